@@ -1,0 +1,292 @@
+"""What an architecture is: frozen records and plain functions, no engine object.
+
+Everything above asks these records, never an architecture's name.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """One architectural register as the user sees it.
+
+    Attributes:
+        name: lower-case name, as gdb spells it.
+        bits: width.
+        dwarf: DWARF number, or None where the ABI gives none.
+        aliases: other spellings that definitions and commands accept.
+        group: "general", "flags", "system", "vector" or "float": how panes sort it.
+    """
+
+    name: str
+    bits: int = 64
+    dwarf: int | None = None
+    aliases: tuple[str, ...] = ()
+    group: str = "general"
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which register plays which part; `link` is None where calls push the return address."""
+
+    pc: str
+    sp: str
+    fp: str
+    flags: str
+    tls: str
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineNames:
+    """How third-party engines call this architecture; `cpu` and `insn` look the names up."""
+
+    unicorn: str
+    capstone: str
+    keystone: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPlan:
+    """Where a user program's address space is laid out, as Linux does with ASLR off.
+
+    The windows are the engine's own: they are reserved before the guest starts, so that
+    nothing the guest maps moves when a probe is placed. All are page aligned byte addresses.
+
+    Attributes:
+        task_size: first address beyond user space.
+        pie_base: load address of a position-independent main program.
+        stack_top: end of the initial stack.
+        mmap_top: mappings without an address grow down from here.
+        mmap_min: lowest address a program may map.
+        xol: (start, size) of the out-of-line slots.
+        trampoline: (start, size) of return trampolines and the signal-return code.
+        detour: (start, size) of detour buffers within branch reach of libraries.
+        image_detour_size: bytes reserved for detours next to the main program.
+    """
+
+    task_size: int
+    pie_base: int
+    stack_top: int
+    mmap_top: int
+    mmap_min: int
+    xol: tuple[int, int]
+    trampoline: tuple[int, int]
+    detour: tuple[int, int]
+    image_detour_size: int
+    page_size: int = 4096
+
+
+class TrapKind(Enum):
+    """What an exception of the CPU means to the guest's kernel."""
+
+    BREAKPOINT = auto()
+    SINGLE_STEP = auto()
+    ILLEGAL = auto()
+    PRIVILEGED = auto()
+    DIVIDE = auto()
+    FLOAT = auto()
+    ALIGNMENT = auto()
+    SYSCALL = auto()
+    MEMORY = auto()
+    OTHER = auto()
+
+
+class Screening(Enum):
+    """What to do with an instruction that the emulator would execute wrongly."""
+
+    EMULATE = auto()
+    """Executed by the architecture's own `emulate`, from outside the emulator."""
+    REFUSE = auto()
+    """Raises an illegal-instruction signal with a message that names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """One instruction in a new block that must not run as it stands."""
+
+    address: int
+    size: int
+    action: Screening
+    what: str
+
+
+class RegisterFile(Protocol):
+    """Registers by name; values are unsigned integers."""
+
+    def read_register(self, name: str) -> int:
+        """Value of a register; KeyError for an unknown name."""
+
+    def write_register(self, name: str, value: int) -> None:
+        """Set a register."""
+
+
+class MemoryAccess(Protocol):
+    """Guest memory by address; raises `GuestFaultError` where nothing is mapped."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Copy `size` bytes out."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copy bytes in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Insn:
+    """A decoded instruction: what every layer needs, none of the decoder's objects."""
+
+    address: int
+    raw: bytes
+    mnemonic: str
+    operands: str
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+        return len(self.raw)
+
+    @property
+    def text(self) -> str:
+        """Mnemonic and operands as the decoder prints them."""
+        return f"{self.mnemonic} {self.operands}".rstrip()
+
+
+class ArchCpu(RegisterFile, MemoryAccess, Protocol):
+    """What an architecture's own emulation of an instruction may touch."""
+
+    def raw_state(self) -> bytes:
+        """The emulator's register block, for state no register name reaches."""
+
+    def patch_raw_state(self, offset: int, data: bytes) -> None:
+        """Overwrite a piece of that block."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinuxAbi:
+    """What differs between architectures in the user-mode ABI of Linux.
+
+    Attributes:
+        machine: `uname -m`.
+        platform: AT_PLATFORM.
+        hwcap: AT_HWCAP and AT_HWCAP2.
+        number: register with the system-call number.
+        arguments: registers with up to six arguments.
+        result: register that takes the result or -errno.
+        syscalls: number to name.
+        open_flags: O_DIRECTORY, O_NOFOLLOW, O_DIRECT, O_LARGEFILE by name.
+        stat_layout: "x86_64" or "generic": the order of struct stat's fields.
+        epoll_packed: whether struct epoll_event has no padding.
+        signals: the architecture's signal frames.
+    """
+
+    machine: str
+    platform: bytes
+    hwcap: tuple[int, int]
+    number: str
+    arguments: tuple[str, ...]
+    result: str
+    syscalls: Mapping[int, str]
+    open_flags: Mapping[str, int]
+    stat_layout: str
+    epoll_packed: bool
+    signals: "SignalAbi"
+
+
+@dataclass(frozen=True, slots=True)
+class SignalFrame:
+    """What a handler is entered with and what a return from it restores.
+
+    Attributes:
+        number: signal number.
+        siginfo: 128 bytes of siginfo_t.
+        handler: address of the handler.
+        restorer: address of the return code; 0 = none given by the program.
+        mask: blocked signals to restore, bit N-1 = signal N.
+        stack_top: where the frame is built downwards from.
+        altstack: (sp, flags, size) for uc_stack.
+        fault_address: address of the fault, 0 if none.
+        trap_number: the CPU's exception number where the ABI shows it.
+        error_code: the CPU's error code where the ABI shows it.
+        on_altstack: the frame starts a fresh alternate stack.
+    """
+
+    number: int
+    siginfo: bytes
+    handler: int
+    restorer: int
+    mask: int
+    stack_top: int
+    altstack: tuple[int, int, int]
+    fault_address: int = 0
+    trap_number: int = 0
+    error_code: int = 0
+    on_altstack: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SignalAbi:
+    """How signal frames look.
+
+    Attributes:
+        enter: builds the frame and points the registers at the handler.
+        leave: reads the frame of rt_sigreturn; returns (mask, altstack) to restore.
+        return_code: machine code that calls rt_sigreturn, for handlers without a restorer.
+    """
+
+    enter: Callable[[ArchCpu, SignalFrame, int], None]
+    leave: Callable[[ArchCpu], tuple[int, tuple[int, int, int]]]
+    return_code: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Arch:
+    """One architecture: data plus pure functions.
+
+    Attributes:
+        name: as in messages and options.
+        elf_machine: e_machine.
+        bits: 32 or 64.
+        byteorder: "little" or "big".
+        insn_align: alignment of instructions in bytes.
+        insn_max: longest instruction in bytes.
+        registers: all registers, in display order.
+        roles: which is pc, sp, ...
+        breakpoint: bytes Linux plants for a probe.
+        trap_advances_pc: whether the trap leaves pc behind the breakpoint.
+        engines: names of the third-party engines' constants.
+        plan: the address space.
+        linux: the kernel ABI.
+        stack_alignment: of sp at process entry.
+        suspicious: quick test of a new block's bytes; False means nothing to screen.
+        screen: the instructions of a block that must not run, given its decoded form.
+        emulate: executes a screened instruction; returns the next pc.
+        classify_trap: emulator exception number to (kind, size of the trap instruction
+            that pc has already passed).
+        emulate_trapped: executes an instruction whose execution the CPU refused at user
+            level although Linux lets programs use it (counters); None when it is not ours.
+    """
+
+    name: str
+    elf_machine: int
+    bits: int
+    byteorder: str
+    insn_align: int
+    insn_max: int
+    registers: tuple[Register, ...]
+    roles: Roles
+    breakpoint: bytes
+    trap_advances_pc: bool
+    engines: EngineNames
+    plan: AddressPlan
+    linux: LinuxAbi
+    stack_alignment: int
+    suspicious: Callable[[bytes], bool]
+    screen: Callable[[tuple[Insn, ...]], tuple[Screened, ...]]
+    emulate: Callable[[ArchCpu, Insn], int]
+    classify_trap: Callable[[int], TrapKind]
+    emulate_trapped: Callable[[ArchCpu, bytes, int], int | None]
+    elf_class: int = 2
+    extra: Mapping[str, int] = field(default_factory=dict)

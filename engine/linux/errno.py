@@ -1,0 +1,15 @@
+"""The guest's errors: raised by system-call handlers, turned into -errno by the dispatcher."""
+
+import errno
+
+
+class LinuxError(Exception):
+    """A system call fails with this errno.
+
+    Numbers are those of Linux's generic ABI, which x86-64, AArch64 and ia64 share;
+    Python's `errno` module has the same values on a Linux host.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(errno.errorcode.get(code, str(code)))
+        self.code = code
