@@ -1,0 +1,204 @@
+"""Call frame information: which function an address belongs to, and its unwind rules.
+
+Lookups bisect the search table of .eh_frame_hdr in the mapped file (LSB Core, "Exception
+Frames") and parse one record. Without a table, or with a damaged one, all records of
+.eh_frame and .debug_frame are walked once. The instructions stay bytes: interpreting
+them is the unwinder's work.
+"""
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from engine.image import headers, sections
+from engine.image.elf import ElfImage
+from engine.image.frames import PE_OMIT, PE_PCREL_SDATA4, Cie, Fde, FrameArea, FrameParser
+from engine.image.reader import DamagedError, Reader
+
+__all__ = ["Cie", "Fde", "find_fde", "function_ranges"]
+
+_HDR_TABLE: Final = 0x3B  # datarel | sdata4: the only form linkers write and unwinders search
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The sorted (start, FDE) table of .eh_frame_hdr; entries are relative to `address`."""
+
+    offset: int
+    count: int
+    address: int
+
+
+def function_ranges(image: ElfImage) -> tuple[tuple[int, int], ...]:
+    """All (start, size) that the unwind tables describe, sorted; empty without tables.
+
+    Procedure linkage tables are among them, usually as one range for a whole section.
+    """
+    return _frames(image).ranges()
+
+
+def find_fde(image: ElfImage, address: int) -> Fde | None:
+    """The entry that covers a link address; None = no rules, or only damaged ones.
+
+    For a return address ask for address - 1: a call may be the last instruction.
+    """
+    return _frames(image).find(address)
+
+
+_cache: WeakKeyDictionary[ElfImage, "_Frames"] = WeakKeyDictionary()
+
+
+def _frames(image: ElfImage) -> "_Frames":
+    frames = _cache.get(image)
+    if frames is None:
+        frames = _cache[image] = _Frames(image)
+    return frames
+
+
+class _Frames:
+    """The frame sections of one image, parsed as far as somebody asked."""
+
+    def __init__(self, image: ElfImage) -> None:
+        # No reference to the image stays here, or the weak cache would never let go.
+        self._parser = FrameParser(image.bits, image.layout.order)
+        self._code = [
+            (s.vaddr, s.vaddr + s.memsz) for s in image.load_segments if s.flags & headers.PF_X
+        ]
+        self._index: list[tuple[int, int, int, FrameArea]] | None = None
+        self._table: _Table | None = None
+        self._eh: FrameArea | None = None
+        self._debug: FrameArea | None = None
+        eh_address: int | None = None
+        try:
+            eh_address = self._read_header(image)
+        except DamagedError:
+            pass
+        section = image.section(".eh_frame")
+        if section and section.type != headers.SHT_NOBITS and section.size:
+            end = min(section.offset + section.size, image.size)
+            self._eh = FrameArea(
+                ".eh_frame", image.buffer, section.offset, end, section.addr, bounded=True
+            )
+        elif eh_address is not None and (start := image.file_offset(eh_address)) is not None:
+            rest = (s for s in image.load_segments if s.offset <= start < s.offset + s.filesz)
+            end = max((s.offset + s.filesz for s in rest), default=start)
+            self._eh = FrameArea(
+                ".eh_frame", image.buffer, start, min(end, image.size), eh_address, bounded=False
+            )
+        if data := sections.debug_bytes(image, ".debug_frame"):
+            self._debug = FrameArea(".debug_frame", data, 0, len(data), 0, bounded=True)
+
+    def _read_header(self, image: ElfImage) -> int | None:
+        """Find the search table; return the address of .eh_frame that the header names."""
+        segment = next((s for s in image.segments if s.type == headers.PT_GNU_EH_FRAME), None)
+        if segment is None:
+            return None
+        base = segment.vaddr
+        reader = Reader(
+            image.buffer, segment.offset, segment.offset + segment.filesz, self._parser.order
+        )
+        version, frame_enc, count_enc, table_enc = reader.block(4)
+        if version != 1:
+            return None
+        eh_address = self._parser.pointer(reader, frame_enc, base - segment.offset, base)
+        if PE_OMIT in (count_enc, table_enc):
+            return eh_address
+        count = self._parser.pointer(reader, count_enc, base - segment.offset, base)
+        if table_enc == _HDR_TABLE and 0 < 8 * count <= reader.end - reader.place:
+            self._table = _Table(reader.place, count, base)
+        return eh_address
+
+    # -- lookups -----------------------------------------------------------------
+
+    def find(self, address: int) -> Fde | None:
+        """See `find_fde`."""
+        if self._table is not None and self._eh is not None:
+            try:
+                fde = self._by_table(self._table, self._eh, address)
+            except DamagedError:
+                self._table = None  # do not trust it again; the records may still be good
+                self._index = None
+            else:
+                if fde is not None or self._debug is None:
+                    return fde
+        rows = self._rows()
+        at = bisect_right(rows, address, key=lambda row: row[0]) - 1
+        if at < 0 or address >= rows[at][0] + rows[at][1]:
+            return None
+        _, _, offset, area = rows[at]
+        try:
+            return self._parser.fde(area, offset)
+        except DamagedError:
+            return None
+
+    def _by_table(self, table: _Table, area: FrameArea, address: int) -> Fde | None:
+        entry = struct.Struct(self._parser.order + "ii")
+
+        def start_of(index: int) -> int:
+            relative: int = entry.unpack_from(area.data, table.offset + 8 * index)[0]
+            return relative + table.address
+
+        at = bisect_right(range(table.count), address, key=start_of) - 1
+        if at < 0:
+            return None
+        relative = entry.unpack_from(area.data, table.offset + 8 * at)[1]
+        fde = self._parser.fde(area, table.address + relative - area.address + area.start)
+        if fde.start != start_of(at):
+            raise DamagedError("the search table and the entry disagree")
+        return fde if address < fde.start + fde.size else None
+
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """See `function_ranges`."""
+        return tuple(sorted({(start, size) for start, size, _, _ in self._rows()}))
+
+    def _rows(self) -> list[tuple[int, int, int, FrameArea]]:
+        if self._index is None:
+            rows = [row for area in (self._debug, self._eh) if area for row in self._scan(area)]
+            rows.sort(key=lambda row: row[:2])
+            self._index = rows
+        return self._index
+
+    def _scan(self, area: FrameArea) -> Iterator[tuple[int, int, int, FrameArea]]:
+        """Walk all records; yield (start, size, offset, area) of those that cover code."""
+        place = area.start
+        plain = struct.Struct(self._parser.order + "IIiI")
+        common: dict[int, bool] = {}  # CIE offset -> its FDEs are plain pc-relative pairs
+        while place + 8 <= area.end:
+            if area.eh and place + 16 <= area.end:
+                length, delta, start, size = plain.unpack_from(area.data, place)
+                if (
+                    delta
+                    and common.get(place + 4 - delta)
+                    and 12 <= length <= area.end - place - 4
+                ):
+                    start += place + 8 + area.address - area.start
+                    if size and self._is_code(start, size):
+                        yield start, size, place, area
+                    place += 4 + length
+                    continue
+            if area.data[place : place + 4] == bytes(4):
+                if not area.bounded:
+                    return
+                place += 4
+                continue
+            try:
+                reader, cie_offset, after = self._parser.record(area, place)
+            except DamagedError:
+                return  # without a length there is no next record
+            if cie_offset is not None:
+                try:
+                    cie = self._parser.cie(area, cie_offset)
+                    start, size = self._parser.range(reader, area, cie)
+                except DamagedError:
+                    pass
+                else:
+                    common[cie_offset] = cie.fde_encoding == PE_PCREL_SDATA4
+                    if size and self._is_code(start, size):
+                        yield start, size, place, area
+            place = after
+
+    def _is_code(self, start: int, size: int) -> bool:
+        return any(low <= start and start + size <= high for low, high in self._code)
