@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from sysroot import CHECKOUT, SysrootUnavailable, cache_directory, locked, sysroot, target
@@ -240,8 +240,7 @@ class Recipe:
     compiler: str
     words: Callable[[str], tuple[str, ...]]
     sysroot: bool = False
-    arches: tuple[str, ...] = ("x86_64", "aarch64")
-    before: tuple[str, ...] = field(default=())
+    before: tuple[str, ...] = ()
 
 
 _COMMON = ("-O2", "-g1", "-ffp-contract=off", "-ffile-prefix-map={src}=src")
@@ -266,7 +265,6 @@ def _musl(arch: str) -> tuple[str, ...]:
 
 
 _EXC = ("-pthread", "{src}/exc.cpp")
-_GO_ARCHES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 RECIPES: Mapping[str, Recipe] = {
     "guests-dyn": Recipe(
@@ -312,6 +310,16 @@ RECIPES: Mapping[str, Recipe] = {
 }
 
 
+_BENCH = Recipe(
+    ("bench.c",),
+    "gcc",
+    lambda _: (
+        *("-O2", "-g", "-static", "-fno-tree-vectorize", "-ffp-contract=off", "-fno-math-errno"),
+        *("-ffile-prefix-map={src}=src", "-o", "{out}/bench", "{src}/bench.c", "-lm"),
+    ),
+)
+
+
 def build_guest(arch: str, name: str) -> Path:
     """Return an own guest that is not committed; build it into the cache if it has changed.
 
@@ -320,16 +328,28 @@ def build_guest(arch: str, name: str) -> Path:
         SysrootUnavailable: the headers or libraries it needs can't be had.
     """
     recipe = RECIPES.get(name)
-    wanted = target(arch)
     if recipe is None:
         raise GuestUnavailable(f"{name} for {arch}: no source")
     for earlier in recipe.before:
         build_guest(arch, earlier)
+    return _build(arch, name, recipe, GUESTS / "src")
+
+
+def build_bench(arch: str) -> Path:
+    """Return the program of `tests/benchmarks`; build it if it has changed.
+
+    Raises:
+        GuestUnavailable: there is no compiler for the architecture, or it failed.
+    """
+    return _build(arch, "bench", _BENCH, CHECKOUT / "tests" / "benchmarks" / "src")
+
+
+def _build(arch: str, name: str, recipe: Recipe, source: Path) -> Path:
+    wanted = target(arch)
     root = sysroot(arch) if recipe.sysroot else Path()
     output = cache_directory() / f"guests-{wanted.name}"
     output.mkdir(exist_ok=True)
     compiler = _compiler(recipe.compiler, wanted.name, wanted.triplet, name)
-    source = GUESTS / "src"
     templates = recipe.words(wanted.name)
     places = {"src": source, "out": output, "root": root, "include": _own_headers(compiler)}
     words = [word.format_map(places) for word in templates]
@@ -340,11 +360,10 @@ def build_guest(arch: str, name: str) -> Path:
     with locked(program):
         if program.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest():
             return program
-        go = {"GOARCH": _GO_ARCHES[wanted.name], "CGO_ENABLED": "0", "GO111MODULE": "off"}
-        environment = {**os.environ, **go, "LC_ALL": "C"}
+        go = {"GOARCH": wanted.debian, "CGO_ENABLED": "0", "GO111MODULE": "off"}
         done = subprocess.run(
             [compiler, *words],
-            env=environment,
+            env={**os.environ, **go, "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
