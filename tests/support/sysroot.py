@@ -181,9 +181,7 @@ def _download(wanted: _Target, work: Path) -> list[Path]:
     known = set(_run("apt-cache", f"--config-file={config}", "pkgnames").split())
     chosen = sorted(known & set(PACKAGES))
     if "libc6" not in chosen:
-        raise SysrootUnavailable(
-            f"the machine's apt sources gave no packages for {wanted.debian}: unreachable, or not there"
-        )
+        raise SysrootUnavailable(f"the machine's apt sources gave no {wanted.debian} packages")
     _run("apt-get", f"--config-file={config}", "-qq", "--download-only", "install", *chosen)
     if alone := sorted(known & set(PACKAGES_ALONE)):
         _run(
