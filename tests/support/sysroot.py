@@ -31,7 +31,7 @@ PACKAGES = (*_PROGRAMS.split(), *_LIBRARIES.split())
 PACKAGES_ALONE = ("musl-dev",)
 
 # Changes when the layout of a finished tree does.
-_FORMAT = 2
+_FORMAT = 3
 # Parts of packages that no guest reads.
 _PRUNED = ("doc", "doc-base", "info", "lintian", "locale", "man", "bug", "i18n", "zoneinfo")
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -203,6 +203,9 @@ def _finish(tree: Path) -> None:
             _move(top, below)
             top.rmdir()
         top.symlink_to(f"usr/{part}")
+    for place in tree.rglob("*"):
+        if not place.is_symlink() and place.stat().st_mode & 0o7000:  # no set-user-ID in a cache
+            place.chmod(place.stat().st_mode & 0o777)
     for folder in ("tmp", "dev", "proc", "sys"):
         (tree / folder).mkdir(exist_ok=True)
 
