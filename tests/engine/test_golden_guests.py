@@ -31,6 +31,5 @@ def test_golden_line(line: GoldenLine, tmp_path: Path) -> None:
 
     done = run_line(line, where, tmp_path / "data")
 
-    assert not (difference := mismatch(line, done.returncode, done.stdout, done.stderr)), (
-        difference
-    )
+    if difference := mismatch(line, done.returncode, done.stdout, done.stderr):
+        pytest.fail(difference, pytrace=False)
