@@ -4,7 +4,7 @@ Everything above asks these records, never an architecture's name.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
@@ -98,6 +98,8 @@ class TrapKind(Enum):
 class Screening(Enum):
     """What to do with an instruction that the emulator would execute wrongly."""
 
+    PREPARE = auto()
+    """Runs in the emulator after the architecture's `prepare` has put the state right."""
     EMULATE = auto()
     """Executed by the architecture's own `emulate`, from outside the emulator."""
     REFUSE = auto()
@@ -157,11 +159,20 @@ class Insn:
 class ArchCpu(RegisterFile, MemoryAccess, Protocol):
     """What an architecture's own emulation of an instruction may touch."""
 
-    def raw_state(self) -> bytes:
-        """The emulator's register block, for state no register name reaches."""
+    def float_flags(self) -> int:
+        """Sticky floating-point exceptions that no register shows, as IEEE flags of the CPU."""
 
-    def patch_raw_state(self, offset: int, data: bytes) -> None:
-        """Overwrite a piece of that block."""
+    def clear_float_flags(self) -> None:
+        """Forget them."""
+
+    def execute(self, address: int, end: int) -> None:
+        """Run engine-owned code at `address` until pc reaches `end`."""
+
+    def counter(self) -> int:
+        """The guest's cycle counter: deterministic, never decreasing."""
+
+    def entropy(self, count: int) -> bytes:
+        """Random bytes from the seed of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +187,7 @@ class LinuxAbi:
         arguments: registers with up to six arguments.
         result: register that takes the result or -errno.
         syscalls: number to name.
+        clobbers: (register, register copied into it) by the system-call instruction.
         open_flags: O_DIRECTORY, O_NOFOLLOW, O_DIRECT, O_LARGEFILE by name.
         stat_layout: "x86_64" or "generic": the order of struct stat's fields.
         epoll_packed: whether struct epoll_event has no padding.
@@ -189,6 +201,7 @@ class LinuxAbi:
     arguments: tuple[str, ...]
     result: str
     syscalls: Mapping[int, str]
+    clobbers: tuple[tuple[str, str], ...]
     open_flags: Mapping[str, int]
     stat_layout: str
     epoll_packed: bool
@@ -231,13 +244,15 @@ class SignalAbi:
     """How signal frames look.
 
     Attributes:
-        enter: builds the frame and points the registers at the handler.
+        enter: builds the frame and points the registers at the handler; given where
+            `return_code` stands.
         leave: reads the frame of rt_sigreturn; returns (mask, altstack) to restore.
-        return_code: machine code that calls rt_sigreturn, for handlers without a restorer.
+        return_code: engine-owned code in the trampoline window: it begins with a call of
+            rt_sigreturn for handlers without a restorer; helpers of `enter` may follow.
     """
 
     enter: Callable[[ArchCpu, SignalFrame, int], None]
-    leave: Callable[[ArchCpu], tuple[int, tuple[int, int, int]]]
+    leave: Callable[[ArchCpu, int], tuple[int, tuple[int, int, int]]]
     return_code: bytes
 
 
@@ -262,9 +277,9 @@ class Arch:
         stack_alignment: of sp at process entry.
         suspicious: quick test of a new block's bytes; False means nothing to screen.
         screen: the instructions of a block that must not run, given its decoded form.
+        prepare: puts the state right before a screened instruction runs in place.
         emulate: executes a screened instruction; returns the next pc.
-        classify_trap: emulator exception number to (kind, size of the trap instruction
-            that pc has already passed).
+        classify_trap: emulator exception number to what it means.
         emulate_trapped: executes an instruction whose execution the CPU refused at user
             level although Linux lets programs use it (counters); None when it is not ours.
     """
@@ -285,8 +300,7 @@ class Arch:
     stack_alignment: int
     suspicious: Callable[[bytes], bool]
     screen: Callable[[tuple[Insn, ...]], tuple[Screened, ...]]
+    prepare: Callable[[ArchCpu, Insn], None]
     emulate: Callable[[ArchCpu, Insn], int]
     classify_trap: Callable[[int], TrapKind]
     emulate_trapped: Callable[[ArchCpu, bytes, int], int | None]
-    elf_class: int = 2
-    extra: Mapping[str, int] = field(default_factory=dict)

@@ -1,0 +1,98 @@
+"""AArch64: the facts the generic engine needs, as data."""
+
+from engine.arch.aarch64.screen import emulate, emulate_trapped, prepare, screen, suspicious
+from engine.arch.aarch64.signals import SIGNALS
+from engine.arch.aarch64.syscalls import SYSCALLS
+from engine.arch.base import AddressPlan, Arch, EngineNames, LinuxAbi, Register, Roles, TrapKind
+
+# DWARF numbers: "DWARF for the Arm 64-bit Architecture (AArch64)", section 4.1.
+_REGISTERS = (
+    *(Register(f"x{number}", dwarf=number) for number in range(29)),
+    Register("x29", dwarf=29, aliases=("fp",)),
+    Register("x30", dwarf=30, aliases=("lr",)),
+    Register("sp", dwarf=31),
+    Register("pc", dwarf=32),
+    Register("cpsr", bits=32, aliases=("pstate", "flags"), group="flags"),
+    Register("tpidr", dwarf=36, aliases=("tpidr_el0",), group="system"),
+    Register("fpcr", bits=32, group="float"),
+    Register("fpsr", bits=32, group="float"),
+    *(
+        Register(
+            f"v{number}", bits=128, dwarf=64 + number, aliases=(f"q{number}",), group="vector"
+        )
+        for number in range(32)
+    ),
+)
+
+_TRAPS = {  # QEMU's EXCP_* numbers of target/arm
+    1: TrapKind.ILLEGAL,
+    2: TrapKind.SYSCALL,
+    7: TrapKind.BREAKPOINT,
+}
+
+# AT_HWCAP (asm/hwcap.h): what the emulator's fullest model implements at user level, without
+# SVE (kept off: its state is not saved) and CPUID (so that nothing tunes by model).
+_HWCAP = sum(
+    1 << bit
+    for bit in (
+        *(0, 1),  # FP, ASIMD
+        *range(3, 11),  # AES, PMULL, SHA1, SHA2, CRC32, ATOMICS, FPHP, ASIMDHP
+        *(12, 13, 14, 15),  # ASIMDRDM, JSCVT, FCMA, LRCPC
+        *(17, 18, 19, 20, 21),  # SHA3, SM3, SM4, ASIMDDP, SHA512
+        *(30, 31),  # PACA, PACG
+    )
+)
+
+# As on x86-64: between the mappings and the stack.
+_WINDOWS = 0xFFFF_F800_0000
+
+AARCH64 = Arch(
+    name="aarch64",
+    elf_machine=183,
+    bits=64,
+    byteorder="little",
+    insn_align=4,
+    insn_max=4,
+    registers=_REGISTERS,
+    roles=Roles(pc="pc", sp="sp", fp="x29", flags="cpsr", tls="tpidr", link="x30"),
+    breakpoint=bytes.fromhex("800020d4"),  # brk #4, the immediate Linux reserves for kprobes
+    trap_advances_pc=False,
+    engines=EngineNames(unicorn="ARM64", capstone="ARM64", keystone="ARM64"),
+    plan=AddressPlan(
+        task_size=1 << 48,
+        pie_base=0xAAAA_AAAA_A000,
+        stack_top=1 << 48,
+        mmap_top=0xFFFF_F7FF_F000,
+        mmap_min=0x1_0000,
+        trampoline=(_WINDOWS, 0x1_0000),
+        xol=(_WINDOWS + 0x1_0000, 0xF_0000),
+        detour=(_WINDOWS + 0x10_0000, 0x200_0000),
+        image_detour_size=0x200_0000,
+    ),
+    linux=LinuxAbi(
+        machine="aarch64",
+        platform=b"aarch64",
+        hwcap=(_HWCAP, 0),
+        number="x8",
+        arguments=("x0", "x1", "x2", "x3", "x4", "x5"),
+        result="x0",
+        syscalls=SYSCALLS,
+        clobbers=(),
+        open_flags={
+            "O_DIRECTORY": 0o40000,
+            "O_NOFOLLOW": 0o100000,
+            "O_DIRECT": 0o200000,
+            "O_LARGEFILE": 0o400000,
+        },
+        stat_layout="generic",
+        epoll_packed=False,
+        signals=SIGNALS,
+    ),
+    stack_alignment=16,
+    suspicious=suspicious,
+    screen=screen,
+    prepare=prepare,
+    emulate=emulate,
+    classify_trap=lambda number: _TRAPS.get(number, TrapKind.OTHER),
+    emulate_trapped=emulate_trapped,
+)

@@ -1,0 +1,84 @@
+"""Signal frames of AArch64: struct rt_sigframe of arch/arm64/kernel/signal.c.
+
+The frame record in front of it is what frame-pointer unwinders walk.
+"""
+
+import struct
+
+from engine.arch.base import ArchCpu, SignalAbi, SignalFrame
+
+_GENERAL = (*(f"x{number}" for number in range(31)), "sp", "pc", "cpsr")
+_UCONTEXT = 128  # offsets in the frame
+_STACK = _UCONTEXT + 16
+_SIGMASK = _UCONTEXT + 40
+_MCONTEXT = _UCONTEXT + 176
+_RESERVED = _MCONTEXT + 288
+_SIZE = _RESERVED + 4096
+_FPSIMD_MAGIC, _FPSIMD_SIZE = 0x46508001, 528
+_ESR_MAGIC = 0x45535201
+_NZCV = 0xF0000000
+
+_RETURN_CODE = struct.pack("<II", 0xD2801168, 0xD4000001)  # mov x8, 139; svc 0
+
+
+def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
+    registers = [cpu.read_register(name) for name in _GENERAL]
+    record = (frame.stack_top - 16) & -16
+    at = record - _SIZE
+    sp, flags, size = frame.altstack
+    vectors = b"".join(
+        cpu.read_register(f"v{number}").to_bytes(16, "little") for number in range(32)
+    )
+    fpsimd = struct.pack(
+        "<IIII",
+        _FPSIMD_MAGIC,
+        _FPSIMD_SIZE,
+        cpu.read_register("fpsr"),
+        cpu.read_register("fpcr"),
+    )
+    esr = struct.pack("<IIQ", _ESR_MAGIC, 16, frame.error_code) if frame.error_code else b""
+    cpu.write(
+        at,
+        frame.siginfo.ljust(128, b"\0")
+        + struct.pack("<QQQiiQQ", 0, 0, sp, flags, 0, size, frame.mask).ljust(176, b"\0")
+        + struct.pack("<Q34Q", frame.fault_address, *registers).ljust(288, b"\0")
+        + (fpsimd + vectors + esr).ljust(4096, b"\0")
+        + struct.pack("<QQ", registers[29], registers[30]),
+    )
+    for name, value in (
+        ("x0", frame.number),
+        ("x1", at),
+        ("x2", at + _UCONTEXT),
+        ("sp", at),
+        ("x29", record),
+        ("x30", frame.restorer or code),
+        ("pc", frame.handler),
+    ):
+        cpu.write_register(name, value)
+
+
+def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
+    at = cpu.read_register("sp")
+    sp, flags, _, size, mask = struct.unpack("<QiiQQ", cpu.read(at + _STACK, 32))
+    registers = struct.unpack("<34Q", cpu.read(at + _MCONTEXT + 8, 272))
+    records = cpu.read(at + _RESERVED, 4096)
+    offset = 0
+    while offset <= 4096 - 8:
+        magic, length = struct.unpack_from("<II", records, offset)
+        if not magic or length < 8:
+            break
+        if magic == _FPSIMD_MAGIC and offset + _FPSIMD_SIZE <= 4096:
+            fpsr, fpcr = struct.unpack_from("<II", records, offset + 8)
+            cpu.write_register("fpsr", fpsr)
+            cpu.write_register("fpcr", fpcr)
+            for number in range(32):
+                start = offset + 16 + 16 * number
+                value = int.from_bytes(records[start : start + 16], "little")
+                cpu.write_register(f"v{number}", value)
+        offset += length
+    for name, value in zip(_GENERAL, registers, strict=True):
+        cpu.write_register(name, value)
+    return mask, (sp, flags, size)
+
+
+SIGNALS = SignalAbi(enter=_enter, leave=_leave, return_code=_RETURN_CODE)

@@ -1,0 +1,103 @@
+"""x86-64: the facts the generic engine needs, as data."""
+
+from engine.arch.base import AddressPlan, Arch, EngineNames, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.x86_64.screen import emulate, emulate_trapped, prepare, screen, suspicious
+from engine.arch.x86_64.signals import SIGNALS
+from engine.arch.x86_64.syscalls import SYSCALLS
+
+# DWARF numbers: System V ABI, AMD64 supplement, figure 3.36.
+_REGISTERS = (
+    Register("rax", dwarf=0),
+    Register("rbx", dwarf=3),
+    Register("rcx", dwarf=2),
+    Register("rdx", dwarf=1),
+    Register("rsi", dwarf=4),
+    Register("rdi", dwarf=5),
+    Register("rbp", dwarf=6, aliases=("fp",)),
+    Register("rsp", dwarf=7, aliases=("sp",)),
+    *(Register(f"r{number}", dwarf=number) for number in range(8, 16)),
+    Register("rip", dwarf=16, aliases=("pc", "ip")),
+    Register("eflags", bits=32, dwarf=49, aliases=("flags", "rflags"), group="flags"),
+    *(
+        Register(name, bits=16, dwarf=dwarf, group="system")
+        for name, dwarf in (("cs", 51), ("ss", 52), ("ds", 53), ("es", 50), ("fs", 54), ("gs", 55))
+    ),
+    Register("fs_base", dwarf=58, group="system"),
+    Register("gs_base", dwarf=59, group="system"),
+    Register("mxcsr", bits=32, dwarf=64, group="float"),
+    Register("fctrl", bits=16, dwarf=65, group="float"),
+    Register("fstat", bits=16, dwarf=66, group="float"),
+    Register("ftag", bits=16, group="float"),
+    *(Register(f"st{number}", bits=80, dwarf=33 + number, group="float") for number in range(8)),
+    *(
+        Register(f"xmm{number}", bits=128, dwarf=17 + number, group="vector")
+        for number in range(16)
+    ),
+)
+
+_TRAPS = {
+    0: TrapKind.DIVIDE,
+    1: TrapKind.SINGLE_STEP,
+    3: TrapKind.BREAKPOINT,
+    6: TrapKind.ILLEGAL,
+    13: TrapKind.PRIVILEGED,
+    16: TrapKind.FLOAT,
+    17: TrapKind.ALIGNMENT,
+    19: TrapKind.FLOAT,
+}
+
+# Between the lowest address of mappings and the stack Linux leaves 128 MiB free; the windows
+# stand there, within branch reach of the libraries below.
+_WINDOWS = 0x7FFF_F800_0000
+
+X86_64 = Arch(
+    name="x86_64",
+    elf_machine=62,
+    bits=64,
+    byteorder="little",
+    insn_align=1,
+    insn_max=15,
+    registers=_REGISTERS,
+    roles=Roles(pc="rip", sp="rsp", fp="rbp", flags="eflags", tls="fs_base"),
+    breakpoint=b"\xcc",
+    trap_advances_pc=True,
+    engines=EngineNames(unicorn="X86", capstone="X86", keystone="X86"),
+    plan=AddressPlan(
+        task_size=0x7FFF_FFFF_F000,
+        pie_base=0x5555_5555_4000,
+        stack_top=0x7FFF_FFFF_F000,
+        mmap_top=0x7FFF_F7FF_F000,
+        mmap_min=0x1_0000,
+        trampoline=(_WINDOWS, 0x1_0000),
+        xol=(_WINDOWS + 0x1_0000, 0xF_0000),
+        detour=(_WINDOWS + 0x10_0000, 0x200_0000),
+        image_detour_size=0x200_0000,
+    ),
+    linux=LinuxAbi(
+        machine="x86_64",
+        platform=b"x86_64",
+        # CPUID leaf 1 edx of the emulated processor; HWCAP2: fsgsbase.
+        hwcap=(0x078BFBFD, 2),
+        number="rax",
+        arguments=("rdi", "rsi", "rdx", "r10", "r8", "r9"),
+        result="rax",
+        syscalls=SYSCALLS,
+        clobbers=(("rcx", "rip"), ("r11", "eflags")),
+        open_flags={
+            "O_DIRECT": 0o40000,
+            "O_LARGEFILE": 0o100000,
+            "O_DIRECTORY": 0o200000,
+            "O_NOFOLLOW": 0o400000,
+        },
+        stat_layout="x86_64",
+        epoll_packed=True,
+        signals=SIGNALS,
+    ),
+    stack_alignment=16,
+    suspicious=suspicious,
+    screen=screen,
+    prepare=prepare,
+    emulate=emulate,
+    classify_trap=lambda number: _TRAPS.get(number, TrapKind.PRIVILEGED),
+    emulate_trapped=emulate_trapped,
+)

@@ -1,0 +1,126 @@
+"""Instructions of x86-64 that Unicorn 2.1.4 executes wrongly, and what is done about each.
+
+- VEX and EVEX encodings run as the legacy SSE instruction of the same opcode (or as a wholly
+  different one): refused, except BMI, which is right. CPUID does not offer AVX, so programs
+  that ask first never get here.
+- MXCSR does not show the sticky exception flags: they are put into it before an instruction
+  stores it, and forgotten before one loads it.
+- rdrand and rdseed ask the host: given seeded bytes instead.
+- rdtsc is set up to fault (CR4.TSD) and emulated with the guest's deterministic counter.
+"""
+
+import re
+from typing import Final
+
+from engine.arch.base import ArchCpu, Insn, Screened, Screening
+
+_SUSPICIOUS: Final = re.compile(rb"[\xc4\xc5\x62]|\x0f[\xae\xc7]", re.DOTALL)
+_PREFIXES: Final = frozenset(b"\x66\x67\xf0\xf2\xf3\x2e\x36\x3e\x26\x64\x65")
+_NAMES: Final = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi") + tuple(
+    f"r{number}" for number in range(8, 16)
+)
+# (map, opcode) of the VEX instructions that Unicorn decodes as such: BMI1 and BMI2.
+_BMI: Final = frozenset({(2, 0xF2), (2, 0xF3), (2, 0xF5), (2, 0xF6), (2, 0xF7), (3, 0xF0)})
+_FXSAVE, _FXRSTOR, _LDMXCSR, _STMXCSR = range(4)
+_CARRY, _ARITHMETIC = 1, 0x8D5
+
+
+def suspicious(raw: bytes) -> bool:
+    """Whether a block's bytes could hold an instruction to screen; cheap, with false alarms."""
+    return _SUSPICIOUS.search(raw) is not None
+
+
+def _opcode(raw: bytes) -> tuple[int, int]:
+    """Index of the first opcode byte behind the legacy prefixes and REX, and the REX byte."""
+    index = 0
+    while index < len(raw) and raw[index] in _PREFIXES:
+        index += 1
+    if index < len(raw) and 0x40 <= raw[index] <= 0x4F:
+        return index + 1, raw[index]
+    return index, 0
+
+
+def _vex_is_bmi(raw: bytes, index: int) -> bool:
+    """Whether a three-byte VEX instruction is one of BMI's (VEX.L clear)."""
+    if len(raw) < index + 4 or raw[index] != 0xC4:
+        return False
+    return (raw[index + 1] & 0x1F, raw[index + 3]) in _BMI and not raw[index + 2] & 4
+
+
+def _classify(raw: bytes) -> tuple[Screening, str] | None:
+    index, rex = _opcode(raw)
+    if index >= len(raw):
+        return None
+    first = raw[index]
+    if first in (0xC4, 0xC5, 0x62):
+        if _vex_is_bmi(raw, index):
+            return None
+        kind = "AVX-512 (EVEX)" if first == 0x62 else "AVX (VEX)"
+        return Screening.REFUSE, f"{kind} instruction, which the emulated CPU does not have"
+    if first != 0x0F or len(raw) < index + 3:
+        return None
+    second, modrm = raw[index + 1], raw[index + 2]
+    field, memory = modrm >> 3 & 7, modrm < 0xC0
+    if second == 0xAE and memory and field <= _STMXCSR and 0xF3 not in raw[:index]:
+        return Screening.PREPARE, "moves MXCSR"
+    if second == 0xC7 and not memory and field in (6, 7) and 0xF3 not in raw[:index]:
+        return Screening.EMULATE, "random number"
+    return None
+
+
+def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
+    """The instructions among these that must not run as they stand."""
+    found = []
+    for insn in insns:
+        verdict = _classify(insn.raw)
+        if verdict is not None:
+            what = verdict[1]
+            if verdict[0] is Screening.REFUSE:
+                what = f"{insn.text}: {what}"
+            found.append(Screened(insn.address, insn.size, verdict[0], what))
+    return tuple(found)
+
+
+def prepare(cpu: ArchCpu, insn: Insn) -> None:
+    """Before MXCSR is stored: show the sticky flags; before it is loaded: forget them."""
+    index, _ = _opcode(insn.raw)
+    if insn.raw[index + 2] >> 3 & 7 in (_FXSAVE, _STMXCSR):
+        show_float_flags(cpu)
+    else:
+        cpu.clear_float_flags()
+
+
+def show_float_flags(cpu: ArchCpu) -> None:
+    """Make MXCSR what a program should read."""
+    cpu.write_register("mxcsr", cpu.read_register("mxcsr") | cpu.float_flags())
+
+
+def emulate(cpu: ArchCpu, insn: Insn) -> int:
+    """Rdrand and rdseed with seeded bytes; carry set, as after success."""
+    raw = insn.raw
+    index, rex = _opcode(raw)
+    name = _NAMES[raw[index + 2] & 7 | (rex & 1) << 3]
+    if rex & 8:
+        value = int.from_bytes(cpu.entropy(8), "little")
+    elif 0x66 in raw[:index]:
+        value = cpu.read_register(name) & ~0xFFFF | int.from_bytes(cpu.entropy(2), "little")
+    else:
+        value = int.from_bytes(cpu.entropy(4), "little")
+    cpu.write_register(name, value)
+    cpu.write_register("eflags", cpu.read_register("eflags") & ~_ARITHMETIC | _CARRY)
+    return insn.address + insn.size
+
+
+def emulate_trapped(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:
+    """Rdtsc and rdtscp, which fault at user level here; the address behind them."""
+    if raw[:2] == b"\x0f\x31":
+        size = 2
+    elif raw[:3] == b"\x0f\x01\xf9":
+        size = 3
+        cpu.write_register("rcx", 0)  # IA32_TSC_AUX: processor 0
+    else:
+        return None
+    value = cpu.counter()
+    cpu.write_register("rax", value & 0xFFFFFFFF)
+    cpu.write_register("rdx", value >> 32 & 0xFFFFFFFF)
+    return pc + size

@@ -1,0 +1,111 @@
+"""Signal frames of x86-64: struct rt_sigframe of arch/x86/include/asm/sigframe.h.
+
+The floating-point part is the 512-byte FXSAVE image without extended state.
+"""
+
+import struct
+
+from engine.arch.base import ArchCpu, SignalAbi, SignalFrame
+from engine.arch.x86_64.screen import show_float_flags
+
+_GENERAL = (
+    *(f"r{number}" for number in range(8, 16)),
+    "rdi",
+    "rsi",
+    "rbp",
+    "rbx",
+    "rdx",
+    "rax",
+    "rcx",
+    "rsp",
+    "rip",
+    "eflags",
+)
+_SEGMENTS = ("cs", "gs", "fs", "ss")
+_RED_ZONE = 128
+_FXSAVE_SIZE = 512
+_UC_FLAGS = 6  # UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS
+_UCONTEXT = 8  # offsets in the frame
+_MCONTEXT = _UCONTEXT + 40
+_FPSTATE = _MCONTEXT + 184
+_SIGMASK = _UCONTEXT + 296
+_SIGINFO = _UCONTEXT + 304
+_SIZE = _SIGINFO + 128
+_HANDLER_FLAGS = ~(1 << 10 | 1 << 16 | 1 << 8)  # DF, RF, TF are cleared
+
+_SAVE_AT, _LOAD_AT = 16, 24
+_RETURN_CODE = (
+    bytes.fromhex("48c7c00f0000000f05").ljust(_SAVE_AT, b"\xcc")  # mov rax, 15; syscall
+    + bytes.fromhex("480fae07").ljust(8, b"\xcc")  # fxsave64 [rdi]
+    + bytes.fromhex("480fae0f").ljust(8, b"\xcc")  # fxrstor64 [rdi]
+)
+
+
+def _float_state(cpu: ArchCpu, code: int, offset: int, address: int) -> None:
+    """Run fxsave64 or fxrstor64 on guest memory: the emulator knows its x87 best."""
+    kept = [(name, cpu.read_register(name)) for name in ("rip", "rdi")]
+    cpu.write_register("rdi", address)
+    try:
+        cpu.execute(code + offset, code + offset + 4)
+    finally:
+        for name, value in kept:
+            cpu.write_register(name, value)
+
+
+def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
+    registers = [cpu.read_register(name) for name in _GENERAL]
+    segments = [cpu.read_register(name) for name in _SEGMENTS]
+    top = frame.stack_top - (0 if frame.on_altstack else _RED_ZONE)
+    fpstate = (top - _FXSAVE_SIZE) & -64
+    at = ((fpstate - _SIZE) & -16) - 8
+    show_float_flags(cpu)
+    cpu.write(fpstate, bytes(_FXSAVE_SIZE))
+    _float_state(cpu, code, _SAVE_AT, fpstate)
+    sp, flags, size = frame.altstack
+    ucontext = struct.pack("<QQQiiQ", _UC_FLAGS, 0, sp, flags, 0, size)
+    mcontext = struct.pack(
+        "<18Q4H5Q64x",
+        *registers,
+        *segments,
+        frame.error_code,
+        frame.trap_number,
+        frame.mask & 0xFFFFFFFF,
+        frame.fault_address,
+        fpstate,
+    )
+    cpu.write(
+        at,
+        struct.pack("<Q", frame.restorer or code)
+        + ucontext
+        + mcontext
+        + struct.pack("<Q", frame.mask)
+        + frame.siginfo.ljust(128, b"\0"),
+    )
+    for name, value in (
+        ("rdi", frame.number),
+        ("rsi", at + _SIGINFO),
+        ("rdx", at + _UCONTEXT),
+        ("rax", 0),
+        ("rsp", at),
+        ("eflags", cpu.read_register("eflags") & _HANDLER_FLAGS),
+        ("rip", frame.handler),
+    ):
+        cpu.write_register(name, value)
+
+
+def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
+    at = cpu.read_register("rsp") - 8  # the handler's ret has popped the return address
+    sp, flags, _, size = struct.unpack("<QiiQ", cpu.read(at + _UCONTEXT + 16, 24))
+    registers = struct.unpack("<18Q", cpu.read(at + _MCONTEXT, 144))
+    (fpstate,) = struct.unpack("<Q", cpu.read(at + _FPSTATE, 8))
+    (mask,) = struct.unpack("<Q", cpu.read(at + _SIGMASK, 8))
+    if fpstate:
+        cpu.clear_float_flags()
+        cpu.read(fpstate, _FXSAVE_SIZE)  # faults here, not inside the helper code
+        _float_state(cpu, code, _LOAD_AT, fpstate)
+    for name, value in zip(_GENERAL, registers, strict=True):
+        cpu.write_register(name, value)
+    return mask, (sp, flags, size)
+
+
+SIGNALS = SignalAbi(enter=_enter, leave=_leave, return_code=_RETURN_CODE)

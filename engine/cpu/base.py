@@ -1,0 +1,83 @@
+"""The CPU as everything above sees it: one protocol for Unicorn and for our own cores."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+from engine.arch.base import ArchCpu, Insn, TrapKind
+from engine.cpu.ram import PageTable
+
+Decode = Callable[[int, bytes], tuple[Insn, ...]]
+"""Disassembles bytes at an address up to the first that does not decode."""
+
+
+class StopKind(Enum):
+    """Why the CPU stopped."""
+
+    SYSCALL = auto()
+    TRAP = auto()
+    FAULT = auto()
+    OUT_OF_MEMORY = auto()
+    QUANTUM = auto()
+    HALTED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """One stop of the CPU.
+
+    Attributes:
+        kind: why.
+        trap: what the exception means, for TRAP.
+        number: the emulator's exception number, for TRAP.
+        address: the address of the access, for FAULT and OUT_OF_MEMORY.
+        access: "read", "write" or "execute", for FAULT.
+        detail: what was met, in words, where the CPU knows more than the number says.
+    """
+
+    kind: StopKind
+    trap: TrapKind = TrapKind.OTHER
+    number: int = -1
+    address: int = 0
+    access: str = ""
+    detail: str = ""
+
+
+class Cpu(ArchCpu, Protocol):
+    """A processor that runs guest code at user level.
+
+    `halt` may be called from any host thread; everything else belongs to one thread.
+    """
+
+    page_table: PageTable
+
+    def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Several registers at once."""
+
+    def run(self, quantum: int | None = None) -> Stop:
+        """Run until something needs the engine; at most `quantum` guest blocks if given."""
+
+    def step(self) -> Stop | None:
+        """Execute one instruction; None if nothing but that happened."""
+
+    def halt(self) -> None:
+        """Make the current or next `run` stop; from any thread."""
+
+    def count_blocks(self, enabled: bool) -> None:
+        """Switch the clock of executed guest blocks on or off."""
+
+    def blocks(self) -> int:
+        """Guest blocks executed while the clock was on."""
+
+    def flush_tlb(self) -> None:
+        """Forget translations of addresses, after the page table has changed."""
+
+    def invalidate(self, start: int, size: int) -> None:
+        """Forget translated code of a range whose bytes have changed; it must be mapped."""
+
+    def save(self) -> object:
+        """All registers, visible or not."""
+
+    def restore(self, state: object) -> None:
+        """Go back to saved registers."""

@@ -1,0 +1,251 @@
+"""The guest's physical memory and its page table, shared with the emulator.
+
+Physical memory is one big host mapping (the arena), reserved but not committed; Unicorn is
+told of it once. Guest-virtual to guest-physical translation is a sorted table of regions in
+host memory, which the TLB-fill callback (host code or Python) searches at each TLB miss.
+So mapping, protecting and unmapping guest memory never touches Unicorn's own memory map,
+whose cost grows with every region, and stores take the translated code's fast path.
+
+Every page counts against a budget when it is first touched: a guest that allocates without
+end is stopped, a guest that only reserves is not.
+"""
+
+import ctypes
+import mmap
+import os
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Final
+
+from engine.errors import EngineError
+
+PAGE: Final = 4096
+READ, WRITE, EXECUTE = 1, 2, 4
+PHYSICAL_BASE: Final = 0x1_0000_0000
+"""Where the arena stands in guest-physical space; any free place would do."""
+
+ACCESS_NAMES: Final = {16: "read", 17: "write", 18: "execute"}
+OUT_OF_MEMORY: Final = 99
+"""Reported instead of an access when the budget of touched pages is used up."""
+
+_ENTRY = 4  # words of a table entry: start, end, physical minus virtual, permissions
+_MAX_REGIONS = 65_530  # Linux's default vm.max_map_count
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_long,
+]
+_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_FAILED = ctypes.c_void_p(-1).value
+_MAP_FIXED = 0x10
+_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+_ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+_DONTNEED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A run of guest-virtual addresses with one permission and contiguous backing.
+
+    Attributes:
+        start: first byte, page aligned.
+        end: one past the last byte, page aligned.
+        physical: arena offset of `start`.
+        perms: READ, WRITE, EXECUTE bits.
+    """
+
+    start: int
+    end: int
+    physical: int
+    perms: int
+
+
+class Control(ctypes.Structure):
+    """What the TLB-fill callback reads and writes; native.py knows these offsets."""
+
+    _fields_ = (
+        ("count", ctypes.c_uint64),  # 0: regions in the table
+        ("table", ctypes.c_uint64),  # 8: address of the entries
+        ("fault_address", ctypes.c_uint64),  # 16: page of the last refused access
+        ("fault_access", ctypes.c_uint64),  # 24: its kind, 0 = none
+        ("touched", ctypes.c_uint64),  # 32: address of one byte a physical page
+        ("budget", ctypes.c_int64),  # 40: pages that may still be touched
+        ("physical_base", ctypes.c_uint64),  # 48: PHYSICAL_BASE
+        ("fills", ctypes.c_uint64),  # 56: TLB misses served
+    )
+
+
+class Ram:
+    """The arena: guest-physical pages, allocated first fit, zero when handed out."""
+
+    def __init__(self, size: int = 64 << 30, budget: int = 1 << 30) -> None:
+        """Reserve address space.
+
+        Args:
+            size: bytes of guest-physical memory that may be mapped at one time.
+            budget: bytes that may be touched; host memory in use stays about below it.
+
+        Raises:
+            EngineError: the host gives no address space.
+        """
+        base = _FAILED
+        while size >= 1 << 28:
+            protection = mmap.PROT_READ | mmap.PROT_WRITE
+            base = _libc.mmap(None, size, protection, _ANONYMOUS, -1, 0)
+            if base != _FAILED:
+                break
+            size >>= 1  # a host with strict overcommit or an address-space limit
+        if base is None or base == _FAILED:
+            raise EngineError(f"the host has no address space for a guest ({size:#x} bytes)")
+        self.base: int = base
+        self.size = size
+        self.budget = budget
+        self._free: list[tuple[int, int]] = [(0, size)]
+        # One more page than there is: the hole, where the emulator has nothing mapped.
+        self.hole = size
+        self._touched_map = mmap.mmap(-1, size // PAGE + 1)
+        self._touched_map[size // PAGE] = 1
+        self._touched_view = memoryview(self._touched_map)
+        self.control = Control()
+        self.control.physical_base = PHYSICAL_BASE
+        self.control.budget = budget // PAGE
+        self.control.touched = ctypes.addressof(ctypes.c_char.from_buffer(self._touched_map))
+        self._host_mapped: list[tuple[int, int]] = []
+
+    def close(self) -> None:
+        """Give the arena back to the host; nothing may run on it any more."""
+        if self.base:
+            _libc.munmap(self.base, self.size)
+            self.base = 0
+
+    def allocate(self, size: int) -> int | None:
+        """Reserve `size` bytes (page multiple); the arena offset, None when none is left."""
+        for index, (start, end) in enumerate(self._free):
+            if end - start >= size:
+                if end - start == size:
+                    del self._free[index]
+                else:
+                    self._free[index] = (start + size, end)
+                return start
+        return None
+
+    def release(self, offset: int, size: int) -> None:
+        """Give pages back: their content is dropped and their budget returned."""
+        self.discard(offset, size)
+        index = bisect_right(self._free, (offset, 0))
+        start, end = offset, offset + size
+        if index < len(self._free) and self._free[index][0] == end:
+            end = self._free.pop(index)[1]
+        if index and self._free[index - 1][1] == start:
+            start = self._free[index - 1][0]
+            index -= 1
+            del self._free[index]
+        self._free.insert(index, (start, end))
+
+    def discard(self, offset: int, size: int) -> None:
+        """Make pages zero again (MADV_DONTNEED of anonymous memory)."""
+        end = offset + size
+        if any(start < end and offset < stop for start, stop in self._host_mapped):
+            protection = mmap.PROT_READ | mmap.PROT_WRITE
+            flags = _ANONYMOUS | _MAP_FIXED
+            _libc.mmap(self.base + offset, size, protection, flags, -1, 0)
+            self._host_mapped = [
+                piece
+                for start, stop in self._host_mapped
+                for piece in ((start, min(stop, offset)), (max(start, end), stop))
+                if piece[0] < piece[1]
+            ]
+        else:
+            _libc.madvise(self.base + offset, size, _DONTNEED)
+        first, last = offset // PAGE, end // PAGE
+        # Large reservations are mostly untouched; looking at pieces keeps copies small.
+        for at in range(first, last, 1 << 16):
+            piece = self._touched_view[at : min(last, at + (1 << 16))]
+            used = bytes(piece).count(1)
+            if used:
+                self.control.budget += used
+                piece[:] = bytes(len(piece))
+
+    def map_file(self, offset: int, size: int, descriptor: int, file_offset: int) -> bool:
+        """Back pages by a private host mapping of a file; False if the host refuses.
+
+        Only for files that nobody truncates: a page behind the end of the file would
+        raise SIGBUS in the engine itself.
+        """
+        protection = mmap.PROT_READ | mmap.PROT_WRITE
+        flags = mmap.MAP_PRIVATE | _MAP_FIXED
+        where = self.base + offset
+        if _libc.mmap(where, size, protection, flags, descriptor, file_offset) == _FAILED:
+            return False
+        self._host_mapped.append((offset, offset + size))
+        return True
+
+    def touch(self, offset: int, size: int) -> bool:
+        """Count pages that the engine itself is about to write; False beyond the budget."""
+        for page in range(offset // PAGE, (offset + size + PAGE - 1) // PAGE):
+            if not self._touched_view[page]:
+                if self.control.budget <= 0:
+                    return False
+                self.control.budget -= 1
+                self._touched_view[page] = 1
+        return True
+
+    def used(self) -> int:
+        """Bytes of touched pages."""
+        return self.budget - self.control.budget * PAGE
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Copy bytes out of the arena."""
+        return ctypes.string_at(self.base + offset, size)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Copy bytes into the arena."""
+        ctypes.memmove(self.base + offset, data, len(data))
+
+
+class PageTable:
+    """The regions the callback searches: sorted, never overlapping."""
+
+    def __init__(self, ram: Ram) -> None:
+        self.ram = ram
+        self.regions: list[Region] = []
+        self._starts: list[int] = []
+        self._entries = mmap.mmap(-1, _MAX_REGIONS * _ENTRY * 8)
+        self._words = memoryview(self._entries).cast("Q")
+        ram.control.table = ctypes.addressof(ctypes.c_char.from_buffer(self._entries))
+
+    def load(self, regions: list[Region]) -> None:
+        """Replace the table; the caller flushes the emulator's TLB."""
+        self.regions = regions
+        self._starts = [region.start for region in regions]
+        words: list[int] = []
+        for region in regions:
+            delta = (PHYSICAL_BASE + region.physical - region.start) & 0xFFFFFFFFFFFFFFFF
+            words += (region.start, region.end, delta, region.perms)
+        self._words[: len(words)] = memoryview(_pack(words)).cast("B").cast("Q")
+        self.ram.control.count = len(regions)
+
+    def find(self, address: int) -> Region | None:
+        """The region that covers an address."""
+        index = bisect_right(self._starts, address) - 1
+        if index < 0:
+            return None
+        region = self.regions[index]
+        return region if address < region.end else None
+
+
+def _pack(words: list[int]) -> bytes:
+    return struct.pack(f"={len(words)}Q", *words)
+
+
+def host_page_size() -> int:
+    """Bytes of a host page: file mappings into the arena need it to be `PAGE`."""
+    return int(os.sysconf("SC_PAGESIZE"))

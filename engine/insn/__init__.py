@@ -1,0 +1,1 @@
+"""Disassembling and assembling: the only users of Capstone and Keystone."""
