@@ -128,6 +128,10 @@ class Section:
     addralign: int
     entsize: int
 
+    def holds(self, address: int) -> bool:
+        """Whether a link address lies in this section's memory."""
+        return bool(self.flags & SHF_ALLOC) and self.addr <= address < self.addr + self.size
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -14,7 +14,6 @@ from typing import Final
 from engine.errors import ImageError
 from engine.image import headers
 from engine.image.elf import ElfImage
-from engine.image.headers import Section
 
 _ELFCOMPRESS_ZLIB: Final = 1
 _DEFLATE_RATIO: Final = 1040  # deflate reaches 1032:1 at best
@@ -100,9 +99,3 @@ def _try_open(path: str) -> ElfImage | None:
         return ElfImage.open(path) if os.path.isfile(path) else None
     except ImageError:
         return None
-
-
-def in_section(section: Section, address: int) -> bool:
-    """Whether a link address lies in an allocated section."""
-    inside = section.addr <= address < section.addr + section.size
-    return inside and bool(section.flags & headers.SHF_ALLOC)

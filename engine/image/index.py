@@ -1,0 +1,162 @@
+"""The symbols of an image sorted by address, as columns.
+
+Columns of plain integers instead of one object a symbol: 258,000 symbols are sorted in a
+tenth of a second, and a `Symbol` is built only when somebody looks at it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Final
+
+from engine.image import headers
+from engine.image.elf import ElfImage
+from engine.image.symtab import FUNCTIONS, SHN_ABS, Symbol, SymbolSection
+
+_TLS: Final = 6
+_USEFUL: Final = bytes(kind & 15 in (0, 1, 2, 5, _TLS, 10) for kind in range(256))
+MAPPING_MACHINES: Final = (headers.EM_ARM, headers.EM_AARCH64, headers.EM_RISCV)
+
+
+class SymbolIndex:
+    """Rows of all tables that name something; a *ref* is a row number over all tables.
+
+    Attributes:
+        refs: rows with an address, sorted by it.
+        starts: their addresses.
+        elsewhere: rows whose value is no address: constants and TLS offsets.
+    """
+
+    def __init__(self, image: ElfImage, tables: Sequence[SymbolSection]) -> None:
+        """Read all rows; a later table adds what the first one does not name."""
+        self._tables = tables
+        self._values: list[int] = []
+        self._sizes: list[int] = []
+        self._heads: list[int] = []
+        self._bases: list[int] = []
+        self.has_static_functions = False
+        refs: list[int] = []
+        for table in tables:
+            base = len(self._values)
+            heads, values, sizes = table.columns()
+            self._bases.append(base)
+            self._values += values
+            self._sizes += sizes
+            self._heads += heads
+            end = len(table.strings)
+            more = [
+                ref
+                for ref, head in enumerate(heads, base)
+                if head >> 48 and 0 < head & 0xFFFFFFFF < end and _USEFUL[head >> 32 & 255]
+            ]
+            if image.machine in MAPPING_MACHINES:
+                more = [ref for ref in more if not self._is_mapping(ref, table.strings)]
+            if image.machine == headers.EM_ARM:  # bit 0 of a function says Thumb, not where
+                for ref in more:
+                    self._values[ref] &= ~self.is_function(ref)
+            refs += self._unknown(refs, more) if refs else more
+            if not table.dynamic:
+                self.has_static_functions = any(map(self.is_function, more))
+        refs.sort(key=self._values.__getitem__)
+        heads = self._heads
+        odd = {r for r in refs if heads[r] >> 48 == SHN_ABS or heads[r] >> 32 & 15 == _TLS}
+        self.elsewhere = [ref for ref in refs if ref in odd]
+        self.refs = [ref for ref in refs if ref not in odd] if odd else refs
+        self.starts = [self._values[ref] for ref in self.refs]
+
+    def _is_mapping(self, ref: int, strings: bytes) -> bool:
+        head = self._heads[ref]
+        return head >> 32 & 255 == 0 and strings[head & 0xFFFFFFFF] == 0x24  # local "$x"
+
+    def _unknown(self, known: list[int], more: list[int]) -> list[int]:
+        values = {self._values[ref] for ref in more}
+        names = {
+            (self._values[ref], self._stem(ref)) for ref in known if self._values[ref] in values
+        }
+        return [ref for ref in more if (self._values[ref], self._stem(ref)) not in names]
+
+    def _stem(self, ref: int) -> bytes:
+        name = self._table(ref)[0].raw_name(self._heads[ref] & 0xFFFFFFFF)
+        return name.partition(b"@")[0]
+
+    def _table(self, ref: int) -> tuple[SymbolSection, int]:
+        number = bisect_right(self._bases, ref) - 1
+        return self._tables[number], ref - self._bases[number]
+
+    # -- one row -----------------------------------------------------------------
+
+    def symbol(self, ref: int) -> Symbol:
+        """Build the symbol of a row."""
+        table, row = self._table(ref)
+        return table.symbol(row)
+
+    def address(self, ref: int) -> int:
+        """The link address of a row."""
+        return self._values[ref]
+
+    def size(self, ref: int) -> int:
+        """The size of a row."""
+        return self._sizes[ref]
+
+    def is_function(self, ref: int) -> bool:
+        """Whether a row is typed as code."""
+        return self._heads[ref] >> 32 & 15 in FUNCTIONS
+
+    # -- lookups -----------------------------------------------------------------
+
+    @cached_property
+    def _reach(self) -> list[int]:
+        """The highest end of all rows up to each one: where a search may stop."""
+        return self._highest_ends(self.refs)
+
+    def _highest_ends(self, refs: list[int]) -> list[int]:
+        values, sizes = self._values, self._sizes
+        return list(accumulate([values[ref] + sizes[ref] for ref in refs], max))
+
+    def covering(self, address: int) -> tuple[list[int], list[int]]:
+        """Find rows around an address.
+
+        Returns:
+            The sized rows of the last start whose range holds the address, and the rows
+            without a size at the nearest start.
+        """
+        at = bisect_right(self.starts, address) - 1
+        nearest = self.starts[at] if at >= 0 else -1
+        unsized: list[int] = []
+        while at >= 0 and (self._reach[at] > address or self.starts[at] == nearest):
+            start = self.starts[at]
+            sized: list[int] = []
+            while at >= 0 and self.starts[at] == start:
+                size = self._sizes[self.refs[at]]
+                if size > address - start:
+                    sized.append(self.refs[at])
+                elif size == 0 and start == nearest:
+                    unsized.append(self.refs[at])
+                at -= 1
+            if sized:
+                return sized, unsized
+        return [], unsized
+
+    def starting(self, address: int) -> list[int]:
+        """The rows that start exactly at an address."""
+        low, high = bisect_left(self.starts, address), bisect_right(self.starts, address)
+        return self.refs[low:high]
+
+    def functions(self, image: ElfImage) -> list[int]:
+        """Typed functions, and global untyped rows in code that none of those covers."""
+        heads = self._heads
+        typed = [ref for ref in self.refs if heads[ref] >> 32 & 15 in FUNCTIONS]
+        untyped = [ref for ref in self.refs if heads[ref] >> 32 & 255 == 0x10]
+        starts = [self._values[ref] for ref in typed]
+        reach = self._highest_ends(typed)
+        sections = image.sections
+        found: list[int] = []
+        for ref in untyped:
+            address, number = self._values[ref], heads[ref] >> 48
+            if number < len(sections) and sections[number].flags & headers.SHF_EXECINSTR:
+                at = bisect_right(starts, address) - 1
+                covered = at >= 0 and (reach[at] > address or starts[at] == address)
+                if not covered and sections[number].holds(address):
+                    found.append(ref)
+        return sorted(typed + found, key=self._values.__getitem__) if found else typed

@@ -1,0 +1,294 @@
+"""Names of a program: which symbol an address belongs to, and where a name is.
+
+Nothing is read before it is asked for. A name is searched as bytes in the string table,
+which finds it among 250,000 without an index; addresses need the index, which is built
+once, on first use. A stripped program still has functions: those of its unwind tables,
+called func_0x401000 after their address.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Final
+
+from engine.image import cfi, headers, plt, symtab
+from engine.image.elf import ElfImage
+from engine.image.index import MAPPING_MACHINES, SymbolIndex
+from engine.image.mangling import identifier, spellings
+from engine.image.symtab import LazySymbols, Symbol, SymbolSection
+
+_MADE_UP: Final = "func_"
+_MANGLED: Final = re.compile(rb"(?:_+Z|_R|_?\$[sS])[^\0]*")
+_BY_BINDING: Final = {"global": 0, "local": 1, "weak": 2}
+_LINK_ORDER: Final = {"global": 0, "weak": 1, "local": 2}
+
+
+class SymbolTable:
+    """The symbols of one image: .symtab and .dynsym merged, linkage stubs, unwind ranges.
+
+    Section and file symbols, undefined ones and the mapping symbols of ARM and RISC-V
+    ($x, $d, ...) are left out.
+
+    Attributes:
+        image: the program or library.
+    """
+
+    def __init__(self, image: ElfImage, debug: ElfImage | None = None) -> None:
+        """Open the tables lazily.
+
+        Args:
+            image: whose symbols these are.
+            debug: its separate debug file, whose .symtab stands in for a stripped one.
+        """
+        self.image = image
+        self._debug = debug
+        self._problems: list[str] = []
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Damage found so far in symbol tables."""
+        return tuple(self._problems)
+
+    # -- by name -----------------------------------------------------------------
+
+    def find(self, name: str) -> Symbol | None:
+        """The symbol a user means by `name`: the first of `find_all`."""
+        found = self.find_all(name)
+        return found[0] if found else None
+
+    def find_all(self, name: str) -> list[Symbol]:
+        """All symbols of that name, the most likely first.
+
+        Order: functions, then untyped, then data; default versions before old ones;
+        global, weak, local; lower address. `name` is the linker's name, NAME@plt for a
+        linkage stub, func_0xADDRESS for a function of a stripped program. Only if there
+        is none, it is compared with the demangled names: whole, or without parameters,
+        return type and template arguments.
+        """
+        if not name or "\0" in name:
+            return []
+        found = self._stored(name)
+        if not found and name.endswith("@plt"):
+            found = [symbol for symbol in self._stubs if symbol.name == name]
+        if not found and name.startswith(_MADE_UP + "0x"):
+            made_up = self._made_up_at(_address(name[len(_MADE_UP) :]))
+            found = [made_up] if made_up and made_up.name == name else []
+        if not found:
+            found = self._demangled(name)
+        return sorted(found, key=_link_key)
+
+    def complete(self, prefix: str, limit: int) -> list[str]:
+        """Up to `limit` names that start with `prefix`, in alphabetical order."""
+        at = bisect_left(self._names, prefix)
+        found = self._names[at : at + max(limit, 0)]
+        return [name for name in found if name.startswith(prefix)]
+
+    def _stored(self, name: str) -> list[Symbol]:
+        raw = name.encode("utf-8", "replace")
+        found: dict[tuple[int, str], Symbol] = {}
+        for table in self._tables:
+            for index in table.named(raw):
+                symbol = table.symbol(index)
+                if self._is_wanted(symbol) and symbol.name == name:
+                    found.setdefault((symbol.address, symbol.kind), symbol)
+        return list(found.values())
+
+    def _is_wanted(self, symbol: Symbol) -> bool:
+        if symbol.section == 0 or symbol.kind == "other":
+            return False
+        return (
+            self.image.machine not in MAPPING_MACHINES
+            or symbol.kind != "notype"
+            or symbol.name[:1] != "$"
+        )
+
+    def _demangled(self, name: str) -> list[Symbol]:
+        found: list[Symbol] = []
+        for mangled in {raw for table in self._tables for raw in _mangled(table.strings, name)}:
+            text = headers.text(mangled)
+            if name in spellings(symtab.demangle(text)):
+                found += self._stored(text.partition("@")[0])
+        return found
+
+    # -- by address --------------------------------------------------------------
+
+    def at(self, address: int) -> Symbol | None:
+        """The symbol that covers a link address.
+
+        The innermost wins: of those whose [address, address + size) holds it, the one
+        that starts last. A symbol without a size reaches to the next symbol in its
+        section and counts only where no sized one covers. Among symbols of one start:
+        functions, then untyped, then data; global, local, weak (perf's order: a strong
+        name says more); fewer leading underscores; shorter size; alphabetical. Where no
+        symbol covers, linkage stubs (NAME@plt) and then the unwind ranges of a stripped
+        program answer.
+        """
+        sized, unsized = self._index.covering(address)
+        if sized:
+            return min(map(self._index.symbol, sized), key=_cover_key)
+        found = [s for s in map(self._index.symbol, unsized) if self._reaches(s, address)]
+        if found:
+            return min(found, key=_cover_key)
+        return self._stub_at(address) or self._made_up_at(address)
+
+    def functions(self) -> Sequence[Symbol]:
+        """The program's own functions, sorted by address; aliases are all in it.
+
+        Typed functions, global untyped symbols in executable sections that no typed one
+        covers (assembly), and in a stripped program the ranges of the unwind tables.
+        Linkage stubs are not the program's own and are left out.
+        """
+        return self._functions
+
+    def __len__(self) -> int:
+        """Number of distinct symbols, stubs and made-up names included."""
+        index = self._index
+        return len(index.refs) + len(index.elsewhere) + len(self._stubs) + len(self._made_up)
+
+    def __iter__(self) -> Iterator[Symbol]:
+        """All symbols: stored ones by address, constants and TLS, stubs, made-up ones."""
+        yield from map(self._index.symbol, self._index.refs)
+        yield from map(self._index.symbol, self._index.elsewhere)
+        yield from self._stubs
+        yield from self._made_up
+
+    # -- the index ---------------------------------------------------------------
+
+    @cached_property
+    def _tables(self) -> tuple[SymbolSection, ...]:
+        note: Callable[[str], None] = self._note
+        static = symtab.static_symbols(self.image, note)
+        if static is None and self._debug is not None:
+            static = symtab.static_symbols(self._debug, note)
+        return tuple(table for table in (static, self._dynamic) if table is not None)
+
+    @cached_property
+    def _dynamic(self) -> SymbolSection | None:
+        return symtab.dynamic_symbols(self.image, self._note)
+
+    def _note(self, reason: str) -> None:
+        self._problems.append(f"{self.image.name}: {reason}")
+
+    @cached_property
+    def _index(self) -> SymbolIndex:
+        return SymbolIndex(self.image, self._tables)
+
+    def _reaches(self, symbol: Symbol, address: int) -> bool:
+        """Whether nothing but distance separates a symbol without a size from an address."""
+        sections = self.image.sections
+        if 0 < symbol.section < len(sections):
+            section = sections[symbol.section]
+            return section.holds(symbol.address) and section.holds(address)
+        loads = self.image.load_segments
+        return any(s.covers(symbol.address) and s.covers(address) for s in loads)
+
+    # -- functions, stubs and made-up names --------------------------------------
+
+    @cached_property
+    def _functions(self) -> Sequence[Symbol]:
+        refs = self._index.functions(self.image)
+        if not self._made_up:
+            return LazySymbols(refs, self._index.symbol)
+        stored = map(self._index.symbol, refs)
+        return sorted([*stored, *self._made_up], key=lambda symbol: symbol.address)
+
+    @cached_property
+    def _stubs(self) -> list[Symbol]:
+        dynamic = self._dynamic
+        found: list[Symbol] = []
+        for address, size, number, resolver in plt.stubs(self.image):
+            if resolver:
+                targets = map(self._index.symbol, self._index.starting(resolver))
+                target = min(filter(_is_function, targets), key=_cover_key, default=None)
+                name = target.name if target else f"{_MADE_UP}{resolver:#x}"
+            else:
+                name = dynamic.symbol(number).name if dynamic and number < dynamic.count else ""
+            if name:
+                found.append(Symbol(f"{name}@plt", address, size, "func", "local", 0))
+        found.sort(key=lambda symbol: symbol.address)
+        return found
+
+    def _stub_at(self, address: int) -> Symbol | None:
+        at = bisect_right(self._stubs, address, key=lambda stub: stub.address) - 1
+        if at >= 0 and address < self._stubs[at].address + self._stubs[at].size:
+            return self._stubs[at]
+        return None
+
+    @cached_property
+    def _made_up(self) -> list[Symbol]:
+        if self._index.has_static_functions:
+            return []
+        index = self._index
+        known = {index.address(ref) for ref in index.refs if index.is_function(ref)}
+        stubs = plt.plt_sections(self.image)
+        return [
+            _make_up(start, size)
+            for start, size in cfi.function_ranges(self.image)
+            if start not in known and not any(section.holds(start) for section in stubs)
+        ]
+
+    def _made_up_at(self, address: int) -> Symbol | None:
+        """As `_made_up`, for one address and without reading all unwind records."""
+        if self._index.has_static_functions:
+            return None
+        fde = cfi.find_fde(self.image, address)
+        if fde is None or any(s.holds(fde.start) for s in plt.plt_sections(self.image)):
+            return None
+        return _make_up(fde.start, fde.size)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return sorted({symbol.name for symbol in self})
+
+
+def _make_up(start: int, size: int) -> Symbol:
+    return Symbol(f"{_MADE_UP}{start:#x}", start, size, "func", "local", 0)
+
+
+def _mangled(strings: bytes, name: str) -> Iterator[bytes]:
+    """Yield the names in a string table that may demangle to `name`.
+
+    Itanium, Rust and Swift mangling write an identifier as its length and its letters.
+    """
+    word = identifier(name).encode("utf-8", "replace")
+    if not word:
+        for match in _MANGLED.finditer(strings):
+            yield match[0]
+        return
+    for part in (b"%d%b" % (len(word), word), b"%d_%b" % (len(word), word)):
+        at = strings.find(part)
+        while at >= 0:
+            start = strings.rfind(b"\0", 0, at) + 1
+            stop = strings.find(b"\0", at)
+            if stop < 0:
+                return
+            if _MANGLED.match(strings, start):
+                yield strings[start:stop]
+            at = strings.find(part, stop)
+
+
+def _address(digits: str) -> int:
+    try:
+        return int(digits, 16)
+    except ValueError:
+        return -1
+
+
+def _is_function(symbol: Symbol) -> bool:
+    return symbol.is_function
+
+
+def _kind_rank(symbol: Symbol) -> int:
+    return 0 if symbol.is_function else 1 if symbol.kind == "notype" else 2
+
+
+def _cover_key(symbol: Symbol) -> tuple[int, int, int, int, str]:
+    underscores = len(symbol.name) - len(symbol.name.lstrip("_"))
+    rank = _BY_BINDING[symbol.binding]
+    return _kind_rank(symbol), rank, underscores, symbol.size, symbol.name
+
+
+def _link_key(symbol: Symbol) -> tuple[int, bool, int, int]:
+    rank = _LINK_ORDER[symbol.binding]
+    return _kind_rank(symbol), not symbol.default, rank, symbol.address

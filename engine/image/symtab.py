@@ -1,0 +1,287 @@
+"""One symbol section as stored: rows by number, names by offset, nothing kept.
+
+`SymbolTable` decides what the rows mean. Where section headers are gone, the dynamic
+section still leads to .dynsym, as the dynamic loader finds it.
+"""
+
+import struct
+import sys
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, overload
+
+from engine.image import headers
+from engine.image.elf import ElfImage
+from engine.image.headers import Section
+from engine.image.reader import DamagedError, Reader
+
+KINDS: Final = {0: "notype", 1: "object", 2: "func", 5: "object", 6: "tls", 10: "ifunc"}
+BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "global"}  # 10: STB_GNU_UNIQUE
+FUNCTIONS: Final = (2, 10)
+SHN_ABS: Final = 0xFFF1
+_HIDDEN_VERSION: Final = 0x8000
+_DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 4, 5, 6, 10, 0x6FFFFEF5
+_MANGLED: Final = ("_Z", "__Z", "___Z", "_R", "$s", "_$s", "$S", "_T0", "_D")
+_MAX_MANGLED: Final = 8192  # the demangler recurses; longer names stay as they are
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name for an address.
+
+    Attributes:
+        name: as in the string table, without a version suffix ("@VER", "@@VER").
+        address: link address; for kind "tls" the offset in the TLS block.
+        size: bytes, 0 = unknown.
+        kind: "func", "ifunc" (its address is the resolver), "object", "tls", "notype", "other".
+        binding: "global", "weak" or "local".
+        section: index of its section header, SHN_ABS for constants, 0 for made-up names.
+        default: False for an old version (name@VER) that new programs do not link to.
+    """
+
+    name: str
+    address: int
+    size: int
+    kind: str
+    binding: str
+    section: int
+    default: bool = True
+
+    @property
+    def demangled(self) -> str:
+        """The name as the source spells it (C++, Rust, Swift, D), else `name`."""
+        return demangle(self.name)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is typed as code."""
+        return self.kind in ("func", "ifunc")
+
+
+@lru_cache(maxsize=4096)
+def demangle(name: str) -> str:
+    """Demangle C++, Rust, Swift and D names; others come back unchanged."""
+    if not name.startswith(_MANGLED) or len(name) > _MAX_MANGLED:
+        return name
+    from pydemumble import demangle as demumble  # costs 20 ms that many sessions never need
+
+    stem, at, suffix = name.partition("@")
+    plain: str = demumble(stem)
+    return plain + at + suffix if plain else name
+
+
+class SymbolSection:
+    """A .symtab or .dynsym that lies inside the file.
+
+    Attributes:
+        count: rows, the null symbol included.
+        dynamic: whether it is .dynsym.
+        strings: all names, NUL-terminated.
+    """
+
+    def __init__(
+        self,
+        image: ElfImage,
+        place: tuple[int, int],
+        strings: tuple[int, int],
+        versions: int | None = None,
+        *,
+        dynamic: bool,
+    ) -> None:
+        """Use the given areas of the file.
+
+        Args:
+            image: the file.
+            place: offset and size of the rows.
+            strings: offset and size of the names.
+            versions: offset of the .gnu.version array; None without.
+            dynamic: whether it is .dynsym.
+        """
+        self.dynamic = dynamic
+        self._is_arm = image.machine == headers.EM_ARM
+        self._form = image.layout.symbol
+        self._wide = image.bits == 64
+        self._order = image.layout.order
+        self.rows = image.data(place[0], place[1] // self._form.size * self._form.size)
+        self.rows = self.rows[: len(self.rows) // self._form.size * self._form.size]
+        self.count = len(self.rows) // self._form.size
+        self.strings = image.data(*strings)
+        self._versions = b"" if versions is None else image.data(versions, 2 * self.count)
+
+    def columns(self) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+        """Heads, values and sizes of all rows; a head is name | info << 32 | shndx << 48."""
+        words = array("Q" if self._wide else "I")
+        words.frombytes(self.rows)
+        is_big = self._order == ">"
+        if is_big != (sys.byteorder == "big"):
+            words.byteswap()
+        if self._wide:
+            heads: Sequence[int] = words[0::3]
+            if is_big:
+                heads = [h >> 32 | (h >> 24 & 255) << 32 | (h & 0xFFFF) << 48 for h in heads]
+            return heads, words[1::3], words[2::3]
+        tails = zip(words[0::4], words[3::4], strict=True)
+        if is_big:
+            heads = [name | (t >> 24) << 32 | (t & 0xFFFF) << 48 for name, t in tails]
+        else:
+            heads = [name | (t & 255) << 32 | (t >> 16) << 48 for name, t in tails]
+        return heads, words[1::4], words[2::4]
+
+    def name_offset(self, index: int) -> int:
+        """The st_name of a row; 0 for a row that does not exist."""
+        if not 0 <= index < self.count:
+            return 0
+        offset: int = struct.unpack_from(self._order + "I", self.rows, index * self._form.size)[0]
+        return offset
+
+    def raw_name(self, offset: int) -> bytes:
+        """The bytes of the name at an offset; b"" outside the table."""
+        stop = self.strings.find(b"\0", offset)
+        return self.strings[offset:stop] if stop >= 0 else b""
+
+    def symbol(self, index: int) -> Symbol:
+        """Build the symbol of one row."""
+        fields = self._form.unpack_from(self.rows, index * self._form.size)
+        if self._wide:
+            name, info, _, shndx, value, size = fields
+        else:
+            name, value, size, info, _, shndx = fields
+        text = headers.text(self.raw_name(name))
+        stem, at, version = text.partition("@")
+        default = not at or version.startswith("@")
+        if len(self._versions) >= 2 * index + 2:
+            word = struct.unpack_from(self._order + "H", self._versions, 2 * index)[0]
+            default = default and not word & _HIDDEN_VERSION
+        kind = KINDS.get(info & 15, "other")
+        if self._is_arm and info & 15 in FUNCTIONS:  # bit 0 says Thumb, not where
+            value &= ~1
+        binding = BINDINGS.get(info >> 4, "local")
+        return Symbol(stem or text, value, size, kind, binding, shndx, default)
+
+    def named(self, name: bytes) -> list[int]:
+        """Rows whose name is `name`, with or without a version, without reading all rows.
+
+        Names may be the tail of longer ones (linkers merge "read" into "__read"), so every
+        occurrence in the string table is a candidate offset.
+        """
+        offsets = {o for end in (b"\0", b"@") for o in self._occurrences(name + end)}
+        if not offsets:
+            return []
+        if len(offsets) <= 4:
+            found: list[int] = []
+            step = self._form.size
+            for offset in offsets:
+                pattern = struct.pack(self._order + "I", offset)
+                at, misses = self.rows.find(pattern), 0
+                while at >= 0 and misses < 256:
+                    misses += at % step != 0
+                    if at % step == 0:
+                        found.append(at // step)
+                    at = self.rows.find(pattern, at + 1)
+                if at >= 0:
+                    break  # a small offset is everywhere in the rows: read them instead
+            else:
+                return sorted(found)
+        return [i for i, head in enumerate(self.columns()[0]) if head & 0xFFFFFFFF in offsets]
+
+    def _occurrences(self, name: bytes) -> Iterator[int]:
+        at = self.strings.find(name)
+        while at >= 0:
+            yield at
+            at = self.strings.find(name, at + 1)
+
+
+class LazySymbols(Sequence[Symbol]):
+    """A list of symbols that are built when they are looked at."""
+
+    def __init__(self, refs: list[int], build: Callable[[int], Symbol]) -> None:
+        """Hold what `build` turns into a symbol."""
+        self._refs = refs
+        self._build = build
+
+    def __len__(self) -> int:
+        return len(self._refs)
+
+    @overload
+    def __getitem__(self, index: int) -> Symbol: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Symbol]: ...
+    def __getitem__(self, index: int | slice) -> Symbol | Sequence[Symbol]:
+        if isinstance(index, slice):
+            return LazySymbols(self._refs[index], self._build)
+        return self._build(self._refs[index])
+
+
+def static_symbols(image: ElfImage, problem: Callable[[str], None]) -> SymbolSection | None:
+    """The .symtab of an image, if it has one that can be read."""
+    return _from_section(image, headers.SHT_SYMTAB, problem)
+
+
+def dynamic_symbols(image: ElfImage, problem: Callable[[str], None]) -> SymbolSection | None:
+    """The .dynsym of an image, by its section or else by its dynamic section."""
+    found = _from_section(image, headers.SHT_DYNSYM, problem)
+    if found is not None or image.sections:
+        return found
+    try:
+        return _from_dynamic(image)
+    except DamagedError as error:
+        problem(f"dynamic symbols: {error}")
+        return None
+
+
+def _from_section(
+    image: ElfImage, kind: int, problem: Callable[[str], None]
+) -> SymbolSection | None:
+    table = next((s for s in image.sections if s.type == kind and s.size), None)
+    if table is None:
+        return None
+    expected = image.layout.symbol.size
+    if table.entsize != expected:
+        problem(f"section {table.name}: entries of {table.entsize} bytes, must be {expected}")
+        return None
+    if table.offset + table.size > image.size or not 0 < table.link < len(image.sections):
+        problem(f"section {table.name}: outside the file or without names")
+        return None
+    strings = image.sections[table.link]
+    versions: Section | None = None
+    if kind == headers.SHT_DYNSYM:
+        versions = next((s for s in image.sections if s.type == headers.SHT_GNU_VERSYM), None)
+    return SymbolSection(
+        image,
+        (table.offset, table.size),
+        (strings.offset, strings.size),
+        versions.offset if versions else None,
+        dynamic=kind == headers.SHT_DYNSYM,
+    )
+
+
+def _from_dynamic(image: ElfImage) -> SymbolSection | None:
+    table = image.file_offset(image.dynamic_value(_DT_SYMTAB) or 0)
+    strings = image.file_offset(image.dynamic_value(_DT_STRTAB) or 0)
+    if table is None or strings is None:
+        return None
+    order = image.layout.order
+    count = 0
+    if (place := image.file_offset(image.dynamic_value(_DT_HASH) or 0)) is not None:
+        count = Reader(image.buffer, place + 4, image.size, order).uint(4)
+    elif (place := image.file_offset(image.dynamic_value(_DT_GNU_HASH) or 0)) is not None:
+        count = _count_gnu_hash(Reader(image.buffer, place, image.size, order), image.bits // 8)
+    size = min(count * image.layout.symbol.size, image.size)
+    names = (strings, image.dynamic_value(_DT_STRSZ) or 0)
+    return SymbolSection(image, (table, size), names, dynamic=True)
+
+
+def _count_gnu_hash(reader: Reader, word: int) -> int:
+    """Number of symbols: the chain of the last bucket ends with the last symbol."""
+    buckets, first, bloom, _ = (reader.uint(4) for _ in range(4))
+    reader.take(bloom * word)
+    table = reader.block(4 * buckets)
+    last = max(struct.unpack(f"{reader.order}{buckets}I", table), default=0)
+    if last < first:
+        return first
+    reader.take(4 * (last - first))
+    while not reader.uint(4) & 1:
+        last += 1
+    return last + 1
