@@ -1,0 +1,146 @@
+"""Source lines: from an address to FILE:LINE and back, one unit at a time.
+
+The debug information is that of the file itself or of the separate debug file that its
+build-id or .gnu_debuglink names. Damaged information is no information: the reason is
+kept in `problems` and nothing is raised.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from posixpath import normpath
+
+from engine.image import cfi
+from engine.image.elf import ElfImage
+from engine.image.lines import LineHeader, LineSections, LineTable, read_header, run
+from engine.image.reader import DamagedError
+from engine.image.sections import debug_bytes, find_debug_file
+from engine.image.units import Unit, Units
+
+DEBUG_DIRS: tuple[str, ...] = ("/usr/lib/debug",)
+
+
+class Lines:
+    """The line tables of one image; addresses are its link addresses.
+
+    Attributes:
+        image: the program or library.
+    """
+
+    def __init__(self, image: ElfImage, debug_dirs: Sequence[str] = DEBUG_DIRS) -> None:
+        """Nothing is read yet.
+
+        Args:
+            image: whose lines these are.
+            debug_dirs: folders like /usr/lib/debug to search for a separate debug file.
+        """
+        self.image = image
+        self._debug_dirs = tuple(debug_dirs)
+        self._problems: list[str] = []
+        self._headers: dict[int, LineHeader | None] = {}
+        self._tables: dict[int, LineTable] = {}
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why there is no information where there could be some."""
+        return tuple(dict.fromkeys(self._problems))
+
+    @cached_property
+    def debug_image(self) -> ElfImage | None:
+        """The file that holds the debug information; None = there is none."""
+        for name in (".debug_line", ".zdebug_line"):
+            section = self.image.section(name)
+            if section is not None and section.size:
+                return self.image
+        return find_debug_file(self.image, self._debug_dirs)
+
+    def line_at(self, address: int) -> tuple[str, int] | None:
+        """The (file, line) that an instruction belongs to; None without information.
+
+        For a return address ask for address - 1. Code that the compiler gives line 0
+        has no line.
+        """
+        for unit in self._units.containing(address) if self._units else ():
+            table = self._table(unit)
+            if table is not None and (found := table.at(address)) is not None:
+                return found
+        return None
+
+    def addresses_of(self, file_suffix: str, line: int) -> list[int]:
+        """Where a breakpoint at FILE:LINE goes: sorted link addresses.
+
+        A line without code stands for the next line of that file that has some, as in
+        gdb. Within a function only the lowest address counts: a loop's head has several.
+
+        Args:
+            file_suffix: the last parts of the path: "main.c", "src/main.c" or all of it.
+            line: from 1.
+        """
+        wanted = normpath(file_suffix)
+        best: int | None = None
+        found: list[int] = []
+        for unit in self._units.all() if self._units else ():
+            header = self._header(unit)
+            numbers = {
+                number
+                for number, path in enumerate(header.files if header else ())
+                if path == wanted or path.endswith("/" + wanted)
+            }
+            table = self._table(unit) if numbers else None
+            for number, at, address in table.statements if table else ():
+                if number not in numbers or at < line or (best is not None and at > best):
+                    continue
+                if at != best:
+                    best, found = at, []
+                found.append(address)
+        lowest: dict[int, int] = {}
+        for address in sorted(found):
+            fde = cfi.find_fde(self.image, address)
+            lowest.setdefault(fde.start if fde else address, address)
+        return sorted(lowest.values())
+
+    def files(self) -> tuple[str, ...]:
+        """All source paths, sorted; the whole .debug_info is visited once."""
+        names: set[str] = set()
+        for unit in self._units.all() if self._units else ():
+            header = self._header(unit)
+            names.update(header.files if header else ())
+        return tuple(sorted(names - {"", "??"}))
+
+    # -- parts -------------------------------------------------------------------
+
+    @cached_property
+    def _units(self) -> Units | None:
+        image = self.debug_image
+        return None if image is None else Units(image, self._problems)
+
+    @cached_property
+    def _sections(self) -> LineSections:
+        image = self.debug_image or self.image
+        line, line_str, strings = (
+            debug_bytes(image, name, self._problems)
+            for name in (".debug_line", ".debug_line_str", ".debug_str")
+        )
+        return LineSections(line, line_str, strings, image.layout.order, image.bits)
+
+    def _header(self, unit: Unit) -> LineHeader | None:
+        if unit.line_offset is None:
+            return None
+        if unit.offset not in self._headers:
+            self._headers[unit.offset] = None
+            try:
+                header = read_header(self._sections, unit.line_offset, unit.folder)
+            except DamagedError as error:
+                self._problems.append(f"{self.image.name}: line table of a unit: {error}")
+            else:
+                self._headers[unit.offset] = header
+        return self._headers[unit.offset]
+
+    def _table(self, unit: Unit) -> LineTable | None:
+        header = self._header(unit)
+        if header is None:
+            return None
+        table = self._tables.get(unit.offset)
+        if table is None:
+            table = run(self._sections, header, max(self.image.low, 1), self.image.high)
+            self._tables[unit.offset] = table
+        return table
