@@ -1,0 +1,157 @@
+"""System calls about descriptors themselves: dup, fcntl, ioctl, locks."""
+
+import struct
+
+from engine.linux.context import Context, SyscallTable, s32, u32
+from engine.linux.errno import LinuxError
+from engine.linux.fs import flags as fl
+from engine.linux.fs.openfile import OpenFile, PathFile
+from engine.linux.fs.pipe import PipeEnd
+from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
+
+EPERM, EBADF, EINVAL, ENOTTY = 1, 9, 22, 25
+
+F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL = 0, 1, 2, 3, 4
+F_GETLK, F_SETLK, F_SETLKW, F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG = 5, 6, 7, 8, 9, 10, 11
+F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW = 36, 37, 38
+F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ = 1030, 1031, 1032
+F_ADD_SEALS, F_GET_SEALS = 1033, 1034
+_F_UNLCK = 2
+
+FIOCLEX, FIONCLEX, FIONBIO, FIOASYNC, FIONREAD = 0x5451, 0x5450, 0x5421, 0x5452, 0x541B
+
+_SETTABLE = fl.O_APPEND | fl.O_NONBLOCK | fl.O_ASYNC | fl.O_DIRECT | fl.O_NOATIME
+
+
+def dup(ctx: Context, fd: int) -> int:
+    """Linux's dup."""
+    return ctx.files.add(ctx.files.get(fd))
+
+
+def dup3(ctx: Context, old: int, new: int, flags: int) -> int:
+    """Linux's dup3."""
+    if u32(flags) & ~fl.O_CLOEXEC or u32(old) == u32(new):
+        raise LinuxError(EINVAL)
+    ctx.files.put(s32(new), ctx.files.get(old), cloexec=bool(flags & fl.O_CLOEXEC))
+    return s32(new)
+
+
+def dup2(ctx: Context, old: int, new: int) -> int:
+    """Linux's dup2."""
+    if u32(old) == u32(new):
+        ctx.files.get(old)
+        return s32(new)
+    return dup3(ctx, old, new, 0)
+
+
+def _set_flags(file: OpenFile, flags: int) -> None:
+    file.flags = file.flags & ~_SETTABLE | flags & _SETTABLE
+
+
+def _seals(file: OpenFile, add: int | None) -> int:
+    node = file.node
+    if not isinstance(node, FileNode) or file.place is not None:
+        raise LinuxError(EINVAL)
+    if add is not None:
+        if node.seals & F_SEAL_SEAL:
+            raise LinuxError(EPERM)
+        if add & ~0x1F:
+            raise LinuxError(EINVAL)
+        file.check_writable()
+        node.seals |= add
+        return 0
+    return node.seals
+
+
+def fcntl(ctx: Context, fd: int, command: int, argument: int = 0) -> int:
+    """Linux's fcntl; locks are never contended, as no other process shares the files."""
+    fd, command = u32(fd), u32(command)
+    file = ctx.files.get(fd)
+    table = ctx.arch.linux.open_flags
+    if isinstance(file, PathFile) and command not in (
+        F_DUPFD,
+        F_DUPFD_CLOEXEC,
+        F_GETFD,
+        F_SETFD,
+        F_GETFL,
+    ):
+        raise LinuxError(EBADF)
+    match command:
+        case 0 | 1030:
+            if not 0 <= s32(argument) < ctx.limit("nofile"):
+                raise LinuxError(EINVAL)
+            return ctx.files.add(file, cloexec=command == F_DUPFD_CLOEXEC, minimum=s32(argument))
+        case 1:
+            return int(ctx.files.is_cloexec(fd))
+        case 2:
+            ctx.files.set_cloexec(fd, bool(argument & 1))
+        case 3:
+            return fl.to_guest(file.flags, table)
+        case 4:
+            _set_flags(file, fl.from_guest(u32(argument), table))
+        case 5 | 36:
+            order = "<" if ctx.arch.byteorder == "little" else ">"
+            ctx.memory.read(argument, 32)
+            ctx.memory.write(argument, struct.pack(order + "h", _F_UNLCK))
+        case 6 | 7 | 37 | 38:
+            ctx.memory.read(argument, 32)
+        case 8 | 10:
+            pass
+        case 9 | 11:
+            return 0
+        case 1031 | 1032:
+            if not isinstance(file, PipeEnd):
+                raise LinuxError(EBADF)
+            if command == F_SETPIPE_SZ:
+                file.pipe.resize(u32(argument))
+            return file.pipe.capacity
+        case 1033:
+            return _seals(file, u32(argument))
+        case 1034:
+            return _seals(file, None)
+        case _:
+            raise LinuxError(EINVAL)
+    return 0
+
+
+def ioctl(ctx: Context, fd: int, request: int, argument: int = 0) -> int:
+    """Linux's ioctl."""
+    fd, request = u32(fd), u32(request)
+    file = ctx.files.get(fd)
+    if isinstance(file, PathFile):
+        raise LinuxError(EBADF)
+    order = "<" if ctx.arch.byteorder == "little" else ">"
+    match request:
+        case 0x5451:
+            ctx.files.set_cloexec(fd, True)
+        case 0x5450:
+            ctx.files.set_cloexec(fd, False)
+        case 0x5421:
+            (on,) = struct.unpack(order + "i", ctx.memory.read(argument, 4))
+            _set_flags(file, file.flags | fl.O_NONBLOCK if on else file.flags & ~fl.O_NONBLOCK)
+        case 0x541B if file.is_regular and file.seekable and file.host_fd() is None:
+            left = max(0, file.stat().size - file.offset)
+            ctx.memory.write(argument, struct.pack(order + "i", min(left, 0x7FFFFFFF)))
+        case _:
+            return file.ioctl(ctx, request, argument)
+    return 0
+
+
+def flock(ctx: Context, fd: int, operation: int) -> int:
+    """Linux's flock: always granted."""
+    file = ctx.files.get(fd)
+    if isinstance(file, PathFile):
+        raise LinuxError(EBADF)
+    if u32(operation) & ~4 not in (1, 2, 8):
+        raise LinuxError(EINVAL)
+    return 0
+
+
+SYSCALLS: SyscallTable = {
+    "dup": dup,
+    "dup2": dup2,
+    "dup3": dup3,
+    "fcntl": fcntl,
+    "ioctl": ioctl,
+    "flock": flock,
+}

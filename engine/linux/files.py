@@ -1,0 +1,288 @@
+"""System calls that open, read, write and resize files."""
+
+from engine.linux.context import Context, SyscallTable, s32, s64, u32
+from engine.linux.errno import LinuxError
+from engine.linux.fs import flags as fl
+from engine.linux.fs.calls import (
+    base_of,
+    node_at,
+    path_at,
+    pread_into,
+    pwrite_from,
+    read_into,
+    vectors_at,
+    write_from,
+)
+from engine.linux.fs.node import MAY_WRITE
+from engine.linux.fs.openfile import OpenFile, PathFile
+from engine.linux.wait import Wait
+
+EPERM, E2BIG, EBADF, EACCES, EISDIR, EINVAL, EMFILE, ESPIPE = 1, 7, 9, 13, 21, 22, 24, 29
+EFBIG, EOPNOTSUPP = 27, 95
+
+_PATH_FLAGS = fl.O_PATH | fl.O_DIRECTORY | fl.O_NOFOLLOW | fl.O_CLOEXEC
+_UNSHARE, _CLOEXEC_RANGE = 2, 4
+_STATUS = fl.O_ACCMODE | fl.O_APPEND | fl.O_NONBLOCK | fl.O_DSYNC | fl.O_ASYNC | fl.O_DIRECT
+_KEPT = _STATUS | fl.O_NOATIME | fl.O_LARGEFILE | fl.O_PATH | 0o4000000
+
+
+def read(ctx: Context, fd: int, buffer: int, count: int) -> int | Wait:
+    """Linux's read."""
+    return read_into(ctx, ctx.files.get(fd), [(buffer, _count(count))])
+
+
+def write(ctx: Context, fd: int, buffer: int, count: int) -> int | Wait:
+    """Linux's write."""
+    return write_from(ctx, ctx.files.get(fd), [(buffer, _count(count))])
+
+
+def readv(ctx: Context, fd: int, vectors: int, count: int) -> int | Wait:
+    """Linux's readv."""
+    file = ctx.files.get(fd)
+    return read_into(ctx, file, vectors_at(ctx, vectors, count))
+
+
+def writev(ctx: Context, fd: int, vectors: int, count: int) -> int | Wait:
+    """Linux's writev."""
+    file = ctx.files.get(fd)
+    return write_from(ctx, file, vectors_at(ctx, vectors, count))
+
+
+def pread64(ctx: Context, fd: int, buffer: int, count: int, offset: int) -> int:
+    """Linux's pread64."""
+    file = ctx.files.get(fd)
+    return pread_into(ctx, file, [(buffer, _count(count))], s64(offset))
+
+
+def pwrite64(ctx: Context, fd: int, buffer: int, count: int, offset: int) -> int:
+    """Linux's pwrite64."""
+    file = ctx.files.get(fd)
+    return pwrite_from(ctx, file, [(buffer, _count(count))], s64(offset))
+
+
+def preadv(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int) -> int:
+    """Linux's preadv; on 64-bit machines the low word is the whole offset."""
+    file = ctx.files.get(fd)
+    return pread_into(ctx, file, vectors_at(ctx, vectors, count), s64(low))
+
+
+def pwritev(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int) -> int:
+    """Linux's pwritev."""
+    file = ctx.files.get(fd)
+    return pwrite_from(ctx, file, vectors_at(ctx, vectors, count), s64(low))
+
+
+def preadv2(
+    ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int, flags: int
+) -> int | Wait:
+    """Linux's preadv2; offset -1 means the file's position."""
+    if u32(flags) & ~0x1F:
+        raise LinuxError(EOPNOTSUPP)
+    if s64(low) == -1:
+        return readv(ctx, fd, vectors, count)
+    return preadv(ctx, fd, vectors, count, low, _high)
+
+
+def pwritev2(
+    ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int, flags: int
+) -> int | Wait:
+    """Linux's pwritev2; offset -1 means the file's position."""
+    if u32(flags) & ~0x1F:
+        raise LinuxError(EOPNOTSUPP)
+    if s64(low) == -1:
+        return writev(ctx, fd, vectors, count)
+    return pwritev(ctx, fd, vectors, count, low, _high)
+
+
+def _count(count: int) -> int:
+    if count >> 63:
+        raise LinuxError(EINVAL)
+    return count
+
+
+def open_file(ctx: Context, dirfd: int, path: bytes, flags: int, mode: int) -> int:
+    """Open a path and give it a descriptor; `flags` in the values used inside."""
+    if flags & fl.O_PATH:
+        flags &= _PATH_FLAGS
+    file = ctx.fs.open(base_of(ctx, dirfd, path), path, flags, mode & 0o7777 & ~ctx.umask)
+    file.flags = flags & _KEPT | (0 if flags & fl.O_PATH else fl.O_LARGEFILE)
+    return ctx.files.add(file, cloexec=bool(flags & fl.O_CLOEXEC))
+
+
+def openat(ctx: Context, dirfd: int, path: int, flags: int, mode: int = 0) -> int:
+    """Linux's openat."""
+    ours = fl.from_guest(u32(flags), ctx.arch.linux.open_flags)
+    return open_file(ctx, dirfd, path_at(ctx, path), ours, u32(mode))
+
+
+def open_(ctx: Context, path: int, flags: int, mode: int = 0) -> int:
+    """Linux's open."""
+    return openat(ctx, fl.AT_FDCWD, path, flags, mode)
+
+
+def creat(ctx: Context, path: int, mode: int) -> int:
+    """Linux's creat."""
+    flags = fl.O_CREAT | fl.O_WRONLY | fl.O_TRUNC
+    return open_file(ctx, fl.AT_FDCWD, path_at(ctx, path), flags, u32(mode))
+
+
+def openat2(ctx: Context, dirfd: int, path: int, how: int, size: int) -> int:
+    """Linux's openat2; of the RESOLVE_ flags only those that cannot matter here."""
+    if size < 24:
+        raise LinuxError(EINVAL)
+    if size > 4096 or any(ctx.memory.read(how + 24, size - 24)):
+        raise LinuxError(E2BIG)
+    order = "little" if ctx.arch.byteorder == "little" else "big"
+    raw = bytes(ctx.memory.read(how, 24))
+    flags, mode, resolve = (
+        int.from_bytes(raw[at : at + 8], order)  # type: ignore[arg-type]
+        for at in (0, 8, 16)
+    )
+    if resolve & ~0x3F or mode & ~0o7777 or (mode and not flags & (fl.O_CREAT | 0o20000000)):
+        raise LinuxError(EINVAL)
+    if resolve & ~(0x01 | 0x20):
+        # RESOLVE_NO_SYMLINKS, BENEATH, IN_ROOT: callers fall back on openat.
+        ctx.unsupported("openat2 with RESOLVE flags")
+        raise LinuxError(38)
+    return openat(ctx, dirfd, path, flags, mode)
+
+
+def close(ctx: Context, fd: int) -> int:
+    """Linux's close."""
+    ctx.files.close(u32(fd))
+    return 0
+
+
+def close_range(ctx: Context, first: int, last: int, flags: int) -> int:
+    """Linux's close_range."""
+    first, last = u32(first), u32(last)
+    if first > last or u32(flags) & ~(_UNSHARE | _CLOEXEC_RANGE):
+        raise LinuxError(EINVAL)
+    for fd in list(ctx.files):
+        if first <= fd <= last:
+            if flags & _CLOEXEC_RANGE:
+                ctx.files.set_cloexec(fd, True)
+            else:
+                ctx.files.close(fd)
+    return 0
+
+
+def lseek(ctx: Context, fd: int, offset: int, whence: int) -> int:
+    """Linux's lseek."""
+    return ctx.files.get(fd).seek(s64(offset), u32(whence))
+
+
+def _resize(file: OpenFile, size: int) -> None:
+    if isinstance(file, PathFile):
+        raise LinuxError(EBADF)
+    if size < 0 or file.flags & fl.O_ACCMODE == fl.O_RDONLY:
+        raise LinuxError(EINVAL)
+    file.truncate(size)
+
+
+def ftruncate(ctx: Context, fd: int, size: int) -> int:
+    """Linux's ftruncate."""
+    file = ctx.files.get(fd)
+    _check_limit(ctx, s64(size))
+    _resize(file, s64(size))
+    return 0
+
+
+def truncate(ctx: Context, path: int, size: int) -> int:
+    """Linux's truncate."""
+    if s64(size) < 0:
+        raise LinuxError(EINVAL)
+    node = node_at(ctx, fl.AT_FDCWD, path)
+    if node.is_directory:
+        raise LinuxError(EISDIR)
+    if not node.may(MAY_WRITE):
+        raise LinuxError(EACCES)
+    _check_limit(ctx, s64(size))
+    node.truncate(s64(size))
+    return 0
+
+
+def _check_limit(ctx: Context, size: int) -> None:
+    if size > ctx.limit("fsize"):
+        ctx.send_signal(25)
+        raise LinuxError(EFBIG)
+
+
+def fallocate(ctx: Context, fd: int, mode: int, offset: int, length: int) -> int:
+    """Linux's fallocate."""
+    file = ctx.files.get(fd)
+    file.check_writable()
+    if s64(offset) < 0 or s64(length) <= 0:
+        raise LinuxError(EINVAL)
+    _check_limit(ctx, offset + length)
+    file.allocate(u32(mode), offset, length)
+    return 0
+
+
+def fsync(ctx: Context, fd: int) -> int:
+    """Linux's fsync and fdatasync."""
+    ctx.files.get(fd).sync()
+    return 0
+
+
+def sync(ctx: Context) -> int:
+    """Linux's sync: the overlay is memory, shares are the host's to write."""
+    return 0
+
+
+def syncfs(ctx: Context, fd: int) -> int:
+    """Linux's syncfs, sync_file_range."""
+    ctx.files.get(fd)
+    return 0
+
+
+def sync_file_range(ctx: Context, fd: int, _offset: int, _count: int, _flags: int) -> int:
+    """Linux's sync_file_range."""
+    return syncfs(ctx, fd)
+
+
+def fadvise64(ctx: Context, fd: int, _offset: int, _length: int, advice: int) -> int:
+    """Linux's fadvise64: advice is taken and not needed."""
+    file = ctx.files.get(fd)
+    if not file.is_regular and not file.seekable and file.node is None:
+        raise LinuxError(ESPIPE)
+    if s32(advice) not in range(6):
+        raise LinuxError(EINVAL)
+    return 0
+
+
+def readahead(ctx: Context, fd: int, _offset: int, _count: int) -> int:
+    """Linux's readahead."""
+    ctx.files.get(fd).check_readable()
+    return 0
+
+
+SYSCALLS: SyscallTable = {
+    "read": read,
+    "write": write,
+    "readv": readv,
+    "writev": writev,
+    "pread64": pread64,
+    "pwrite64": pwrite64,
+    "preadv": preadv,
+    "pwritev": pwritev,
+    "preadv2": preadv2,
+    "pwritev2": pwritev2,
+    "open": open_,
+    "openat": openat,
+    "openat2": openat2,
+    "creat": creat,
+    "close": close,
+    "close_range": close_range,
+    "lseek": lseek,
+    "truncate": truncate,
+    "ftruncate": ftruncate,
+    "fallocate": fallocate,
+    "fsync": fsync,
+    "fdatasync": fsync,
+    "sync": sync,
+    "syncfs": syncfs,
+    "sync_file_range": sync_file_range,
+    "fadvise64": fadvise64,
+    "readahead": readahead,
+}

@@ -1,0 +1,27 @@
+"""The files a guest sees: a private tree over what the host shows, open files, /proc.
+
+How it is put together, from the bottom:
+
+- `flags`, `node`: constants; what an inode is (`Node`, `Stat`, `Meta`, `Volume`).
+- `host`: the only place where names become host files. Every host object is reached from an
+  anchor (a directory the user named, opened once) name by name with O_NOFOLLOW, relative to
+  directory descriptors. The host is never asked to follow a symlink or `..`: both are
+  resolved here, in the guest's own tree. So neither a guest nor a host process that swaps
+  directories for symlinks while the guest runs can lead a path out of what is visible.
+  FIFOs, sockets and devices of the host can be listed but are never opened.
+- `data`, `regular`, `directory`, `links`: the private overlay. A node of the host stays lazy
+  until something changes: metadata first, contents chunk by chunk, deletions as whiteouts.
+  A renamed directory keeps its host directory, so a rename never copies and never fails
+  with EXDEV. `shared`: directories given with `:rw`, written through.
+- `device`, `proc`, `procfiles`: /dev, /proc and /sys, all invented.
+- `openfile` and its kinds (`regular`, `pipe`, `socket`, `events`, `epoll`, `stdio`): open
+  file descriptions. Nothing in them blocks: a read or write that cannot go on returns None.
+- `view`, `filesystem`, `walk`, `operations`: what is visible, the tree, path resolution,
+  the calls that change names. `table`: a process's descriptors.
+
+The guest has one identity (uid, gid). Files of the host's user are shown as the guest's,
+all others as root's; permissions are checked against that, as the guest's programs expect.
+Inode numbers count up in the order of discovery and listings are sorted, so two runs that do
+the same see the same. Contents and listings of host files are taken as they are; only the
+standard streams pass through `stdio.HostIO`, which a journal can record and replay.
+"""

@@ -1,0 +1,186 @@
+"""Makes the tree of a view: what is shown where."""
+
+import os
+import stat
+from collections.abc import Callable
+
+from engine.linux.fs.directory import Directory, OverlayDirectory
+from engine.linux.fs.host import DirectoryPool, HostDir
+from engine.linux.fs.links import SymlinkNode
+from engine.linux.fs.node import LowerRef, Meta, Node, Volume
+from engine.linux.fs.regular import FileNode
+from engine.linux.fs.shared import SharedDirectory, SharedFileNode
+from engine.linux.fs.view import LIBRARY_DIRECTORIES, LOADER_CACHE, View, library_entry
+
+_TEMPORARY = (b"/tmp", b"/var/tmp", b"/dev/shm")
+_OWN_TREES = (b"/proc", b"/sys", b"/dev")
+
+NewVolume = Callable[[], Volume]
+
+
+def split(path: bytes) -> list[bytes]:
+    """Names of a path, without empty ones and dots."""
+    return [name for name in path.split(b"/") if name not in (b"", b".")]
+
+
+def within(path: bytes, tree: bytes) -> bool:
+    """Whether a path is a directory or something in it."""
+    return tree == b"/" or path == tree or path.startswith(tree + b"/")
+
+
+class TreeBuilder:
+    """Puts host directories and files into the guest's tree at their own paths.
+
+    A symlink that the host has on the way is shown as a symlink, so that both spellings of
+    a path work; directories on the way show nothing but what leads on.
+    """
+
+    def __init__(self, view: View, volume: Volume, new_volume: NewVolume) -> None:
+        self.view = view
+        self.volume = volume
+        self.new_volume = new_volume
+        self.pool = DirectoryPool()
+        self.root = self._root()
+
+    def build(self, own: dict[bytes, Directory]) -> OverlayDirectory | Directory:
+        """The whole tree; `own` gives /proc, /sys and /dev."""
+        for path, directory in own.items():
+            self.root.mount(path.strip(b"/"), directory)
+        for path in _TEMPORARY:
+            self._temporary(path)
+        whole = [path for path, _ in self.view.shares]
+        if self.view.cwd is not None:
+            whole.append(self.view.cwd)
+        if self.view.root is None:
+            for path in LIBRARY_DIRECTORIES:
+                if os.path.isdir(path) and not any(
+                    within(os.path.realpath(path), os.path.realpath(tree)) for tree in whole
+                ):
+                    self._graft(path, self._library(path))
+            self._show_file(LOADER_CACHE)
+        trees = [(path, rw) for path, rw in self.view.shares]
+        if self.view.cwd is not None and not any(path == self.view.cwd for path, _ in trees):
+            trees.append((self.view.cwd, False))
+        for path, writable in sorted(trees, key=lambda tree: tree[0].count(b"/")):
+            self._show_tree(path, writable=writable)
+        for path in (*self.view.files, *([self.view.guest] if self.view.guest else [])):
+            self._show_file(path)
+        return self.root
+
+    def _root(self) -> OverlayDirectory:
+        trees = {self.view.cwd, *(path for path, rw in self.view.shares if not rw)}
+        base = self.view.root or (b"/" if b"/" in trees else None)
+        if base is None:
+            return self._shadow(b"/")
+        return OverlayDirectory(self.volume, host=HostDir(self.pool, base))
+
+    def _shadow(self, path: bytes) -> OverlayDirectory:
+        """A directory that shows nothing of the host's but looks like it."""
+        meta = Meta(0o755, 0, 0, 2, 0)
+        try:
+            host = os.stat(path)
+        except OSError:
+            pass
+        else:
+            meta.mode = stat.S_IMODE(host.st_mode)
+            meta.uid, meta.gid = self.volume.identity.owner(host.st_uid, host.st_gid)
+            meta.atime, meta.mtime, meta.ctime = (
+                host.st_atime_ns,
+                host.st_mtime_ns,
+                host.st_ctime_ns,
+            )
+        directory = OverlayDirectory(self.volume, meta=meta)
+        if self.view.root is None:
+            directory.hidden = path
+        return directory
+
+    def _temporary(self, path: bytes) -> None:
+        meta = Meta(0o1777, 0, 0, 2, self.volume.clock.realtime())
+        directory = OverlayDirectory(self.volume, meta=meta)
+        if self.view.root is None and path != b"/dev/shm":
+            directory.hidden = path
+        self._graft(path, lambda: directory, follow=False)
+
+    def _library(self, path: bytes) -> Callable[[], Node]:
+        def make() -> Node:
+            host = HostDir(self.pool, path)
+            st = host.stat()
+            ino = self.volume.host_ino(st.st_dev, st.st_ino)
+            return OverlayDirectory(self.volume, host=host, visible=library_entry, ino=ino)
+
+        return make
+
+    def _show_tree(self, path: bytes, *, writable: bool) -> None:
+        if any(within(path, own) for own in _OWN_TREES) and not within(path, b"/dev/shm"):
+            return
+        if path == b"/":
+            return
+        if not os.path.isdir(path):
+            self._show_file(path, writable=writable)
+            return
+
+        def make() -> Node:
+            host = HostDir(self.pool, path)
+            st = host.stat()
+            volume = self.new_volume() if writable else self.volume
+            ino = volume.host_ino(st.st_dev, st.st_ino)
+            if writable:
+                return SharedDirectory(volume, host, ino)
+            return OverlayDirectory(volume, host=host, ino=ino)
+
+        self._graft(path, make)
+
+    def _show_file(self, path: bytes, *, writable: bool = False) -> None:
+        try:
+            real = os.path.realpath(path, strict=True)
+            st = os.stat(real)
+        except OSError:
+            return
+        if not stat.S_ISREG(st.st_mode) or any(within(real, own) for own in _OWN_TREES[:2]):
+            return
+
+        def make() -> Node:
+            volume = self.new_volume() if writable else self.volume
+            lower = LowerRef(HostDir(self.pool, os.path.dirname(real)), os.path.basename(real))
+            ino = volume.host_ino(st.st_dev, st.st_ino)
+            if writable:
+                return SharedFileNode(volume, lower, ino)
+            known = volume.nodes.get((st.st_dev, st.st_ino))
+            node = known or FileNode(volume, lower=lower, ino=ino)
+            volume.nodes[st.st_dev, st.st_ino] = node
+            return node
+
+        self._graft(path, make, replace=writable)
+
+    def _graft(
+        self, path: bytes, make: Callable[[], Node], *, replace: bool = True, follow: bool = True
+    ) -> None:
+        """Make `path` lead to a node, with the symlinks that the host has on the way."""
+        todo = split(path)[::-1]
+        current: Directory = self.root
+        links = 0
+        while todo and links <= 40:
+            name = todo.pop()
+            if name == b"..":
+                current = current.parent
+                continue
+            node = current.lookup(name)
+            here = current.path_of(name)
+            if node is None and follow and os.path.islink(here):
+                node = SymlinkNode(self.volume, os.readlink(here), meta=Meta(0o777, 0, 0, 1, 0))
+                current.mount(name, node)
+            if isinstance(node, SymlinkNode) and (follow or todo):
+                links += 1
+                target = node.target()
+                if target.startswith(b"/"):
+                    current = self.root
+                todo.extend(split(target)[::-1])
+                continue
+            if not todo:
+                if replace or node is None:
+                    current.mount(name, make())
+                return
+            if not isinstance(node, Directory):
+                node = self._shadow(here)
+                current.mount(name, node)
+            current = node

@@ -1,0 +1,285 @@
+"""What the handlers of file system calls share: arguments, vectors, places."""
+
+import struct
+from typing import TYPE_CHECKING
+
+from engine.linux.context import Context, s32, s64
+from engine.linux.errno import LinuxError
+from engine.linux.fs import flags as fl
+from engine.linux.fs.directory import Directory
+from engine.linux.fs.filesystem import Place
+from engine.linux.fs.openfile import OpenFile
+from engine.linux.wait import Wait
+
+if TYPE_CHECKING:
+    from engine.linux.fs.node import Node
+
+ENOENT, EBADF, EAGAIN, EFAULT, ENOTDIR, EINVAL, ENAMETOOLONG = 2, 9, 11, 14, 20, 22, 36
+EPIPE, EFBIG = 32, 27
+SIGPIPE, SIGXFSZ = 13, 25
+
+_PAGE = 4096
+_IOV_MAX = 1024
+_FILE_PIECE = 1 << 20
+_STREAM_PIECE = 1 << 16
+
+Vectors = list[tuple[int, int]]
+"""(address, size) pieces of guest memory."""
+
+
+def path_at(ctx: Context, address: int) -> bytes:
+    """A path argument."""
+    path = ctx.memory.read_cstring(address, fl.MAX_PATH)
+    if len(path) >= fl.MAX_PATH:
+        raise LinuxError(ENAMETOOLONG)
+    return bytes(path)
+
+
+def working_directory(ctx: Context) -> Directory:
+    """The process's working directory."""
+    return ctx.fs.directory(ctx.cwd)
+
+
+def base_of(ctx: Context, dirfd: int, path: bytes) -> Directory:
+    """Where a relative path of an *at call starts."""
+    if path.startswith(b"/"):
+        return ctx.fs.root
+    fd = s32(dirfd)
+    if fd == fl.AT_FDCWD:
+        return working_directory(ctx)
+    node = ctx.files.get(fd).node
+    if not isinstance(node, Directory):
+        raise LinuxError(ENOTDIR)
+    return node
+
+
+def place_at(
+    ctx: Context, dirfd: int, address: int, *, follow: bool = True, empty: bool = False
+) -> Place:
+    """Where a path argument leads; with `empty`, "" means the descriptor itself."""
+    path = path_at(ctx, address)
+    if empty and not path:
+        if s32(dirfd) == fl.AT_FDCWD:
+            directory = working_directory(ctx)
+            return Place(directory, b"", directory)
+        file = ctx.files.get(s32(dirfd))
+        parent, name = file.place or (ctx.fs.root, b"")
+        return Place(parent, name, file.node, file=file)
+    return ctx.fs.walk(base_of(ctx, dirfd, path), path, follow=follow)
+
+
+def node_at(
+    ctx: Context, dirfd: int, address: int, *, follow: bool = True, empty: bool = False
+) -> "Node":
+    """The node a path argument leads to; ENOENT if there is none."""
+    return place_at(ctx, dirfd, address, follow=follow, empty=empty).existing()
+
+
+def vectors_at(ctx: Context, address: int, count: int) -> Vectors:
+    """An iovec array."""
+    if s64(count) < 0 or count > _IOV_MAX:
+        raise LinuxError(EINVAL)
+    order = "<" if ctx.arch.byteorder == "little" else ">"
+    raw = ctx.memory.read(address, 16 * count)
+    vectors = list(struct.iter_unpack(order + "QQ", raw))
+    total = 0
+    for _, size in vectors:
+        total += size
+        if size >> 63 or total >> 63:
+            raise LinuxError(EINVAL)
+    return vectors
+
+
+def usable(ctx: Context, vectors: Vectors, *, write: bool) -> Vectors:
+    """The part of the vectors that can be accessed; EFAULT if that is nothing.
+
+    Checked before anything is transferred, so that a bad pointer costs no data.
+    """
+    good: Vectors = []
+    left = fl.MAX_RW_COUNT
+    for address, size in vectors:
+        wanted = min(size, left)
+        if wanted == 0:
+            continue
+        if ctx.memory.accessible(address, wanted, write):
+            good.append((address, wanted))
+            left -= wanted
+            continue
+        low, high = 0, wanted
+        while high - low > 1:
+            middle = (low + high) // 2
+            # Whole pages are accessible or not.
+            middle = min(high - 1, max(low + 1, (address + middle & -_PAGE) - address))
+            if ctx.memory.accessible(address, middle, write):
+                low = middle
+            else:
+                high = middle
+        if low:
+            good.append((address, low))
+        elif not good:
+            raise LinuxError(EFAULT)
+        break
+    return good
+
+
+def scatter(ctx: Context, vectors: Vectors, data: bytes, start: int = 0) -> None:
+    """Write data into vectors from position `start` of them."""
+    done = 0
+    for address, size in vectors:
+        if start >= size:
+            start -= size
+            continue
+        piece = data[done : done + size - start]
+        if not piece:
+            break
+        ctx.memory.write(address + start, piece)
+        done += len(piece)
+        start = 0
+
+
+def gather(ctx: Context, vectors: Vectors, start: int, limit: int) -> bytes:
+    """Up to `limit` bytes of the vectors from position `start` of them."""
+    pieces = []
+    for address, size in vectors:
+        if start >= size:
+            start -= size
+            continue
+        count = min(size - start, limit)
+        pieces.append(bytes(ctx.memory.read(address + start, count)))
+        limit -= count
+        start = 0
+        if limit == 0:
+            break
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
+    """Read at the file's position."""
+    file.check_readable()
+    vectors = usable(ctx, vectors, write=True)
+    total = sum(size for _, size in vectors)
+    if file.seekable:
+        done = 0
+        while done < total:
+            want = min(total - done, _FILE_PIECE)
+            data = file.read(want) or b""
+            scatter(ctx, vectors, data, done)
+            done += len(data)
+            if len(data) < want:
+                break
+        return done
+    if total == 0:
+        return 0
+
+    def attempt() -> int | None:
+        data = file.read(total)
+        if data is None:
+            return None
+        scatter(ctx, vectors, data)
+        return len(data)
+
+    count = attempt()
+    if count is not None:
+        return count
+    if file.nonblocking:
+        raise LinuxError(EAGAIN)
+    return Wait(attempt, host_fds=file.wait_fds(fl.POLLIN))
+
+
+def pread_into(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> int:
+    """Read at an offset, leaving the position alone."""
+    if offset < 0:
+        raise LinuxError(EINVAL)
+    file.check_readable()
+    vectors = usable(ctx, vectors, write=True)
+    total = sum(size for _, size in vectors)
+    if total == 0:
+        file.pread(0, offset)
+    done = 0
+    while done < total:
+        want = min(total - done, _FILE_PIECE)
+        data = file.pread(want, offset + done)
+        scatter(ctx, vectors, data, done)
+        done += len(data)
+        if len(data) < want:
+            break
+    return done
+
+
+def _size_limit(ctx: Context, file: OpenFile, offset: int, total: int) -> int:
+    """How much of a write the resource limit lets through."""
+    limit = ctx.limit("fsize")
+    if offset + total <= limit:
+        return total
+    if offset >= limit:
+        ctx.send_signal(SIGXFSZ)
+        raise LinuxError(EFBIG)
+    return limit - offset
+
+
+def write_from(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
+    """Write at the file's position."""
+    file.check_writable()
+    vectors = usable(ctx, vectors, write=False)
+    total = sum(size for _, size in vectors)
+    if total == 0 and not file.messages:
+        return 0
+    piece = _FILE_PIECE if file.seekable or file.messages else _STREAM_PIECE
+    if file.is_regular and ctx.limit("fsize") < 1 << 62:
+        offset = file.stat().size if file.flags & fl.O_APPEND else file.offset
+        total = _size_limit(ctx, file, offset, total)
+    done = 0
+
+    def attempt() -> int | None:
+        nonlocal done
+        while True:
+            data = gather(ctx, vectors, done, min(piece, total - done))
+            try:
+                count = file.write(data)
+            except LinuxError as error:
+                if done:
+                    return done
+                if error.code == EPIPE:
+                    ctx.send_signal(SIGPIPE)
+                raise
+            if count is None:
+                return done if done and file.nonblocking else None
+            done += count
+            if done >= total:
+                return done
+
+    result = attempt()
+    if result is not None:
+        return result
+    if file.nonblocking:
+        raise LinuxError(EAGAIN)
+    return Wait(attempt, host_fds=file.wait_fds(fl.POLLOUT))
+
+
+def pwrite_from(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> int:
+    """Write at an offset, leaving the position alone."""
+    if offset < 0:
+        raise LinuxError(EINVAL)
+    file.check_writable()
+    vectors = usable(ctx, vectors, write=False)
+    total = sum(size for _, size in vectors)
+    if file.flags & fl.O_APPEND and file.is_regular:
+        # As Linux does, against POSIX: appending wins over the offset.
+        offset = file.stat().size
+    if file.is_regular and total:
+        total = _size_limit(ctx, file, offset, total)
+    if total == 0:
+        file.pwrite(b"", offset)
+    done = 0
+    while done < total:
+        data = gather(ctx, vectors, done, min(_FILE_PIECE, total - done))
+        try:
+            count = file.pwrite(data, offset + done)
+        except LinuxError:
+            if done:
+                break
+            raise
+        done += count
+        if count < len(data):
+            break
+    return done

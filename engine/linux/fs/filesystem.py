@@ -1,0 +1,284 @@
+"""The tree a guest sees, and how paths are resolved in it."""
+
+import stat
+from collections.abc import Callable
+from typing import NamedTuple
+
+from engine.linux.context import Clock
+from engine.linux.errno import LinuxError
+from engine.linux.fs import flags as fl
+from engine.linux.fs.build import TreeBuilder, split
+from engine.linux.fs.data import Budget
+from engine.linux.fs.device import make_dev
+from engine.linux.fs.directory import Directory
+from engine.linux.fs.links import MagicLink, SymlinkNode
+from engine.linux.fs.node import MAY_READ, MAY_WRITE, Identity, Node, Volume
+from engine.linux.fs.openfile import OpenFile, PathFile
+from engine.linux.fs.pipe import Numbers
+from engine.linux.fs.proc import make_proc
+from engine.linux.fs.procsource import ProcSource
+from engine.linux.fs.regular import FileNode
+from engine.linux.fs.sysfs import make_sys
+from engine.linux.fs.view import View
+
+EPERM, ENOENT, EACCES, EEXIST, ENOTDIR, EISDIR, EINVAL = 1, 2, 13, 17, 20, 21, 22
+ENAMETOOLONG, ELOOP = 36, 40
+
+# Minor numbers of anonymous devices; the first ones are pipes, sockets and the like.
+_DEV_PRIVATE, _DEV_PROC, _DEV_SYS, _DEV_DEV, _DEV_SHARES = 0x28, 0x15, 0x16, 0x05, 0x30
+
+
+class Place(NamedTuple):
+    """Where a path leads.
+
+    Attributes:
+        parent: the directory of the last name.
+        name: the last name; empty if the path ended in a directory itself (/, ., ..).
+        node: what is there, None if nothing is.
+        directory: the path ended in a slash, so only a directory will do.
+        file: an open file that a link in /proc led to and that has no node.
+    """
+
+    parent: Directory
+    name: bytes
+    node: Node | None
+    directory: bool = False
+    file: OpenFile | None = None
+
+    def existing(self) -> Node:
+        """The node; ENOENT if there is none."""
+        if self.node is None:
+            raise LinuxError(ENOENT)
+        return self.node
+
+
+class FileSystem:
+    """The guest's tree; shared by all processes of a guest.
+
+    Attributes:
+        view: what of the host is visible.
+        identity: the guest's user and group.
+        budget: caps of the private overlay.
+        volume: the device of the private overlay.
+        root: the directory /.
+        proc: what /proc shows.
+        numbers: inode numbers of pipes and the like.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        proc: ProcSource,
+        *,
+        uid: int = 1000,
+        gid: int = 1000,
+        clock: Clock,
+        random_bytes: Callable[[int], bytes],
+        budget: Budget | None = None,
+    ) -> None:
+        self.view = view
+        self.proc = proc
+        self.clock = clock
+        self.identity = Identity(uid, gid)
+        self.budget = budget or Budget()
+        self.numbers = Numbers()
+        self._shares = 0
+        self.volume = self._volume(_DEV_PRIVATE)
+        own = {
+            b"/proc": make_proc(self._volume(_DEV_PROC), self, random_bytes),
+            b"/sys": make_sys(self._volume(_DEV_SYS)),
+            b"/dev": make_dev(self._volume(_DEV_DEV), proc, random_bytes),
+        }
+        self.root: Directory = TreeBuilder(view, self.volume, self._share_volume).build(own)
+
+    def _volume(self, dev: int) -> Volume:
+        return Volume(dev, self.identity, self.clock, self.budget)
+
+    def _share_volume(self) -> Volume:
+        self._shares += 1
+        return self._volume(_DEV_SHARES + self._shares)
+
+    def walk(self, base: Directory, path: bytes, *, follow: bool = True) -> Place:
+        """Resolve a path from a directory; the last name need not exist.
+
+        Args:
+            base: where a relative path starts.
+            path: the path.
+            follow: whether a symlink in the last place is followed.
+        """
+        if not path:
+            raise LinuxError(ENOENT)
+        if len(path) >= fl.MAX_PATH:
+            raise LinuxError(ENAMETOOLONG)
+        current = self.root if path.startswith(b"/") else base
+        todo = split(path)[::-1]
+        trailing = path.endswith((b"/", b"/."))
+        links = 0
+        while todo:
+            name = todo.pop()
+            if not current.searchable():
+                raise LinuxError(EACCES)
+            if name == b"..":
+                current = current.parent
+                continue
+            if len(name) > fl.MAX_NAME:
+                raise LinuxError(ENAMETOOLONG)
+            node = None if current.removed else current.lookup(name)
+            if node is None:
+                if current.hidden is not None:
+                    self._refuse(current.hidden, name, todo)
+                if todo or current.removed:
+                    raise LinuxError(ENOENT)
+                return Place(current, name, None, trailing)
+            if node.is_symlink and (todo or follow or trailing):
+                links += 1
+                if links > fl.MAX_LINKS:
+                    raise LinuxError(ELOOP)
+                if isinstance(node, MagicLink):
+                    goal = node.jump()
+                    if not todo:
+                        return self._magic_end(current, name, goal, trailing=trailing)
+                    node = goal if isinstance(goal, Node) else goal.node
+                elif isinstance(node, SymlinkNode):
+                    target = node.target()
+                    if not target:
+                        raise LinuxError(ENOENT)
+                    if not todo and target.endswith((b"/", b"/.")):
+                        trailing = True
+                    if target.startswith(b"/"):
+                        current = self.root
+                    todo.extend(split(target)[::-1])
+                    continue
+            elif not todo:
+                if trailing and not node.is_directory:
+                    raise LinuxError(ENOTDIR)
+                return Place(current, name, node, trailing)
+            if not isinstance(node, Directory):
+                raise LinuxError(ENOTDIR)
+            current = node
+        return Place(current, b"", current, True)
+
+    def _magic_end(
+        self, current: Directory, name: bytes, goal: Node | OpenFile, *, trailing: bool
+    ) -> Place:
+        node, file = (goal, None) if isinstance(goal, Node) else (goal.node, goal)
+        if trailing and not (node is not None and node.is_directory):
+            raise LinuxError(ENOTDIR)
+        if isinstance(node, Directory):
+            return Place(node, b"", node, trailing)
+        if file is not None and file.place is not None:
+            current, name = file.place
+        return Place(current, name, node, trailing, file)
+
+    def _refuse(self, hidden: bytes, name: bytes, todo: list[bytes]) -> None:
+        rest = [name, *reversed(todo)]
+        if b".." not in rest:
+            self.view.refused.note(hidden.rstrip(b"/") + b"/" + b"/".join(rest))
+
+    def lookup(self, base: Directory, path: bytes, *, follow: bool = True) -> Node:
+        """The node at a path; ENOENT if there is none."""
+        place = self.walk(base, path, follow=follow)
+        if place.node is None and place.file is not None:
+            raise LinuxError(EACCES)
+        return place.existing()
+
+    def directory(self, path: bytes) -> Directory:
+        """The directory at an absolute path (a working directory)."""
+        if path == b"/":
+            return self.root
+        node = self.walk(self.root, path).existing()
+        if not isinstance(node, Directory):
+            raise LinuxError(ENOTDIR)
+        return node
+
+    def check_parent(self, parent: Directory) -> None:
+        """EACCES unless the guest may add and remove names in a directory."""
+        if parent.removed:
+            raise LinuxError(ENOENT)
+        if not parent.may(MAY_WRITE | 1):
+            raise LinuxError(EACCES)
+
+    def open(self, base: Directory, path: bytes, flags: int, mode: int = 0) -> OpenFile:
+        """Open a path; `mode` is the umask-adjusted mode of a file it creates."""
+        if flags & fl.O_TMPFILE_BIT:
+            return self._open_unnamed(base, path, flags, mode)
+        exclusive = flags & fl.O_CREAT and flags & fl.O_EXCL
+        follow = not (flags & fl.O_NOFOLLOW or exclusive)
+        place = self.walk(base, path, follow=follow)
+        node = place.node
+        if node is None and place.file is None:
+            if not flags & fl.O_CREAT:
+                raise LinuxError(ENOENT)
+            if place.directory:
+                raise LinuxError(EISDIR)
+            if flags & fl.O_DIRECTORY:
+                raise LinuxError(EINVAL)
+            self.check_parent(place.parent)
+            node = place.parent.make_file(place.name, mode & 0o7777)
+            file = node.open(flags & ~fl.O_TRUNC)
+            file.place = (place.parent, place.name)
+            return file
+        if exclusive:
+            raise LinuxError(EEXIST)
+        return self.open_place(place, flags)
+
+    def open_place(self, place: Place, flags: int) -> OpenFile:
+        """Open what a path has led to."""
+        node = place.node
+        if node is None:
+            assert place.file is not None, "the caller has dealt with missing files"
+            return place.file.reopen(flags)
+        if flags & fl.O_DIRECTORY and not node.is_directory:
+            raise LinuxError(ENOTDIR)
+        if flags & fl.O_PATH:
+            file: OpenFile = PathFile(node, flags)
+        else:
+            if node.is_symlink:
+                raise LinuxError(ELOOP)
+            if node.is_directory and flags & fl.O_CREAT:
+                raise LinuxError(EISDIR)
+            self._check_access(node, flags)
+            file = place.file.reopen(flags) if place.file is not None else node.open(flags)
+            if flags & fl.O_TRUNC and file.is_regular:
+                node.truncate(0)
+        file.place = (place.parent, place.name)
+        return file
+
+    def _check_access(self, node: Node, flags: int) -> None:
+        access = flags & fl.O_ACCMODE
+        want = MAY_READ if access == fl.O_RDONLY else MAY_WRITE
+        if access >= fl.O_RDWR:
+            want |= MAY_READ
+        if flags & fl.O_TRUNC:
+            want |= MAY_WRITE
+        st = node.stat()
+        if node.is_directory and want & MAY_WRITE:
+            raise LinuxError(EISDIR)
+        if not self.identity.may(st.mode, st.uid, st.gid, want):
+            raise LinuxError(EACCES)
+        if flags & fl.O_NOATIME and self.identity.uid not in (0, st.uid):
+            raise LinuxError(EPERM)
+
+    def _open_unnamed(self, base: Directory, path: bytes, flags: int, mode: int) -> OpenFile:
+        if flags & fl.O_ACCMODE == fl.O_RDONLY or not flags & fl.O_DIRECTORY:
+            raise LinuxError(EINVAL)
+        directory = self.walk(base, path).existing()
+        if not isinstance(directory, Directory):
+            raise LinuxError(ENOTDIR)
+        self.check_parent(directory)
+        if directory.volume is not self.volume:
+            raise LinuxError(95)
+        file = self.unnamed_file(flags, mode)
+        file.place = (directory, b"#" + str(file.stat().ino).encode())
+        return file
+
+    def unnamed_file(self, flags: int, mode: int) -> OpenFile:
+        """A regular file without a name (O_TMPFILE, memfd)."""
+        return FileNode(self.volume, meta=self.volume.new_meta(mode & 0o7777, 0)).open(flags)
+
+    def path_is_directory(self, path: bytes) -> bool:
+        """Whether an absolute path leads to a directory."""
+        try:
+            return stat.S_ISDIR(self.lookup(self.root, path).kind)
+        except LinuxError:
+            return False

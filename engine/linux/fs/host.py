@@ -1,0 +1,153 @@
+"""Host directories and files, reached name by name from trusted anchors.
+
+A `HostDir` never holds a path that is handed to the host's own resolution: it knows its
+parent and its name and opens itself relative to the parent's descriptor with O_NOFOLLOW.
+What such a walk reaches is below the anchor, whatever other processes do meanwhile.
+"""
+
+import contextlib
+import os
+import resource
+import stat
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from engine.linux.errno import LinuxError
+
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Non-blocking, because between the check and the open a file may become a FIFO.
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turn the host's OSError into the guest's errno."""
+    try:
+        yield
+    except OSError as error:
+        raise LinuxError(error.errno or 5) from error
+
+
+class HostHandle:
+    """A host descriptor that closes with its last user (open files, mappings, contents)."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            os.close(self.fd)
+
+
+class DirectoryPool:
+    """Keeps the most recently used directory descriptors open."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self.limit = limit or max(16, min(256, soft // 4 if soft > 0 else 256))
+        self._open: OrderedDict[HostDir, HostHandle] = OrderedDict()
+
+    def get(self, directory: "HostDir") -> int:
+        """Descriptor of a directory, valid until the next call."""
+        handle = self._open.get(directory)
+        if handle is not None:
+            self._open.move_to_end(directory)
+            return handle.fd
+        parent = directory.parent
+        assert parent is not None, "anchors hold their own descriptor"
+        fd = os.open(directory.name, _DIRECTORY, dir_fd=parent.fd())
+        self._open[directory] = HostHandle(fd)
+        if len(self._open) > self.limit:
+            self._open.popitem(last=False)
+        return fd
+
+    def forget(self, directory: "HostDir") -> None:
+        """A directory has another place now."""
+        self._open.pop(directory, None)
+
+
+class HostDir:
+    """One host directory.
+
+    Attributes:
+        path: where it was on the host when first seen; for messages only.
+        parent: the directory above, None for an anchor.
+        name: its name in the parent.
+    """
+
+    __slots__ = ("_anchor", "name", "parent", "path", "pool")
+
+    def __init__(
+        self, pool: DirectoryPool, path: bytes, parent: "HostDir | None" = None, name: bytes = b""
+    ) -> None:
+        self.pool = pool
+        self.path = path
+        self.parent = parent
+        self.name = name
+        self._anchor: HostHandle | None = None
+        if parent is None:
+            # The only host-resolved open: a directory that the user named.
+            self._anchor = HostHandle(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+
+    def fd(self) -> int:
+        """Its descriptor (O_PATH), for immediate use; raises OSError if it is gone."""
+        return self._anchor.fd if self._anchor is not None else self.pool.get(self)
+
+    def child(self, name: bytes) -> "HostDir":
+        """A directory in it; nothing is opened yet."""
+        assert name not in (b"", b".", b".."), name
+        assert b"/" not in name, name
+        return HostDir(self.pool, self.path.rstrip(b"/") + b"/" + name, self, name)
+
+    def lstat(self, name: bytes) -> os.stat_result:
+        """Attributes of an entry; OSError as the host says."""
+        return os.stat(name, dir_fd=self.fd(), follow_symlinks=False)
+
+    def stat(self) -> os.stat_result:
+        """Attributes of the directory itself."""
+        return os.fstat(self.fd())
+
+    def readlink(self, name: bytes) -> bytes:
+        """Target of a symlink."""
+        return os.readlink(name, dir_fd=self.fd())
+
+    def entries(self) -> list[tuple[bytes, int, int]]:
+        """(name, inode number, file type or 0 = unknown) of all entries, sorted."""
+        fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd())
+        result = []
+        try:
+            with os.scandir(fd) as scan:
+                for entry in scan:
+                    kind = 0
+                    if entry.is_symlink():
+                        kind = stat.S_IFLNK
+                    elif entry.is_dir(follow_symlinks=False):
+                        kind = stat.S_IFDIR
+                    elif entry.is_file(follow_symlinks=False):
+                        kind = stat.S_IFREG
+                    result.append((os.fsencode(entry.name), entry.inode(), kind))
+        finally:
+            os.close(fd)
+        result.sort()
+        return result
+
+    def open_file(self, name: bytes, flags: int = os.O_RDONLY, mode: int = 0) -> HostHandle:
+        """Open a regular file of it; EACCES for anything else.
+
+        Anything but a regular file is refused before it is opened (opening a FIFO or a
+        device has effects) and once more afterwards, should it have been swapped between.
+        """
+        with translated():
+            fd = self.fd()
+            try:
+                if not stat.S_ISREG(self.lstat(name).st_mode):
+                    raise LinuxError(13)
+            except FileNotFoundError:
+                if not flags & os.O_CREAT:
+                    raise
+            handle = HostHandle(os.open(name, flags | _FILE, mode, dir_fd=fd))
+            if not stat.S_ISREG(os.fstat(handle.fd).st_mode):
+                raise LinuxError(13)
+            return handle

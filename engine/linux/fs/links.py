@@ -1,0 +1,83 @@
+"""Symlinks, and files of the host that may be seen but not opened."""
+
+import stat
+
+from engine.linux.errno import LinuxError
+from engine.linux.fs.host import translated
+from engine.linux.fs.node import LowerRef, Meta, Node, OverlayNode, Volume
+from engine.linux.fs.openfile import OpenFile
+
+EACCES, ELOOP = 13, 40
+
+
+class SymlinkNode(OverlayNode):
+    """A symlink; its target is resolved in the guest's tree, never by the host."""
+
+    __slots__ = ("_target",)
+
+    kind = stat.S_IFLNK
+    is_symlink = True
+
+    def __init__(
+        self,
+        volume: Volume,
+        target: bytes | None = None,
+        *,
+        meta: Meta | None = None,
+        lower: LowerRef | None = None,
+        ino: int | None = None,
+    ) -> None:
+        super().__init__(volume, meta=meta, lower=lower, ino=ino)
+        self._target = target
+
+    def target(self) -> bytes:
+        """Where it points."""
+        if self._target is not None:
+            return self._target
+        assert self.lower is not None, "a symlink without a host file has a target of its own"
+        with translated():
+            return self.lower.directory.readlink(self.lower.name)
+
+    def extent(self) -> tuple[int, int]:
+        """Size and 512-byte blocks of a node with attributes of its own."""
+        return len(self.target()), 0
+
+    def open(self, flags: int) -> OpenFile:
+        """A new open file description; permissions were checked."""
+        raise LinuxError(ELOOP)
+
+
+class MagicLink(Node):
+    """A link of /proc that leads straight to an object instead of to a path."""
+
+    __slots__ = ()
+
+    kind = stat.S_IFLNK
+    is_symlink = True
+
+    def target(self) -> bytes:
+        """What readlink shows."""
+        raise NotImplementedError
+
+    def jump(self) -> Node | OpenFile:
+        """Where it leads: a node, or an open file without one (a pipe, a socket)."""
+        raise NotImplementedError
+
+
+class HostSpecialNode(OverlayNode):
+    """A FIFO, socket or device of the host: its attributes only."""
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, volume: Volume, kind: int, lower: LowerRef, ino: int) -> None:
+        super().__init__(volume, lower=lower, ino=ino)
+        self._kind = kind
+
+    @property
+    def kind(self) -> int:  # type: ignore[override]
+        """Its type on the host."""
+        return self._kind
+
+    def open(self, flags: int) -> OpenFile:
+        """A new open file description; permissions were checked."""
+        raise LinuxError(EACCES)

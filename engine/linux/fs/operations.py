@@ -1,0 +1,152 @@
+"""The calls that change names: mkdir, unlink, rename, link and their kin."""
+
+from engine.linux.errno import LinuxError
+from engine.linux.fs.directory import Directory, OverlayDirectory
+from engine.linux.fs.filesystem import FileSystem, Place
+from engine.linux.fs.node import Node
+from engine.linux.fs.shared import SharedDirectory
+
+EPERM, ENOENT, EACCES, EBUSY, EEXIST, EXDEV, ENOTDIR, EISDIR = 1, 2, 13, 16, 17, 18, 20, 21
+EINVAL, EMLINK, ENOTEMPTY = 22, 31, 39
+
+NOREPLACE, EXCHANGE, WHITEOUT = 1, 2, 4
+
+_STICKY = 0o1000
+
+
+def new_name(fs: FileSystem, place: Place, *, directory: bool = False) -> tuple[Directory, bytes]:
+    """Where something new is to be made; EEXIST if there is something."""
+    if place.node is not None or place.file is not None or not place.name:
+        raise LinuxError(EEXIST)
+    if place.directory and not directory:
+        raise LinuxError(ENOENT)
+    fs.check_parent(place.parent)
+    return place.parent, place.name
+
+
+def _check_removal(fs: FileSystem, parent: Directory, name: bytes, node: Node) -> None:
+    fs.check_parent(parent)
+    if name in parent.mounts:
+        raise LinuxError(EBUSY)
+    who = fs.identity.uid
+    st = parent.stat()
+    if st.mode & _STICKY and who not in (0, st.uid, node.stat().uid):
+        raise LinuxError(EPERM)
+
+
+def unlink(fs: FileSystem, place: Place) -> None:
+    """Remove a name that is not a directory's."""
+    if not place.name:
+        raise LinuxError(EISDIR)
+    node = place.existing()
+    if node.is_directory:
+        fs.check_parent(place.parent)
+        raise LinuxError(EISDIR)
+    if place.directory:
+        raise LinuxError(ENOTDIR)
+    _check_removal(fs, place.parent, place.name, node)
+    place.parent.remove(place.name, node)
+
+
+def rmdir(fs: FileSystem, place: Place, path: bytes) -> None:
+    """Remove an empty directory."""
+    if not place.name:
+        last = path.rstrip(b"/").rsplit(b"/", 1)[-1]
+        raise LinuxError({b".": EINVAL, b"..": ENOTEMPTY}.get(last, EBUSY))
+    node = place.existing()
+    if not isinstance(node, Directory):
+        raise LinuxError(ENOTDIR)
+    _check_removal(fs, place.parent, place.name, node)
+    if node.mounts:
+        raise LinuxError(EBUSY)
+    if not node.is_empty():
+        raise LinuxError(ENOTEMPTY)
+    place.parent.remove(place.name, node)
+
+
+def link(fs: FileSystem, node: Node, place: Place) -> None:
+    """Give a node one more name."""
+    parent, name = new_name(fs, place)
+    if node.is_directory:
+        raise LinuxError(EPERM)
+    if node.volume is not parent.volume:
+        raise LinuxError(EXDEV)
+    parent.add_link(name, node)
+
+
+def _is_below(directory: Directory, ancestor: Node) -> bool:
+    while True:
+        if directory is ancestor:
+            return True
+        if directory.parent is directory:
+            return False
+        directory = directory.parent
+
+
+def rename(fs: FileSystem, old: Place, new: Place, flags: int = 0) -> None:
+    """Move a name, replacing what is at the new one."""
+    if not old.name or not new.name:
+        raise LinuxError(EBUSY)
+    node, target = old.existing(), new.node
+    if flags & EXCHANGE:
+        if target is None:
+            raise LinuxError(ENOENT)
+    elif flags & NOREPLACE and target is not None:
+        raise LinuxError(EEXIST)
+    if old.parent.volume is not new.parent.volume or node.volume is not old.parent.volume:
+        raise LinuxError(EXDEV)
+    if (old.directory or (new.directory and not flags & EXCHANGE)) and not node.is_directory:
+        raise LinuxError(ENOTDIR)
+    if node is target and not node.is_directory:
+        # Two names of one file: both stay, says POSIX.
+        return
+    if node.is_directory and _is_below(new.parent, node):
+        raise LinuxError(EINVAL)
+    if target is not None and target.is_directory and _is_below(old.parent, target):
+        raise LinuxError(EINVAL if flags & EXCHANGE else ENOTEMPTY)
+    if node is target:
+        return
+    _check_removal(fs, old.parent, old.name, node)
+    fs.check_parent(new.parent)
+    if target is not None:
+        _check_removal(fs, new.parent, new.name, target)
+        if not flags & EXCHANGE:
+            _check_replacement(node, target)
+    if isinstance(node, Directory) and node.mounts:
+        raise LinuxError(EBUSY)
+    if node.is_directory and new.parent is not old.parent and not node.may(2):
+        # Its entry ".." changes.
+        raise LinuxError(EACCES)
+    _move(old, new, node, target, exchange=bool(flags & EXCHANGE))
+
+
+def _check_replacement(node: Node, target: Node) -> None:
+    if isinstance(target, Directory):
+        if not node.is_directory:
+            raise LinuxError(EISDIR)
+        if target.mounts:
+            raise LinuxError(EBUSY)
+        if not target.is_empty():
+            raise LinuxError(ENOTEMPTY)
+    elif node.is_directory:
+        raise LinuxError(ENOTDIR)
+
+
+def _move(old: Place, new: Place, node: Node, target: Node | None, *, exchange: bool) -> None:
+    source, goal = old.parent, new.parent
+    if isinstance(source, SharedDirectory) and isinstance(goal, SharedDirectory):
+        if exchange:
+            raise LinuxError(EINVAL)
+        source.rename_to(old.name, goal, new.name)
+        return
+    if not (isinstance(source, OverlayDirectory) and isinstance(goal, OverlayDirectory)):
+        raise LinuxError(EXDEV)
+    if target is not None and not exchange:
+        goal.remove(new.name, target)
+    # The node takes its host file along: nothing is copied.
+    source.detach(old.name)
+    if target is not None and exchange:
+        goal.detach(new.name)
+        source.put(old.name, target)
+    goal.put(new.name, node)
+    node.renamed()

@@ -1,0 +1,153 @@
+"""Pipes and FIFOs."""
+
+import itertools
+import stat
+import struct
+from typing import TYPE_CHECKING
+
+from engine.linux.errno import LinuxError
+from engine.linux.fs import flags as fl
+from engine.linux.fs.node import Node, Stat
+from engine.linux.fs.openfile import OpenFile
+
+if TYPE_CHECKING:
+    from engine.linux.context import Context
+
+EBUSY, EINVAL, EPIPE, ENXIO, ENOTTY = 16, 22, 32, 6, 25
+
+_DEV_PIPES = 0x08
+_ATOMIC = 4096
+_DEFAULT, _LARGEST = 1 << 16, 1 << 20
+
+FIONREAD = 0x541B
+
+
+class Pipe:
+    """Bytes between writers and readers.
+
+    Attributes:
+        data: what was written and not yet read.
+        capacity: bytes it holds.
+        readers: open descriptions that may read.
+        writers: open descriptions that may write.
+        ino: its inode number.
+    """
+
+    def __init__(self, ino: int) -> None:
+        self.data = bytearray()
+        self.capacity = _DEFAULT
+        self.readers = 0
+        self.writers = 0
+        self.ino = ino
+
+    def resize(self, size: int) -> None:
+        """F_SETPIPE_SZ: rounded up to a power of two of pages."""
+        if size > _LARGEST:
+            raise LinuxError(1)
+        size = max(_ATOMIC, 1 << max(0, size - 1).bit_length())
+        if size < len(self.data):
+            raise LinuxError(EBUSY)
+        self.capacity = size
+
+    def read(self, count: int) -> bytes | None:
+        """What is there; None while a writer may still send."""
+        if not self.data:
+            return None if self.writers else b""
+        piece = bytes(self.data[:count])
+        del self.data[:count]
+        return piece
+
+    def write(self, data: bytes) -> int | None:
+        """Take what fits; up to PIPE_BUF bytes all or nothing."""
+        if not self.readers:
+            raise LinuxError(EPIPE)
+        room = self.capacity - len(self.data)
+        if room <= 0 or (len(data) <= _ATOMIC and len(data) > room):
+            return None
+        self.data += data[:room]
+        return min(room, len(data))
+
+
+class PipeEnd(OpenFile):
+    """A description of a pipe: its read end, its write end, or both (a FIFO)."""
+
+    def __init__(self, pipe: Pipe, flags: int, node: Node | None = None) -> None:
+        super().__init__(flags, node)
+        self.pipe = pipe
+        access = flags & fl.O_ACCMODE
+        self._reads = access != fl.O_WRONLY
+        self._writes = access != fl.O_RDONLY
+        pipe.readers += self._reads
+        pipe.writers += self._writes
+        self._seen_writer = pipe.writers > 0
+
+    def on_close(self) -> None:
+        """The last descriptor is gone."""
+        self.pipe.readers -= self._reads
+        self.pipe.writers -= self._writes
+
+    def read(self, count: int) -> bytes | None:
+        """Up to `count` bytes, b"" at the end, None if it would block."""
+        return self.pipe.read(count)
+
+    def write(self, data: bytes) -> int | None:
+        """How many bytes were taken, None if it would block."""
+        return self.pipe.write(data)
+
+    def readiness(self) -> int:
+        """POLL* bits that hold now."""
+        pipe, mask = self.pipe, 0
+        if self._reads:
+            if pipe.writers:
+                self._seen_writer = True
+            if pipe.data:
+                mask |= fl.READABLE
+            if not pipe.writers and self._seen_writer:
+                mask |= fl.POLLHUP
+        if self._writes:
+            if pipe.capacity - len(pipe.data) >= _ATOMIC:
+                mask |= fl.WRITABLE
+            if not pipe.readers:
+                mask |= fl.POLLERR
+        return mask
+
+    def stat(self) -> Stat:
+        """Attributes."""
+        if self.node is not None:
+            return self.node.stat()
+        return Stat(
+            _DEV_PIPES, self.pipe.ino, stat.S_IFIFO | 0o600, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0
+        )
+
+    def ioctl(self, ctx: "Context", request: int, argument: int) -> int:
+        """Device control."""
+        if request != FIONREAD:
+            raise LinuxError(ENOTTY)
+        order = "<" if ctx.arch.byteorder == "little" else ">"
+        ctx.memory.write(argument, struct.pack(order + "i", len(self.pipe.data)))
+        return 0
+
+    def reopen(self, flags: int) -> OpenFile:
+        """A new description of the same object (opening /proc/self/fd/N)."""
+        return PipeEnd(self.pipe, flags, self.node)
+
+    def describe(self) -> bytes:
+        """What readlink of /proc/self/fd/N shows."""
+        return super().describe() if self.node is not None else b"pipe:[%d]" % self.pipe.ino
+
+
+class Numbers:
+    """Inode numbers of anonymous files, counted up per guest."""
+
+    def __init__(self) -> None:
+        self._counter = itertools.count(1)
+
+    def next(self) -> int:
+        """The next one."""
+        return next(self._counter)
+
+
+def make_pipe(ino: int, flags: int = 0) -> tuple[PipeEnd, PipeEnd]:
+    """A pipe's (read end, write end)."""
+    pipe = Pipe(ino)
+    return PipeEnd(pipe, fl.O_RDONLY | flags), PipeEnd(pipe, fl.O_WRONLY | flags)

@@ -1,0 +1,284 @@
+"""Texts of the files in /proc, in the formats of proc(5)."""
+
+import itertools
+from collections.abc import Mapping
+
+from engine.linux.context import Clock
+from engine.linux.fs.node import Identity
+from engine.linux.fs.procsource import MapEntry, ProcProcess
+
+_PAGE = 4096
+_SECOND = 1_000_000_000
+
+MEMINFO = b"".join(
+    b"%-16s%8d kB\n" % (name + b":", size)
+    for name, size in (
+        (b"MemTotal", 8 << 20),
+        (b"MemFree", 6 << 20),
+        (b"MemAvailable", 7 << 20),
+        (b"Buffers", 0),
+        (b"Cached", 1 << 20),
+        (b"SwapCached", 0),
+        (b"Active", 1 << 19),
+        (b"Inactive", 1 << 19),
+        (b"SwapTotal", 0),
+        (b"SwapFree", 0),
+        (b"Dirty", 0),
+        (b"Shmem", 0),
+        (b"CommitLimit", 4 << 20),
+        (b"Committed_AS", 1 << 19),
+        (b"HugePages_Total", 0),
+        (b"Hugepagesize", 2048),
+    )
+).replace(b"HugePages_Total:       0 kB", b"HugePages_Total:       0")
+
+FILESYSTEMS = b"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tpipefs\n\text4\n"
+
+MOUNTS = (
+    b"overlay / overlay rw,relatime 0 0\n"
+    b"proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n"
+    b"sysfs /sys sysfs ro,nosuid,nodev,noexec,relatime 0 0\n"
+    b"dev /dev tmpfs rw,nosuid,relatime 0 0\n"
+)
+
+MOUNTINFO = (
+    b"1 0 0:40 / / rw,relatime - overlay overlay rw\n"
+    b"2 1 0:21 / /proc rw,nosuid,nodev,noexec,relatime - proc proc rw\n"
+    b"3 1 0:22 / /sys ro,nosuid,nodev,noexec,relatime - sysfs sysfs ro\n"
+    b"4 1 0:5 / /dev rw,nosuid,relatime - tmpfs dev rw\n"
+)
+
+SYSCTLS: Mapping[bytes, bytes] = {
+    b"sys/kernel/ostype": b"Linux\n",
+    b"sys/kernel/version": b"#1 SMP\n",
+    b"sys/kernel/pid_max": b"32768\n",
+    b"sys/kernel/ngroups_max": b"65536\n",
+    b"sys/kernel/cap_last_cap": b"40\n",
+    b"sys/kernel/random/entropy_avail": b"256\n",
+    b"sys/kernel/random/poolsize": b"256\n",
+    b"sys/kernel/randomize_va_space": b"0\n",
+    b"sys/kernel/threads-max": b"32768\n",
+    b"sys/vm/overcommit_memory": b"0\n",
+    b"sys/vm/max_map_count": b"65530\n",
+    b"sys/vm/mmap_min_addr": b"65536\n",
+    b"sys/fs/file-max": b"1048576\n",
+    b"sys/fs/nr_open": b"1048576\n",
+    b"sys/fs/pipe-max-size": b"1048576\n",
+}
+
+_LIMITS = (
+    ("cpu", "Max cpu time", "seconds"),
+    ("fsize", "Max file size", "bytes"),
+    ("data", "Max data size", "bytes"),
+    ("stack", "Max stack size", "bytes"),
+    ("core", "Max core file size", "bytes"),
+    ("rss", "Max resident set", "bytes"),
+    ("nproc", "Max processes", "processes"),
+    ("nofile", "Max open files", "files"),
+    ("memlock", "Max locked memory", "bytes"),
+    ("as", "Max address space", "bytes"),
+    ("locks", "Max file locks", "locks"),
+    ("sigpending", "Max pending signals", "signals"),
+    ("msgqueue", "Max msgqueue size", "bytes"),
+    ("nice", "Max nice priority", ""),
+    ("rtprio", "Max realtime priority", ""),
+    ("rttime", "Max realtime timeout", "us"),
+)
+
+
+def uuid(raw: bytes) -> bytes:
+    """A random UUID as the kernel prints it."""
+    data = bytearray(raw)
+    data[6] = data[6] & 0x0F | 0x40
+    data[8] = data[8] & 0x3F | 0x80
+    digits = data.hex().encode()
+    cuts = (0, 8, 12, 16, 20, 32)
+    return b"-".join(digits[a:b] for a, b in itertools.pairwise(cuts)) + b"\n"
+
+
+def version(release: bytes) -> bytes:
+    """/proc/version."""
+    return b"Linux version " + release + b" (kprobe-tui) #1 SMP\n"
+
+
+def uptime(clock: Clock) -> bytes:
+    """/proc/uptime."""
+    hundredths = clock.monotonic() // 10_000_000
+    return b"%d.%02d 0.00\n" % divmod(hundredths, 100)
+
+
+def machine_stat(clock: Clock) -> bytes:
+    """/proc/stat."""
+    ticks = clock.monotonic() // 10_000_000
+    boot = (clock.realtime() - clock.monotonic()) // _SECOND
+    numbers = b"%d 0 0 0 0 0 0 0 0 0\n" % ticks
+    return (
+        b"cpu  " + numbers + b"cpu0 " + numbers + b"intr 0\nctxt 0\nbtime %d\n" % boot
+        + b"processes 1\nprocs_running 1\nprocs_blocked 0\n"
+    )  # fmt: skip
+
+
+def _map_line(entry: MapEntry) -> bytes:
+    line = b"%08x-%08x %s %08x %02x:%02x %d " % (
+        entry.start,
+        entry.end,
+        entry.flags.encode(),
+        entry.offset,
+        entry.dev >> 8,
+        entry.dev & 0xFF,
+        entry.ino,
+    )
+    if not entry.path:
+        return line + b"\n"
+    return line.ljust(73) + entry.path.replace(b"\n", b"\\012") + b"\n"
+
+
+def maps(process: ProcProcess) -> bytes:
+    """/proc/PID/maps."""
+    return b"".join(map(_map_line, process.maps()))
+
+
+def smaps(process: ProcProcess) -> bytes:
+    """/proc/PID/smaps, with everything resident and private."""
+    parts = []
+    for entry in process.maps():
+        size = (entry.end - entry.start) >> 10
+        parts.append(_map_line(entry))
+        parts.extend(
+            b"%-16s%8d kB\n" % (name + b":", value)
+            for name, value in (
+                (b"Size", size),
+                (b"KernelPageSize", 4),
+                (b"MMUPageSize", 4),
+                (b"Rss", size),
+                (b"Pss", size),
+                (b"Shared_Clean", 0),
+                (b"Shared_Dirty", 0),
+                (b"Private_Clean", 0),
+                (b"Private_Dirty", size),
+                (b"Referenced", size),
+                (b"Anonymous", 0 if entry.path.startswith(b"/") else size),
+                (b"Swap", 0),
+                (b"Locked", 0),
+            )
+        )
+    return b"".join(parts)
+
+
+def _sizes(process: ProcProcess) -> dict[str, int]:
+    """Bytes of all mappings by kind."""
+    sizes = {"all": 0, "text": 0, "data": 0, "stack": 0, "file": 0}
+    for entry in process.maps():
+        size = entry.end - entry.start
+        sizes["all"] += size
+        if "x" in entry.flags:
+            sizes["text"] += size
+        elif "w" in entry.flags:
+            sizes["data"] += size
+        if entry.path == b"[stack]":
+            sizes["stack"] += size
+        if entry.path.startswith(b"/"):
+            sizes["file"] += size
+    return sizes
+
+
+def statm(process: ProcProcess) -> bytes:
+    """/proc/PID/statm."""
+    sizes = _sizes(process)
+    pages = [sizes[kind] // _PAGE for kind in ("all", "all", "file", "text", "data")]
+    return b"%d %d %d %d 0 %d 0\n" % tuple(pages)
+
+
+def stat_line(process: ProcProcess, tid: int) -> bytes:
+    """/proc/PID/stat: 52 fields."""
+    numbers = process.status()
+    size = _sizes(process)["all"]
+    fields: list[object] = [0] * 52
+    fields[0], fields[1], fields[2] = tid, f"({process.comm.decode('latin-1')})", numbers.state
+    fields[3], fields[4], fields[5] = numbers.ppid, numbers.pgrp, numbers.session
+    fields[7] = -1
+    fields[8] = 0x400000
+    fields[13] = numbers.cpu_ticks
+    fields[17], fields[18], fields[19] = 20, 0, numbers.threads
+    fields[21], fields[22], fields[23] = numbers.start_time, size, size // _PAGE
+    fields[24] = 2**64 - 1
+    fields[25], fields[26], fields[27] = (
+        numbers.start_code,
+        numbers.end_code,
+        numbers.start_stack,
+    )
+    fields[30], fields[31], fields[32], fields[33] = (
+        mask & 0x7FFFFFFF
+        for mask in (numbers.pending, numbers.blocked, numbers.ignored, numbers.caught)
+    )
+    fields[37] = 17
+    return " ".join(map(str, fields)).encode("latin-1") + b"\n"
+
+
+def status(process: ProcProcess, tid: int, identity: Identity) -> bytes:
+    """/proc/PID/status."""
+    numbers = process.status()
+    sizes = {kind: size >> 10 for kind, size in _sizes(process).items()}
+    state = {"R": "R (running)", "S": "S (sleeping)", "Z": "Z (zombie)", "T": "T (stopped)"}
+    uid, gid = identity.uid, identity.gid
+    lines = [
+        ("Name", process.comm.decode("latin-1")),
+        ("Umask", "0022"),
+        ("State", state.get(numbers.state, numbers.state)),
+        ("Tgid", process.pid),
+        ("Ngid", 0),
+        ("Pid", tid),
+        ("PPid", numbers.ppid),
+        ("TracerPid", 0),
+        ("Uid", f"{uid}\t{uid}\t{uid}\t{uid}"),
+        ("Gid", f"{gid}\t{gid}\t{gid}\t{gid}"),
+        ("FDSize", max(64, len(process.files))),
+        ("Groups", f"{gid} "),
+        ("VmPeak", f"{sizes['all']:8d} kB"),
+        ("VmSize", f"{sizes['all']:8d} kB"),
+        ("VmLck", "       0 kB"),
+        ("VmPin", "       0 kB"),
+        ("VmHWM", f"{sizes['all']:8d} kB"),
+        ("VmRSS", f"{sizes['all']:8d} kB"),
+        ("RssAnon", f"{sizes['all'] - sizes['file']:8d} kB"),
+        ("RssFile", f"{sizes['file']:8d} kB"),
+        ("RssShmem", "       0 kB"),
+        ("VmData", f"{sizes['data']:8d} kB"),
+        ("VmStk", f"{sizes['stack']:8d} kB"),
+        ("VmExe", f"{sizes['text']:8d} kB"),
+        ("VmSwap", "       0 kB"),
+        ("Threads", numbers.threads),
+        ("SigQ", "0/31433"),
+        ("SigPnd", f"{numbers.pending:016x}"),
+        ("ShdPnd", f"{0:016x}"),
+        ("SigBlk", f"{numbers.blocked:016x}"),
+        ("SigIgn", f"{numbers.ignored:016x}"),
+        ("SigCgt", f"{numbers.caught:016x}"),
+        ("CapInh", f"{0:016x}"),
+        ("CapPrm", f"{0:016x}"),
+        ("CapEff", f"{0:016x}"),
+        ("CapBnd", f"{0:016x}"),
+        ("CapAmb", f"{0:016x}"),
+        ("NoNewPrivs", 0),
+        ("Seccomp", 0),
+        ("Cpus_allowed", 1),
+        ("Cpus_allowed_list", 0),
+        ("voluntary_ctxt_switches", 0),
+        ("nonvoluntary_ctxt_switches", 0),
+    ]
+    return "".join(f"{name}:\t{value}\n" for name, value in lines).encode("latin-1")
+
+
+def limits(process: ProcProcess) -> bytes:
+    """/proc/PID/limits."""
+    known = {name: (soft, hard) for name, soft, hard in process.limits()}
+    infinite = (1 << 64) - 1
+
+    def show(value: int) -> str:
+        return "unlimited" if value >= infinite else str(value)
+
+    lines = [f"{'Limit':25} {'Soft Limit':20} {'Hard Limit':20} {'Units':10}"]
+    for name, title, unit in _LIMITS:
+        soft, hard = known.get(name, (infinite, infinite))
+        lines.append(f"{title:25} {show(soft):20} {show(hard):20} {unit:10}")
+    return ("\n".join(lines) + "\n").encode()

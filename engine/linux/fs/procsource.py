@@ -1,0 +1,126 @@
+"""What /proc needs to know of the guest; the kernel implements it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from engine.linux.fs.table import FileTable
+
+
+@dataclass(frozen=True, slots=True)
+class MapEntry:
+    """One mapping as a line of /proc/PID/maps.
+
+    Attributes:
+        start: first address.
+        end: first address beyond.
+        flags: as "r-xp".
+        offset: offset in the file.
+        path: path of the file or a name such as b"[heap]"; b"" for anonymous memory.
+        dev: device number of the file.
+        ino: inode number of the file.
+    """
+
+    start: int
+    end: int
+    flags: str
+    offset: int = 0
+    path: bytes = b""
+    dev: int = 0
+    ino: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcStatus:
+    """Numbers for status and stat; masks have bit N-1 for signal N."""
+
+    ppid: int = 1
+    state: str = "R"
+    threads: int = 1
+    pgrp: int = 0
+    session: int = 0
+    blocked: int = 0
+    pending: int = 0
+    ignored: int = 0
+    caught: int = 0
+    start_time: int = 0
+    cpu_ticks: int = 0
+    start_code: int = 0
+    end_code: int = 0
+    start_stack: int = 0
+
+
+class ProcProcess(Protocol):
+    """One process of the guest."""
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+
+    @property
+    def files(self) -> "FileTable":
+        """Its descriptors."""
+
+    @property
+    def cwd(self) -> bytes:
+        """Working directory, a guest path."""
+
+    @property
+    def exe(self) -> bytes:
+        """Guest path of its program."""
+
+    @property
+    def comm(self) -> bytes:
+        """Name, at most 15 bytes."""
+
+    def set_comm(self, name: bytes) -> None:
+        """Rename it (a write to /proc/self/comm)."""
+
+    def cmdline(self) -> bytes:
+        """Arguments, each ended by a zero byte."""
+
+    def environ(self) -> bytes:
+        """Environment at start, each entry ended by a zero byte."""
+
+    def auxv(self) -> bytes:
+        """The auxiliary vector as in its memory."""
+
+    def maps(self) -> Iterable[MapEntry]:
+        """Its mappings in the order of their addresses."""
+
+    def status(self) -> ProcStatus:
+        """Numbers for status and stat."""
+
+    def limits(self) -> Sequence[tuple[str, int, int]]:
+        """(name as in `Context.limit`, soft, hard); all ones = unlimited."""
+
+    def threads(self) -> Sequence[int]:
+        """Thread ids, the first thread's first."""
+
+
+class ProcSource(Protocol):
+    """All processes of the guest."""
+
+    def current_pid(self) -> int:
+        """Process that makes the present system call."""
+
+    def current_tid(self) -> int:
+        """Thread that makes the present system call."""
+
+    def pids(self) -> Sequence[int]:
+        """All processes."""
+
+    def process(self, pid: int) -> ProcProcess | None:
+        """One process, by its own id or that of one of its threads."""
+
+    def cpuinfo(self) -> bytes:
+        """Text of /proc/cpuinfo for the guest's architecture."""
+
+    @property
+    def release(self) -> bytes:
+        """Kernel release, as uname gives it."""
+
+    @property
+    def hostname(self) -> bytes:
+        """Host name, as uname gives it."""

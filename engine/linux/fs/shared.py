@@ -1,0 +1,317 @@
+"""Directories given with `--share PATH:rw`: every change goes to the host at once."""
+
+import contextlib
+import os
+import stat
+
+from engine.linux.errno import LinuxError
+from engine.linux.fs import flags as fl
+from engine.linux.fs.directory import Directory, Listing
+from engine.linux.fs.host import HostDir, HostHandle, translated
+from engine.linux.fs.links import HostSpecialNode, SymlinkNode
+from engine.linux.fs.node import LowerRef, Node, Stat, Volume
+from engine.linux.fs.openfile import MmapSource, OpenFile, SeekableFile
+
+EPERM, EEXIST, EXDEV, ESTALE = 1, 17, 18, 116
+
+
+def _change_mode(lower: LowerRef, mode: int) -> None:
+    # Through a descriptor opened without following, because fchmodat follows symlinks.
+    with translated():
+        fd = lower.directory.fd()
+        path = os.open(lower.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+        handle = HostHandle(path)
+        if stat.S_ISLNK(os.fstat(handle.fd).st_mode):
+            raise LinuxError(95)
+        os.chmod(f"/proc/self/fd/{handle.fd}", mode & 0o7777)
+
+
+def _change_times(lower: LowerRef, atime: int | None, mtime: int | None) -> None:
+    with translated():
+        now = lower.directory.lstat(lower.name)
+        times = (
+            now.st_atime_ns if atime is None else atime,
+            now.st_mtime_ns if mtime is None else mtime,
+        )
+        os.utime(lower.name, ns=times, dir_fd=lower.directory.fd(), follow_symlinks=False)
+
+
+def _change_owner(node: Node, uid: int, gid: int) -> None:
+    st = node.stat()
+    if uid not in (-1, st.uid) or gid not in (-1, st.gid):
+        raise LinuxError(EPERM)
+
+
+class SharedFileNode(Node):
+    """A regular file of the host that the guest may change."""
+
+    __slots__ = ("lower",)
+
+    kind = stat.S_IFREG
+
+    def __init__(self, volume: Volume, lower: LowerRef, ino: int) -> None:
+        super().__init__(volume, ino)
+        self.lower = lower
+
+    def stat(self) -> Stat:
+        """Its attributes."""
+        return self.volume.host_stat(self.lower.stat())
+
+    def open(self, flags: int) -> OpenFile:
+        """A new open file description; permissions were checked."""
+        access = flags & fl.O_ACCMODE
+        host_flags = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_RDWR)[access]
+        return SharedFile(self, flags, self.lower.directory.open_file(self.lower.name, host_flags))
+
+    def truncate(self, size: int) -> None:
+        """Set the size of a regular file."""
+        handle = self.lower.directory.open_file(self.lower.name, os.O_WRONLY)
+        with translated():
+            os.ftruncate(handle.fd, size)
+
+    def change_mode(self, mode: int) -> None:
+        """Set the permission bits."""
+        _change_mode(self.lower, mode)
+
+    def change_owner(self, uid: int, gid: int) -> None:
+        """Set owner and group; -1 leaves one alone."""
+        _change_owner(self, uid, gid)
+
+    def change_times(self, atime: int | None, mtime: int | None) -> None:
+        """Set times in nanoseconds; None leaves one alone."""
+        _change_times(self.lower, atime, mtime)
+
+
+class SharedFile(SeekableFile):
+    """An open file of a writable share."""
+
+    is_regular = True
+
+    def __init__(self, node: SharedFileNode, flags: int, handle: HostHandle) -> None:
+        super().__init__(flags, node)
+        self._handle = handle
+
+    def stat(self) -> Stat:
+        """Attributes."""
+        assert self.node is not None
+        with translated():
+            return self.node.volume.host_stat(os.fstat(self._handle.fd))
+
+    def pread(self, count: int, offset: int) -> bytes:
+        """Read at an offset."""
+        with translated():
+            return os.pread(self._handle.fd, count, offset)
+
+    def pwrite(self, data: bytes, offset: int) -> int:
+        """Write at an offset."""
+        with translated():
+            return os.pwrite(self._handle.fd, data, offset)
+
+    def truncate(self, size: int) -> None:
+        """Set the size."""
+        with translated():
+            os.ftruncate(self._handle.fd, size)
+
+    def allocate(self, mode: int, offset: int, length: int) -> None:
+        """Reserve, extend or punch as fallocate says."""
+        if mode:
+            raise LinuxError(95)
+        with translated():
+            os.posix_fallocate(self._handle.fd, offset, length)
+
+    def sync(self) -> None:
+        """Write to the disk what fsync would."""
+        with translated():
+            os.fsync(self._handle.fd)
+
+    def host_fd(self) -> int | None:
+        """The host descriptor behind it, if there is exactly one."""
+        return self._handle.fd
+
+    def mmap_source(self) -> MmapSource:
+        """What a mapping is made from; ENODEV if it cannot be mapped."""
+        handle = self._handle
+
+        def read(offset: int, size: int) -> bytes:
+            with translated():
+                return os.pread(handle.fd, size, offset)
+
+        def write(offset: int, data: bytes) -> int:
+            with translated():
+                return os.pwrite(handle.fd, data, offset)
+
+        writable = self.flags & fl.O_ACCMODE == fl.O_RDWR
+        return MmapSource(
+            size=self.size(),
+            host_fd=handle.fd,
+            can_map=False,
+            read=read,
+            write=write if writable else None,
+            identity=self.node,
+            keep=handle,
+        )
+
+
+class SharedSymlink(SymlinkNode):
+    """A symlink in a writable share."""
+
+    __slots__ = ()
+
+    def change_mode(self, mode: int) -> None:
+        """Set the permission bits."""
+        raise LinuxError(95)
+
+    def change_owner(self, uid: int, gid: int) -> None:
+        """Set owner and group; -1 leaves one alone."""
+        _change_owner(self, uid, gid)
+
+    def change_times(self, atime: int | None, mtime: int | None) -> None:
+        """Set times in nanoseconds; None leaves one alone."""
+        assert self.lower is not None
+        _change_times(self.lower, atime, mtime)
+
+
+class SharedDirectory(Directory):
+    """A directory of a writable share; entries are looked up on the host every time."""
+
+    def __init__(self, volume: Volume, host: HostDir, ino: int | None = None) -> None:
+        super().__init__(volume, ino=ino)
+        self.host = host
+        self._directories: dict[bytes, SharedDirectory] = {}
+
+    def host_stat(self) -> os.stat_result:
+        """Attributes on the host."""
+        with translated():
+            return self.host.stat()
+
+    def stat(self) -> Stat:
+        """Its attributes."""
+        st = self.volume.host_stat(self.host_stat())
+        return st._replace(nlink=1) if self.mounts else st
+
+    def searchable(self) -> bool:
+        """Whether the guest may resolve names in it."""
+        return self.may(1)
+
+    def lookup(self, name: bytes) -> Node | None:
+        """The entry of that name, None if there is none."""
+        node = self.mounts.get(name)
+        if node is not None:
+            return node
+        try:
+            st = self.host.lstat(name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise LinuxError(error.errno or 5) from error
+        key = (st.st_dev, st.st_ino)
+        ino = self.volume.host_ino(*key)
+        if stat.S_ISDIR(st.st_mode):
+            directory = self._directories.get(name)
+            if directory is None or directory.ino != ino:
+                directory = SharedDirectory(self.volume, self.host.child(name), ino)
+                self.attach(name, directory)
+                self._directories[name] = directory
+            return directory
+        lower = LowerRef(self.host, name)
+        known = self.volume.nodes.get(key)
+        if isinstance(known, SharedFileNode) and stat.S_ISREG(st.st_mode):
+            known.lower = lower
+            return known
+        if stat.S_ISREG(st.st_mode):
+            node = self.volume.nodes[key] = SharedFileNode(self.volume, lower, ino)
+            return node
+        if stat.S_ISLNK(st.st_mode):
+            return SharedSymlink(self.volume, lower=lower, ino=ino)
+        return HostSpecialNode(self.volume, stat.S_IFMT(st.st_mode), lower, ino)
+
+    def listing(self) -> Listing:
+        """All entries but . and .., sorted by name."""
+        with translated():
+            device = self.host.stat().st_dev
+            found = {
+                name: (self.volume.host_ino(device, ino), kind)
+                for name, ino, kind in self.host.entries()
+            }
+        for name, node in self.mounts.items():
+            found[name] = (node.ino, node.kind)
+        return [(name, *found[name]) for name in sorted(found)]
+
+    def make_file(self, name: bytes, mode: int) -> Node:
+        """Create a regular file."""
+        handle = self.host.open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with contextlib.suppress(OSError):
+            os.fchmod(handle.fd, mode & 0o7777)
+        node = self.lookup(name)
+        if node is None:
+            raise LinuxError(ESTALE)
+        return node
+
+    def make_directory(self, name: bytes, mode: int) -> None:
+        """Create a directory."""
+        with translated():
+            os.mkdir(name, mode & 0o7777, dir_fd=self.host.fd())
+
+    def make_symlink(self, name: bytes, target: bytes) -> None:
+        """Create a symlink."""
+        with translated():
+            os.symlink(target, name, dir_fd=self.host.fd())
+
+    def make_fifo(self, name: bytes, mode: int) -> None:
+        """Create a FIFO."""
+        raise LinuxError(EPERM)
+
+    def add_link(self, name: bytes, node: Node) -> None:
+        """Give a node one more name."""
+        if not isinstance(node, SharedFileNode) or node.volume is not self.volume:
+            raise LinuxError(EXDEV)
+        with translated():
+            os.link(
+                node.lower.name,
+                name,
+                src_dir_fd=node.lower.directory.fd(),
+                dst_dir_fd=self.host.fd(),
+                follow_symlinks=False,
+            )
+
+    def remove(self, name: bytes, node: Node) -> None:
+        """Take a name away (unlink, rmdir)."""
+        with translated():
+            if node.is_directory:
+                os.rmdir(name, dir_fd=self.host.fd())
+                self._directories.pop(name, None)
+                if isinstance(node, Directory):
+                    node.removed = True
+            else:
+                os.unlink(name, dir_fd=self.host.fd())
+
+    def rename_to(self, name: bytes, target: "SharedDirectory", new_name: bytes) -> None:
+        """Rename on the host, within one share."""
+        with translated():
+            os.rename(name, new_name, src_dir_fd=self.host.fd(), dst_dir_fd=target.host.fd())
+        moved = self._directories.pop(name, None)
+        target._directories.pop(new_name, None)
+        if moved is not None:
+            moved.host.parent, moved.host.name = target.host, new_name
+            moved.host.pool.forget(moved.host)
+            target.attach(new_name, moved)
+            target._directories[new_name] = moved
+
+    def change_mode(self, mode: int) -> None:
+        """Set the permission bits."""
+        with translated():
+            os.chmod(f"/proc/self/fd/{self.host.fd()}", mode & 0o7777)
+
+    def change_owner(self, uid: int, gid: int) -> None:
+        """Set owner and group; -1 leaves one alone."""
+        _change_owner(self, uid, gid)
+
+    def change_times(self, atime: int | None, mtime: int | None) -> None:
+        """Set times in nanoseconds; None leaves one alone."""
+        with translated():
+            now = self.host.stat()
+            times = (
+                now.st_atime_ns if atime is None else atime,
+                now.st_mtime_ns if mtime is None else mtime,
+            )
+            os.utime(f"/proc/self/fd/{self.host.fd()}", ns=times)

@@ -1,0 +1,128 @@
+"""What of the host a guest may see."""
+
+import fnmatch
+import os
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+LIBRARY_DIRECTORIES = (
+    b"/lib",
+    b"/lib64",
+    b"/usr/lib",
+    b"/usr/lib64",
+    b"/usr/local/lib",
+    b"/usr/local/lib64",
+)
+"""Where a loader finds shared libraries without being told."""
+
+LOADER_CACHE = b"/etc/ld.so.cache"
+
+_LIBRARY = re.compile(
+    "|".join(
+        fnmatch.translate(pattern) for pattern in ("*.so", "*.so.*", "ld-*", "klibc-*.so")
+    ).encode(),
+    re.DOTALL,
+)
+# Multiarch folders, and the folders for newer CPUs that the loader looks into.
+_LIBRARY_FOLDER = re.compile(rb".*-linux-(gnu|musl|uclibc).*|glibc-hwcaps|x86-64-v[234]|tls")
+
+_REMEMBERED = 1000
+
+
+def library_entry(name: bytes, mode: int) -> bool:
+    """Whether an entry of a standard library directory is visible."""
+    if stat.S_ISDIR(mode):
+        return _LIBRARY_FOLDER.fullmatch(name) is not None
+    return _LIBRARY.match(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A host path that exists but that the view kept from the guest.
+
+    Attributes:
+        path: the host path.
+        option: what on the command line would have allowed it.
+    """
+
+    path: str
+    option: str
+
+
+class Refusals:
+    """Paths kept from the guest, each once, in the order of the first attempt.
+
+    Attributes:
+        dropped: further paths that were not remembered.
+    """
+
+    def __init__(self, limit: int = _REMEMBERED) -> None:
+        self._paths: dict[bytes, None] = {}
+        self._limit = limit
+        self.dropped = 0
+
+    def note(self, path: bytes) -> None:
+        """Remember a path if the host has it."""
+        if path in self._paths:
+            return
+        # lexists follows symlinks on the way: harmless, only "it exists" is learnt, and by
+        # the user, not by the guest.
+        try:
+            if not os.path.lexists(path):
+                return
+        except ValueError:
+            return
+        if len(self._paths) >= self._limit:
+            self.dropped += 1
+            return
+        self._paths[path] = None
+
+    def listed(self) -> list[Refusal]:
+        """What was refused."""
+        return [Refusal(os.fsdecode(path), f"--share {os.fsdecode(path)}") for path in self._paths]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the guest may see; all paths are absolute host paths.
+
+    Attributes:
+        guest: the program itself, None in tests.
+        cwd: the directory whose tree is visible, None when isolated.
+        root: the directory that is the whole tree, None for the standard view.
+        shares: (path, writable) of what `--share` adds.
+        files: further single files to show read-only (an interpreter in an odd place).
+        refused: collects what was kept from the guest.
+    """
+
+    guest: bytes | None = None
+    cwd: bytes | None = None
+    root: bytes | None = None
+    shares: tuple[tuple[bytes, bool], ...] = ()
+    files: tuple[bytes, ...] = ()
+    refused: Refusals = field(default_factory=Refusals)
+
+    @classmethod
+    def make(
+        cls,
+        guest: str | None = None,
+        *,
+        cwd: str | None = None,
+        root: str | None = None,
+        shares: Iterable[tuple[str, bool]] = (),
+        files: Iterable[str] = (),
+    ) -> "View":
+        """Build from paths as the user typed them, relative ones included."""
+
+        def absolute(path: str | None) -> bytes | None:
+            return None if path is None else os.fsencode(os.path.abspath(path))
+
+        return cls(
+            absolute(guest),
+            absolute(cwd),
+            absolute(root),
+            tuple((os.fsencode(os.path.abspath(path)), rw) for path, rw in shares),
+            tuple(os.fsencode(os.path.abspath(path)) for path in files),
+        )

@@ -1,0 +1,410 @@
+"""System calls about attributes: stat and its kin, modes, owners, times, links' targets."""
+
+import struct
+from functools import cache
+
+from engine.linux.context import Context, SyscallTable, s32, u32
+from engine.linux.errno import LinuxError
+from engine.linux.fs import flags as fl
+from engine.linux.fs.calls import node_at, place_at
+from engine.linux.fs.filesystem import Place
+from engine.linux.fs.links import MagicLink, SymlinkNode
+from engine.linux.fs.node import MAY_WRITE, Node, Stat
+from engine.linux.fs.openfile import PathFile
+
+EPERM, ENOENT, EBADF, EACCES, EINVAL, ENODATA, EOPNOTSUPP = 1, 2, 9, 13, 22, 61, 95
+
+_SECOND = 1_000_000_000
+_UTIME_NOW, _UTIME_OMIT = (1 << 30) - 1, (1 << 30) - 2
+
+_AT_FLAGS = fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH | 0x800 | 0x6000
+
+# f_type by the device numbers of the file systems made here.
+_OVERLAY_MAGIC, _PROC_MAGIC, _SYSFS_MAGIC, _TMPFS_MAGIC = 0x794C7630, 0x9FA0, 0x62656572, 0x1021994
+_PIPEFS_MAGIC = 0x50495045
+
+
+@cache
+def _stat_layout(name: str, byteorder: str) -> struct.Struct:
+    order = "<" if byteorder == "little" else ">"
+    if name == "x86_64":
+        return struct.Struct(order + "QQQIII4xQqqqqqqqqq24x")
+    return struct.Struct(order + "QQIIIIQ8xqi4xqqqqqqq8x")
+
+
+def pack_stat(st: Stat, layout: str, byteorder: str) -> bytes:
+    """A struct stat; "x86_64" and "generic" are the layouts of 64-bit Linux."""
+    times = (
+        *divmod(st.atime, _SECOND),
+        *divmod(st.mtime, _SECOND),
+        *divmod(st.ctime, _SECOND),
+    )
+    packer = _stat_layout(layout, byteorder)
+    if layout == "x86_64":
+        head = (st.dev, st.ino, st.nlink, st.mode, st.uid, st.gid)
+    else:
+        head = (st.dev, st.ino, st.mode, st.nlink, st.uid, st.gid)
+    return packer.pack(*head, st.rdev, st.size, st.blksize, st.blocks, *times)
+
+
+def _store(ctx: Context, address: int, st: Stat) -> int:
+    ctx.memory.write(address, pack_stat(st, ctx.arch.linux.stat_layout, ctx.arch.byteorder))
+    return 0
+
+
+def _stat_of(place: Place) -> Stat:
+    if place.node is not None and not (place.file is not None and place.name):
+        return place.node.stat()
+    if place.file is not None:
+        return place.file.stat()
+    return place.existing().stat()
+
+
+def newfstatat(ctx: Context, dirfd: int, path: int, buffer: int, flags: int) -> int:
+    """Linux's newfstatat."""
+    flags = u32(flags)
+    if flags & ~_AT_FLAGS:
+        raise LinuxError(EINVAL)
+    place = place_at(
+        ctx,
+        dirfd,
+        path,
+        follow=not flags & fl.AT_SYMLINK_NOFOLLOW,
+        empty=bool(flags & fl.AT_EMPTY_PATH),
+    )
+    return _store(ctx, buffer, _stat_of(place))
+
+
+def stat(ctx: Context, path: int, buffer: int) -> int:
+    """Linux's stat."""
+    return newfstatat(ctx, fl.AT_FDCWD, path, buffer, 0)
+
+
+def lstat(ctx: Context, path: int, buffer: int) -> int:
+    """Linux's lstat."""
+    return newfstatat(ctx, fl.AT_FDCWD, path, buffer, fl.AT_SYMLINK_NOFOLLOW)
+
+
+def fstat(ctx: Context, fd: int, buffer: int) -> int:
+    """Linux's fstat."""
+    return _store(ctx, buffer, ctx.files.get(fd).stat())
+
+
+def statx(ctx: Context, dirfd: int, path: int, flags: int, mask: int, buffer: int) -> int:
+    """Linux's statx: the basic fields."""
+    flags = u32(flags)
+    if flags & ~_AT_FLAGS or u32(mask) & 0x80000000 or flags & 0x6000 == 0x6000:
+        raise LinuxError(EINVAL)
+    place = place_at(
+        ctx,
+        dirfd,
+        path,
+        follow=not flags & fl.AT_SYMLINK_NOFOLLOW,
+        empty=bool(flags & fl.AT_EMPTY_PATH),
+    )
+    st = _stat_of(place)
+    order = "<" if ctx.arch.byteorder == "little" else ">"
+
+    def time(ns: int) -> bytes:
+        return struct.pack(order + "qI4x", *divmod(ns, _SECOND))
+
+    head = struct.pack(
+        order + "IIQIIIH2xQQQQ",
+        0x7FF,
+        st.blksize,
+        0,
+        st.nlink,
+        st.uid,
+        st.gid,
+        st.mode,
+        st.ino,
+        st.size,
+        st.blocks,
+        0,
+    )
+    times = time(st.atime) + time(0) + time(st.ctime) + time(st.mtime)
+    devices = struct.pack(order + "IIII", st.rdev >> 8, st.rdev & 0xFF, st.dev >> 8, st.dev & 0xFF)
+    ctx.memory.write(buffer, (head + times + devices).ljust(256, b"\0"))
+    return 0
+
+
+def faccessat2(ctx: Context, dirfd: int, path: int, mode: int, flags: int) -> int:
+    """Linux's faccessat2."""
+    mode, flags = u32(mode), u32(flags)
+    if mode & ~7 or flags & ~(fl.AT_EACCESS | fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
+        raise LinuxError(EINVAL)
+    place = place_at(
+        ctx,
+        dirfd,
+        path,
+        follow=not flags & fl.AT_SYMLINK_NOFOLLOW,
+        empty=bool(flags & fl.AT_EMPTY_PATH),
+    )
+    st = _stat_of(place)
+    if mode and not ctx.fs.identity.may(st.mode, st.uid, st.gid, mode & 7):
+        raise LinuxError(EACCES)
+    return 0
+
+
+def faccessat(ctx: Context, dirfd: int, path: int, mode: int) -> int:
+    """Linux's faccessat."""
+    return faccessat2(ctx, dirfd, path, mode, 0)
+
+
+def access(ctx: Context, path: int, mode: int) -> int:
+    """Linux's access."""
+    return faccessat2(ctx, fl.AT_FDCWD, path, mode, 0)
+
+
+def readlinkat(ctx: Context, dirfd: int, path: int, buffer: int, size: int) -> int:
+    """Linux's readlinkat."""
+    if s32(size) <= 0:
+        raise LinuxError(EINVAL)
+    place = place_at(ctx, dirfd, path, follow=False, empty=True)
+    node = place.existing()
+    if not isinstance(node, SymlinkNode | MagicLink):
+        raise LinuxError(EINVAL if place.name or place.file is None else ENOENT)
+    target = node.target()[: s32(size)]
+    ctx.memory.write(buffer, target)
+    return len(target)
+
+
+def readlink(ctx: Context, path: int, buffer: int, size: int) -> int:
+    """Linux's readlink."""
+    return readlinkat(ctx, fl.AT_FDCWD, path, buffer, size)
+
+
+def _statfs(ctx: Context, address: int, dev: int) -> int:
+    magic = {
+        0x15: _PROC_MAGIC,
+        0x16: _SYSFS_MAGIC,
+        0x05: _TMPFS_MAGIC,
+        0x08: _PIPEFS_MAGIC,
+    }.get(dev, _OVERLAY_MAGIC)
+    order = "<" if ctx.arch.byteorder == "little" else ">"
+    budget = ctx.fs.budget
+    blocks, free = budget.space >> 12, max(0, budget.space - budget.used) >> 12
+    files, spare = budget.inodes, budget.inodes - budget.files
+    if magic != _OVERLAY_MAGIC:
+        blocks = free = files = spare = 0
+    numbers = (magic, 4096, blocks, free, free, files, spare)
+    ctx.memory.write(
+        address,
+        struct.pack(order + "7q2i3q32x", *numbers, dev, 0, 255, 4096, 0x20),
+    )
+    return 0
+
+
+def statfs(ctx: Context, path: int, buffer: int) -> int:
+    """Linux's statfs."""
+    return _statfs(ctx, buffer, _stat_of(place_at(ctx, fl.AT_FDCWD, path)).dev)
+
+
+def fstatfs(ctx: Context, fd: int, buffer: int) -> int:
+    """Linux's fstatfs."""
+    return _statfs(ctx, buffer, ctx.files.get(fd).stat().dev)
+
+
+def _own(ctx: Context, node: Node) -> Node:
+    """EPERM unless the guest owns the node."""
+    if ctx.fs.identity.uid not in (0, node.stat().uid):
+        raise LinuxError(EPERM)
+    return node
+
+
+def _chmod(ctx: Context, node: Node, mode: int) -> int:
+    if node.is_symlink:
+        raise LinuxError(EOPNOTSUPP)
+    _own(ctx, node).change_mode(u32(mode) & 0o7777)
+    return 0
+
+
+def fchmod(ctx: Context, fd: int, mode: int) -> int:
+    """Linux's fchmod."""
+    file = ctx.files.get(fd)
+    if isinstance(file, PathFile):
+        raise LinuxError(EBADF)
+    return 0 if file.node is None else _chmod(ctx, file.node, mode)
+
+
+def fchmodat(ctx: Context, dirfd: int, path: int, mode: int) -> int:
+    """Linux's fchmodat."""
+    return _chmod(ctx, node_at(ctx, dirfd, path), mode)
+
+
+def fchmodat2(ctx: Context, dirfd: int, path: int, mode: int, flags: int) -> int:
+    """Linux's fchmodat2."""
+    flags = u32(flags)
+    if flags & ~(fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
+        raise LinuxError(EINVAL)
+    follow, empty = not flags & fl.AT_SYMLINK_NOFOLLOW, bool(flags & fl.AT_EMPTY_PATH)
+    return _chmod(ctx, node_at(ctx, dirfd, path, follow=follow, empty=empty), mode)
+
+
+def chmod(ctx: Context, path: int, mode: int) -> int:
+    """Linux's chmod."""
+    return fchmodat(ctx, fl.AT_FDCWD, path, mode)
+
+
+def _chown(ctx: Context, node: Node, uid: int, gid: int) -> int:
+    who, st = ctx.fs.identity, node.stat()
+    uid, gid = s32(uid), s32(gid)
+    if who.uid != 0 and (
+        (uid not in (-1, st.uid) or gid not in (-1, st.gid, who.gid)) or st.uid != who.uid
+    ):
+        raise LinuxError(EPERM)
+    node.change_owner(uid, gid)
+    return 0
+
+
+def fchownat(ctx: Context, dirfd: int, path: int, uid: int, gid: int, flags: int) -> int:
+    """Linux's fchownat."""
+    flags = u32(flags)
+    if flags & ~(fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
+        raise LinuxError(EINVAL)
+    follow, empty = not flags & fl.AT_SYMLINK_NOFOLLOW, bool(flags & fl.AT_EMPTY_PATH)
+    return _chown(ctx, node_at(ctx, dirfd, path, follow=follow, empty=empty), uid, gid)
+
+
+def chown(ctx: Context, path: int, uid: int, gid: int) -> int:
+    """Linux's chown."""
+    return fchownat(ctx, fl.AT_FDCWD, path, uid, gid, 0)
+
+
+def lchown(ctx: Context, path: int, uid: int, gid: int) -> int:
+    """Linux's lchown."""
+    return fchownat(ctx, fl.AT_FDCWD, path, uid, gid, fl.AT_SYMLINK_NOFOLLOW)
+
+
+def fchown(ctx: Context, fd: int, uid: int, gid: int) -> int:
+    """Linux's fchown."""
+    file = ctx.files.get(fd)
+    if isinstance(file, PathFile):
+        raise LinuxError(EBADF)
+    return 0 if file.node is None else _chown(ctx, file.node, uid, gid)
+
+
+def _set_times(ctx: Context, node: Node, times: tuple[int | None, int | None] | None) -> int:
+    """Set times in nanoseconds: None = now, a None in the pair = leave alone."""
+    identity = ctx.fs.identity
+    owner = identity.uid in (0, node.stat().uid)
+    if times is None:
+        if not owner and not node.may(MAY_WRITE):
+            raise LinuxError(EACCES)
+        now = ctx.clock.realtime()
+        times = now, now
+    elif times == (None, None):
+        return 0
+    elif not owner:
+        raise LinuxError(EPERM)
+    node.change_times(*times)
+    return 0
+
+
+def utimensat(ctx: Context, dirfd: int, path: int, times: int, flags: int) -> int:
+    """Linux's utimensat; without a path the descriptor itself."""
+    flags = u32(flags)
+    if flags & ~(fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
+        raise LinuxError(EINVAL)
+    wanted: tuple[int | None, int | None] | None = None
+    if times:
+        order = "<" if ctx.arch.byteorder == "little" else ">"
+        values = struct.unpack(order + "4q", ctx.memory.read(times, 32))
+        now = ctx.clock.realtime()
+        pair: list[int | None] = []
+        for seconds, nanoseconds in (values[:2], values[2:]):
+            if nanoseconds == _UTIME_NOW:
+                pair.append(now)
+            elif nanoseconds == _UTIME_OMIT:
+                pair.append(None)
+            elif 0 <= nanoseconds < _SECOND:
+                pair.append(seconds * _SECOND + nanoseconds)
+            else:
+                raise LinuxError(EINVAL)
+        if not (values[1] == values[3] == _UTIME_NOW):
+            wanted = pair[0], pair[1]
+    if path == 0:
+        file = ctx.files.get(s32(dirfd))
+        return 0 if file.node is None else _set_times(ctx, file.node, wanted)
+    follow, empty = not flags & fl.AT_SYMLINK_NOFOLLOW, bool(flags & fl.AT_EMPTY_PATH)
+    return _set_times(ctx, node_at(ctx, dirfd, path, follow=follow, empty=empty), wanted)
+
+
+def futimesat(ctx: Context, dirfd: int, path: int, times: int) -> int:
+    """Linux's futimesat: seconds and microseconds."""
+    wanted: tuple[int | None, int | None] | None = None
+    if times:
+        order = "<" if ctx.arch.byteorder == "little" else ">"
+        values = struct.unpack(order + "4q", ctx.memory.read(times, 32))
+        if not all(0 <= value < 1_000_000 for value in values[1::2]):
+            raise LinuxError(EINVAL)
+        wanted = (
+            values[0] * _SECOND + values[1] * 1000,
+            values[2] * _SECOND + values[3] * 1000,
+        )
+    if path == 0:
+        file = ctx.files.get(s32(dirfd))
+        return 0 if file.node is None else _set_times(ctx, file.node, wanted)
+    return _set_times(ctx, node_at(ctx, dirfd, path), wanted)
+
+
+def utimes(ctx: Context, path: int, times: int) -> int:
+    """Linux's utimes."""
+    return futimesat(ctx, fl.AT_FDCWD, path, times)
+
+
+def utime(ctx: Context, path: int, times: int) -> int:
+    """Linux's utime: whole seconds."""
+    wanted: tuple[int | None, int | None] | None = None
+    if times:
+        order = "<" if ctx.arch.byteorder == "little" else ">"
+        access_time, change_time = struct.unpack(order + "2q", ctx.memory.read(times, 16))
+        wanted = access_time * _SECOND, change_time * _SECOND
+    return _set_times(ctx, node_at(ctx, fl.AT_FDCWD, path), wanted)
+
+
+def _no_attribute(ctx: Context, *_arguments: int) -> int:
+    """Linux's getxattr, removexattr: there are no extended attributes."""
+    raise LinuxError(ENODATA)
+
+
+def _no_attributes(ctx: Context, *_arguments: int) -> int:
+    """Linux's listxattr: the list is empty."""
+    return 0
+
+
+def _attributes_refused(ctx: Context, *_arguments: int) -> int:
+    """Linux's setxattr."""
+    raise LinuxError(EOPNOTSUPP)
+
+
+SYSCALLS: SyscallTable = {
+    "stat": stat,
+    "lstat": lstat,
+    "fstat": fstat,
+    "newfstatat": newfstatat,
+    "statx": statx,
+    "access": access,
+    "faccessat": faccessat,
+    "faccessat2": faccessat2,
+    "readlink": readlink,
+    "readlinkat": readlinkat,
+    "statfs": statfs,
+    "fstatfs": fstatfs,
+    "chmod": chmod,
+    "fchmod": fchmod,
+    "fchmodat": fchmodat,
+    "fchmodat2": fchmodat2,
+    "chown": chown,
+    "fchown": fchown,
+    "lchown": lchown,
+    "fchownat": fchownat,
+    "utime": utime,
+    "utimes": utimes,
+    "futimesat": futimesat,
+    "utimensat": utimensat,
+    **dict.fromkeys(("getxattr", "lgetxattr", "fgetxattr"), _no_attribute),
+    **dict.fromkeys(("removexattr", "lremovexattr", "fremovexattr"), _no_attribute),
+    **dict.fromkeys(("listxattr", "llistxattr", "flistxattr"), _no_attributes),
+    **dict.fromkeys(("setxattr", "lsetxattr", "fsetxattr"), _attributes_refused),
+}
