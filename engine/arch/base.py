@@ -188,6 +188,7 @@ class LinuxAbi:
         result: register that takes the result or -errno.
         syscalls: number to name.
         clobbers: (register, register copied into it) by the system-call instruction.
+        syscall_size: bytes of that instruction, to step back over it for a restart.
         open_flags: O_DIRECTORY, O_NOFOLLOW, O_DIRECT, O_LARGEFILE by name.
         stat_layout: "x86_64" or "generic": the order of struct stat's fields.
         epoll_packed: whether struct epoll_event has no padding.
@@ -202,6 +203,7 @@ class LinuxAbi:
     result: str
     syscalls: Mapping[int, str]
     clobbers: tuple[tuple[str, str], ...]
+    syscall_size: int
     open_flags: Mapping[str, int]
     stat_layout: str
     epoll_packed: bool
@@ -249,11 +251,18 @@ class SignalAbi:
         leave: reads the frame of rt_sigreturn; returns (mask, altstack) to restore.
         return_code: engine-owned code in the trampoline window: it begins with a call of
             rt_sigreturn for handlers without a restorer; helpers of `enter` may follow.
+        traps: what each exception becomes: (signal, si_code, whether si_addr is the pc).
+        fault_codes: (trap number, error code) of a refused access, from its kind ("read",
+            "write", "execute") and whether the page is mapped at all.
+        minimum_stack: AT_MINSIGSTKSZ.
     """
 
     enter: Callable[[ArchCpu, SignalFrame, int], None]
     leave: Callable[[ArchCpu, int], tuple[int, tuple[int, int, int]]]
     return_code: bytes
+    traps: Mapping[TrapKind, tuple[int, int, bool]]
+    fault_codes: Callable[[str, bool], tuple[int, int]]
+    minimum_stack: int
 
 
 @dataclass(frozen=True, slots=True)

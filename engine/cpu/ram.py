@@ -200,7 +200,8 @@ class Ram:
 
     def used(self) -> int:
         """Bytes of touched pages."""
-        return self.budget - self.control.budget * PAGE
+        left: int = self.control.budget
+        return self.budget - left * PAGE
 
     def read(self, offset: int, size: int) -> bytes:
         """Copy bytes out of the arena."""

@@ -86,8 +86,7 @@ _FLOAT_FLAGS_AT: list[int] = []
 
 
 def _open_x86() -> Any:
-    uc = Uc(uc_const.UC_ARCH_X86, uc_const.UC_MODE_64)
-    return uc
+    return Uc(uc_const.UC_ARCH_X86, uc_const.UC_MODE_64)
 
 
 def _descriptor(access: int, flags: int) -> bytes:

@@ -315,6 +315,22 @@ class Memory:
         self.on_change("unmap", mapping.start, mapping.size)
         self.on_change("map", target, size)
 
+    def extend(self, mapping: Mapping, end: int) -> None:
+        """Let a mapping grow in place to `end`, where nothing is mapped."""
+        tail = replace(
+            mapping,
+            start=mapping.end,
+            end=end,
+            physical=None,
+            offset=mapping.offset + mapping.size if mapping.backing else 0,
+        )
+        self._insert(self._back(tail) if tail.perms else tail)
+        self.on_change("map", tail.start, tail.size)
+
+    def total(self) -> int:
+        """Bytes of all the program's mappings."""
+        return sum(mapping.size for mapping in self.mappings if not mapping.reserved)
+
     def discard(self, start: int, size: int) -> None:
         """MADV_DONTNEED: private pages go back to their file's content or to zero."""
         end = start + page_up(size)

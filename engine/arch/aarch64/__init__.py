@@ -78,6 +78,7 @@ AARCH64 = Arch(
         result="x0",
         syscalls=SYSCALLS,
         clobbers=(),
+        syscall_size=4,
         open_flags={
             "O_DIRECTORY": 0o40000,
             "O_NOFOLLOW": 0o100000,

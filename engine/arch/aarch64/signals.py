@@ -5,7 +5,7 @@ The frame record in front of it is what frame-pointer unwinders walk.
 
 import struct
 
-from engine.arch.base import ArchCpu, SignalAbi, SignalFrame
+from engine.arch.base import ArchCpu, SignalAbi, SignalFrame, TrapKind
 
 _GENERAL = (*(f"x{number}" for number in range(31)), "sp", "pc", "cpsr")
 _UCONTEXT = 128  # offsets in the frame
@@ -81,4 +81,30 @@ def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     return mask, (sp, flags, size)
 
 
-SIGNALS = SignalAbi(enter=_enter, leave=_leave, return_code=_RETURN_CODE)
+_SIGILL, _SIGTRAP, _SIGBUS, _SIGFPE = 4, 5, 7, 8
+
+
+def _fault_codes(access: str, mapped: bool) -> tuple[int, int]:
+    """ESR_EL1 of an abort from EL0: class, WnR, translation or permission fault at level 3."""
+    status = 0xF if mapped else 0x7
+    if access == "execute":
+        return 0, 0x82000000 | status
+    return 0, 0x92000000 | (1 << 6 if access == "write" else 0) | status
+
+
+SIGNALS = SignalAbi(
+    enter=_enter,
+    leave=_leave,
+    return_code=_RETURN_CODE,
+    traps={  # arch/arm64/kernel/traps.c, debug-monitors.c
+        TrapKind.BREAKPOINT: (_SIGTRAP, 1, True),
+        TrapKind.SINGLE_STEP: (_SIGTRAP, 2, True),
+        TrapKind.ILLEGAL: (_SIGILL, 1, True),
+        TrapKind.FLOAT: (_SIGFPE, 0, True),
+        TrapKind.ALIGNMENT: (_SIGBUS, 1, True),
+        TrapKind.PRIVILEGED: (_SIGILL, 1, True),
+        TrapKind.OTHER: (_SIGILL, 1, True),
+    },
+    fault_codes=_fault_codes,
+    minimum_stack=_SIZE + 32,
+)

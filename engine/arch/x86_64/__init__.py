@@ -83,6 +83,7 @@ X86_64 = Arch(
         result="rax",
         syscalls=SYSCALLS,
         clobbers=(("rcx", "rip"), ("r11", "eflags")),
+        syscall_size=2,
         open_flags={
             "O_DIRECT": 0o40000,
             "O_LARGEFILE": 0o100000,

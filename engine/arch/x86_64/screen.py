@@ -16,8 +16,9 @@ from engine.arch.base import ArchCpu, Insn, Screened, Screening
 
 _SUSPICIOUS: Final = re.compile(rb"[\xc4\xc5\x62]|\x0f[\xae\xc7]", re.DOTALL)
 _PREFIXES: Final = frozenset(b"\x66\x67\xf0\xf2\xf3\x2e\x36\x3e\x26\x64\x65")
-_NAMES: Final = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi") + tuple(
-    f"r{number}" for number in range(8, 16)
+_NAMES: Final = (
+    *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
+    *(f"r{number}" for number in range(8, 16)),
 )
 # (map, opcode) of the VEX instructions that Unicorn decodes as such: BMI1 and BMI2.
 _BMI: Final = frozenset({(2, 0xF2), (2, 0xF3), (2, 0xF5), (2, 0xF6), (2, 0xF7), (3, 0xF0)})
@@ -48,7 +49,7 @@ def _vex_is_bmi(raw: bytes, index: int) -> bool:
 
 
 def _classify(raw: bytes) -> tuple[Screening, str] | None:
-    index, rex = _opcode(raw)
+    index, _ = _opcode(raw)
     if index >= len(raw):
         return None
     first = raw[index]

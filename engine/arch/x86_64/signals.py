@@ -5,7 +5,7 @@ The floating-point part is the 512-byte FXSAVE image without extended state.
 
 import struct
 
-from engine.arch.base import ArchCpu, SignalAbi, SignalFrame
+from engine.arch.base import ArchCpu, SignalAbi, SignalFrame, TrapKind
 from engine.arch.x86_64.screen import show_float_flags
 
 _GENERAL = (
@@ -108,4 +108,31 @@ def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     return mask, (sp, flags, size)
 
 
-SIGNALS = SignalAbi(enter=_enter, leave=_leave, return_code=_RETURN_CODE)
+_SIGILL, _SIGTRAP, _SIGBUS, _SIGFPE, _SIGSEGV = 4, 5, 7, 8, 11
+_SI_KERNEL = 0x80
+_PAGE_FAULT = 14
+
+
+def _fault_codes(access: str, mapped: bool) -> tuple[int, int]:
+    """Exception 14 and its error code: present, write, user, instruction fetch."""
+    bits = {"read": 4, "write": 6, "execute": 20}[access]
+    return _PAGE_FAULT, bits | (1 if mapped else 0)
+
+
+SIGNALS = SignalAbi(
+    enter=_enter,
+    leave=_leave,
+    return_code=_RETURN_CODE,
+    traps={  # arch/x86/kernel/traps.c
+        TrapKind.BREAKPOINT: (_SIGTRAP, _SI_KERNEL, False),
+        TrapKind.SINGLE_STEP: (_SIGTRAP, 2, True),
+        TrapKind.ILLEGAL: (_SIGILL, 2, True),
+        TrapKind.DIVIDE: (_SIGFPE, 1, True),
+        TrapKind.FLOAT: (_SIGFPE, 0, True),
+        TrapKind.ALIGNMENT: (_SIGBUS, 1, False),
+        TrapKind.PRIVILEGED: (_SIGSEGV, _SI_KERNEL, False),
+        TrapKind.OTHER: (_SIGSEGV, _SI_KERNEL, False),
+    },
+    fault_codes=_fault_codes,
+    minimum_stack=1936,
+)

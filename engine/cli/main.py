@@ -1,0 +1,51 @@
+"""The command group and how errors leave it."""
+
+import sys
+import traceback
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+import click
+
+from engine.cli.run import run
+from engine.errors import EngineError, KprobeTuiError
+
+COMMANDS: Final[tuple[click.Command, ...]] = (run,)
+
+
+def _version() -> str:
+    try:
+        return version("kprobe-tui")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+@click.group(
+    commands={command.name or "": command for command in COMMANDS},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(_version(), prog_name="kprobe-tui")
+def cli() -> None:
+    """Place probes in an ELF program that runs in an emulated guest."""
+
+
+def main(argv: list[str]) -> int:
+    """Run a subcommand; the exit code."""
+    debug = "--debug" in argv
+    try:
+        result = cli.main(args=argv, prog_name="kprobe-tui", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except click.Abort:
+        return 130
+    except KprobeTuiError as error:
+        if debug:
+            traceback.print_exc()
+        print(f"kprobe-tui: {error}", file=sys.stderr)
+        if error.hint:
+            print(f"kprobe-tui: hint: {error.hint}", file=sys.stderr)
+        return 125 if isinstance(error, EngineError) else 2
+    except BrokenPipeError:
+        return 141
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,116 @@
+"""Options that several subcommands share."""
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from engine.session import GuestConfig
+from engine.session.config import DEFAULT_MEMORY
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class Size(click.ParamType):
+    """Bytes with an optional unit: 512M, 2G."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes; a usage error if it is no size."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", str(value), re.IGNORECASE)
+        if match is None:
+            self.fail(f"{value!r} is not a size such as 512M or 2G", param, ctx)
+        return int(match[1]) * _UNITS[match[2].upper()]
+
+
+class Share(click.ParamType):
+    """PATH or PATH:rw."""
+
+    name = "path[:rw]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, bool]:
+        """The path and whether the guest may write there."""
+        if isinstance(value, tuple):
+            return value
+        text = str(value)
+        if text.endswith(":rw") and not os.path.exists(text):
+            return text[:-3], True
+        return text, False
+
+
+_GUEST_OPTIONS: Final = (
+    click.option("--root", metavar="DIR", help="This tree is the guest's whole file system."),
+    click.option(
+        "--share", "shares", type=Share(), multiple=True, help="Show a host path to the guest."
+    ),
+    click.option("--isolated", is_flag=True, help="Hide the current directory from the guest."),
+    click.option("--env", "env", metavar="K=V", multiple=True, help="Add to the environment."),
+    click.option("--clean-env", is_flag=True, help="Start from an empty environment."),
+    click.option("--cwd", metavar="DIR", help="Working directory, a path of the guest."),
+    click.option("--argv0", metavar="NAME", help="The program's name for itself."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of all randomness."),
+    click.option("--max-blocks", type=click.IntRange(min=1), help="Stop after N guest blocks."),
+    click.option(
+        "--timeout", type=click.FloatRange(min=0, min_open=True), help="Stop after S seconds."
+    ),
+    click.option(
+        "--memory",
+        type=Size(),
+        default=DEFAULT_MEMORY,
+        show_default="1G",
+        help="Memory the guest may use.",
+    ),
+    click.option(
+        "--clock",
+        type=click.Choice(["guest", "host"]),
+        default="guest",
+        show_default=True,
+        help="Whose time the guest sees: its own, which is deterministic, or the host's.",
+    ),
+    click.option(
+        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", hidden=False
+    ),
+    click.option("--debug", is_flag=True, help="Show the engine's own figures and tracebacks."),
+    click.argument("guest", type=click.Path()),
+    click.argument("args", nargs=-1, type=click.UNPROCESSED),
+)
+
+
+def guest_options(command: _Command) -> _Command:
+    """Add the options of every subcommand that runs a guest."""
+    for option in reversed(_GUEST_OPTIONS):
+        command = option(command)
+    return command
+
+
+def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
+    """The configuration that parsed options stand for."""
+    for entry in values["env"]:
+        if "=" not in entry:
+            raise click.UsageError(f"--env {entry}: not of the form K=V")
+    given = dict(entry.split("=", 1) for entry in values["env"])
+    base = {} if values["clean_env"] else dict(os.environ)
+    env = tuple(f"{key}={value}" for key, value in {**base, **given}.items())
+    return GuestConfig(
+        guest=values["guest"],
+        args=values["args"],
+        argv0=values["argv0"],
+        root=values["root"],
+        shares=values["shares"],
+        isolated=values["isolated"],
+        env=env,
+        cwd=values["cwd"],
+        seed=values["seed"],
+        max_blocks=values["max_blocks"],
+        memory=values["memory"],
+        clock=values["clock"],
+        **more,
+    )

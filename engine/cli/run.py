@@ -1,0 +1,48 @@
+"""`kprobe-tui run`: run a guest headless."""
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from engine.cli.host import attached
+from engine.cli.options import config_of, guest_options
+from engine.session import Reports, Session
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@guest_options
+def run(**values: Any) -> int:
+    """Run GUEST with ARGS; standard streams and exit code are the guest's."""
+    started = time.perf_counter()
+    session = Session(config_of(values))
+    loaded = time.perf_counter()
+    try:
+        with attached(session, values["timeout"]):
+            reports = session.run()
+        show(reports, values["color"])
+        if values["debug"]:
+            figures(session, loaded - started, time.perf_counter() - loaded)
+    finally:
+        session.close()
+    return reports.exit_code
+
+
+def show(reports: Reports, color: str) -> None:
+    """Print the remarks about a run."""
+    colored = color == "always" or (color == "auto" and sys.stderr.isatty())
+    prefix = "\033[1mkprobe-tui:\033[0m" if colored else "kprobe-tui:"
+    for remark in reports.remarks:
+        for index, line in enumerate(remark.lines):
+            print(prefix, line if not index else "  " + line, file=sys.stderr)
+
+
+def figures(session: Session, loading: float, running: float) -> None:
+    """Print what the engine did, for --debug."""
+    print(
+        f"kprobe-tui: loaded in {loading * 1e3:.0f} ms, ran {running * 1e3:.0f} ms, "
+        f"{session.kernel.syscall_count} system calls, {session.cpu.blocks()} counted blocks, "
+        f"{session.ram.control.fills} TLB fills, {session.ram.used() >> 10} KiB touched",
+        file=sys.stderr,
+    )

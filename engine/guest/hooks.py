@@ -1,0 +1,45 @@
+"""What the layers above hand down to a running guest.
+
+Every field has a neutral default; the session replaces those it needs. Layers below call
+them and never ask who is behind.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+def _same(address: int) -> int:
+    return address
+
+
+def _never() -> bool:
+    return False
+
+
+def _ignore(*arguments: object) -> None:
+    return None
+
+
+@dataclass(slots=True)
+class GuestHooks:
+    """Callbacks into the layers above.
+
+    Attributes:
+        original_pc: the program's own address for a place in a slot, detour or trampoline.
+        hold: whether signals and the end of a quantum must wait (a probe is in the middle
+            of its machinery).
+        mapped: (start, size) has been mapped with execute permission or gained it.
+        unmapped: (start, size) is gone or lost its execute permission.
+        syscall_enter: (number, name, arguments) before a system call is carried out.
+        syscall_exit: (number, name, result) after it.
+        host_input: (source, data): bytes that came from the host; returns what the guest
+            gets, so that a journal can record or replay them.
+    """
+
+    original_pc: Callable[[int], int] = _same
+    hold: Callable[[], bool] = _never
+    mapped: Callable[[int, int], None] = _ignore
+    unmapped: Callable[[int, int], None] = _ignore
+    syscall_enter: Callable[[int, str, tuple[int, ...]], None] = _ignore
+    syscall_exit: Callable[[int, str, int], None] = _ignore
+    host_input: Callable[[str, bytes], bytes] = lambda source, data: data

@@ -1,0 +1,119 @@
+"""What is loaded where, and names for addresses."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.errors import ImageError
+from engine.guest.memory import Memory
+from engine.image import ElfImage, Symbol, SymbolTable
+
+
+@dataclass(slots=True)
+class Module:
+    """An ELF file in the guest's memory.
+
+    Attributes:
+        name: guest path.
+        image: the file.
+        bias: what is added to a link address to get a guest address.
+    """
+
+    name: str
+    image: ElfImage
+    bias: int
+    _symbols: SymbolTable | None = field(default=None, repr=False)
+
+    @property
+    def symbols(self) -> SymbolTable:
+        """Its symbols, indexed at first use."""
+        if self._symbols is None:
+            self._symbols = SymbolTable(self.image)
+        return self._symbols
+
+    def contains(self, address: int) -> bool:
+        """Whether a guest address lies in its span."""
+        return self.image.low <= address - self.bias < self.image.high
+
+    def symbol_at(self, address: int) -> Symbol | None:
+        """The symbol that covers a guest address."""
+        return self.symbols.at(address - self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A named address.
+
+    Attributes:
+        address: guest address.
+        module: what it lies in, None outside all files.
+        symbol: the symbol that covers it, if any.
+        offset: distance from the symbol, or from the module's first byte.
+    """
+
+    address: int
+    module: Module | None
+    symbol: Symbol | None
+    offset: int
+
+    def __str__(self) -> str:
+        if self.symbol is not None:
+            return f"{self.symbol.demangled}+{self.offset:#x}"
+        if self.module is not None:
+            return f"{self.module.name.rsplit('/', 1)[-1]}+{self.offset:#x}"
+        return "?"
+
+
+class Modules:
+    """The files in a guest's memory; libraries are found by their mappings."""
+
+    def __init__(self, memory: Memory, load: Callable[[str], ElfImage | None]) -> None:
+        """Names are looked up in `memory`; `load` opens a file of the guest's tree."""
+        self._memory = memory
+        self._load = load
+        self._loaded: dict[tuple[str, int], Module | None] = {}
+        self.main: Module | None = None
+        self.known: list[Module] = []
+
+    def add(self, module: Module) -> None:
+        """Register a file that the engine itself has loaded; the first is the program."""
+        if self.main is None:
+            self.main = module
+        self.known.append(module)
+
+    def at(self, address: int) -> Module | None:
+        """The module whose mapping covers an address."""
+        for module in self.known:
+            if module.contains(address):
+                return module
+        mapping = self._memory.find(address)
+        if mapping is None or not mapping.name.startswith("/"):
+            return None
+        # The lowest mapping of the same file below gives the bias.
+        first = mapping
+        for other in reversed(self._memory.mappings):
+            if other.start <= mapping.start and other.name == mapping.name:
+                first = other
+        key = (mapping.name, first.start)
+        if key not in self._loaded:
+            self._loaded[key] = self._open(mapping.name, first.start, first.offset)
+        return self._loaded[key]
+
+    def _open(self, name: str, start: int, offset: int) -> Module | None:
+        try:
+            image = self._load(name)
+        except ImageError:
+            return None
+        if image is None:
+            return None
+        link = image.vaddr_of(offset)
+        return Module(name, image, start - (image.low & -4096 if link is None else link))
+
+    def locate(self, address: int) -> Location:
+        """Name an address as well as can be."""
+        module = self.at(address)
+        if module is None:
+            return Location(address, None, None, 0)
+        symbol = module.symbol_at(address)
+        if symbol is None:
+            return Location(address, module, None, address - module.bias)
+        return Location(address, module, symbol, address - module.bias - symbol.address)

@@ -1,0 +1,287 @@
+"""Starting a program: what fs/binfmt_elf.c does, with address randomisation off."""
+
+import errno
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
+from engine.errors import ImageError
+from engine.guest.memory import Memory, MappingError, page_up
+from engine.guest.modules import Module, Modules
+from engine.image import ElfImage, Segment
+
+_PF_X, _PF_W, _PF_R = 1, 2, 4
+_STACK_GAP: Final = 8
+_MAX_ARGUMENTS: Final = 32 * PAGE * 32  # MAX_ARG_PAGES' successor: a quarter of 8 MiB is 2 MiB
+
+AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_FLAGS, AT_ENTRY = 3, 4, 5, 6, 7, 8, 9
+AT_UID, AT_EUID, AT_GID, AT_EGID, AT_PLATFORM, AT_HWCAP, AT_CLKTCK = 11, 12, 13, 14, 15, 16, 17
+AT_SECURE, AT_RANDOM, AT_HWCAP2, AT_EXECFN, AT_MINSIGSTKSZ = 23, 25, 26, 31, 51
+
+
+class _ImageBacking:
+    """An ELF file's bytes for the mappings of its segments."""
+
+    def __init__(self, image: ElfImage) -> None:
+        self._image = image
+        self.size = image.file_size
+        self.writable = False
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        return bytes(self._image.buffer[offset : offset + size])
+
+    def write_back(self, offset: int, data: bytes) -> None:
+        return
+
+    def host_descriptor(self) -> int | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program as the kernel will start it.
+
+    Attributes:
+        image: the file.
+        path: its guest path.
+        interpreter: the loader that its PT_INTERP names, opened, or None.
+        interpreter_path: its guest path.
+    """
+
+    image: ElfImage
+    path: str
+    interpreter: ElfImage | None = None
+    interpreter_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a loaded program starts.
+
+    Attributes:
+        pc: first instruction.
+        sp: stack pointer.
+        heap: end of the program's data: where brk starts.
+        auxv: the auxiliary vector as bytes.
+        code: (start, end) of the program's text.
+    """
+
+    pc: int
+    sp: int
+    heap: int
+    auxv: bytes
+    code: tuple[int, int]
+
+
+def _perms(segment: Segment) -> int:
+    flags = segment.flags
+    return (
+        (READ if flags & _PF_R else 0)
+        | (WRITE if flags & _PF_W else 0)
+        | (EXECUTE if flags & _PF_X else 0)
+    )
+
+
+def load(
+    program: Program,
+    arch: Arch,
+    memory: Memory,
+    modules: Modules,
+    *,
+    argv: Sequence[bytes],
+    env: Sequence[bytes],
+    random: bytes,
+    identity: tuple[int, int],
+    stack_size: int,
+) -> Start:
+    """Map a program with its interpreter and stack.
+
+    Raises:
+        ImageError: it cannot be mapped where it says, or arguments are too long.
+    """
+    plan = arch.plan
+    image = program.image
+    base = 0
+    if image.kind == "dyn":
+        base = plan.pie_base & -_alignment(image)
+        base -= image.low & -PAGE
+    _reserve_windows(arch, memory)
+    main = _map_image(image, base, memory, program.path, plan.task_size)
+    modules.add(main)
+    entry, interpreter_base = base + image.entry, 0
+    if program.interpreter is not None:
+        loader = program.interpreter
+        interpreter_base = _place_interpreter(loader, memory)
+        path = program.interpreter_path
+        modules.add(_map_image(loader, interpreter_base, memory, path, plan.task_size))
+        entry = interpreter_base + loader.entry
+    stack_perms = READ | WRITE | (EXECUTE if image.stack_executable else 0)
+    bottom = plan.stack_top - page_up(stack_size)
+    memory.map(bottom, plan.stack_top - bottom, stack_perms, name="[stack]")
+    _reserve_beside(image, base, arch, memory)
+    heap = page_up(base + image.high)
+    text = [s for s in image.load_segments if s.flags & _PF_X] or list(image.load_segments)
+    code = (base + text[0].vaddr, base + text[0].vaddr + text[0].filesz)
+    auxiliary = [
+        (AT_HWCAP, arch.linux.hwcap[0]),
+        (AT_PAGESZ, PAGE),
+        (AT_CLKTCK, 100),
+        (AT_PHDR, base + _header_address(image)),
+        (AT_PHENT, image.phentsize),
+        (AT_PHNUM, image.phnum),
+        (AT_BASE, interpreter_base),
+        (AT_FLAGS, 0),
+        (AT_ENTRY, base + image.entry),
+        (AT_UID, identity[0]),
+        (AT_EUID, identity[0]),
+        (AT_GID, identity[1]),
+        (AT_EGID, identity[1]),
+        (AT_SECURE, 0),
+        (AT_HWCAP2, arch.linux.hwcap[1]),
+        (AT_MINSIGSTKSZ, arch.linux.signals.minimum_stack),
+    ]
+    sp, auxv = _build_stack(arch, memory, program.path, argv, env, random, auxiliary)
+    return Start(entry, sp, heap, auxv, code)
+
+
+def _alignment(image: ElfImage) -> int:
+    """The largest sensible alignment of the loadable segments."""
+    best = PAGE
+    for segment in image.load_segments:
+        align = segment.align
+        if align & (align - 1) == 0 and best < align <= 1 << 30:
+            best = align
+    return best
+
+
+def _header_address(image: ElfImage) -> int:
+    """Link address of the program headers (AT_PHDR)."""
+    for segment in image.load_segments:
+        if segment.offset <= image.phoff < segment.offset + segment.filesz:
+            return image.phoff - segment.offset + segment.vaddr
+    return 0
+
+
+def _map_image(image: ElfImage, base: int, memory: Memory, path: str, task_size: int) -> Module:
+    image.validate_for_task(task_size, base)
+    backing = _ImageBacking(image)
+    plan = memory.plan
+    for index, segment in enumerate(image.load_segments):
+        start = base + segment.vaddr
+        first = start & -PAGE
+        skip = start - first
+        file_end = start + segment.filesz
+        end = page_up(start + segment.memsz)
+        if first < plan.mmap_min and segment.memsz:
+            raise ImageError(
+                f"{path}: loadable segment {index} wants address {first:#x}, below the lowest "
+                f"that Linux lets a program map ({plan.mmap_min:#x})"
+            )
+        perms = _perms(segment)
+        try:
+            if segment.filesz:
+                size = page_up(file_end) - first
+                offset = segment.offset - skip
+                memory.map(first, size, perms, name=path, backing=backing, offset=offset)
+            mapped = page_up(file_end) if segment.filesz else first
+            if end > mapped:
+                memory.map(mapped, end - mapped, perms)
+            if segment.filesz and segment.memsz > segment.filesz and perms & WRITE:
+                tail = min(page_up(file_end), start + segment.memsz) - file_end
+                zero_to = page_up(file_end) - file_end
+                if memory.accessible(file_end, max(tail, zero_to), False):
+                    memory.poke(file_end, bytes(zero_to))
+        except MappingError as error:
+            reason = (
+                "there is not enough guest memory; --memory raises the limit"
+                if error.code == errno.ENOMEM
+                else "it overlaps the engine's own windows"
+            )
+            raise ImageError(
+                f"{path}: loadable segment {index} ({segment.memsz:#x} bytes at {start:#x}) "
+                f"cannot be mapped: {reason}"
+            ) from error
+    return Module(path, image, base)
+
+
+def _place_interpreter(image: ElfImage, memory: Memory) -> int:
+    """Load bias of the interpreter: an ET_EXEC one stands where it was linked."""
+    if image.kind == "exec":
+        return 0
+    low = image.low & -PAGE
+    align = _alignment(image)
+    size = page_up(image.high) - low
+    where = memory.free_range(size + align - PAGE)
+    if where is None:
+        raise ImageError("no room for the interpreter in the guest's address space")
+    return ((where + align - PAGE) & -align) - low
+
+
+def _reserve_windows(arch: Arch, memory: Memory) -> None:
+    """The engine's own windows, and the signal-return code in the first."""
+    plan = arch.plan
+    start, size = plan.trampoline
+    memory.map(start, PAGE, READ | EXECUTE, name="[kprobe-tui:trampoline]", reserved=True)
+    memory.poke(start, arch.linux.signals.return_code)
+    memory.map(start + PAGE, size - PAGE, 0, name="[kprobe-tui:trampoline]", reserved=True)
+    memory.map(*plan.xol, 0, name="[kprobe-tui:xol]", reserved=True)
+    memory.map(*plan.detour, 0, name="[kprobe-tui:detour]", reserved=True)
+
+
+def _reserve_beside(image: ElfImage, base: int, arch: Arch, memory: Memory) -> None:
+    """A window for detours below the program, within branch reach of its text."""
+    end = base + image.low & -PAGE
+    start = max(end - arch.plan.image_detour_size, 1 << 20)
+    for mapping in memory.mappings:
+        if mapping.start < end and mapping.end > start:
+            start = mapping.end
+    if start < end:
+        memory.map(start, end - start, 0, name="[kprobe-tui:detour]", reserved=True)
+
+
+def _build_stack(
+    arch: Arch,
+    memory: Memory,
+    path: str,
+    argv: Sequence[bytes],
+    env: Sequence[bytes],
+    random: bytes,
+    auxiliary: list[tuple[int, int]],
+) -> tuple[int, bytes]:
+    """Strings, then the auxiliary vector, environment, arguments and their count."""
+    if sum(len(word) + 9 for word in (*argv, *env)) > _MAX_ARGUMENTS:
+        raise ImageError("arguments and environment are too long (2 MiB is Linux's limit)")
+    at = arch.plan.stack_top - _STACK_GAP
+
+    def push(data: bytes) -> int:
+        nonlocal at
+        at -= len(data)
+        memory.write(at, data)
+        return at
+
+    execfn = push(path.encode(errors="surrogateescape") + b"\0")
+    env_at = [push(word + b"\0") for word in reversed(env)][::-1]
+    argv_at = [push(word + b"\0") for word in reversed(argv)][::-1]
+    platform = push(arch.linux.platform + b"\0")
+    at &= -16
+    random_at = push(random[:16])
+    vector = [
+        *auxiliary,
+        (AT_RANDOM, random_at),
+        (AT_EXECFN, execfn),
+        (AT_PLATFORM, platform),
+        (0, 0),
+    ]
+    auxv = b"".join(struct.pack("<QQ", key, value) for key, value in vector)
+    table = (
+        struct.pack(
+            f"<{len(argv_at) + 2 + len(env_at) + 1}Q", len(argv_at), *argv_at, 0, *env_at, 0
+        )
+        + auxv
+    )
+    at = (at - len(table)) & -arch.stack_alignment
+    memory.write(at, table)
+    return at, auxv

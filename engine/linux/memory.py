@@ -1,0 +1,265 @@
+"""System calls of the address space: brk, mmap and its family."""
+
+import errno
+from typing import TYPE_CHECKING, Final
+
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
+from engine.guest.memory import Mapping, MappingError, page_up
+from engine.linux.context import SyscallTable, s32
+from engine.linux.errno import LinuxError
+from engine.linux.fs import flags as fl
+from engine.linux.fs.openfile import MmapSource, OpenFile
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
+
+PROT_GROWS: Final = 0x03000000
+MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_TYPE = 1, 2, 3, 0xF
+MAP_FIXED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x100000
+MREMAP_MAYMOVE, MREMAP_FIXED, MREMAP_DONTUNMAP = 1, 2, 4
+MADV_DONTNEED, MADV_FREE, MADV_REMOVE = 4, 8, 9
+_MADVICE_IGNORED = frozenset({0, 1, 2, 3, 8, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 25})
+_POPULATE = frozenset({22, 23})
+
+
+class FileBacking:
+    """A file's content for a mapping."""
+
+    def __init__(self, source: MmapSource) -> None:
+        self._source = source
+        self.size = source.size
+        self.writable = source.write is not None
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Bytes of the file."""
+        return self._source.read(offset, size)
+
+    def write_back(self, offset: int, data: bytes) -> None:
+        """Take a shared mapping's content."""
+        if self._source.write is not None:
+            self._source.write(offset, data)
+
+    def host_descriptor(self) -> int | None:
+        """A host descriptor that may be mapped privately."""
+        return self._source.host_fd if self._source.can_map else None
+
+
+def protection(prot: int) -> int:
+    """PROT_* bits, which are the engine's own; EINVAL for others."""
+    if prot & ~(READ | WRITE | EXECUTE | PROT_GROWS):
+        raise LinuxError(errno.EINVAL)
+    return prot & 7
+
+
+def brk(k: "Kernel", address: int) -> int:
+    """Move the end of the heap; the old end if that cannot be."""
+    start, end = k.heap
+    if address < start:
+        return end
+    old, new = page_up(end), page_up(address)
+    if new > old:
+        if new - start > k.limit("data") or not k.memory.is_free(old, new + PAGE):
+            return end
+        try:
+            k.memory.map(old, new - old, READ | WRITE, name="[heap]")
+        except MappingError:
+            return end
+    elif new < old:
+        k.memory.unmap(new, old - new)
+    k.heap = (start, address)
+    return address
+
+
+def mmap(k: "Kernel", address: int, size: int, prot: int, flags: int, fd: int, offset: int) -> int:
+    """Map memory or a file."""
+    memory, plan = k.memory, k.arch.plan
+    perms = protection(prot)
+    kind = flags & MAP_TYPE
+    if kind not in (MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE) or not size:
+        raise LinuxError(errno.EINVAL)
+    if offset % PAGE:
+        raise LinuxError(errno.EINVAL)
+    shared = kind != MAP_PRIVATE
+    length = page_up(size)
+    if not 0 < length <= plan.task_size:
+        raise LinuxError(errno.ENOMEM)
+    backing: FileBacking | None = None
+    name, inode = "", (0, 0)
+    if not flags & MAP_ANONYMOUS:
+        file = k.files.get(s32(fd))
+        backing, name, inode = _file_backing(file, perms, shared)
+    if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE):
+        if address % PAGE or address + length > plan.task_size:
+            raise LinuxError(errno.EINVAL if address % PAGE else errno.ENOMEM)
+        if address < plan.mmap_min:
+            raise LinuxError(errno.EPERM)
+        if flags & MAP_FIXED_NOREPLACE and not memory.is_free(address, address + length):
+            raise LinuxError(errno.EEXIST)
+        where: int | None = address
+    else:
+        hint = address & -PAGE
+        free = hint >= plan.mmap_min and hint + length <= plan.task_size
+        if free and memory.is_free(hint, hint + length):
+            where = hint
+        else:
+            where = memory.free_range(length)
+    if where is None or memory.total() + length > k.limit("as"):
+        raise LinuxError(errno.ENOMEM)
+    memory.map(
+        where, length, perms, name=name, backing=backing, offset=offset, shared=shared, inode=inode
+    )
+    return where
+
+
+def _file_backing(
+    file: OpenFile, perms: int, shared: bool
+) -> tuple[FileBacking | None, str, tuple[int, int]]:
+    access = file.flags & fl.O_ACCMODE
+    if access == fl.O_WRONLY or (shared and perms & WRITE and access != fl.O_RDWR):
+        raise LinuxError(errno.EACCES)
+    name = file.describe().decode(errors="surrogateescape")
+    if name in ("/dev/zero", "zero"):
+        return None, "/dev/zero", (0, 0)
+    source = file.mmap_source()
+    st = file.stat()
+    return FileBacking(source), name, (st.dev, st.ino)
+
+
+def munmap(k: "Kernel", address: int, size: int) -> int:
+    """Unmap."""
+    if address % PAGE or not size or address + size > k.arch.plan.task_size:
+        raise LinuxError(errno.EINVAL)
+    k.memory.unmap(address, size)
+    return 0
+
+
+def mprotect(k: "Kernel", address: int, size: int, prot: int) -> int:
+    """Change permissions."""
+    if address % PAGE:
+        raise LinuxError(errno.EINVAL)
+    perms = protection(prot)
+    if address + size > k.arch.plan.task_size:
+        raise LinuxError(errno.ENOMEM)
+    for mapping in k.memory.overlapping(address, address + size):
+        if mapping.shared and mapping.backing is not None and perms & WRITE:
+            _check_shared_write(mapping)
+    if size:
+        k.memory.protect(address, size, perms)
+    return 0
+
+
+def _check_shared_write(mapping: Mapping) -> None:
+    backing = mapping.backing
+    if isinstance(backing, FileBacking) and not backing.writable:
+        raise LinuxError(errno.EACCES)
+
+
+def mremap(k: "Kernel", old: int, old_size: int, new_size: int, flags: int, target: int) -> int:
+    """Grow, shrink or move a mapping."""
+    memory, plan = k.memory, k.arch.plan
+    if old % PAGE or flags & ~7 or not new_size or flags & MREMAP_DONTUNMAP:
+        raise LinuxError(errno.EINVAL)
+    old_size, new_size = page_up(old_size), page_up(new_size)
+    mapping = memory.find(old)
+    if mapping is None or old + old_size > mapping.end:
+        raise LinuxError(errno.EFAULT)
+    if mapping.reserved:
+        raise LinuxError(errno.EPERM)
+    if not old_size and not mapping.shared:
+        raise LinuxError(errno.EINVAL)
+    if flags & MREMAP_FIXED:
+        overlap = target < old + old_size and old < target + new_size
+        if not flags & MREMAP_MAYMOVE or target % PAGE or overlap:
+            raise LinuxError(errno.EINVAL)
+        if target < plan.mmap_min or target + new_size > plan.task_size:
+            raise LinuxError(errno.EINVAL)
+        memory.move(mapping.part(old, old + old_size), target, new_size)
+        return target
+    if new_size <= old_size:
+        if new_size < old_size:
+            memory.unmap(old + new_size, old_size - new_size)
+        return old
+    grown = old + new_size
+    if old + old_size == mapping.end and memory.is_free(mapping.end, grown):
+        memory.extend(mapping, grown)
+        return old
+    if not flags & MREMAP_MAYMOVE:
+        raise LinuxError(errno.ENOMEM)
+    where = memory.free_range(new_size)
+    if where is None:
+        raise LinuxError(errno.ENOMEM)
+    memory.move(mapping.part(old, old + old_size), where, new_size)
+    return where
+
+
+def madvise(k: "Kernel", address: int, size: int, advice: int) -> int:
+    """Advice; only what changes contents has an effect."""
+    advice = s32(advice)
+    if address % PAGE:
+        raise LinuxError(errno.EINVAL)
+    size = page_up(size)
+    if advice in (MADV_DONTNEED, MADV_REMOVE):
+        k.memory.discard(address, size)
+    elif advice in _POPULATE:
+        if not k.memory.accessible(address, size, advice == 23):
+            raise LinuxError(errno.ENOMEM)
+    elif advice not in _MADVICE_IGNORED:
+        raise LinuxError(errno.EINVAL)
+    if size and k.memory.find(address) is None:
+        raise LinuxError(errno.ENOMEM)
+    return 0
+
+
+def mincore(k: "Kernel", address: int, size: int, vector: int) -> int:
+    """All mapped pages count as resident."""
+    if address % PAGE:
+        raise LinuxError(errno.EINVAL)
+    at, end = address, address + page_up(size)
+    for mapping in k.memory.overlapping(address, end):
+        if mapping.start > at:
+            break
+        at = mapping.end
+    if at < end:
+        raise LinuxError(errno.ENOMEM)
+    k.memory.write(vector, b"\1" * (page_up(size) // PAGE))
+    return 0
+
+
+def msync(k: "Kernel", address: int, size: int, flags: int) -> int:
+    """Write shared file mappings back."""
+    if address % PAGE or flags & ~7 or flags & 5 == 5:
+        raise LinuxError(errno.EINVAL)
+    pieces = k.memory.overlapping(address, address + page_up(size))
+    if sum(piece.size for piece in pieces) < page_up(size):
+        raise LinuxError(errno.ENOMEM)
+    for mapping in pieces:
+        k.memory.write_back(mapping)
+    return 0
+
+
+def mlock(k: "Kernel", *arguments: int) -> int:
+    """Nothing is ever paged out."""
+    return 0
+
+
+def remap_file_pages(k: "Kernel", *arguments: int) -> int:
+    """Superseded: programs fall back to mmap."""
+    raise LinuxError(errno.EINVAL)
+
+
+SYSCALLS: SyscallTable = {
+    "brk": brk,
+    "mmap": mmap,
+    "munmap": munmap,
+    "mprotect": mprotect,
+    "mremap": mremap,
+    "madvise": madvise,
+    "mincore": mincore,
+    "msync": msync,
+    "mlock": mlock,
+    "mlock2": mlock,
+    "munlock": mlock,
+    "mlockall": mlock,
+    "munlockall": mlock,
+    "remap_file_pages": remap_file_pages,
+}

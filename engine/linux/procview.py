@@ -1,0 +1,159 @@
+"""The kernel as /proc shows it."""
+
+from collections.abc import Iterable, Sequence
+
+from engine.linux.fs.procsource import MapEntry, ProcStatus
+from engine.linux.fs.table import FileTable
+from engine.linux.kernel import Kernel
+from engine.linux.process import HOSTNAME, RELEASE
+
+
+class ProcessView:
+    """Implements `fs.procsource.ProcProcess` for the guest's process."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._k = kernel
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._k.pid
+
+    @property
+    def files(self) -> FileTable:
+        """Its descriptors."""
+        return self._k.files
+
+    @property
+    def cwd(self) -> bytes:
+        """Working directory."""
+        return self._k.cwd
+
+    @property
+    def exe(self) -> bytes:
+        """Guest path of its program."""
+        return self._k.exe
+
+    @property
+    def comm(self) -> bytes:
+        """Name."""
+        return self._k.comm
+
+    def set_comm(self, name: bytes) -> None:
+        """Rename it."""
+        self._k.set_comm(name)
+
+    def cmdline(self) -> bytes:
+        """Arguments, each ended by a zero byte."""
+        return b"".join(word + b"\0" for word in self._k.argv)
+
+    def environ(self) -> bytes:
+        """Environment at start."""
+        return b"".join(word + b"\0" for word in self._k.env)
+
+    def auxv(self) -> bytes:
+        """The auxiliary vector."""
+        return self._k.start.auxv if self._k.start else b""
+
+    def maps(self) -> Iterable[MapEntry]:
+        """Its mappings; neighbours that differ in nothing are shown as one."""
+        last: MapEntry | None = None
+        for mapping in self._k.memory.mappings:
+            letters = "".join(
+                letter if mapping.perms >> bit & 1 else "-" for bit, letter in enumerate("rwx")
+            )
+            entry = MapEntry(
+                mapping.start,
+                mapping.end,
+                letters + ("s" if mapping.shared else "p"),
+                mapping.offset,
+                mapping.name.encode(errors="surrogateescape"),
+                *mapping.inode,
+            )
+            if (
+                last is not None
+                and last.end == entry.start
+                and (last.flags, last.path) == (entry.flags, entry.path)
+                and not entry.path.startswith(b"/")
+            ):
+                last = MapEntry(last.start, entry.end, *_rest(last))
+                continue
+            if last is not None:
+                yield last
+            last = entry
+        if last is not None:
+            yield last
+
+    def status(self) -> ProcStatus:
+        """Numbers for status and stat."""
+        k = self._k
+        state = k.signals
+        ignored = caught = 0
+        for number, action in state.actions.items():
+            if action.handler == 1:
+                ignored |= 1 << (number - 1)
+            elif action.handler:
+                caught |= 1 << (number - 1)
+        code = k.start.code if k.start else (0, 0)
+        return ProcStatus(
+            ppid=k.ppid,
+            pgrp=k.pid,
+            session=k.pid,
+            blocked=state.blocked,
+            pending=state.pending_mask(),
+            ignored=ignored,
+            caught=caught,
+            start_time=100_000,
+            cpu_ticks=k.cpu_time() // 10_000_000,
+            start_code=code[0],
+            end_code=code[1],
+            start_stack=k.start.sp if k.start else 0,
+        )
+
+    def limits(self) -> Sequence[tuple[str, int, int]]:
+        """All limits."""
+        return [(name, soft, hard) for name, (soft, hard) in self._k.limits.items()]
+
+    def threads(self) -> Sequence[int]:
+        """Thread ids."""
+        return [self._k.pid]
+
+
+def _rest(entry: MapEntry) -> tuple[str, int, bytes, int, int]:
+    return entry.flags, entry.offset, entry.path, entry.dev, entry.ino
+
+
+class ProcView:
+    """Implements `fs.procsource.ProcSource`."""
+
+    release = RELEASE
+    hostname = HOSTNAME
+
+    def __init__(self) -> None:
+        self.kernel: Kernel | None = None
+
+    def _known(self) -> Kernel:
+        assert self.kernel is not None
+        return self.kernel
+
+    def current_pid(self) -> int:
+        """The only process."""
+        return self._known().pid
+
+    def current_tid(self) -> int:
+        """Its only thread."""
+        return self._known().pid
+
+    def pids(self) -> Sequence[int]:
+        """All processes."""
+        return [self._known().pid]
+
+    def process(self, pid: int) -> ProcessView | None:
+        """One process."""
+        kernel = self._known()
+        return ProcessView(kernel) if pid == kernel.pid else None
+
+    def cpuinfo(self) -> bytes:
+        """Text of /proc/cpuinfo."""
+        linux = self._known().arch.linux
+        return f"processor\t: 0\nmodel name\t: kprobe-tui emulated {linux.machine}\n\n".encode()

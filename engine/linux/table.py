@@ -1,0 +1,46 @@
+"""All system calls by name: the one list of families to extend.
+
+A family module ends with `SYSCALLS`. What is not here returns ENOSYS and is reported once.
+Threads, fork and exec belong in families of their own (`clone`, `fork`, `execve`).
+"""
+
+import inspect
+from typing import Final
+
+from engine.linux import dirs, files, memory, pipes, poll, process, signals, stat, time
+from engine.linux.context import Handler, SyscallTable
+
+FAMILIES: Final[tuple[SyscallTable, ...]] = (
+    files.SYSCALLS,
+    dirs.SYSCALLS,
+    stat.SYSCALLS,
+    poll.SYSCALLS,
+    pipes.SYSCALLS,
+    memory.SYSCALLS,
+    signals.SYSCALLS,
+    time.SYSCALLS,
+    process.SYSCALLS,
+)
+
+EXPECTED_MISSING: Final = frozenset(
+    {"rseq", "clone3", "io_uring_setup", "landlock_create_ruleset"}
+)
+"""Programs try these first and fall back silently: not worth a report."""
+
+
+def _count(handler: Handler) -> int:
+    """How many arguments a handler takes behind its context; 6 for a variadic one."""
+    parameters = list(inspect.signature(handler).parameters.values())
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return 6
+    return len([p for p in parameters if p.default is p.empty]) - 1
+
+
+def build() -> dict[str, tuple[Handler, int]]:
+    """Name to (handler, number of arguments)."""
+    table: dict[str, tuple[Handler, int]] = {}
+    for family in FAMILIES:
+        for name, handler in family.items():
+            assert name not in table, name
+            table[name] = (handler, _count(handler))
+    return table

@@ -1,0 +1,170 @@
+"""System calls of time: clocks, sleeping, interval timers."""
+
+import errno
+import struct
+from typing import TYPE_CHECKING, Final
+
+from engine.linux.context import SyscallTable, s32
+from engine.linux.errno import LinuxError
+from engine.linux.wait import Wait
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
+
+_SECOND: Final = 10**9
+_REALTIME = frozenset({0, 5, 8, 11})  # REALTIME, REALTIME_COARSE, REALTIME_ALARM, TAI
+_MONOTONIC = frozenset({1, 4, 6, 7, 9})  # MONOTONIC, RAW, COARSE, BOOTTIME, BOOTTIME_ALARM
+_CPU = frozenset({2, 3})  # PROCESS_CPUTIME_ID, THREAD_CPUTIME_ID
+_TIMER_ABSTIME = 1
+
+
+def _now(k: "Kernel", clock: int) -> int:
+    clock = s32(clock)
+    if clock in _REALTIME:
+        return k.clock.realtime()
+    if clock in _MONOTONIC:
+        return k.clock.monotonic()
+    if clock in _CPU or clock < 0:
+        return k.cpu_time()
+    raise LinuxError(errno.EINVAL)
+
+
+def read_timespec(k: "Kernel", address: int) -> int:
+    """Nanoseconds of a struct timespec; EINVAL if it is out of range."""
+    seconds, nanoseconds = struct.unpack("<qq", k.memory.read(address, 16))
+    if seconds < 0 or not 0 <= nanoseconds < _SECOND:
+        raise LinuxError(errno.EINVAL)
+    return int(seconds * _SECOND + nanoseconds)
+
+
+def _timespec(value: int) -> bytes:
+    return struct.pack("<qq", *divmod(value, _SECOND))
+
+
+def _timeval(value: int) -> bytes:
+    return struct.pack("<qq", value // _SECOND, value % _SECOND // 1000)
+
+
+def clock_gettime(k: "Kernel", clock: int, address: int) -> int:
+    """Read a clock."""
+    k.memory.write(address, _timespec(_now(k, clock)))
+    return 0
+
+
+def clock_getres(k: "Kernel", clock: int, address: int) -> int:
+    """One nanosecond."""
+    _now(k, clock)
+    if address:
+        k.memory.write(address, _timespec(1))
+    return 0
+
+
+def gettimeofday(k: "Kernel", address: int, zone: int) -> int:
+    """CLOCK_REALTIME in microseconds."""
+    if address:
+        k.memory.write(address, _timeval(k.clock.realtime()))
+    if zone:
+        k.memory.write(zone, bytes(8))
+    return 0
+
+
+def time(k: "Kernel", address: int) -> int:
+    """CLOCK_REALTIME in seconds."""
+    seconds = k.clock.realtime() // _SECOND
+    if address:
+        k.memory.write(address, struct.pack("<q", seconds))
+    return seconds
+
+
+def times(k: "Kernel", address: int) -> int:
+    """Processor time in clock ticks."""
+    ticks = k.cpu_time() // (_SECOND // 100)
+    if address:
+        k.memory.write(address, struct.pack("<4q", ticks, 0, 0, 0))
+    return k.clock.monotonic() // (_SECOND // 100)
+
+
+def nanosleep(k: "Kernel", request: int, rest: int) -> Wait:
+    """Sleep."""
+    return _sleep(k, k.clock.monotonic() + read_timespec(k, request), rest)
+
+
+def clock_nanosleep(k: "Kernel", clock: int, flags: int, request: int, rest: int) -> int | Wait:
+    """Sleep by a clock."""
+    now = _now(k, clock)
+    length = read_timespec(k, request)
+    if flags & _TIMER_ABSTIME:
+        length, rest = length - now, 0
+    if length <= 0:
+        return 0
+    return _sleep(k, k.clock.monotonic() + length, rest)
+
+
+def _sleep(k: "Kernel", deadline: int, rest: int) -> Wait:
+    def interrupted() -> None:
+        if rest:
+            k.memory.write(rest, _timespec(max(deadline - k.clock.peek(), 0)))
+
+    return Wait(lambda: None, deadline, 0, restart=False, on_interrupt=interrupted)
+
+
+def setitimer(k: "Kernel", which: int, new: int, old: int) -> int:
+    """Arm an interval timer."""
+    which = s32(which)
+    if which not in (0, 1, 2):
+        raise LinuxError(errno.EINVAL)
+    before = _itimerval(k, which)
+    interval = value = 0
+    if new:
+        words = struct.unpack("<4q", k.memory.read(new, 32))
+        if any(part < 0 for part in words) or words[1] >= 10**6 or words[3] >= 10**6:
+            raise LinuxError(errno.EINVAL)
+        interval = words[0] * _SECOND + words[1] * 1000
+        value = words[2] * _SECOND + words[3] * 1000
+    k.timers.arm(which, value, interval)
+    if old:
+        k.memory.write(old, before)
+    return 0
+
+
+def getitimer(k: "Kernel", which: int, address: int) -> int:
+    """Rest of an interval timer."""
+    which = s32(which)
+    if which not in (0, 1, 2):
+        raise LinuxError(errno.EINVAL)
+    k.memory.write(address, _itimerval(k, which))
+    return 0
+
+
+def _itimerval(k: "Kernel", which: int) -> bytes:
+    value, interval = k.timers.rest(which)
+    return _timeval(interval) + _timeval(value)
+
+
+def alarm(k: "Kernel", seconds: int) -> int:
+    """Arm the real interval timer once."""
+    value, _ = k.timers.rest(0)
+    k.timers.arm(0, (seconds & 0xFFFFFFFF) * _SECOND, 0)
+    return -(-value // _SECOND)
+
+
+def not_permitted(k: "Kernel", *arguments: int) -> int:
+    """Setting clocks needs privileges."""
+    raise LinuxError(errno.EPERM)
+
+
+SYSCALLS: SyscallTable = {
+    "clock_gettime": clock_gettime,
+    "clock_getres": clock_getres,
+    "clock_settime": not_permitted,
+    "clock_nanosleep": clock_nanosleep,
+    "nanosleep": nanosleep,
+    "gettimeofday": gettimeofday,
+    "settimeofday": not_permitted,
+    "adjtimex": not_permitted,
+    "time": time,
+    "times": times,
+    "setitimer": setitimer,
+    "getitimer": getitimer,
+    "alarm": alarm,
+}

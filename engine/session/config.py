@@ -1,0 +1,41 @@
+"""What the user asked for."""
+
+from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_MEMORY: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class GuestConfig:
+    """How to start a guest; paths are the host's unless said otherwise.
+
+    Attributes:
+        guest: the ELF file.
+        args: its arguments without argv[0].
+        argv0: argv[0]; the guest's path as typed if None.
+        root: a tree that is the guest's whole file system.
+        shares: (path, writable) shown at the same path in the guest.
+        isolated: hide the current directory.
+        env: environment entries "K=V".
+        cwd: guest path of the working directory; the host's if None.
+        seed: of everything random.
+        max_blocks: stop after so many guest blocks.
+        memory: bytes of memory the guest may touch.
+        clock: "guest" (deterministic) or "host".
+        count_blocks: keep the block clock running even if nothing else needs it.
+    """
+
+    guest: str
+    args: tuple[str, ...] = ()
+    argv0: str | None = None
+    root: str | None = None
+    shares: tuple[tuple[str, bool], ...] = ()
+    isolated: bool = False
+    env: tuple[str, ...] = ()
+    cwd: str | None = None
+    seed: int = 0
+    max_blocks: int | None = None
+    memory: int = DEFAULT_MEMORY
+    clock: str = "guest"
+    count_blocks: bool = False

@@ -1,0 +1,267 @@
+"""Builds a guest from a configuration and runs it."""
+
+import os
+
+from engine import arch as architectures
+from engine.arch.base import Arch
+from engine.cpu.base import Cpu
+from engine.cpu.ram import Ram
+from engine.cpu.unicorn_cpu import UnicornCpu
+from engine.errors import CommandError, GuestFaultError, ImageError
+from engine.guest.hooks import GuestHooks
+from engine.guest.memory import Memory
+from engine.guest.modules import Modules
+from engine.image import ElfImage
+from engine.insn.disasm import Disassembler
+from engine.linux import loader
+from engine.linux.clock import GuestClock
+from engine.linux.errno import LinuxError
+from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.openfile import OpenFile
+from engine.linux.fs.stdio import host_stdio, restore_terminals
+from engine.linux.fs.table import FileTable
+from engine.linux.fs.view import View
+from engine.linux.kernel import Exit, Kernel
+from engine.linux.procview import ProcView
+from engine.session import report
+from engine.session.config import GuestConfig
+from engine.session.report import Reports
+
+_GUEST_ID = 1000
+
+
+class Session:
+    """A guest from its start to its end.
+
+    `interrupt` and `stop` may be called from any thread, everything else from one.
+    """
+
+    def __init__(
+        self, config: GuestConfig, stdio: tuple[OpenFile, OpenFile, OpenFile] | None = None
+    ) -> None:
+        """Load the program.
+
+        Args:
+            config: what to run and how.
+            stdio: the guest's standard streams; the host's if None.
+
+        Raises:
+            ImageError: the file cannot be run.
+            CommandError: an option cannot be carried out.
+        """
+        self.config = config
+        self.image = ElfImage.open(config.guest)
+        self.arch = self._find_arch(self.image)
+        self.ram = Ram(budget=config.memory)
+        self.disassembler = Disassembler(self.arch)
+        self.clock = GuestClock(host=config.clock == "host")
+        self.hooks = GuestHooks()
+        self.proc = ProcView()
+        self.cpu: Cpu = self._make_cpu()
+        self.memory = Memory(self.arch.plan, self.ram, self.cpu)
+        self.modules = Modules(self.memory, self._open_guest_image)
+        self.kernel = Kernel(
+            self.arch,
+            self.cpu,
+            self.memory,
+            self.modules,
+            clock=self.clock,
+            seed=config.seed,
+            hooks=self.hooks,
+            uid=_GUEST_ID,
+            gid=_GUEST_ID,
+            memory_budget=config.memory,
+            max_blocks=config.max_blocks,
+        )
+        self.proc.kernel = self.kernel
+        self.view = self._make_view()
+        self.fs = FileSystem(
+            self.view,
+            self.proc,
+            uid=_GUEST_ID,
+            gid=_GUEST_ID,
+            clock=self.clock,
+            random_bytes=self.kernel.random_bytes,
+        )
+        self.kernel.fs = self.fs
+        self.kernel.files = FileTable(
+            self.fs, stdio or host_stdio(), lambda: self.kernel.limit("nofile")
+        )
+        self._load()
+
+    def _find_arch(self, image: ElfImage) -> Arch:
+        found = architectures.for_elf(image.machine, image.bits, image.byteorder)
+        if found is None:
+            known = ", ".join(arch.name for arch in architectures.ARCHES)
+            raise ImageError(
+                f"{self.config.guest}: machine {image.machine_name} ({image.bits} bits, "
+                f"{image.byteorder}-endian) is not supported; supported are {known}"
+            )
+        return found
+
+    def _make_cpu(self) -> Cpu:
+        keys = (self.config.seed * 0x9E3779B97F4A7C15 + 0x1234567).to_bytes(80, "little")
+        return UnicornCpu(
+            self.arch,
+            self.ram,
+            self.disassembler.decode,
+            counter=lambda: self.clock.monotonic(),
+            entropy=lambda count: self.kernel.random_bytes(count),
+            pauth_keys=keys,
+        )
+
+    def _make_view(self) -> View:
+        config = self.config
+        if config.root is not None and not os.path.isdir(config.root):
+            raise CommandError(f"--root {config.root}: not a directory")
+        for path, _ in config.shares:
+            if not os.path.exists(path):
+                raise CommandError(f"--share {path}: no such file or directory")
+        return View.make(
+            config.guest,
+            cwd=None if config.isolated else os.getcwd(),
+            root=config.root,
+            shares=config.shares,
+        )
+
+    def _open_guest_image(self, path: str) -> ElfImage | None:
+        """An ELF file of the guest's own tree; None if it is not there."""
+        name = path.encode(errors="surrogateescape")
+        try:
+            source = self.fs.open(self.fs.root, name, 0).mmap_source()
+            return ElfImage.from_bytes(source.read(0, source.size), path)
+        except LinuxError:
+            return None
+
+    def _guest_path(self) -> str:
+        """The program's path as the guest sees it."""
+        path = os.path.abspath(self.config.guest)
+        if self.config.root is not None:
+            root = os.path.abspath(self.config.root).rstrip("/")
+            if path.startswith(root + "/"):
+                return path[len(root) :]
+        return path
+
+    def _load(self) -> None:
+        config = self.config
+        path = self._guest_path()
+        interpreter, name = None, self.image.interpreter or ""
+        if self.image.interpreter is not None:
+            interpreter = self._open_guest_image(name)
+            if interpreter is None:
+                raise ImageError(
+                    f"{config.guest}: its loader {name!r} is not in the guest's view; "
+                    f"give the tree it belongs to with --root DIR"
+                )
+            if (
+                architectures.for_elf(interpreter.machine, interpreter.bits, interpreter.byteorder)
+                is not self.arch
+            ):
+                raise ImageError(
+                    f"{config.guest}: its loader {name} is for {interpreter.machine_name}, "
+                    f"the program for {self.image.machine_name}; --root DIR gives another tree"
+                )
+            if interpreter.interpreter is not None:
+                interpreter = self._static_interpreter(interpreter, name)
+        argv0 = config.guest if config.argv0 is None else config.argv0
+        kernel = self.kernel
+        kernel.argv = tuple(os.fsencode(word) for word in (argv0, *config.args))
+        kernel.env = tuple(os.fsencode(entry) for entry in config.env)
+        kernel.exe = path.encode(errors="surrogateescape")
+        kernel.comm = os.path.basename(kernel.exe)[:15]
+        kernel.cwd = self._working_directory()
+        start = loader.load(
+            loader.Program(self.image, path, interpreter, name),
+            self.arch,
+            self.memory,
+            self.modules,
+            argv=kernel.argv,
+            env=kernel.env,
+            random=kernel.random_bytes(16),
+            identity=(kernel.uid, kernel.gid),
+            stack_size=kernel.limit("stack"),
+        )
+        kernel.start = start
+        kernel.heap = (start.heap, start.heap)
+        self.cpu.write_register(self.arch.roles.pc, start.pc)
+        self.cpu.write_register(self.arch.roles.sp, start.sp)
+        self.memory.sync()
+        if config.count_blocks:
+            self.cpu.count_blocks(True)
+
+    def _static_interpreter(self, interpreter: ElfImage, name: str) -> ElfImage:
+        """A loader's own PT_INTERP is ignored, as Linux does."""
+        return interpreter
+
+    def _working_directory(self) -> bytes:
+        wanted = self.config.cwd or ("/" if self.config.isolated else os.getcwd())
+        name = os.fsencode(os.path.normpath(wanted))
+        try:
+            self.fs.directory(name)
+        except LinuxError:
+            if self.config.cwd is not None:
+                raise CommandError(
+                    f"--cwd {self.config.cwd}: the guest has no such directory"
+                ) from None
+            return b"/"
+        return name
+
+    # -- running ---------------------------------------------------------------------------
+
+    def run(self) -> Reports:
+        """Run the program to its end."""
+        try:
+            end = self.kernel.run()
+        finally:
+            restore_terminals()
+        return self._reports(end)
+
+    def _reports(self, end: Exit) -> Reports:
+        pc = end.crash.pc if end.crash else self.cpu.read_register(self.arch.roles.pc)
+        remarks = (
+            report.ending(end, self.describe(self.hooks.original_pc(pc))),
+            report.missing(self.kernel.missing),
+            report.refused(
+                [(item.path, item.option) for item in self.view.refused.listed()],
+                self.view.refused.dropped,
+            ),
+        )
+        return Reports(end, tuple(remark for remark in remarks if remark is not None))
+
+    def describe(self, pc: int) -> str:
+        """An instruction's address, symbol, file and text, in one line."""
+        location = self.modules.locate(pc)
+        parts = [f"{pc:#x}"]
+        if location.module is not None:
+            parts.append(f"{location} ({location.module.name})")
+        try:
+            raw = self.memory.read(pc, 1)
+            raw = self.memory.read(pc, self.arch.insn_max)
+        except GuestFaultError:
+            pass
+        if "raw" in locals():
+            insn = next(iter(self.disassembler.decode(pc, raw)), None)
+            if insn is not None:
+                parts.append(insn.text)
+        return ": ".join((" ".join(parts[:2]), *parts[2:]))
+
+    def interrupt(self, number: int) -> None:
+        """Send the guest a signal, as a user at a terminal does; from any thread."""
+        self.kernel.host_signal(number)
+
+    def stop(self, limit: str) -> None:
+        """End the run for a limit; from any thread."""
+        self.kernel.host_stop(limit)
+
+    def waiting(self) -> bool:
+        """Whether the engine has not yet seen the last `interrupt` or `stop`."""
+        return self.kernel.attention.is_set()
+
+    def nudge(self) -> None:
+        """Ask again: a stop that reaches the emulator between two runs is lost."""
+        self.cpu.halt()
+
+    def close(self) -> None:
+        """Give back what belongs to the host."""
+        self.kernel.close()
+        self.ram.close()
