@@ -15,6 +15,7 @@ from engine.linux.fs.calls import (
 )
 from engine.linux.fs.node import MAY_WRITE
 from engine.linux.fs.openfile import OpenFile, PathFile
+from engine.linux.fs.pipe import PipeEnd
 from engine.linux.wait import Wait
 
 EPERM, E2BIG, EBADF, EACCES, EISDIR, EINVAL, EMFILE, ESPIPE = 1, 7, 9, 13, 21, 22, 24, 29
@@ -100,33 +101,45 @@ def _count(count: int) -> int:
     return count
 
 
-def open_file(ctx: Context, dirfd: int, path: bytes, flags: int, mode: int) -> int:
+def open_file(ctx: Context, dirfd: int, path: bytes, flags: int, mode: int) -> int | Wait:
     """Open a path and give it a descriptor; `flags` in the values used inside."""
     if flags & fl.O_PATH:
         flags &= _PATH_FLAGS
     file = ctx.fs.open(base_of(ctx, dirfd, path), path, flags, mode & 0o7777 & ~ctx.umask)
     file.flags = flags & _KEPT | (0 if flags & fl.O_PATH else fl.O_LARGEFILE)
+    if isinstance(file, PipeEnd) and file.node is not None and not file.nonblocking:
+        return _meet(ctx, file, cloexec=bool(flags & fl.O_CLOEXEC))
     return ctx.files.add(file, cloexec=bool(flags & fl.O_CLOEXEC))
 
 
-def openat(ctx: Context, dirfd: int, path: int, flags: int, mode: int = 0) -> int:
+def _meet(ctx: Context, file: PipeEnd, *, cloexec: bool) -> int | Wait:
+    """Opening a FIFO waits for the other side."""
+
+    def attempt() -> int | None:
+        return ctx.files.add(file, cloexec=cloexec) if file.met() else None
+
+    fd = attempt()
+    return Wait(attempt, on_interrupt=file.on_close) if fd is None else fd
+
+
+def openat(ctx: Context, dirfd: int, path: int, flags: int, mode: int = 0) -> int | Wait:
     """Linux's openat."""
     ours = fl.from_guest(u32(flags), ctx.arch.linux.open_flags)
     return open_file(ctx, dirfd, path_at(ctx, path), ours, u32(mode))
 
 
-def open_(ctx: Context, path: int, flags: int, mode: int = 0) -> int:
+def open_(ctx: Context, path: int, flags: int, mode: int = 0) -> int | Wait:
     """Linux's open."""
     return openat(ctx, fl.AT_FDCWD, path, flags, mode)
 
 
-def creat(ctx: Context, path: int, mode: int) -> int:
+def creat(ctx: Context, path: int, mode: int) -> int | Wait:
     """Linux's creat."""
     flags = fl.O_CREAT | fl.O_WRONLY | fl.O_TRUNC
     return open_file(ctx, fl.AT_FDCWD, path_at(ctx, path), flags, u32(mode))
 
 
-def openat2(ctx: Context, dirfd: int, path: int, how: int, size: int) -> int:
+def openat2(ctx: Context, dirfd: int, path: int, how: int, size: int) -> int | Wait:
     """Linux's openat2; of the RESOLVE_ flags only those that cannot matter here."""
     if size < 24:
         raise LinuxError(EINVAL)

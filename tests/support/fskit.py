@@ -7,7 +7,17 @@ from typing import Any
 
 from engine.arch import by_name
 from engine.errors import GuestFaultError
-from engine.linux import descriptors, dirs, files, pipes, stat
+from engine.linux import (
+    descriptors,
+    dirs,
+    eventfiles,
+    files,
+    pipes,
+    poll,
+    sockets,
+    stat,
+    transfer,
+)
 from engine.linux.errno import LinuxError
 from engine.linux.fs.data import Budget
 from engine.linux.fs.filesystem import FileSystem
@@ -28,7 +38,7 @@ class FlatMemory:
         self.data = bytearray(SIZE)
 
     def accessible(self, address: int, size: int, write: bool) -> bool:
-        return 0x1000 <= address and address + size <= SIZE
+        return address >= 0x1000 and address + size <= SIZE
 
     def read(self, address: int, size: int) -> bytes:
         if size and not self.accessible(address, size, False):
@@ -125,7 +135,7 @@ class OneProcess:
         return [42]
 
 
-class Failed(Exception):
+class FailedError(Exception):
     """A call returned -errno."""
 
 
@@ -165,7 +175,7 @@ class Process:
         self.files = FileTable(self.fs, stdio, lambda: self.limits["nofile"])
         self.proc.context = self
         self.table: dict[str, Callable[..., int | Wait]] = {}
-        for family in (files, stat, dirs, descriptors, pipes):
+        for family in (files, stat, dirs, descriptors, pipes, poll, eventfiles, sockets, transfer):
             self.table.update(family.SYSCALLS)
         self._arena = 0x2000
 
@@ -223,7 +233,7 @@ class Process:
         buffer = SIZE // 2
         done = self.call("read", fd, buffer, count)
         if done < 0:
-            raise Failed(-done)
+            raise FailedError(-done)
         return bytes(self.memory.read(buffer, done))
 
     def write(self, fd: int, data: bytes) -> int:
@@ -233,7 +243,7 @@ class Process:
         """Contents of a file."""
         fd = self.open(path)
         if fd < 0:
-            raise Failed(-fd)
+            raise FailedError(-fd)
         pieces = []
         while piece := self.read(fd, 1 << 16):
             pieces.append(piece)
@@ -244,7 +254,7 @@ class Process:
         """Names in a directory."""
         fd = self.open(path, 0o200000)
         if fd < 0:
-            raise Failed(-fd)
+            raise FailedError(-fd)
         names = []
         while (count := self.call("getdents64", fd, SIZE // 2, 4096)) > 0:
             raw = bytes(self.memory.read(SIZE // 2, count))

@@ -10,9 +10,10 @@ from engine.linux.fs.host import HostDir, translated
 from engine.linux.fs.links import HostSpecialNode, SymlinkNode
 from engine.linux.fs.node import MAY_EXEC, LowerRef, Meta, Node, OverlayNode, Stat, Volume
 from engine.linux.fs.openfile import OpenFile
+from engine.linux.fs.pipe import FifoNode
 from engine.linux.fs.regular import FileNode
 
-EPERM, ENOENT, ENXIO, EACCES, EISDIR, EINVAL = 1, 2, 6, 13, 21, 22
+EPERM, ENOENT, EACCES, EISDIR, EINVAL = 1, 2, 13, 21, 22
 
 Listing = list[tuple[bytes, int, int]]
 """(name, inode number, S_IFMT type) of a directory's entries."""
@@ -342,22 +343,6 @@ class OverlayDirectory(Directory):
                     continue
                 found[name] = (self.volume.host_ino(device, ino), kind)
         return found
-
-
-class FifoNode(OverlayNode):
-    """A named pipe of the private overlay."""
-
-    __slots__ = ("pipe",)
-
-    kind = stat.S_IFIFO
-
-    def __init__(self, volume: Volume, *, meta: Meta) -> None:
-        super().__init__(volume, meta=meta)
-        self.pipe: object | None = None
-
-    def open(self, flags: int) -> OpenFile:
-        """A new open file description; permissions were checked."""
-        raise LinuxError(ENXIO)
 
 
 class DirectoryFile(OpenFile):

@@ -154,6 +154,11 @@ class OpenFile:
         """Host descriptors whose readiness may change `readiness`, for `Wait.host_fds`."""
         return ()
 
+    @property
+    def activity(self) -> int:
+        """Counts what happened to it, for edge-triggered epoll."""
+        return 0
+
     def next_deadline(self) -> int | None:
         """Guest time (monotonic) at which `readiness` changes by itself: a timerfd."""
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.node import Node, Stat
+from engine.linux.fs.node import Meta, Node, OverlayNode, Stat, Volume
 from engine.linux.fs.openfile import OpenFile
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Pipe:
         readers: open descriptions that may read.
         writers: open descriptions that may write.
         ino: its inode number.
+        activity: counts reads and writes, for edge-triggered epoll.
+        opened: how often it was opened for reading and for writing (FIFOs wait for that).
     """
 
     def __init__(self, ino: int) -> None:
@@ -39,6 +41,8 @@ class Pipe:
         self.readers = 0
         self.writers = 0
         self.ino = ino
+        self.activity = 0
+        self.opened = [0, 0]
 
     def resize(self, size: int) -> None:
         """F_SETPIPE_SZ: rounded up to a power of two of pages."""
@@ -55,6 +59,7 @@ class Pipe:
             return None if self.writers else b""
         piece = bytes(self.data[:count])
         del self.data[:count]
+        self.activity += 1
         return piece
 
     def write(self, data: bytes) -> int | None:
@@ -65,6 +70,7 @@ class Pipe:
         if room <= 0 or (len(data) <= _ATOMIC and len(data) > room):
             return None
         self.data += data[:room]
+        self.activity += 1
         return min(room, len(data))
 
 
@@ -79,12 +85,28 @@ class PipeEnd(OpenFile):
         self._writes = access != fl.O_RDONLY
         pipe.readers += self._reads
         pipe.writers += self._writes
+        pipe.opened[0] += self._reads
+        pipe.opened[1] += self._writes
+        self._partners = pipe.opened[self._reads]
         self._seen_writer = pipe.writers > 0
 
     def on_close(self) -> None:
         """The last descriptor is gone."""
         self.pipe.readers -= self._reads
         self.pipe.writers -= self._writes
+        self.pipe.activity += 1
+
+    @property
+    def activity(self) -> int:
+        """Counts what happened, for edge-triggered epoll."""
+        return self.pipe.activity
+
+    def met(self) -> bool:
+        """Whether the other side of a FIFO has been opened since, or is open."""
+        if self._reads and self._writes:
+            return True
+        present = self.pipe.writers if self._reads else self.pipe.readers
+        return present > 0 or self.pipe.opened[self._reads] > self._partners
 
     def read(self, count: int) -> bytes | None:
         """Up to `count` bytes, b"" at the end, None if it would block."""
@@ -134,6 +156,28 @@ class PipeEnd(OpenFile):
     def describe(self) -> bytes:
         """What readlink of /proc/self/fd/N shows."""
         return super().describe() if self.node is not None else b"pipe:[%d]" % self.pipe.ino
+
+
+class FifoNode(OverlayNode):
+    """A named pipe of the private overlay."""
+
+    __slots__ = ("pipe",)
+
+    kind = stat.S_IFIFO
+
+    def __init__(self, volume: Volume, *, meta: Meta) -> None:
+        super().__init__(volume, meta=meta)
+        self.pipe = Pipe(self.ino)
+
+    def open(self, flags: int) -> OpenFile:
+        """A new open file description; permissions were checked."""
+        if (
+            flags & fl.O_NONBLOCK
+            and flags & fl.O_ACCMODE == fl.O_WRONLY
+            and self.pipe.readers == 0
+        ):
+            raise LinuxError(ENXIO)
+        return PipeEnd(self.pipe, flags, self)
 
 
 class Numbers:

@@ -122,6 +122,7 @@ class HostStream(OpenFile):
         self.is_regular = kind == stat.S_IFREG
         self.seekable = self.is_regular
         # Files never wait, and pieces would only slow them down.
+        self._stalls = 0
         self._limit = (1 << 20) if self.is_regular else _SAFE_WRITE
 
     def reopen(self, flags: int) -> OpenFile:
@@ -134,6 +135,7 @@ class HostStream(OpenFile):
     def read(self, count: int) -> bytes | None:
         """Up to `count` bytes, b"" at the end, None if it would block."""
         if not self.is_regular and not self.io.poll(self.fd, select.POLLIN):
+            self._stalls += 1
             return None
         try:
             return self.io.read(self.fd, count)
@@ -160,7 +162,14 @@ class HostStream(OpenFile):
                 if done:
                     break
                 raise LinuxError(error.errno or 5) from error
+        if done < len(data):
+            self._stalls += 1
         return done if done or not data else None
+
+    @property
+    def activity(self) -> int:
+        """Counts how often it ran dry: readiness after that is news."""
+        return self._stalls
 
     def pread(self, count: int, offset: int) -> bytes:
         """Read at an offset."""

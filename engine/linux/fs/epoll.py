@@ -1,0 +1,131 @@
+"""The epoll file: a set of watched files."""
+
+from engine.linux.errno import LinuxError
+from engine.linux.fs import flags as fl
+from engine.linux.fs.events import AnonymousFile
+from engine.linux.fs.openfile import OpenFile
+
+EPERM, ENOENT, EEXIST, EINVAL, ELOOP = 1, 2, 17, 22, 40
+
+EPOLLEXCLUSIVE, EPOLLONESHOT, EPOLLET = 1 << 28, 1 << 30, 1 << 31
+_ALWAYS = fl.POLLERR | fl.POLLHUP
+_EVENTS = 0x3FFF
+
+
+class Watched:
+    """One entry: which file, which events, and what edge-triggering has reported."""
+
+    __slots__ = ("data", "events", "fd", "file", "seen")
+
+    def __init__(self, fd: int, file: OpenFile, events: int, data: int) -> None:
+        self.fd = fd
+        self.file = file
+        self.events = events
+        self.data = data
+        self.seen: tuple[int, int] | None = None
+
+    def ready(self) -> int:
+        """Events to report now."""
+        if self.events & EPOLLONESHOT and not self.events & _EVENTS:
+            return 0
+        mask = self.file.readiness() & (self.events & _EVENTS | _ALWAYS)
+        if self.events & EPOLLET:
+            state = mask, self.file.activity
+            if self.seen is not None and state[1] == self.seen[1]:
+                mask &= ~self.seen[0]
+            if not state[0]:
+                self.seen = None
+        return mask
+
+    def reported(self) -> None:
+        """Its events have been handed to the guest."""
+        if self.events & EPOLLET:
+            mask = self.file.readiness() & (self.events & _EVENTS | _ALWAYS)
+            self.seen = mask, self.file.activity
+        if self.events & EPOLLONESHOT:
+            self.events &= ~_EVENTS
+
+
+class EpollFile(AnonymousFile):
+    """An epoll instance."""
+
+    def __init__(self) -> None:
+        super().__init__(fl.O_RDWR)
+        self.title = b"anon_inode:[eventpoll]"
+        self._watched: dict[tuple[int, OpenFile], Watched] = {}
+
+    def add(self, fd: int, file: OpenFile, events: int, data: int) -> None:
+        """EPOLL_CTL_ADD."""
+        self._drop_closed()
+        if (
+            file.is_directory
+            or (file.is_regular and file.host_fd() is not None)
+            or (file.is_regular and file.node is not None)
+        ):
+            raise LinuxError(EPERM)
+        if (fd, file) in self._watched:
+            raise LinuxError(EEXIST)
+        if isinstance(file, EpollFile) and file.reaches(self):
+            raise LinuxError(ELOOP)
+        self._watched[fd, file] = Watched(fd, file, events, data)
+
+    def change(self, fd: int, file: OpenFile, events: int, data: int) -> None:
+        """EPOLL_CTL_MOD."""
+        entry = self._watched.get((fd, file))
+        if entry is None:
+            raise LinuxError(ENOENT)
+        if entry.events & EPOLLEXCLUSIVE:
+            raise LinuxError(EINVAL)
+        entry.events, entry.data, entry.seen = events, data, None
+
+    def remove(self, fd: int, file: OpenFile) -> None:
+        """EPOLL_CTL_DEL."""
+        if self._watched.pop((fd, file), None) is None:
+            raise LinuxError(ENOENT)
+
+    def reaches(self, other: "EpollFile") -> bool:
+        """Whether it watches another epoll instance, directly or not."""
+        return self is other or any(
+            isinstance(file, EpollFile) and file.reaches(other) for _, file in self._watched
+        )
+
+    def collect(self, limit: int) -> list[tuple[int, int]]:
+        """Up to `limit` pairs (events, data); reported entries go to the end of the queue."""
+        self._drop_closed()
+        found = []
+        for key, entry in list(self._watched.items()):
+            events = entry.ready()
+            if not events:
+                continue
+            found.append((events, entry.data))
+            entry.reported()
+            self._watched[key] = self._watched.pop(key)
+            if len(found) >= limit:
+                break
+        return found
+
+    def readiness(self) -> int:
+        """POLL* bits that hold now."""
+        self._drop_closed()
+        return fl.READABLE if any(e.ready() for e in self._watched.values()) else 0
+
+    def wait_fds(self, events: int) -> tuple[tuple[int, int], ...]:
+        """Host descriptors whose readiness may change `readiness`, for `Wait.host_fds`."""
+        found: list[tuple[int, int]] = []
+        for entry in self._watched.values():
+            found.extend(entry.file.wait_fds(entry.events & _EVENTS))
+        return tuple(found)
+
+    def next_deadline(self) -> int | None:
+        """Guest time (monotonic) at which `readiness` changes by itself: a timerfd."""
+        times = [entry.file.next_deadline() for entry in self._watched.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def activity(self) -> int:
+        """Counts what happened to it, for edge-triggered epoll."""
+        return sum(entry.file.activity for entry in self._watched.values())
+
+    def _drop_closed(self) -> None:
+        for key in [key for key in self._watched if key[1].references == 0]:
+            del self._watched[key]
