@@ -47,8 +47,17 @@ class ElfImage:
         layout: struct formats of this class and byte order.
     """
 
-    def __init__(self, data: Buffer, name: str, path: str | None = None) -> None:
+    def __init__(
+        self, data: Buffer, name: str, path: str | None = None, *, runnable: bool = True
+    ) -> None:
         """Parse and check the headers of `data`.
+
+        Args:
+            data: the whole file.
+            name: for messages.
+            path: where it was opened.
+            runnable: False for a separate debug file: its program headers describe the
+                program it was taken from and not what it stores, so they are not checked.
 
         Raises:
             ImageError: not ELF, damaged, or nothing that can be loaded.
@@ -90,17 +99,21 @@ class ElfImage:
         self.load_segments = tuple(
             s for s in self.segments if s.type == headers.PT_LOAD and (s.memsz or s.filesz)
         )
-        if reason := checks.check_loads(self.segments, self.bits):
+        if runnable and (reason := checks.check_loads(self.segments, self.bits)):
             raise self._error(reason)
-        self.interpreter = self._parse_interpreter()
+        self.interpreter = self._parse_interpreter() if runnable else None
         self.stack_executable: bool | None = None
         for segment in self.segments:
             if segment.type == headers.PT_GNU_STACK:  # the last one counts, as in Linux
                 self.stack_executable = bool(segment.flags & headers.PF_X)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> "ElfImage":
+    def open(cls, path: str | os.PathLike[str], *, runnable: bool = True) -> "ElfImage":
         """Map the regular file `path` read-only and parse its headers.
+
+        Args:
+            path: of the file.
+            runnable: False to open a separate debug file.
 
         Raises:
             ImageError: it cannot be read, is no regular file, or no loadable ELF file.
@@ -123,7 +136,7 @@ class ElfImage:
             raise ImageError(f"{shown}: {error.strerror}") from error
         finally:
             os.close(handle)
-        return cls(data, shown, name)
+        return cls(data, shown, name, runnable=runnable)
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str) -> "ElfImage":
@@ -192,12 +205,12 @@ class ElfImage:
     @cached_property
     def low(self) -> int:
         """Lowest link address of a PT_LOAD, not rounded to a page."""
-        return min(segment.vaddr for segment in self.load_segments)
+        return min((segment.vaddr for segment in self.load_segments), default=0)
 
     @cached_property
     def high(self) -> int:
         """First link address behind all PT_LOADs, not rounded to a page."""
-        return max(segment.vaddr + segment.memsz for segment in self.load_segments)
+        return max((s.vaddr + s.memsz for s in self.load_segments), default=0)
 
     def data(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes of the file at `offset`; fewer where the file ends."""

@@ -70,15 +70,25 @@ class SymbolIndex:
         return head >> 32 & 255 == 0 and strings[head & 0xFFFFFFFF] == 0x24  # local "$x"
 
     def _unknown(self, known: list[int], more: list[int]) -> list[int]:
-        values = {self._values[ref] for ref in more}
-        names = {
-            (self._values[ref], self._stem(ref)) for ref in known if self._values[ref] in values
-        }
-        return [ref for ref in more if (self._values[ref], self._stem(ref)) not in names]
+        """The rows of `more` whose name and address no row of `known` has."""
+        places = {self._values[ref] for ref in more}
+        twins = [ref for ref in known if self._values[ref] in places]
+        names = set(self._places(twins))
+        return [
+            ref for ref, place in zip(more, self._places(more), strict=True) if place not in names
+        ]
 
-    def _stem(self, ref: int) -> bytes:
-        name = self._table(ref)[0].raw_name(self._heads[ref] & 0xFFFFFFFF)
-        return name.partition(b"@")[0]
+    def _places(self, refs: list[int]) -> list[tuple[int, bytes]]:
+        """(address, name without version) of rows that are all in one table."""
+        if not refs:
+            return []
+        heads, values = self._heads, self._values
+        strings = self._table(refs[0])[0].strings
+        find = strings.find
+        spans = (
+            (values[ref], start := heads[ref] & 0xFFFFFFFF, find(b"\0", start)) for ref in refs
+        )
+        return [(value, strings[start:end].partition(b"@")[0]) for value, start, end in spans]
 
     def _table(self, ref: int) -> tuple[SymbolSection, int]:
         number = bisect_right(self._bases, ref) - 1

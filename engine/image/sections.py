@@ -96,6 +96,6 @@ def find_debug_file(image: ElfImage, debug_dirs: Sequence[str]) -> ElfImage | No
 
 def _try_open(path: str) -> ElfImage | None:
     try:
-        return ElfImage.open(path) if os.path.isfile(path) else None
+        return ElfImage.open(path, runnable=False) if os.path.isfile(path) else None
     except ImageError:
         return None

@@ -4,6 +4,7 @@
 section still leads to .dynsym, as the dynamic loader finds it.
 """
 
+import re
 import struct
 import sys
 from array import array
@@ -24,7 +25,11 @@ SHN_ABS: Final = 0xFFF1
 _HIDDEN_VERSION: Final = 0x8000
 _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 4, 5, 6, 10, 0x6FFFFEF5
 _MANGLED: Final = ("_Z", "__Z", "___Z", "_R", "$s", "_$s", "$S", "_T0", "_D")
-_MAX_MANGLED: Final = 8192  # the demangler recurses; longer names stay as they are
+# A back reference repeats what was said, so a few hundred bytes can demand gigabytes of
+# text; of 250,000 names of LLVM one in a thousand has more than 36 of them.
+_MAX_REFERENCES: Final = 40
+_MAX_MANGLED: Final = 8192
+_REFERENCE: Final = re.compile(r"[STB][0-9A-Za-z]*_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class Symbol:
 def demangle(name: str) -> str:
     """Demangle C++, Rust, Swift and D names; others come back unchanged."""
     if not name.startswith(_MANGLED) or len(name) > _MAX_MANGLED:
+        return name
+    if sum(1 for _ in _REFERENCE.finditer(name)) > _MAX_REFERENCES:
         return name
     from pydemumble import demangle as demumble  # costs 20 ms that many sessions never need
 
