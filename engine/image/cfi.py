@@ -141,14 +141,23 @@ class _Frames:
             relative: int = entry.unpack_from(area.data, table.offset + 8 * index)[0]
             return relative + table.address
 
+        def entry_of(index: int) -> Fde:
+            relative = entry.unpack_from(area.data, table.offset + 8 * index)[1]
+            fde = self._parser.fde(area, table.address + relative - area.address + area.start)
+            if fde.start != start_of(index):
+                raise DamagedError("the search table and the entry disagree")
+            return fde
+
         at = bisect_right(range(table.count), address, key=start_of) - 1
-        if at < 0:
-            return None
-        relative = entry.unpack_from(area.data, table.offset + 8 * at)[1]
-        fde = self._parser.fde(area, table.address + relative - area.address + area.start)
-        if fde.start != start_of(at):
-            raise DamagedError("the search table and the entry disagree")
-        return fde if address < fde.start + fde.size else None
+        if at >= 0:
+            fde = entry_of(at)
+            if address < fde.start + fde.size:
+                return fde
+        # A miss is only believed between two good entries: a wrong one that sent the
+        # search astray is one of its final neighbours.
+        if at + 1 < table.count:
+            entry_of(at + 1)
+        return None
 
     def ranges(self) -> tuple[tuple[int, int], ...]:
         """See `function_ranges`."""

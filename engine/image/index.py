@@ -15,7 +15,7 @@ from engine.image.elf import ElfImage
 from engine.image.symtab import FUNCTIONS, SHN_ABS, Symbol, SymbolSection
 
 _TLS: Final = 6
-_USEFUL: Final = bytes(kind & 15 in (0, 1, 2, 5, _TLS, 10) for kind in range(256))
+_PLACED: Final = bytes(kind & 15 in (0, 1, 2, 5, 10) for kind in range(256))
 MAPPING_MACHINES: Final = (headers.EM_ARM, headers.EM_AARCH64, headers.EM_RISCV)
 
 
@@ -37,6 +37,7 @@ class SymbolIndex:
         self._bases: list[int] = []
         self.has_static_functions = False
         refs: list[int] = []
+        elsewhere: list[int] = []
         for table in tables:
             base = len(self._values)
             heads, values, sizes = table.columns()
@@ -48,8 +49,18 @@ class SymbolIndex:
             more = [
                 ref
                 for ref, head in enumerate(heads, base)
-                if head >> 48 and 0 < head & 0xFFFFFFFF < end and _USEFUL[head >> 32 & 255]
+                if 0 < head >> 48 != SHN_ABS
+                and 0 < head & 0xFFFFFFFF < end
+                and _PLACED[head >> 32 & 255]
             ]
+            away = [
+                ref
+                for ref, head in enumerate(heads, base)
+                if (head >> 48 == SHN_ABS and _PLACED[head >> 32 & 255])
+                or (head >> 32 & 15 == _TLS and head >> 48)
+            ]
+            away = [ref for ref in away if 0 < self._heads[ref] & 0xFFFFFFFF < end]
+            elsewhere += self._unknown(elsewhere, away) if elsewhere else away
             if image.machine in MAPPING_MACHINES:
                 more = [ref for ref in more if not self._is_mapping(ref, table.strings)]
             if image.machine == headers.EM_ARM:  # bit 0 of a function says Thumb, not where
@@ -59,11 +70,10 @@ class SymbolIndex:
             if not table.dynamic:
                 self.has_static_functions = any(map(self.is_function, more))
         refs.sort(key=self._values.__getitem__)
-        heads = self._heads
-        odd = {r for r in refs if heads[r] >> 48 == SHN_ABS or heads[r] >> 32 & 15 == _TLS}
-        self.elsewhere = [ref for ref in refs if ref in odd]
-        self.refs = [ref for ref in refs if ref not in odd] if odd else refs
-        self.starts = [self._values[ref] for ref in self.refs]
+        elsewhere.sort(key=self._values.__getitem__)
+        self.elsewhere = elsewhere
+        self.refs = refs
+        self.starts = [self._values[ref] for ref in refs]
 
     def _is_mapping(self, ref: int, strings: bytes) -> bool:
         head = self._heads[ref]
