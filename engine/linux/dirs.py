@@ -6,7 +6,7 @@ from engine.linux.context import Context, SyscallTable, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs import operations
-from engine.linux.fs.calls import path_at, place_at, working_directory
+from engine.linux.fs.calls import entry_at, path_at, place_at, working_directory
 from engine.linux.fs.directory import Directory
 from engine.linux.fs.node import MAY_EXEC
 
@@ -19,7 +19,7 @@ _CWD = fl.AT_FDCWD
 
 def mkdirat(ctx: Context, dirfd: int, path: int, mode: int) -> int:
     """Linux's mkdirat."""
-    place = place_at(ctx, dirfd, path, follow=False)
+    place = entry_at(ctx, dirfd, path)
     parent, name = operations.new_name(ctx.fs, place, directory=True)
     parent.make_directory(name, u32(mode) & 0o1777 & ~ctx.umask)
     return 0
@@ -35,7 +35,7 @@ def mknodat(ctx: Context, dirfd: int, path: int, mode: int, _dev: int) -> int:
     mode = u32(mode)
     kind = mode & _S_IFMT
     bits = mode & 0o7777 & ~ctx.umask
-    place = place_at(ctx, dirfd, path, follow=False)
+    place = entry_at(ctx, dirfd, path)
     parent, name = operations.new_name(ctx.fs, place)
     if kind in (0, _S_IFREG):
         parent.make_file(name, bits)
@@ -56,7 +56,7 @@ def unlinkat(ctx: Context, dirfd: int, path: int, flags: int) -> int:
     flags = u32(flags)
     if flags & ~fl.AT_REMOVEDIR:
         raise LinuxError(EINVAL)
-    place = place_at(ctx, dirfd, path, follow=False)
+    place = entry_at(ctx, dirfd, path)
     if flags & fl.AT_REMOVEDIR:
         operations.rmdir(ctx.fs, place, path_at(ctx, path))
     else:
@@ -81,8 +81,8 @@ def renameat2(
     flags = u32(flags)
     if flags & ~3 or flags == 3:
         raise LinuxError(EINVAL)
-    old = place_at(ctx, old_dirfd, old_path, follow=False)
-    new = place_at(ctx, new_dirfd, new_path, follow=False)
+    old = entry_at(ctx, old_dirfd, old_path)
+    new = entry_at(ctx, new_dirfd, new_path)
     operations.rename(ctx.fs, old, new, flags)
     return 0
 
@@ -114,7 +114,7 @@ def linkat(
     node = old.existing()
     if old.directory and not node.is_directory:
         raise LinuxError(ENOTDIR)
-    operations.link(ctx.fs, node, place_at(ctx, new_dirfd, new_path, follow=False))
+    operations.link(ctx.fs, node, entry_at(ctx, new_dirfd, new_path))
     return 0
 
 
@@ -128,7 +128,7 @@ def symlinkat(ctx: Context, target: int, dirfd: int, path: int) -> int:
     text = path_at(ctx, target)
     if not text:
         raise LinuxError(ENOENT)
-    place = place_at(ctx, dirfd, path, follow=False)
+    place = entry_at(ctx, dirfd, path)
     parent, name = operations.new_name(ctx.fs, place)
     parent.make_symlink(name, text)
     return 0

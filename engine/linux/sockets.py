@@ -192,8 +192,7 @@ def _receive(file: UnixSocket, attempt: Callable[[], int | None], flags: int) ->
 def _header(ctx: Context, address: int) -> tuple[int, int, int, int, int, int, int]:
     """Name, its size, vectors, their count, control, its size, flags of a struct msghdr."""
     raw = ctx.memory.read(address, 56)
-    fields = struct.unpack(_order(ctx) + "QI4xQQQQI4x", raw)
-    return fields  # type: ignore[return-value]
+    return struct.unpack(_order(ctx) + "QI4xQQQQI4x", raw)
 
 
 def _sent_files(ctx: Context, control: int, size: int) -> list[OpenFile]:

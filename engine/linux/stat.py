@@ -6,7 +6,7 @@ from functools import cache
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.calls import node_at, place_at
+from engine.linux.fs.calls import node_at, path_at, place_at
 from engine.linux.fs.filesystem import Place
 from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.node import MAY_WRITE, Node, Stat
@@ -163,7 +163,7 @@ def readlinkat(ctx: Context, dirfd: int, path: int, buffer: int, size: int) -> i
     place = place_at(ctx, dirfd, path, follow=False, empty=True)
     node = place.existing()
     if not isinstance(node, SymlinkNode | MagicLink):
-        raise LinuxError(EINVAL if place.name or place.file is None else ENOENT)
+        raise LinuxError(EINVAL if path_at(ctx, path) else ENOENT)
     target = node.target()[: s32(size)]
     ctx.memory.write(buffer, target)
     return len(target)

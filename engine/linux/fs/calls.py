@@ -68,6 +68,12 @@ def place_at(
     return ctx.fs.walk(base_of(ctx, dirfd, path), path, follow=follow)
 
 
+def entry_at(ctx: Context, dirfd: int, address: int) -> Place:
+    """The directory entry a path argument names, for calls that make or remove it."""
+    path = path_at(ctx, address)
+    return ctx.fs.walk(base_of(ctx, dirfd, path), path, follow=False, entry=True)
+
+
 def node_at(
     ctx: Context, dirfd: int, address: int, *, follow: bool = True, empty: bool = False
 ) -> "Node":

@@ -248,8 +248,10 @@ class OverlayDirectory(Directory):
             meta = node.own_meta()
             meta.nlink -= 1
             meta.ctime = self.volume.clock.realtime()
-            if meta.nlink == 0 and node.lower is None:
-                self.volume.budget.release_inode()
+            if meta.nlink == 0:
+                self.volume.changed.discard(node)
+                if node.lower is None:
+                    self.volume.budget.release_inode()
             if node.home == (self, name):
                 node.home = None
         self.detach(name)

@@ -98,13 +98,17 @@ class FileSystem:
         self._shares += 1
         return self._volume(_DEV_SHARES + self._shares)
 
-    def walk(self, base: Directory, path: bytes, *, follow: bool = True) -> Place:
+    def walk(
+        self, base: Directory, path: bytes, *, follow: bool = True, entry: bool = False
+    ) -> Place:
         """Resolve a path from a directory; the last name need not exist.
 
         Args:
             base: where a relative path starts.
             path: the path.
             follow: whether a symlink in the last place is followed.
+            entry: the last name itself is meant (mkdir, unlink, rename): it is never
+                followed, and a slash behind it is for the caller to judge.
         """
         if not path:
             raise LinuxError(ENOENT)
@@ -112,7 +116,10 @@ class FileSystem:
             raise LinuxError(ENAMETOOLONG)
         current = self.root if path.startswith(b"/") else base
         todo = split(path)[::-1]
-        trailing = path.endswith((b"/", b"/."))
+        bare = path.rstrip(b"/")
+        # A last "." names no entry that could be made, removed or renamed.
+        dot = bare == b"." or bare.endswith(b"/.")
+        trailing = dot or path.endswith(b"/")
         links = 0
         while todo:
             name = todo.pop()
@@ -127,10 +134,10 @@ class FileSystem:
             if node is None:
                 if current.hidden is not None:
                     self._refuse(current.hidden, name, todo)
-                if todo or current.removed:
+                if todo or current.removed or dot:
                     raise LinuxError(ENOENT)
                 return Place(current, name, None, trailing)
-            if node.is_symlink and (todo or follow or trailing):
+            if node.is_symlink and (todo or (not entry and (follow or trailing))):
                 links += 1
                 if links > fl.MAX_LINKS:
                     raise LinuxError(ELOOP)
@@ -150,9 +157,10 @@ class FileSystem:
                     todo.extend(split(target)[::-1])
                     continue
             elif not todo:
-                if trailing and not node.is_directory:
+                if trailing and not entry and not node.is_directory:
                     raise LinuxError(ENOTDIR)
-                return Place(current, name, node, trailing)
+                if not (dot and isinstance(node, Directory)):
+                    return Place(current, name, node, trailing)
             if not isinstance(node, Directory):
                 raise LinuxError(ENOTDIR)
             current = node

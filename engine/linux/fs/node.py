@@ -99,6 +99,8 @@ class Volume:
         self.writable = writable
         self._numbers: dict[tuple[int, int], int] = {}
         self._counter = itertools.count(2)
+        # Host files that the guest changed: other names of them must lead to the same node.
+        self.changed: set[Node] = set()
         self.nodes: weakref.WeakValueDictionary[tuple[int, int], Node] = (
             weakref.WeakValueDictionary()
         )
@@ -268,6 +270,8 @@ class OverlayNode(Node):
 
     def settle(self) -> None:
         """Keep the changed node in its directory, even if the host replaces its file."""
+        if self.lower is not None:
+            self.volume.changed.add(self)
         if self.home is not None:
             directory, name = self.home
             directory.pin(name, self)
