@@ -4,6 +4,7 @@ Columns of plain integers instead of one object a symbol: 258,000 symbols are so
 tenth of a second, and a `Symbol` is built only when somebody looks at it.
 """
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,7 +16,14 @@ from engine.image.elf import ElfImage
 from engine.image.symtab import FUNCTIONS, SHN_ABS, Symbol, SymbolSection
 
 _TLS: Final = 6
-_PLACED: Final = bytes(kind & 15 in (0, 1, 2, 5, 10) for kind in range(256))
+_GLOBAL_NOTYPE: Final = 0x10
+_PLACED: Final = 1
+_AWAY: Final = 2
+# What a row is by its st_info: with an address, TLS, or of no use (sections, files, ...).
+_CLASSES: Final = bytes(
+    _PLACED if info & 15 in (0, 1, 2, 5, 10) else _AWAY if info & 15 == _TLS else 0
+    for info in range(256)
+)
 MAPPING_MACHINES: Final = (headers.EM_ARM, headers.EM_AARCH64, headers.EM_RISCV)
 
 
@@ -31,53 +39,64 @@ class SymbolIndex:
     def __init__(self, image: ElfImage, tables: Sequence[SymbolSection]) -> None:
         """Read all rows; a later table adds what the first one does not name."""
         self._tables = tables
+        self._names = array("I")
+        self._infos = b""
+        self._sections = array("H")
         self._values: list[int] = []
         self._sizes: list[int] = []
-        self._heads: list[int] = []
         self._bases: list[int] = []
         self.has_static_functions = False
         refs: list[int] = []
         elsewhere: list[int] = []
         for table in tables:
             base = len(self._values)
-            heads, values, sizes = table.columns()
+            columns = table.columns()
             self._bases.append(base)
-            self._values += values
-            self._sizes += sizes
-            self._heads += heads
-            end = len(table.strings)
-            more = [
-                ref
-                for ref, head in enumerate(heads, base)
-                if 0 < head >> 48 != SHN_ABS
-                and 0 < head & 0xFFFFFFFF < end
-                and _PLACED[head >> 32 & 255]
-            ]
-            away = [
-                ref
-                for ref, head in enumerate(heads, base)
-                if (head >> 48 == SHN_ABS and _PLACED[head >> 32 & 255])
-                or (head >> 32 & 15 == _TLS and head >> 48)
-            ]
-            away = [ref for ref in away if 0 < self._heads[ref] & 0xFFFFFFFF < end]
-            elsewhere += self._unknown(elsewhere, away) if elsewhere else away
+            self._names += columns.names
+            self._infos += columns.infos
+            self._sections += columns.sections
+            self._values += columns.values
+            self._sizes += columns.sizes
+            more, away = self._named(base, len(table.strings))
             if image.machine in MAPPING_MACHINES:
                 more = [ref for ref in more if not self._is_mapping(ref, table.strings)]
             if image.machine == headers.EM_ARM:  # bit 0 of a function says Thumb, not where
                 for ref in more:
                     self._values[ref] &= ~self.is_function(ref)
             refs += self._unknown(refs, more) if refs else more
+            elsewhere += self._unknown(elsewhere, away) if elsewhere else away
             if not table.dynamic:
                 self.has_static_functions = any(map(self.is_function, more))
-        refs.sort(key=self._values.__getitem__)
-        elsewhere.sort(key=self._values.__getitem__)
-        self.elsewhere = elsewhere
-        self.refs = refs
-        self.starts = [self._values[ref] for ref in refs]
+        self.refs = sorted(refs, key=self._values.__getitem__)
+        self.elsewhere = sorted(elsewhere, key=self._values.__getitem__)
+        self.starts = [self._values[ref] for ref in self.refs]
+
+    def _named(self, base: int, end: int) -> tuple[list[int], list[int]]:
+        """The defined rows from `base` on: those with an address, and the others.
+
+        Args:
+            base: the first row of the table.
+            end: size of its string table.
+        """
+        classes = self._infos[base:].translate(_CLASSES)
+        refs = range(base, base + len(classes))
+        sections = self._sections[base:]
+        placed = [
+            ref
+            for ref, kind, section, name in zip(
+                refs, classes, sections, self._names[base:], strict=True
+            )
+            if kind == _PLACED and 0 < section != SHN_ABS and 0 < name < end
+        ]
+        away = [
+            ref
+            for ref, kind, section in zip(refs, classes, sections, strict=True)
+            if (kind and section == SHN_ABS) or (kind == _AWAY and section)
+        ]
+        return placed, [ref for ref in away if 0 < self._names[ref] < end]
 
     def _is_mapping(self, ref: int, strings: bytes) -> bool:
-        head = self._heads[ref]
-        return head >> 32 & 255 == 0 and strings[head & 0xFFFFFFFF] == 0x24  # local "$x"
+        return self._infos[ref] == 0 and strings[self._names[ref]] == 0x24  # a local "$x"
 
     def _unknown(self, known: list[int], more: list[int]) -> list[int]:
         """The rows of `more` whose name and address no row of `known` has."""
@@ -92,12 +111,10 @@ class SymbolIndex:
         """(address, name without version) of rows that are all in one table."""
         if not refs:
             return []
-        heads, values = self._heads, self._values
+        offsets, values = self._names, self._values
         strings = self._table(refs[0])[0].strings
         find = strings.find
-        spans = (
-            (values[ref], start := heads[ref] & 0xFFFFFFFF, find(b"\0", start)) for ref in refs
-        )
+        spans = ((values[ref], start := offsets[ref], find(b"\0", start)) for ref in refs)
         return [(value, strings[start:end].partition(b"@")[0]) for value, start, end in spans]
 
     def _table(self, ref: int) -> tuple[SymbolSection, int]:
@@ -121,7 +138,7 @@ class SymbolIndex:
 
     def is_function(self, ref: int) -> bool:
         """Whether a row is typed as code."""
-        return self._heads[ref] >> 32 & 15 in FUNCTIONS
+        return self._infos[ref] & 15 in FUNCTIONS
 
     # -- lookups -----------------------------------------------------------------
 
@@ -165,15 +182,15 @@ class SymbolIndex:
 
     def functions(self, image: ElfImage) -> list[int]:
         """Typed functions, and global untyped rows in code that none of those covers."""
-        heads = self._heads
-        typed = [ref for ref in self.refs if heads[ref] >> 32 & 15 in FUNCTIONS]
-        untyped = [ref for ref in self.refs if heads[ref] >> 32 & 255 == 0x10]
+        infos = self._infos
+        typed = [ref for ref in self.refs if infos[ref] & 15 in FUNCTIONS]
+        untyped = [ref for ref in self.refs if infos[ref] == _GLOBAL_NOTYPE]
         starts = [self._values[ref] for ref in typed]
         reach = self._highest_ends(typed)
         sections = image.sections
         found: list[int] = []
         for ref in untyped:
-            address, number = self._values[ref], heads[ref] >> 48
+            address, number = self._values[ref], self._sections[ref]
             if number < len(sections) and sections[number].flags & headers.SHF_EXECINSTR:
                 at = bisect_right(starts, address) - 1
                 covered = at >= 0 and (reach[at] > address or starts[at] == address)

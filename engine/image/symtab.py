@@ -79,6 +79,17 @@ def demangle(name: str) -> str:
     return plain + at + suffix if plain else name
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The fields of all rows: st_name, st_info, st_shndx, st_value, st_size."""
+
+    names: "array[int]"
+    infos: bytes
+    sections: "array[int]"
+    values: Sequence[int]
+    sizes: Sequence[int]
+
+
 class SymbolSection:
     """A .symtab or .dynsym that lies inside the file.
 
@@ -117,24 +128,21 @@ class SymbolSection:
         self.strings = image.data(*strings)
         self._versions = b"" if versions is None else image.data(versions, 2 * self.count)
 
-    def columns(self) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
-        """Heads, values and sizes of all rows; a head is name | info << 32 | shndx << 48."""
-        words = array("Q" if self._wide else "I")
-        words.frombytes(self.rows)
-        is_big = self._order == ">"
-        if is_big != (sys.byteorder == "big"):
-            words.byteswap()
+    def columns(self) -> Columns:
+        """All rows by field; slices of arrays, so that no row becomes an object."""
+        raw = self.rows
+        halves, words, longs = array("H"), array("I"), array("Q")
+        halves.frombytes(raw)
+        words.frombytes(raw)
         if self._wide:
-            heads: Sequence[int] = words[0::3]
-            if is_big:
-                heads = [h >> 32 | (h >> 24 & 255) << 32 | (h & 0xFFFF) << 48 for h in heads]
-            return heads, words[1::3], words[2::3]
-        tails = zip(words[0::4], words[3::4], strict=True)
-        if is_big:
-            heads = [name | (t >> 24) << 32 | (t & 0xFFFF) << 48 for name, t in tails]
-        else:
-            heads = [name | (t & 255) << 32 | (t >> 16) << 48 for name, t in tails]
-        return heads, words[1::4], words[2::4]
+            longs.frombytes(raw)
+        if (self._order == ">") != (sys.byteorder == "big"):
+            for column in (halves, words, longs):
+                column.byteswap()
+        if self._wide:  # name 4, info 1, other 1, section 2, value 8, size 8
+            return Columns(words[0::6], raw[4::24], halves[3::12], longs[1::3], longs[2::3])
+        # name 4, value 4, size 4, info 1, other 1, section 2
+        return Columns(words[0::4], raw[12::16], halves[7::8], words[1::4], words[2::4])
 
     def name_offset(self, index: int) -> int:
         """The st_name of a row; 0 for a row that does not exist."""
@@ -191,7 +199,7 @@ class SymbolSection:
                     break  # a small offset is everywhere in the rows: read them instead
             else:
                 return sorted(found)
-        return [i for i, head in enumerate(self.columns()[0]) if head & 0xFFFFFFFF in offsets]
+        return [row for row, offset in enumerate(self.columns().names) if offset in offsets]
 
     def _occurrences(self, name: bytes) -> Iterator[int]:
         at = self.strings.find(name)
