@@ -63,7 +63,7 @@ def _seals(file: OpenFile, add: int | None) -> int:
     return node.seals
 
 
-def fcntl(ctx: Context, fd: int, command: int, argument: int = 0) -> int:
+def fcntl(ctx: Context, fd: int, command: int, argument: int) -> int:
     """Linux's fcntl; locks are never contended, as no other process shares the files."""
     fd, command = u32(fd), u32(command)
     file = ctx.files.get(fd)
@@ -114,7 +114,7 @@ def fcntl(ctx: Context, fd: int, command: int, argument: int = 0) -> int:
     return 0
 
 
-def ioctl(ctx: Context, fd: int, request: int, argument: int = 0) -> int:
+def ioctl(ctx: Context, fd: int, request: int, argument: int) -> int:
     """Linux's ioctl."""
     fd, request = u32(fd), u32(request)
     file = ctx.files.get(fd)

@@ -122,13 +122,13 @@ def _meet(ctx: Context, file: PipeEnd, *, cloexec: bool) -> int | Wait:
     return Wait(attempt, on_interrupt=file.on_close) if fd is None else fd
 
 
-def openat(ctx: Context, dirfd: int, path: int, flags: int, mode: int = 0) -> int | Wait:
+def openat(ctx: Context, dirfd: int, path: int, flags: int, mode: int) -> int | Wait:
     """Linux's openat."""
     ours = fl.from_guest(u32(flags), ctx.arch.linux.open_flags)
     return open_file(ctx, dirfd, path_at(ctx, path), ours, u32(mode))
 
 
-def open_(ctx: Context, path: int, flags: int, mode: int = 0) -> int | Wait:
+def open_(ctx: Context, path: int, flags: int, mode: int) -> int | Wait:
     """Linux's open."""
     return openat(ctx, fl.AT_FDCWD, path, flags, mode)
 

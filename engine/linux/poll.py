@@ -229,7 +229,7 @@ def select(
 
 def pselect6(
     ctx: Context, count: int, readable: int, writable: int, exceptional: int, timeout: int,
-    mask: int = 0,
+    mask: int,
 ) -> int | Wait:  # fmt: skip
     """Linux's pselect6; the mask comes as a pointer to (address, size)."""
 

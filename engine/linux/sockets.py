@@ -107,7 +107,7 @@ def listen(ctx: Context, fd: int, _backlog: int) -> int:
     raise LinuxError(EINVAL)
 
 
-def accept4(ctx: Context, fd: int, _address: int, _size: int, _flags: int = 0) -> int:
+def accept4(ctx: Context, fd: int, _address: int, _size: int, _flags: int) -> int:
     """Linux's accept4."""
     file = _socket(ctx, fd)
     raise LinuxError(EOPNOTSUPP if file.kind == SOCK_DGRAM else EINVAL)
@@ -271,6 +271,11 @@ def _hand_over(
     return min(size, (length + 7) & ~7), truncated
 
 
+def accept(ctx: Context, fd: int, address: int, size: int) -> int:
+    """Linux's accept."""
+    return accept4(ctx, fd, address, size, 0)
+
+
 def shutdown(ctx: Context, fd: int, how: int) -> int:
     """Linux's shutdown."""
     if u32(how) > 2:
@@ -345,7 +350,7 @@ SYSCALLS: SyscallTable = {
     "connect": connect,
     "bind": bind,
     "listen": listen,
-    "accept": accept4,
+    "accept": accept,
     "accept4": accept4,
     "sendto": sendto,
     "recvfrom": recvfrom,

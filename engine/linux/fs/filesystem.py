@@ -48,7 +48,7 @@ class Place(NamedTuple):
     def existing(self) -> Node:
         """The node; ENOENT if there is none."""
         if self.node is None:
-            raise LinuxError(ENOENT)
+            raise LinuxError(ENAMETOOLONG if len(self.name) > fl.MAX_NAME else ENOENT)
         return self.node
 
 
@@ -108,7 +108,7 @@ class FileSystem:
             path: the path.
             follow: whether a symlink in the last place is followed.
             entry: the last name itself is meant (mkdir, unlink, rename): it is never
-                followed, and a slash behind it is for the caller to judge.
+                followed, and a slash behind it or too long a name is the caller's to judge.
         """
         if not path:
             raise LinuxError(ENOENT)
@@ -129,6 +129,8 @@ class FileSystem:
                 current = current.parent
                 continue
             if len(name) > fl.MAX_NAME:
+                if entry and not todo:
+                    return Place(current, name, None, trailing)
                 raise LinuxError(ENAMETOOLONG)
             node = None if current.removed else current.lookup(name)
             if node is None:

@@ -1,13 +1,14 @@
 """The calls that change names: mkdir, unlink, rename, link and their kin."""
 
 from engine.linux.errno import LinuxError
+from engine.linux.fs import flags as fl
 from engine.linux.fs.directory import Directory, OverlayDirectory
 from engine.linux.fs.filesystem import FileSystem, Place
 from engine.linux.fs.node import Node
 from engine.linux.fs.shared import SharedDirectory
 
 EPERM, ENOENT, EACCES, EBUSY, EEXIST, EXDEV, ENOTDIR, EISDIR = 1, 2, 13, 16, 17, 18, 20, 21
-EINVAL, EMLINK, ENOTEMPTY = 22, 31, 39
+EINVAL, ENAMETOOLONG, ENOTEMPTY = 22, 36, 39
 
 NOREPLACE, EXCHANGE, WHITEOUT = 1, 2, 4
 
@@ -18,6 +19,8 @@ def new_name(fs: FileSystem, place: Place, *, directory: bool = False) -> tuple[
     """Where something new is to be made; EEXIST if there is something."""
     if place.node is not None or place.file is not None or not place.name:
         raise LinuxError(EEXIST)
+    if len(place.name) > fl.MAX_NAME:
+        raise LinuxError(ENAMETOOLONG)
     if place.directory and not directory:
         raise LinuxError(ENOENT)
     fs.check_parent(place.parent)
@@ -88,6 +91,8 @@ def rename(fs: FileSystem, old: Place, new: Place, flags: int = 0) -> None:
     if not old.name or not new.name:
         raise LinuxError(EBUSY)
     node, target = old.existing(), new.node
+    if len(new.name) > fl.MAX_NAME:
+        raise LinuxError(ENAMETOOLONG)
     if flags & EXCHANGE:
         if target is None:
             raise LinuxError(ENOENT)

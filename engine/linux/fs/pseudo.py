@@ -74,7 +74,8 @@ class PseudoFile(Node):
     def stat(self) -> Stat:
         """Its attributes."""
         identity = self.volume.identity
-        uid, gid = (0, 0) if self.store is None else (identity.uid, identity.gid)
+        private = self.store is not None or not self.mode & 0o004
+        uid, gid = (identity.uid, identity.gid) if private else (0, 0)
         now = self.volume.clock.realtime()
         return Stat(
             self.volume.dev,

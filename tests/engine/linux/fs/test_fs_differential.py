@@ -357,7 +357,7 @@ def overlay(host: Path) -> tuple[Process, str, Path]:
     process.umask = 0
     process.call("mkdir", "/tmp/top", 0o755)
     twin = host / "twin"
-    twin.mkdir()
+    twin.mkdir(0o755)
     return process, "/tmp/top", twin
 
 
