@@ -26,7 +26,7 @@ _FILL: Final = bytes.fromhex(
     "4d8b5008"  # mov r10, [r8+8]        table
     # next:
     "4c39c8"  # cmp rax, r9
-    "0f8383000000"  # jae fail
+    "737c"  # jae fail
     "4e8d1c08"  # lea r11, [rax+r9]
     "49d1eb"  # shr r11, 1               middle
     "4c89df"  # mov rdi, r11
@@ -37,10 +37,10 @@ _FILL: Final = bytes.fromhex(
     "483b7708"  # cmp rsi, [rdi+8]
     "720b"  # jb found
     "498d4301"  # lea rax, [r11+1]
-    "ebd5"  # jmp next
+    "ebd9"  # jmp next
     # left:
     "4d89d9"  # mov r9, r11
-    "ebd0"  # jmp next
+    "ebd4"  # jmp next
     # found:
     "8b4718"  # mov eax, [rdi+24]        permissions
     "4989ca"  # mov r10, rcx
@@ -49,10 +49,9 @@ _FILL: Final = bytes.fromhex(
     "41d3e1"  # shl r9d, cl
     "4c89d1"  # mov rcx, r10
     "4485c8"  # test eax, r9d
-    "7442"  # je fail
+    "743b"  # je fail
     "4989f1"  # mov r9, rsi
-    "4981e100f0ffff"  # and r9, -4096
-    "4c034f10"  # add r9, [rdi+16]       physical page
+    "4c034f10"  # add r9, [rdi+16]       physical address
     "4d89ca"  # mov r10, r9
     "4d2b5030"  # sub r10, [r8+48]
     "49c1ea0c"  # shr r10, 12
@@ -217,8 +216,8 @@ def fill(ram: Ram, table: PageTable, address: int, access: int, entry: TlbEntry)
     control.fills += 1
     region = table.find(address)
     if region is not None and region.perms & (1 << (access - 16)):
-        page = address & -PAGE
-        offset = page - region.start + region.physical
+        # Not rounded to our pages: the emulator's own may be smaller (1 KiB on ARM).
+        offset = address - region.start + region.physical
         if not ram.touch(offset, 1):
             access = OUT_OF_MEMORY
         else:

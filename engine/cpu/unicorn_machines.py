@@ -201,6 +201,7 @@ _PAUTH_KEYS = (
 def _open_arm() -> Any:
     uc = Uc(uc_const.UC_ARCH_ARM64, uc_const.UC_MODE_ARM)
     uc.ctl_set_cpu_model(arm.UC_CPU_ARM64_MAX)
+    uc.ctl_set_page_size(PAGE)  # else 1 KiB: four times the TLB misses
     return uc
 
 

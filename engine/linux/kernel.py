@@ -110,10 +110,16 @@ class Kernel:
         self.timers = Timers(clock, self._clock_need_changed)
         self.limits = {
             **dict.fromkeys(("cpu", "fsize", "data", "rss", "as", "locks"), (INFINITY, INFINITY)),
-            **{"stack": (_STACK_LIMIT, INFINITY), "core": (0, INFINITY)},
-            **{"nproc": (4096, 4096), "nofile": (1024, 4096), "memlock": (8 << 20, 8 << 20)},
-            **{"sigpending": (4096, 4096), "msgqueue": (819200, 819200)},
-            **{"nice": (0, 0), "rtprio": (0, 0), "rttime": (INFINITY, INFINITY)},
+            "stack": (_STACK_LIMIT, INFINITY),
+            "core": (0, INFINITY),
+            "nproc": (4096, 4096),
+            "nofile": (1024, 4096),
+            "memlock": (8 << 20, 8 << 20),
+            "sigpending": (4096, 4096),
+            "msgqueue": (819200, 819200),
+            "nice": (0, 0),
+            "rtprio": (0, 0),
+            "rttime": (INFINITY, INFINITY),
         }
         self.clear_child_tid = 0
         self.robust_list = 0
@@ -519,7 +525,7 @@ class Kernel:
         mapping = self.memory.find(stop.address)
         abi = self.arch.linux.signals
         codes = abi.fault_codes(stop.access, mapping is not None)
-        if self.arch.plan.task_size <= stop.address and not codes[0] == 0:
+        if self.arch.plan.task_size <= stop.address and codes[0] != 0:
             # A non-canonical or kernel address is a general protection fault on x86-64.
             number, code, address = sig.SIGSEGV, sig.SI_KERNEL, 0
             why = f"{stop.access} at {stop.address:#x}, outside user space"

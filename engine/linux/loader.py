@@ -9,7 +9,7 @@ from typing import Final
 from engine.arch.base import Arch
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.errors import ImageError
-from engine.guest.memory import Memory, MappingError, page_up
+from engine.guest.memory import MappingError, Memory, page_up
 from engine.guest.modules import Module, Modules
 from engine.image import ElfImage, Segment
 

@@ -99,10 +99,7 @@ def mmap(k: "Kernel", address: int, size: int, prot: int, flags: int, fd: int, o
     else:
         hint = address & -PAGE
         free = hint >= plan.mmap_min and hint + length <= plan.task_size
-        if free and memory.is_free(hint, hint + length):
-            where = hint
-        else:
-            where = memory.free_range(length)
+        where = hint if free and memory.is_free(hint, hint + length) else memory.free_range(length)
     if where is None or memory.total() + length > k.limit("as"):
         raise LinuxError(errno.ENOMEM)
     memory.map(
