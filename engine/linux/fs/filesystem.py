@@ -212,6 +212,10 @@ class FileSystem:
         """Open a path; `mode` is the umask-adjusted mode of a file it creates."""
         if flags & fl.O_TMPFILE_BIT:
             return self._open_unnamed(base, path, flags, mode)
+        if flags & fl.O_CREAT and path.endswith(b"/") and path.strip(b"/"):
+            # Whatever is there: a name with a slash cannot be a file to create.
+            self.walk(base, path, entry=True)
+            raise LinuxError(EISDIR)
         exclusive = flags & fl.O_CREAT and flags & fl.O_EXCL
         follow = not (flags & fl.O_NOFOLLOW or exclusive)
         place = self.walk(base, path, follow=follow)

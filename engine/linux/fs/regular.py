@@ -83,6 +83,8 @@ class FileNode(OverlayNode):
 
     def pwrite(self, data: bytes, offset: int) -> int:
         """Write at an offset."""
+        if not data:
+            return 0
         if self.seals & (F_SEAL_WRITE | F_SEAL_GROW) and (
             self.seals & F_SEAL_WRITE or offset + len(data) > self.extent()[0]
         ):

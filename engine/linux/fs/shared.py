@@ -263,13 +263,14 @@ class SharedDirectory(Directory):
 
     def add_link(self, name: bytes, node: Node) -> None:
         """Give a node one more name."""
-        if not isinstance(node, SharedFileNode) or node.volume is not self.volume:
+        lower = node.lower if isinstance(node, SharedFileNode | SharedSymlink) else None
+        if lower is None or node.volume is not self.volume:
             raise LinuxError(EXDEV)
         with translated():
             os.link(
-                node.lower.name,
+                lower.name,
                 name,
-                src_dir_fd=node.lower.directory.fd(),
+                src_dir_fd=lower.directory.fd(),
                 dst_dir_fd=self.host.fd(),
                 follow_symlinks=False,
             )

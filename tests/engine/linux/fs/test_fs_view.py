@@ -35,10 +35,8 @@ def host(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("kind", ["cwd", "share", "writable"])
 def test_no_way_out(host: Path, kind: str) -> None:
     seen = str(host / "seen")
-    if kind == "cwd":
-        view = View.make(cwd=seen)
-    else:
-        view = View.make(shares=[(seen, kind == "writable")])
+    shares = [] if kind == "cwd" else [(seen, kind == "writable")]
+    view = View.make(cwd=seen if kind == "cwd" else None, shares=shares)
     process = Process(view, cwd=os.fsencode(seen))
     assert process.cat("file") == b"visible"
     assert process.cat("good") == b"inner"
