@@ -127,6 +127,7 @@ class UnicornCpu:
         self._stop: Stop | None = None
         self._screen_hooks: dict[int, int] = {}
         self._to_screen: list[tuple[int, int, tuple[Screened, ...]]] = []
+        self._executing = False  # engine-owned code is never screened
         self._met: int | None = None  # screened instruction that was reached
         self._pass = -1  # screened instruction that may run once
         self._fault_hook = 0
@@ -215,7 +216,14 @@ class UnicornCpu:
     def execute(self, address: int, end: int) -> None:
         """Run engine-owned code; GuestFaultError where it touches memory that is not there."""
         control = self._ram.control
-        _emu_start(self._handle, address, end, 0, 0)
+        self._executing = True
+        remaining, self._clock.remaining = self._clock.remaining, _FOREVER
+        try:
+            _emu_start(self._handle, address, end, 0, 0)
+        finally:
+            self._executing = False
+            self._clock.remaining = remaining
+            self._stop = None
         if self.read_register(self.arch.roles.pc) != end:
             raise GuestFaultError(control.fault_address, "write")
 
@@ -272,6 +280,8 @@ class UnicornCpu:
         if self._met is not None:
             return self._screened()
         if self._stop is not None:
+            if self._stop.number >= 0:
+                self._machine.settle(self._uc)
             return self._stop
         if self._halted:
             self._halted = False
@@ -410,6 +420,8 @@ class UnicornCpu:
 
     def _on_edge(self, uc: int, current: int, previous: int, data: int) -> None:
         """A block was translated and has not run yet."""
+        if self._executing:
+            return
         block = _Block.from_address(current)
         try:
             raw = self.read(block.pc, block.size)

@@ -5,6 +5,7 @@ host process. So each machine is brought to user level once, by the instruction 
 would use (iretq, eret), from pages that are mapped for that moment only.
 """
 
+import contextlib
 import ctypes
 import struct
 from collections.abc import Callable
@@ -34,6 +35,7 @@ class Machine:
         instruction_hooks: (instruction id, role) with role syscall, illegal, in or out.
         float_flags: sticky exceptions hidden from the control register.
         clear_float_flags: forgets them.
+        settle: to be called after an exception was taken out of the emulator.
     """
 
     open: Callable[[], Any]
@@ -43,12 +45,20 @@ class Machine:
     instruction_hooks: tuple[tuple[int, str], ...]
     float_flags: Callable[[Any], int]
     clear_float_flags: Callable[[Any], None]
+    settle: Callable[[Any], None]
 
 
 def _run_stub(
-    uc: Any, ram: Ram, table: PageTable, at: int, pages: list[bytes], entry: int, end: int
-) -> list[bytes]:
-    """Run code from temporary pages until `end`, which is mapped too; the pages afterwards."""
+    uc: Any,
+    ram: Ram,
+    table: PageTable,
+    at: int,
+    pages: list[bytes],
+    entry: int,
+    end: int,
+    then: Callable[[], None] = lambda: None,
+) -> None:
+    """Run code from temporary pages until `end`, which is mapped too; `then` comes last."""
     size = PAGE * (len(pages) + 1)
     physical = ram.allocate(size)
     if physical is None:
@@ -56,6 +66,7 @@ def _run_stub(
     for index, page in enumerate(pages):
         ram.write(physical + PAGE * index, page)
     landing = physical + PAGE * len(pages)
+    ram.write(landing, b"\xf4")  # hlt, for x86-64
     table.load(
         [
             # Unicorn looks up the page before `until` too when a run ends there.
@@ -68,11 +79,10 @@ def _run_stub(
         uc.emu_start(entry, end)
     except UcError as error:
         raise EngineError(f"the emulator does not reach user level: {error}") from error
-    result = [ram.read(physical + PAGE * index, PAGE) for index in range(len(pages))]
+    then()
     uc.ctl_flush_tb()
     table.load([])
     ram.release(physical, size)
-    return result
 
 
 # -- x86-64 -------------------------------------------------------------------------------
@@ -83,6 +93,7 @@ _USER_CS, _USER_SS = 0x33, 0x2B  # Linux's selectors
 _FLAGS_FIXED, _FLAGS_FREE = 0x202, 0x50DD5  # what a user program may set: FIX_EFLAGS
 _CR4_TSD = 4  # rdtsc faults at user level, so that time stays deterministic
 _FLOAT_FLAGS_AT: list[int] = []
+_OLD_EXCEPTION_AT: list[int] = []
 
 
 def _open_x86() -> Any:
@@ -127,10 +138,42 @@ def _enter_x86(uc: Any, ram: Ram, table: PageTable, keys: bytes) -> None:
     if not _FLOAT_FLAGS_AT:
         _FLOAT_FLAGS_AT.append(_find_float_flags(before, _context_bytes(uc.context_save())))
     uc.context_restore(start)
-    _run_stub(uc, ram, table, _X86_AT, [bytes(data), code], entry + 10, _START)
+    _run_stub(
+        uc, ram, table, _X86_AT, [bytes(data), code], entry + 10, _START, lambda: _learn_fault(uc)
+    )
     if uc.reg_read(x86.UC_X86_REG_CS) != _USER_CS:
         raise EngineError("the emulator did not reach ring 3")
     uc.reg_write(x86.UC_X86_REG_RAX, 0)
+
+
+def _learn_fault(uc: Any) -> None:
+    """Raise one general-protection fault and see where the emulator notes it.
+
+    Unicorn never forgets a fault it has handed out, so that the next one would be a double
+    fault and the third would stop the processor: the note is taken back after each.
+    """
+    before = uc.context_save()
+    with contextlib.suppress(UcError):
+        uc.emu_start(_START, 0)
+    if not _OLD_EXCEPTION_AT:
+        first, second = _context_bytes(before), _context_bytes(uc.context_save())
+        found = [
+            index
+            for index in range(0, len(first) - 3, 4)
+            if (first[index : index + 4], second[index : index + 4])
+            == (b"\xff\xff\xff\xff", b"\x0d\0\0\0")
+        ]
+        if len(found) != 1:
+            raise EngineError("the emulator's note of the last fault is not where it was")
+        _OLD_EXCEPTION_AT.extend(found)
+    uc.context_restore(before)
+
+
+def _x86_settle(uc: Any) -> None:
+    context = uc.context_save()
+    base = ctypes.cast(context.context, ctypes.c_void_p).value or 0
+    ctypes.c_int32.from_address(base + _OLD_EXCEPTION_AT[0]).value = -1
+    uc.context_restore(context)
 
 
 def _context_bytes(context: Any) -> bytes:
@@ -256,6 +299,7 @@ MACHINES = {
         ),
         float_flags=_x86_float_flags,
         clear_float_flags=_x86_clear_float_flags,
+        settle=_x86_settle,
     ),
     "ARM64": Machine(
         open=_open_arm,
@@ -265,6 +309,7 @@ MACHINES = {
         instruction_hooks=(),
         float_flags=lambda uc: 0,
         clear_float_flags=lambda uc: None,
+        settle=lambda uc: None,
     ),
 }
 """By `EngineNames.unicorn`: the one list to extend."""

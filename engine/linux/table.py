@@ -7,15 +7,33 @@ Threads, fork and exec belong in families of their own (`clone`, `fork`, `execve
 import inspect
 from typing import Final
 
-from engine.linux import dirs, files, memory, pipes, poll, process, signals, stat, time
+from engine.linux import (
+    descriptors,
+    dirs,
+    eventfiles,
+    files,
+    memory,
+    pipes,
+    poll,
+    process,
+    signals,
+    sockets,
+    stat,
+    time,
+    transfer,
+)
 from engine.linux.context import Handler, SyscallTable
 
 FAMILIES: Final[tuple[SyscallTable, ...]] = (
     files.SYSCALLS,
+    transfer.SYSCALLS,
+    descriptors.SYSCALLS,
     dirs.SYSCALLS,
     stat.SYSCALLS,
     poll.SYSCALLS,
+    eventfiles.SYSCALLS,
     pipes.SYSCALLS,
+    sockets.SYSCALLS,
     memory.SYSCALLS,
     signals.SYSCALLS,
     time.SYSCALLS,
