@@ -1,13 +1,13 @@
 """System calls about attributes: stat and its kin, modes, owners, times, links' targets."""
 
 import struct
-from functools import cache
 
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.calls import node_at, path_at, place_at
 from engine.linux.fs.filesystem import Place
+from engine.linux.fs.layout import pack_stat
 from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.node import MAY_WRITE, Node, Stat
 from engine.linux.fs.openfile import PathFile
@@ -22,29 +22,6 @@ _AT_FLAGS = fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH | 0x800 | 0x6000
 # f_type by the device numbers of the file systems made here.
 _OVERLAY_MAGIC, _PROC_MAGIC, _SYSFS_MAGIC, _TMPFS_MAGIC = 0x794C7630, 0x9FA0, 0x62656572, 0x1021994
 _PIPEFS_MAGIC = 0x50495045
-
-
-@cache
-def _stat_layout(name: str, byteorder: str) -> struct.Struct:
-    order = "<" if byteorder == "little" else ">"
-    if name == "x86_64":
-        return struct.Struct(order + "QQQIII4xQqqqqqqqqq24x")
-    return struct.Struct(order + "QQIIIIQ8xqi4xqqqqqqq8x")
-
-
-def pack_stat(st: Stat, layout: str, byteorder: str) -> bytes:
-    """A struct stat; "x86_64" and "generic" are the layouts of 64-bit Linux."""
-    times = (
-        *divmod(st.atime, _SECOND),
-        *divmod(st.mtime, _SECOND),
-        *divmod(st.ctime, _SECOND),
-    )
-    packer = _stat_layout(layout, byteorder)
-    if layout == "x86_64":
-        head = (st.dev, st.ino, st.nlink, st.mode, st.uid, st.gid)
-    else:
-        head = (st.dev, st.ino, st.mode, st.nlink, st.uid, st.gid)
-    return packer.pack(*head, st.rdev, st.size, st.blksize, st.blocks, *times)
 
 
 def _store(ctx: Context, address: int, st: Stat) -> int:

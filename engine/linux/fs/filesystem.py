@@ -139,7 +139,7 @@ class FileSystem:
                 if todo or current.removed or dot:
                     raise LinuxError(ENOENT)
                 return Place(current, name, None, trailing)
-            if node.is_symlink and (todo or (not entry and (follow or trailing))):
+            if node.is_symlink and (todo or dot or (not entry and (follow or trailing))):
                 links += 1
                 if links > fl.MAX_LINKS:
                     raise LinuxError(ELOOP)

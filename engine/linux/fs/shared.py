@@ -53,6 +53,12 @@ class SharedFileNode(Node):
         super().__init__(volume, ino)
         self.lower = lower
 
+    def _check(self) -> None:
+        """ESTALE if the name belongs to another file by now."""
+        host = self.lower.stat()
+        if self.volume.host_ino(host.st_dev, host.st_ino) != self.ino:
+            raise LinuxError(ESTALE)
+
     def stat(self) -> Stat:
         """Its attributes."""
         return self.volume.host_stat(self.lower.stat())
@@ -61,16 +67,19 @@ class SharedFileNode(Node):
         """A new open file description; permissions were checked."""
         access = flags & fl.O_ACCMODE
         host_flags = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_RDWR)[access]
+        self._check()
         return SharedFile(self, flags, self.lower.directory.open_file(self.lower.name, host_flags))
 
     def truncate(self, size: int) -> None:
         """Set the size of a regular file."""
+        self._check()
         handle = self.lower.directory.open_file(self.lower.name, os.O_WRONLY)
         with translated():
             os.ftruncate(handle.fd, size)
 
     def change_mode(self, mode: int) -> None:
         """Set the permission bits."""
+        self._check()
         _change_mode(self.lower, mode)
 
     def change_owner(self, uid: int, gid: int) -> None:
@@ -79,6 +88,7 @@ class SharedFileNode(Node):
 
     def change_times(self, atime: int | None, mtime: int | None) -> None:
         """Set times in nanoseconds; None leaves one alone."""
+        self._check()
         _change_times(self.lower, atime, mtime)
 
 
@@ -288,8 +298,11 @@ class SharedDirectory(Directory):
 
     def rename_to(self, name: bytes, target: "SharedDirectory", new_name: bytes) -> None:
         """Rename on the host, within one share."""
+        node = self.lookup(name)
         with translated():
             os.rename(name, new_name, src_dir_fd=self.host.fd(), dst_dir_fd=target.host.fd())
+        if isinstance(node, SharedFileNode):
+            node.lower = LowerRef(target.host, new_name)
         moved = self._directories.pop(name, None)
         target._directories.pop(new_name, None)
         if moved is not None:

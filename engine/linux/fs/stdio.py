@@ -65,6 +65,10 @@ class HostIO:
         """Move the position that the host's process group shares."""
         return os.lseek(fd, offset, whence)
 
+    def truncate(self, fd: int, size: int) -> None:
+        """Set the size of a regular file."""
+        os.ftruncate(fd, size)
+
     def poll(self, fd: int, events: int) -> int:
         """POLL* bits that hold now."""
         poller = select.poll()
@@ -190,7 +194,7 @@ class HostStream(OpenFile):
         """Set the size."""
         self.check_writable()
         with translated():
-            os.ftruncate(self.fd, size)
+            self.io.truncate(self.fd, size)
 
     def sync(self) -> None:
         """Write to the disk what fsync would."""
@@ -368,12 +372,14 @@ class FeedStream(OpenFile):
         return b"pipe:[%d]" % self._ino
 
 
-def host_stdio(io: HostIO | None = None) -> tuple[HostStream, HostStream, HostStream]:
-    """The host's standard streams for a headless run."""
+def host_stdio(io: HostIO | None = None) -> tuple[HostStream | None, ...]:
+    """The host's standard streams for a headless run; None for one that is closed."""
     io = io or HostIO()
-
-    def stream(fd: int, access: int) -> HostStream:
-        # A terminal is opened for both, as login does; programs read from stderr.
-        return HostStream(fd, io, fl.O_RDWR if os.isatty(fd) else access)
-
-    return stream(0, fl.O_RDONLY), stream(1, fl.O_WRONLY), stream(2, fl.O_WRONLY)
+    streams: list[HostStream | None] = []
+    for fd in (0, 1, 2):
+        try:
+            access = fcntl.fcntl(fd, fcntl.F_GETFL) & (fl.O_ACCMODE | fl.O_APPEND)
+            streams.append(HostStream(fd, io, access))
+        except OSError:
+            streams.append(None)
+    return tuple(streams)

@@ -26,7 +26,7 @@ class FileTable:
     def __init__(
         self,
         fs: "FileSystem",
-        stdio: Sequence[OpenFile] = (),
+        stdio: Sequence[OpenFile | None] = (),
         nofile: Callable[[], int] = lambda: 1024,
     ) -> None:
         self.fs = fs
@@ -35,7 +35,8 @@ class FileTable:
         self._cloexec: set[int] = set()
         self._lowest = 0
         for fd, file in enumerate(stdio):
-            self._files[fd] = file.acquire()
+            if file is not None:
+                self._files[fd] = file.acquire()
 
     def __len__(self) -> int:
         return len(self._files)

@@ -357,3 +357,20 @@ def test_proc_and_dev() -> None:
     assert process.call("unlink", "/proc/self/comm") == -errno.EACCES
     assert process.call("rename", "/tmp", "/tmp2") < 0
     assert process.call("rmdir", "/tmp") in (-errno.EBUSY, -errno.EACCES)
+
+
+def test_a_share_follows_renames_and_refuses_strangers(host: Path) -> None:
+    seen = host / "seen"
+    process = Process(View.make(shares=[(str(seen), True)]), cwd=os.fsencode(seen))
+    process.umask = 0
+    fd = process.open("file", os.O_RDWR)
+    assert process.call("rename", "file", "renamed") == 0
+    (seen / "file").write_text("another")
+    (seen / "file").chmod(0o644)
+    assert process.call("fchmod", fd, 0o600) == 0
+    assert stat.S_IMODE((seen / "renamed").stat().st_mode) == 0o600
+    assert stat.S_IMODE((seen / "file").stat().st_mode) == 0o644
+    (seen / "renamed").unlink()
+    (seen / "renamed").write_text("stranger")
+    assert process.call("fchmod", fd, 0o777) in (-errno.ESTALE, 0)
+    assert process.read(fd, 10) == b"visible"
