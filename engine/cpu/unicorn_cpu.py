@@ -16,61 +16,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import unicorn.unicorn_const as uc_const
-from unicorn.unicorn_py3.unicorn import UcError, uclib
+from unicorn.unicorn_py3.unicorn import UcError
 
-from engine.arch.base import Arch, Insn, Screened, Screening, TrapKind
+from engine.arch.base import Arch, TrapKind
 from engine.cpu import native
+from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode, Stop, StopKind
-from engine.cpu.ram import ACCESS_NAMES, OUT_OF_MEMORY, PAGE, PageTable, Ram, Region
+from engine.cpu.ram import ACCESS_NAMES, EXECUTE, OUT_OF_MEMORY, PAGE, PageTable, Ram
+from engine.cpu.unicorn_faults import FaultLocator
 from engine.cpu.unicorn_machines import MACHINES
+from engine.cpu.unicorn_screen import Screen
 from engine.errors import EngineError, GuestFaultError
 
-_VOID = ctypes.c_void_p
-_EXCEPTION = 21  # UC_ERR_EXCEPTION: the fill callback refused
 _FOREVER: Final = 1 << 62
-_WIDE = 64  # bytes of the register buffer; the widest register has 16
-
-_emu_start = ctypes.CFUNCTYPE(
-    ctypes.c_int, _VOID, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t
-)(("uc_emu_start", uclib))
-_emu_stop = ctypes.CFUNCTYPE(ctypes.c_int, _VOID)(("uc_emu_stop", uclib))
-_reg_read = ctypes.PYFUNCTYPE(ctypes.c_int, _VOID, ctypes.c_int, _VOID)(("uc_reg_read", uclib))
-_reg_write = ctypes.PYFUNCTYPE(ctypes.c_int, _VOID, ctypes.c_int, _VOID)(("uc_reg_write", uclib))
-_reg_read_batch = ctypes.PYFUNCTYPE(ctypes.c_int, _VOID, _VOID, _VOID, ctypes.c_int)(
-    ("uc_reg_read_batch", uclib)
-)
-_hook_add = ctypes.PYFUNCTYPE(
-    ctypes.c_int,
-    _VOID,
-    _VOID,
-    ctypes.c_int,
-    _VOID,
-    _VOID,
-    ctypes.c_uint64,
-    ctypes.c_uint64,
-    ctypes.c_uint64,
-)(("uc_hook_add", uclib))
-_hook_del = ctypes.PYFUNCTYPE(ctypes.c_int, _VOID, ctypes.c_size_t)(("uc_hook_del", uclib))
-
-_ON_INTERRUPT = ctypes.CFUNCTYPE(None, _VOID, ctypes.c_uint32, _VOID)
-_ON_INVALID = ctypes.CFUNCTYPE(ctypes.c_bool, _VOID, _VOID)
-_ON_INSN = ctypes.CFUNCTYPE(None, _VOID, _VOID)
-_ON_IN = ctypes.CFUNCTYPE(ctypes.c_uint32, _VOID, ctypes.c_uint32, ctypes.c_int, _VOID)
-_ON_OUT = ctypes.CFUNCTYPE(None, _VOID, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint32, _VOID)
-_ON_CODE = ctypes.CFUNCTYPE(None, _VOID, ctypes.c_uint64, ctypes.c_uint32, _VOID)
-_ON_EDGE = ctypes.CFUNCTYPE(None, _VOID, _VOID, _VOID, _VOID)
-_ON_FILL = ctypes.CFUNCTYPE(
-    ctypes.c_bool, _VOID, ctypes.c_uint64, ctypes.c_int, ctypes.POINTER(native.TlbEntry), _VOID
-)
-_ON_MEMORY = ctypes.CFUNCTYPE(
-    ctypes.c_bool, _VOID, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_int64, _VOID
-)
-
-
-class _Block(ctypes.Structure):
-    """Unicorn's uc_tb."""
-
-    _fields_ = (("pc", ctypes.c_uint64), ("icount", ctypes.c_uint16), ("size", ctypes.c_uint16))
+_WIDE: Final = 64  # bytes of the register buffer; the widest register has 16
+_PATIENCE: Final = 1000  # stops without a reason at one place before that is called a failure
 
 
 class UnicornCpu:
@@ -102,7 +62,6 @@ class UnicornCpu:
         self.arch = arch
         self.page_table = PageTable(ram)
         self._ram = ram
-        self._decode = decode
         self._counter = counter
         self._entropy = entropy
         machine = MACHINES.get(arch.engines.unicorn)
@@ -112,12 +71,12 @@ class UnicornCpu:
         try:
             self._uc: Any = machine.open()
             self._uc.ctl_set_tlb_mode(uc_const.UC_TLB_VIRTUAL)
-            self._uc.mem_map_ptr(ram.control.physical_base, ram.size, 7, _VOID(ram.base))
+            self._uc.mem_map_ptr(ram.control.physical_base, ram.size, 7, api.VOID(ram.base))
         except UcError as error:
             raise EngineError(f"the emulator does not start: {error}") from error
         self._handle = self._uc._uch
-        self._keep: list[object] = []  # callbacks must outlive the engine
-        self._ids = {name: machine.register_id(name) for name in _register_names(arch)}
+        self._hooks = api.Hooks(self._handle)
+        self._ids = {item.name: machine.register_id(item.name) for item in arch.registers}
         self._widths = {register.name: register.bits // 8 for register in arch.registers}
         self._buffer = ctypes.create_string_buffer(_WIDE)
         self._buffer_at = ctypes.addressof(self._buffer)
@@ -125,14 +84,11 @@ class UnicornCpu:
         self._pc_id = self._ids[arch.roles.pc]
         self._halted = False
         self._stop: Stop | None = None
-        self._screen_hooks: dict[int, int] = {}
-        self._to_screen: list[tuple[int, int, tuple[Screened, ...]]] = []
-        self._executing = False  # engine-owned code is never screened
-        self._met: int | None = None  # screened instruction that was reached
-        self._pass = -1  # screened instruction that may run once
-        self._fault_hook = 0
-        self._fault_at = 0
-        self._clock = native.BlockClock(_FOREVER, ctypes.cast(_emu_stop, _VOID).value, 0)
+        self._progress = True
+        self._idle = (0, 0)
+        self._screen = Screen(arch, decode, self._uc, self._hooks, self._ask_to_stop)
+        self._faults = FaultLocator(self.page_table, ram.hole, self._hooks)
+        self._clock = native.BlockClock(_FOREVER, ctypes.cast(api.emu_stop, api.VOID).value, 0)
         self._clock_hook = 0
         self._granted = 0
         self._blocks = 0
@@ -147,7 +103,7 @@ class UnicornCpu:
     def read_register(self, name: str) -> int:
         """Value of a register as an unsigned integer; KeyError for an unknown name."""
         width = self._widths[name]
-        _reg_read(self._handle, self._ids[name], self._buffer_at)
+        api.reg_read(self._handle, self._ids[name], self._buffer_at)
         return int.from_bytes(self._buffer.raw[:width], "little")
 
     def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:
@@ -159,12 +115,12 @@ class UnicornCpu:
             ids = (ctypes.c_int * count)(*(self._ids[name] for name in key))
             values = (ctypes.c_uint64 * count)()
             at = ctypes.addressof(values)
-            pointers = (_VOID * count)(*(at + 8 * index for index in range(count)))
+            pointers = (api.VOID * count)(*(at + 8 * index for index in range(count)))
             batch = (ids, values, pointers, count)
             self._batches[key] = batch
         ids, values, pointers, count = batch
         ctypes.memset(values, 0, 8 * count)
-        _reg_read_batch(self._handle, ids, pointers, count)
+        api.reg_read_batch(self._handle, ids, pointers, count)
         return tuple(values)
 
     def write_register(self, name: str, value: int) -> None:
@@ -172,7 +128,7 @@ class UnicornCpu:
         width = self._widths[name]
         value = self._machine.mask_write(name, value)
         self._buffer.raw = (value & ((1 << (8 * width)) - 1)).to_bytes(_WIDE, "little")
-        _reg_write(self._handle, self._ids[name], self._buffer_at)
+        api.reg_write(self._handle, self._ids[name], self._buffer_at)
 
     def read(self, address: int, size: int) -> bytes:
         """Guest memory, whatever its protection; GuestFaultError where nothing is mapped."""
@@ -216,12 +172,12 @@ class UnicornCpu:
     def execute(self, address: int, end: int) -> None:
         """Run engine-owned code; GuestFaultError where it touches memory that is not there."""
         control = self._ram.control
-        self._executing = True
+        self._screen.off = True
         remaining, self._clock.remaining = self._clock.remaining, _FOREVER
         try:
-            _emu_start(self._handle, address, end, 0, 0)
+            api.emu_start(self._handle, address, end, 0, 0)
         finally:
-            self._executing = False
+            self._screen.off = False
             self._clock.remaining = remaining
             self._stop = None
         if self.read_register(self.arch.roles.pc) != end:
@@ -255,12 +211,11 @@ class UnicornCpu:
 
     def step(self) -> Stop | None:
         """Execute one instruction; None if nothing but that happened."""
-        before = self.read_register(self.arch.roles.pc)
         self._granted = self._clock.remaining = _FOREVER
-        stop = self._run_once(1)
-        while stop is None and self._pass == before:
+        while True:
             stop = self._run_once(1)
-        return stop
+            if stop is not None or self._progress:
+                return stop
 
     def _run_once(self, count: int) -> Stop | None:
         """One stretch inside Unicorn; None when the engine itself wants to go on."""
@@ -268,34 +223,43 @@ class UnicornCpu:
             self._halted = False
             return Stop(StopKind.HALTED)
         self._stop = None
+        self._progress = True
         control = self._ram.control
         control.fault_access = 0
         stops = self._clock.stops
-        _reg_read(self._handle, self._pc_id, self._buffer_at)
+        api.reg_read(self._handle, self._pc_id, self._buffer_at)
         pc = int.from_bytes(self._buffer.raw[:8], "little")
-        error = _emu_start(self._handle, pc, 0, 0, count)
-        if self._to_screen:
-            self._install_screens()
-            return None
-        if self._met is not None:
-            return self._screened()
+        error = api.emu_start(self._handle, pc, 0, 0, count)
+        screening = self._screen.waiting
+        if screening:
+            self._screen.install()
         if self._stop is not None:
             if self._stop.number >= 0:
                 self._machine.settle(self._uc)
             return self._stop
+        if screening:
+            self._progress = False
+            return None
+        if self._screen.met is not None:
+            stop, self._progress = self._screen.handle(self)
+            return stop
         if self._halted:
             self._halted = False
             return Stop(StopKind.HALTED)
         if self._clock.stops != stops:
             return Stop(StopKind.QUANTUM)
-        if error == _EXCEPTION and control.fault_access:
+        if error == api.ERROR_EXCEPTION and control.fault_access:
             return self._fault()
-        if error and error != _EXCEPTION:
-            raise EngineError(
-                f"the emulator failed at {self.read_register(self.arch.roles.pc):#x}"
-                f": error {error}"
-            )
+        if (error and error != api.ERROR_EXCEPTION) or (not count and self._stuck(pc)):
+            at = self.read_register(self.arch.roles.pc)
+            raise EngineError(f"the emulator failed at {at:#x}: error {error}")
         return None
+
+    def _stuck(self, pc: int) -> bool:
+        """Whether the emulator keeps returning to one place without a reason."""
+        before, times = self._idle
+        self._idle = (pc, times + 1 if pc == before else 0)
+        return self._idle[1] > _PATIENCE
 
     def halt(self) -> None:
         """Make the current or next `run` stop; from any thread, to be repeated until it does.
@@ -304,7 +268,7 @@ class UnicornCpu:
         `run` has not returned.
         """
         self._halted = True
-        _emu_stop(self._handle)
+        api.emu_stop(self._handle)
 
     # -- the clock ------------------------------------------------------------------------
 
@@ -315,12 +279,12 @@ class UnicornCpu:
         if enabled:
             at = ctypes.addressof(self._clock)
             if self._code is not None:
-                self._clock_hook = self._hook(uc_const.UC_HOOK_BLOCK, self._code.block, at)
+                self._clock_hook = self._hooks.add(uc_const.UC_HOOK_BLOCK, self._code.block, at)
             else:
-                callback = _ON_CODE(self._on_block)
-                self._clock_hook = self._hook(uc_const.UC_HOOK_BLOCK, callback)
+                callback = api.OnCode(self._on_block)
+                self._clock_hook = self._hooks.add(uc_const.UC_HOOK_BLOCK, callback)
         else:
-            _hook_del(self._handle, self._clock_hook)
+            self._hooks.remove(self._clock_hook)
             self._clock_hook = 0
         self._uc.ctl_flush_tb()
 
@@ -333,7 +297,7 @@ class UnicornCpu:
             self._clock.remaining -= 1
         else:
             self._clock.stops += 1
-            _emu_stop(self._handle)
+            api.emu_stop(self._handle)
 
     # -- translations ---------------------------------------------------------------------
 
@@ -350,7 +314,7 @@ class UnicornCpu:
                 start = (start + PAGE) & -PAGE
                 continue
             stop = min(end, region.end)
-            if region.perms & 4:
+            if region.perms & EXECUTE:
                 self._uc.ctl_remove_cache(start, stop)
             start = stop
 
@@ -358,160 +322,58 @@ class UnicornCpu:
 
     def _fault(self) -> Stop:
         control = self._ram.control
-        page, access = control.fault_address, control.fault_access
+        page, access = control.fault_address & -PAGE, control.fault_access
         if access == OUT_OF_MEMORY:
             return Stop(StopKind.OUT_OF_MEMORY, address=page)
+        pc = self.read_register(self.arch.roles.pc)
         if access == 18:
-            pc = self.read_register(self.arch.roles.pc)
-            return Stop(
-                StopKind.FAULT, address=pc if pc & -PAGE == page else page, access="execute"
-            )
-        address = self._locate(page & -PAGE, access)
+            at = pc if pc & -PAGE == page else page
+            return Stop(StopKind.FAULT, address=at, access="execute")
+        address = self._faults.locate(page, access, lambda: self._repeat(pc))
+        self.flush_tlb()
         return Stop(StopKind.FAULT, address=address, access=ACCESS_NAMES.get(access, "read"))
 
-    def _locate(self, page: int, access: int) -> int:
-        """The exact address of a refused access: the callback was told its page only.
-
-        The instruction runs once more with the page pointing at a physical address where
-        nothing is: Unicorn's own hook for that reports the whole address.
-        """
-        if not self._fault_hook:
-            callback = _ON_MEMORY(self._on_hole)
-            kinds = uc_const.UC_HOOK_MEM_READ_UNMAPPED | uc_const.UC_HOOK_MEM_WRITE_UNMAPPED
-            self._fault_hook = self._hook(kinds, callback)
+    def _repeat(self, pc: int) -> None:
+        """Execute the faulting instruction again and put everything back."""
         state = self.save()
-        regions = self.page_table.regions
-        hole = Region(page, page + PAGE, self._ram.hole, 1 << (access - 16))
-        before = [region for region in regions if region.end <= page]
-        after = [region for region in regions if region.start >= page + PAGE]
-        around: list[Region] = []
-        for region in regions:
-            if region.start < page + PAGE and region.end > page:
-                if region.start < page:
-                    before.append(Region(region.start, page, region.physical, region.perms))
-                if region.end > page + PAGE:
-                    skip = page + PAGE - region.start
-                    around.append(
-                        Region(page + PAGE, region.end, region.physical + skip, region.perms)
-                    )
-        self._fault_at = page
         clock, self._clock.remaining = self._clock.remaining, _FOREVER
-        pc = self.read_register(self.arch.roles.pc)
-        if pc in self._screen_hooks:
-            self._pass = pc
+        if self._screen.covers(pc):
+            self._screen.let_pass(pc)
+        self.flush_tlb()
         try:
-            self.page_table.load([*before, hole, *around, *after])
-            self.flush_tlb()
-            _emu_start(self._handle, pc, 0, 0, 0)
+            api.emu_start(self._handle, pc, 0, 0, 0)
         finally:
             self._clock.remaining = clock
-            self.page_table.load(regions)
-            self.flush_tlb()
             self.restore(state)
             self._stop = None
-            self._met = None
-        return self._fault_at
+            self._screen.met = None
 
-    def _on_hole(self, uc: int, kind: int, address: int, size: int, value: int, data: int) -> bool:
-        self._fault_at = self._fault_at & -PAGE | address & (PAGE - 1)
-        return False
+    # -- hooks ----------------------------------------------------------------------------
 
-    # -- screening ------------------------------------------------------------------------
+    def _ask_to_stop(self) -> None:
+        api.emu_stop(self._handle)
 
     def _on_edge(self, uc: int, current: int, previous: int, data: int) -> None:
         """A block was translated and has not run yet."""
-        if self._executing:
+        if self._screen.off:
             return
-        block = _Block.from_address(current)
+        block = api.Block.from_address(current)
         try:
             raw = self.read(block.pc, block.size)
         except GuestFaultError:
             return
-        if not self.arch.suspicious(raw):
-            return
-        found = tuple(
-            item
-            for item in self.arch.screen(self._decode(block.pc, raw))
-            if item.address not in self._screen_hooks
-        )
-        if found:
-            self._to_screen.append((block.pc, block.size, found))
-            _emu_stop(self._handle)
-
-    def _install_screens(self) -> None:
-        for pc, size, found in self._to_screen:
-            for item in found:
-                at = item.address
-                if at not in self._screen_hooks:
-                    self._screen_hooks[at] = self._hook(
-                        uc_const.UC_HOOK_CODE, self._code_callback, begin=at, end=at
-                    )
-            self._uc.ctl_remove_cache(pc, pc + size)
-        self._to_screen.clear()
-
-    def _on_code(self, uc: int, address: int, size: int, data: int) -> None:
-        if self._pass == address:
-            self._pass = -1
-            return
-        self._met = address
-        _emu_stop(self._handle)
-
-    def _screened(self) -> Stop | None:
-        """A screened instruction is next: put the state right, do its work, or refuse it."""
-        address = self._met
-        assert address is not None
-        self._met = None
-        raw = self._readable(address, self.arch.insn_max)
-        insn = next(iter(self._decode(address, raw)), Insn(address, raw[:1], "(bad)", ""))
-        found = self.arch.screen((insn,))
-        if not found:  # the guest has rewritten its code here
-            _hook_del(self._handle, self._screen_hooks.pop(address))
-            return None
-        if found[0].action is Screening.REFUSE:
-            return Stop(StopKind.TRAP, TrapKind.ILLEGAL, detail=found[0].what)
-        if found[0].action is Screening.PREPARE:
-            self.arch.prepare(self, insn)
-            self._pass = address
-        else:
-            self.write_register(self.arch.roles.pc, self.arch.emulate(self, insn))
-        return None
-
-    def _readable(self, address: int, size: int) -> bytes:
-        region = self.page_table.find(address)
-        if region is None:
-            return b""
-        try:
-            return self.read(address, size)
-        except GuestFaultError:
-            return self.read(address, min(size, region.end - address))
-
-    # -- hooks ----------------------------------------------------------------------------
-
-    def _hook(
-        self, kind: int, callback: Any, data: int = 0, begin: int = 1, end: int = 0, extra: int = 0
-    ) -> int:
-        """Register a callback (a ctypes function or a host address); begin > end: everywhere."""
-        if not isinstance(callback, int):
-            self._keep.append(callback)
-            callback = ctypes.cast(callback, _VOID).value
-        hook = ctypes.c_size_t()
-        error = _hook_add(
-            self._handle, ctypes.addressof(hook), kind, callback, data, begin, end, extra
-        )
-        if error:
-            raise EngineError(f"the emulator refuses a hook: error {error}")
-        return hook.value
+        self._screen.look(block.pc, raw)
 
     def _add_fill_hook(self) -> None:
         kind = uc_const.UC_HOOK_TLB_FILL
         if self._code is not None:
-            self._hook(kind, self._code.fill, ctypes.addressof(self._ram.control))
+            self._hooks.add(kind, self._code.fill, ctypes.addressof(self._ram.control))
             return
 
         def on_fill(uc: int, address: int, access: int, entry: Any, data: int) -> bool:
             return native.fill(self._ram, self.page_table, address, access, entry.contents)
 
-        self._hook(kind, _ON_FILL(on_fill))
+        self._hooks.add(kind, api.OnFill(on_fill))
 
     def _add_hooks(self) -> None:
         stop = self._stop_with
@@ -530,25 +392,24 @@ class UnicornCpu:
         def on_syscall(uc: int, data: int) -> None:
             stop(Stop(StopKind.SYSCALL))
 
-        self._hook(uc_const.UC_HOOK_INTR, _ON_INTERRUPT(on_interrupt))
-        self._hook(uc_const.UC_HOOK_INSN_INVALID, _ON_INVALID(on_invalid))
-        self._hook(uc_const.UC_HOOK_EDGE_GENERATED, _ON_EDGE(self._on_edge))
-        self._code_callback = _ON_CODE(self._on_code)
+        self._hooks.add(uc_const.UC_HOOK_INTR, api.OnInterrupt(on_interrupt))
+        self._hooks.add(uc_const.UC_HOOK_INSN_INVALID, api.OnInvalid(on_invalid))
+        self._hooks.add(uc_const.UC_HOOK_EDGE_GENERATED, api.OnEdge(self._on_edge))
         for insn, role in self._machine.instruction_hooks:
             if role == "syscall":
-                callback: Any = _ON_INSN(on_syscall)
+                callback: Any = api.OnInsn(on_syscall)
             elif role == "illegal":
-                callback = _ON_INSN(lambda uc, data: stop(Stop(StopKind.TRAP, TrapKind.ILLEGAL)))
+                callback = api.OnInsn(lambda uc, data: stop(Stop(StopKind.TRAP, TrapKind.ILLEGAL)))
             elif role == "in":
-                callback = _ON_IN(lambda uc, port, size, data: self._port_access())
+                callback = api.OnIn(lambda uc, port, size, data: self._port_access())
             else:
-                callback = _ON_OUT(lambda uc, port, size, value, data: void(self._port_access()))
-            self._hook(uc_const.UC_HOOK_INSN, callback, extra=insn)
+                callback = api.OnOut(lambda uc, port, size, value, data: void(self._port_access()))
+            self._hooks.add(uc_const.UC_HOOK_INSN, callback, extra=insn)
 
     def _stop_with(self, stop: Stop) -> None:
         if self._stop is None:
             self._stop = stop
-        _emu_stop(self._handle)
+        api.emu_stop(self._handle)
 
     def _port_access(self) -> int:
         """Port input or output: Unicorn would run it at any level; pc goes on past it."""
@@ -561,7 +422,3 @@ class UnicornCpu:
 
 def void(_: object) -> None:
     """Drop a value where a callback must return nothing."""
-
-
-def _register_names(arch: Arch) -> list[str]:
-    return [register.name for register in arch.registers]
