@@ -5,73 +5,36 @@ wait it is in) is kept apart from what belongs to the process, so that threads b
 """
 
 import errno
-import os
 import random
-import select
-import threading
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-from engine.arch.base import Arch, SignalFrame, TrapKind
+from engine.arch.base import Arch
 from engine.cpu.base import Cpu, Stop, StopKind
-from engine.cpu.ram import READ, WRITE
 from engine.errors import GuestFaultError
 from engine.guest.hooks import GuestHooks
-from engine.guest.memory import Mapping, MappingError, Memory
+from engine.guest.memory import MappingError, Memory
 from engine.guest.modules import Modules
+from engine.linux import delivery, faults, waiting
 from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS, GuestClock
+from engine.linux.ending import Crash, Exit
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.table import FileTable
+from engine.linux.host import HostEvents
+from engine.linux.limits import INFINITY
 from engine.linux.loader import Start
-from engine.linux.process import INFINITY
 from engine.linux.signals import Pending, SignalState
 from engine.linux.table import EXPECTED_MISSING, build
 from engine.linux.timers import Timers
 from engine.linux.wait import Wait
 
+__all__ = ["Crash", "Exit", "Kernel"]
+
 _PID: Final = 1000
 _QUANTUM_MAX: Final = 1 << 40
-_INTERRUPTED: Final = -(1 << 62)  # a wait that a signal with a handler has ended
-_RESTART: Final = _INTERRUPTED + 1
 _STACK_LIMIT: Final = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Crash:
-    """How a fatal fault came about.
-
-    Attributes:
-        signal: its number.
-        pc: guest address of the instruction (the program's own, not a slot's).
-        address: address of the access, None where there is none.
-        why: in words.
-    """
-
-    signal: int
-    pc: int
-    address: int | None
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How a guest ended.
-
-    Attributes:
-        code: its exit code, None if a signal killed it or it was stopped.
-        signal: the signal that killed it, 0 if none.
-        limit: "timeout" or "max-blocks" if the user's limit stopped it.
-        crash: for a fatal fault.
-    """
-
-    code: int | None = None
-    signal: int = 0
-    limit: str = ""
-    crash: Crash | None = None
 
 
 class Kernel:
@@ -137,11 +100,8 @@ class Kernel:
         self._argument_names = arch.linux.arguments
         self._system_registers = (arch.linux.number, *arch.linux.arguments)
         self._seen_blocks = 0
-        self._host_events: deque[tuple[str, int]] = deque()
-        self._wake_in, self._wake_out = os.pipe()
-        os.set_blocking(self._wake_out, False)
-        os.set_blocking(self._wake_in, False)
-        self.attention = threading.Event()
+        self.host = HostEvents()
+        self.attention = self.host.attention
         self.fs: FileSystem
         self.files: FileTable
 
@@ -162,6 +122,11 @@ class Kernel:
     def post(self, item: Pending) -> bool:
         """Make a signal pending; False if the queue is full."""
         return self.signals.queue(item)
+
+    def post_expired(self) -> None:
+        """Signals of the timers that have run out."""
+        for number in self.timers.expired():
+            self.post(Pending(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
 
     def unsupported(self, what: str) -> None:
         """Report once, at exit, that the guest asked for something that is not there."""
@@ -195,33 +160,26 @@ class Kernel:
         """End the process by exit."""
         self.exit = Exit(code=code)
 
+    def die(self, number: int, crash: Crash | None) -> None:
+        """End the process by a signal."""
+        if self.exit is None:
+            self.exit = Exit(signal=number, crash=crash)
+
     # -- the host's side -------------------------------------------------------------------
 
     def host_signal(self, number: int) -> None:
         """The host user sends the guest a signal; from any thread."""
-        self._host_event("signal", number)
+        self.host.put("signal", number)
+        self.cpu.halt()
 
     def host_stop(self, limit: str) -> None:
         """Stop the guest for good; from any thread."""
-        self._host_event(limit, 0)
-
-    def _host_event(self, kind: str, number: int) -> None:
-        self._host_events.append((kind, number))
-        self.attention.set()
-        try:
-            os.write(self._wake_out, b"x")
-        except BlockingIOError:
-            pass
+        self.host.put(limit, 0)
         self.cpu.halt()
 
-    def _host_news(self) -> None:
-        self.attention.clear()
-        try:
-            os.read(self._wake_in, 4096)
-        except BlockingIOError:
-            pass
-        while self._host_events:
-            kind, number = self._host_events.popleft()
+    def hear_host(self) -> None:
+        """Take what the host has said."""
+        for kind, number in self.host.take():
             if kind == "signal":
                 self.post(Pending(number, sig.info_kill(number, sig.SI_USER, 0, self.uid)))
             else:
@@ -232,8 +190,7 @@ class Kernel:
         for mapping in self.memory.mappings:
             self.memory.write_back(mapping)
         self.files.close_all()
-        os.close(self._wake_in)
-        os.close(self._wake_out)
+        self.host.close()
 
     # -- running ---------------------------------------------------------------------------
 
@@ -246,10 +203,10 @@ class Kernel:
 
     def resume(self) -> None:
         """One stretch of the program up to the next thing the kernel has to do."""
-        if self.attention.is_set():
-            self._host_news()
+        if self.host.waiting():
+            self.hear_host()
         if not self.hooks.hold():
-            self._deliver_all()
+            delivery.deliver_all(self)
         if self.exit is not None:
             return
         self.memory.sync()
@@ -261,23 +218,24 @@ class Kernel:
         if stop.kind is StopKind.SYSCALL:
             self._syscall()
         elif stop.kind is StopKind.FAULT:
-            self._fault(stop)
+            faults.fault(self, stop)
         elif stop.kind is StopKind.TRAP:
-            self._trap(stop)
+            faults.trap(self, stop)
         elif stop.kind is StopKind.OUT_OF_MEMORY:
             limit = self.memory_budget >> 20
-            self._die(
+            self.die(
                 sig.SIGKILL,
                 Crash(
                     sig.SIGKILL,
-                    self._pc(),
+                    self.pc(),
                     stop.address,
                     f"the guest used up its {limit} MiB of memory; --memory raises the limit",
                 ),
             )
         self._check_limits()
 
-    def _pc(self) -> int:
+    def pc(self) -> int:
+        """Where the program is, by its own addresses."""
         return self.hooks.original_pc(self.cpu.read_register(self.arch.roles.pc))
 
     def _quantum(self) -> int | None:
@@ -305,8 +263,7 @@ class Kernel:
         self._seen_blocks = blocks
 
     def _check_limits(self) -> None:
-        for number in self.timers.expired():
-            self.post(Pending(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
+        self.post_expired()
         over = self.max_blocks is not None and self.cpu.blocks() >= self.max_blocks
         if over and self.exit is None:
             self.exit = Exit(limit="max-blocks")
@@ -332,8 +289,8 @@ class Kernel:
         if name == "rt_sigreturn" or self.exit is not None:
             return
         state = self.signals
-        if result in (_INTERRUPTED, _RESTART):
-            restart = result == _RESTART and self._handler_restarts()
+        if result in (waiting.INTERRUPTED, waiting.RESTART):
+            restart = result == waiting.RESTART and waiting.handler_restarts(self)
             result = -errno.EINTR
             if restart:
                 pc = self.cpu.read_register(self.arch.roles.pc)
@@ -354,7 +311,7 @@ class Kernel:
         handler, count = entry
         try:
             result = handler(self, *arguments[:count])
-            return self._wait(result) if isinstance(result, Wait) else result
+            return waiting.wait_for(self, result) if isinstance(result, Wait) else result
         except LinuxError as error:
             return -error.code
         except MappingError as error:
@@ -365,229 +322,3 @@ class Kernel:
             return -(error.errno or errno.EIO)
         except (MemoryError, OverflowError):
             return -errno.ENOMEM
-
-    def _handler_restarts(self) -> bool:
-        """Whether the signal that will be delivered next asks for SA_RESTART."""
-        state = self.signals
-        ready = [item.number for item in state.pending if not state.blocked & sig.bit(item.number)]
-        if not ready:
-            return True
-        return bool(state.action(min(ready)).flags & sig.SA_RESTART)
-
-    def _wait(self, wait: Wait) -> int:
-        """Block the only thread: until the call is done, a signal comes, or time is up."""
-        while True:
-            result = wait.poll()
-            if result is not None:
-                return result
-            if self.attention.is_set():
-                self._host_news()
-                if self.exit is not None:
-                    return _INTERRUPTED
-            if self._interrupted(wait):
-                if wait.on_interrupt is not None:
-                    wait.on_interrupt()
-                return _RESTART if wait.restart else _INTERRUPTED
-            if wait.deadline is not None and self.clock.peek() >= wait.deadline:
-                return wait.timeout_result
-            self._sleep(wait)
-
-    def _interrupted(self, wait: Wait) -> bool:
-        """Whether a signal ends a wait; those without effect are taken away."""
-        state = self.signals
-        while True:
-            for item in state.pending:
-                if state.blocked & sig.bit(item.number) or wait.signals & sig.bit(item.number):
-                    continue
-                if not state.ignored(item.number):
-                    return True
-                state.pending.remove(item)
-                break
-            else:
-                return False
-
-    def _sleep(self, wait: Wait) -> None:
-        """Let time pass until something may have changed."""
-        moments = [m for m in (wait.deadline, self.timers.next()) if m is not None]
-        moment = min(moments) if moments else None
-        if not wait.host_fds and moment is not None and not self.clock.host:
-            self.clock.jump(moment)
-        else:
-            poller = select.poll()
-            poller.register(self._wake_in, select.POLLIN)
-            for descriptor, events in wait.host_fds:
-                poller.register(descriptor, events)
-            timeout = None
-            if moment is not None:
-                timeout = max((moment - self.clock.peek()) / 1e6, 0)
-            if not poller.poll(timeout) and moment is not None:
-                self.clock.jump(moment)
-        for number in self.timers.expired():
-            self.post(Pending(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
-
-    # -- signals ---------------------------------------------------------------------------
-
-    def _deliver_all(self) -> None:
-        state = self.signals
-        while state.pending and self.exit is None:
-            item = state.take(~state.blocked & ((1 << 64) - 1))
-            if item is None:
-                break
-            self._deliver(item)
-        if state.saved is not None:
-            state.blocked, state.saved = state.saved, None
-
-    def _deliver(self, item: Pending) -> None:
-        state = self.signals
-        number = item.number
-        action = state.action(number)
-        if state.ignored(number):
-            return
-        if action.handler == sig.SIG_DFL:
-            if sig.stops(number):
-                self.unsupported(f"stopping by {sig.name(number)} (ignored)")
-            else:
-                self._die(number, None)
-            return
-        sp = self.cpu.read_register(self.arch.roles.sp)
-        base, flags, size = state.altstack
-        fresh = bool(action.flags & sig.SA_ONSTACK) and not flags & sig.SS_DISABLE
-        fresh = fresh and not state.on_altstack(sp)
-        mask = state.blocked if state.saved is None else state.saved
-        frame = SignalFrame(
-            number=number,
-            siginfo=item.info.ljust(128, b"\0"),
-            handler=action.handler,
-            restorer=action.restorer if action.flags & sig.SA_RESTORER else 0,
-            mask=mask,
-            stack_top=base + size if fresh else sp,
-            altstack=state.altstack,
-            fault_address=item.fault_address,
-            trap_number=item.trap_number,
-            error_code=item.error_code,
-            on_altstack=fresh,
-        )
-        self.memory.sync()
-        pc = self._pc()
-        try:
-            self.arch.linux.signals.enter(self._user_cpu(), frame, self.arch.plan.trampoline[0])
-        except GuestFaultError as error:
-            why = "the stack has no room for a signal frame"
-            self._die(sig.SIGSEGV, Crash(sig.SIGSEGV, pc, error.address, why))
-            return
-        state.saved = None
-        if flags & sig.SS_AUTODISARM and fresh:
-            state.altstack = (0, sig.SS_DISABLE, 0)
-        state.blocked |= action.mask
-        if not action.flags & sig.SA_NODEFER:
-            state.blocked |= sig.bit(number)
-        if action.flags & sig.SA_RESETHAND:
-            state.actions[number] = sig.Action(flags=action.flags)
-
-    def _user_cpu(self) -> "_UserCpu":
-        return _UserCpu(self.cpu, self.memory)
-
-    def return_from_signal(self) -> None:
-        """rt_sigreturn: registers, mask and alternate stack come from the frame."""
-        pc = self._pc()
-        try:
-            mask, altstack = self.arch.linux.signals.leave(
-                self._user_cpu(), self.arch.plan.trampoline[0]
-            )
-        except GuestFaultError as error:
-            why = "rt_sigreturn without a signal frame"
-            self._force(sig.SIGSEGV, sig.SI_KERNEL, 0, Crash(sig.SIGSEGV, pc, error.address, why))
-            return
-        self.signals.blocked = mask & ~(sig.bit(sig.SIGKILL) | sig.bit(sig.SIGSTOP))
-        if altstack[1] & sig.SS_DISABLE or altstack[2] >= self.arch.linux.signals.minimum_stack:
-            self.signals.altstack = altstack
-
-    def _force(
-        self, number: int, code: int, address: int, crash: Crash, codes: tuple[int, int] = (0, 0)
-    ) -> None:
-        """A signal the program cannot escape: a blocked or ignored one kills (force_sig)."""
-        state = self.signals
-        action = state.action(number)
-        blocked = bool(state.blocked & sig.bit(number))
-        if blocked or action.handler in (sig.SIG_DFL, sig.SIG_IGN):
-            self._die(number, crash)
-            return
-        info = sig.info_fault(number, code, address)
-        self._deliver(Pending(number, info, crash.address or 0, *codes))
-
-    def _die(self, number: int, crash: Crash | None) -> None:
-        if self.exit is None:
-            self.exit = Exit(signal=number, crash=crash)
-
-    # -- faults ----------------------------------------------------------------------------
-
-    def _fault(self, stop: Stop) -> None:
-        mapping = self.memory.find(stop.address)
-        abi = self.arch.linux.signals
-        codes = abi.fault_codes(stop.access, mapping is not None)
-        if self.arch.plan.task_size <= stop.address and codes[0] != 0:
-            # A non-canonical or kernel address is a general protection fault on x86-64.
-            number, code, address = sig.SIGSEGV, sig.SI_KERNEL, 0
-            why = f"{stop.access} at {stop.address:#x}, outside user space"
-        else:
-            number, code, address, why = self._classify(stop, mapping)
-        crash = Crash(number, self._pc(), stop.address, why)
-        self._force(number, code, address, crash, codes)
-
-    def _classify(self, stop: Stop, mapping: Mapping | None) -> tuple[int, int, int, str]:
-        at, access = stop.address, stop.access
-        if mapping is None:
-            return sig.SIGSEGV, 1, at, f"{access} at {at:#x}, where nothing is mapped"
-        allowed = {"read": READ, "write": WRITE, "execute": 4}[access]
-        if mapping.perms & allowed:
-            return sig.SIGBUS, 2, at, f"{access} at {at:#x}, behind the end of {mapping.name}"
-        what = mapping.name or "anonymous memory"
-        if mapping.reserved:
-            what = f"the engine's window {mapping.name}"
-        permissions = "".join(
-            letter if mapping.perms & 1 << index else "-" for index, letter in enumerate("rwx")
-        )
-        return sig.SIGSEGV, 2, at, f"{access} at {at:#x} in {what} ({permissions})"
-
-    def _trap(self, stop: Stop) -> None:
-        pc = self._pc()
-        if stop.trap in (TrapKind.PRIVILEGED, TrapKind.ILLEGAL):
-            try:
-                raw = self.memory.read(pc, self.arch.insn_max)
-            except GuestFaultError:
-                raw = b""
-            after = self.arch.emulate_trapped(self.cpu, raw, pc)
-            if after is not None:
-                self.cpu.write_register(self.arch.roles.pc, after)
-                return
-        if stop.address:
-            self.cpu.write_register(self.arch.roles.pc, stop.address)
-            pc = self._pc()
-        traps = self.arch.linux.signals.traps
-        number, code, with_pc = traps.get(stop.trap, traps[TrapKind.OTHER])
-        names = {
-            TrapKind.ILLEGAL: "illegal instruction",
-            TrapKind.PRIVILEGED: "privileged instruction or non-canonical address",
-            TrapKind.BREAKPOINT: "breakpoint instruction",
-            TrapKind.DIVIDE: "division by zero or overflow",
-            TrapKind.SINGLE_STEP: "trap flag",
-        }
-        why = stop.detail or names.get(stop.trap, f"exception {stop.number}")
-        crash = Crash(number, pc, None, why)
-        trap = stop.number if stop.number >= 0 else 6
-        self._force(number, code, pc if with_pc else 0, crash, (trap, 0))
-
-
-class _UserCpu:
-    """The CPU as signal frames use it: memory with the program's own permissions."""
-
-    def __init__(self, cpu: Cpu, memory: Memory) -> None:
-        self.read_register = cpu.read_register
-        self.write_register = cpu.write_register
-        self.float_flags = cpu.float_flags
-        self.clear_float_flags = cpu.clear_float_flags
-        self.execute = cpu.execute
-        self.counter = cpu.counter
-        self.entropy = cpu.entropy
-        self.read = memory.read
-        self.write = memory.write

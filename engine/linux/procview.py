@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
 from engine.linux.kernel import Kernel
-from engine.linux.process import HOSTNAME, RELEASE
+from engine.linux.machine import HOSTNAME, RELEASE
 
 
 class ProcessView:

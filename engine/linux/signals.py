@@ -356,12 +356,6 @@ def rt_tgsigqueueinfo(k: "Kernel", pid: int, tid: int, number: int, info: int) -
     return rt_sigqueueinfo(k, pid, number, info)
 
 
-def rt_sigreturn(k: "Kernel") -> int:
-    """Return from a handler: all registers come from the frame."""
-    k.return_from_signal()
-    return 0
-
-
 SYSCALLS: SyscallTable = {
     "rt_sigaction": rt_sigaction,
     "rt_sigprocmask": rt_sigprocmask,
@@ -370,7 +364,6 @@ SYSCALLS: SyscallTable = {
     "rt_sigtimedwait": rt_sigtimedwait,
     "rt_sigqueueinfo": rt_sigqueueinfo,
     "rt_tgsigqueueinfo": rt_tgsigqueueinfo,
-    "rt_sigreturn": rt_sigreturn,
     "sigaltstack": sigaltstack,
     "pause": pause,
     "kill": kill,

@@ -8,10 +8,15 @@ import inspect
 from typing import Final
 
 from engine.linux import (
+    delivery,
     descriptors,
     dirs,
     eventfiles,
     files,
+    futex,
+    identity,
+    limits,
+    machine,
     memory,
     pipes,
     poll,
@@ -36,8 +41,13 @@ FAMILIES: Final[tuple[SyscallTable, ...]] = (
     sockets.SYSCALLS,
     memory.SYSCALLS,
     signals.SYSCALLS,
+    delivery.SYSCALLS,
     time.SYSCALLS,
     process.SYSCALLS,
+    identity.SYSCALLS,
+    limits.SYSCALLS,
+    machine.SYSCALLS,
+    futex.SYSCALLS,
 )
 
 EXPECTED_MISSING: Final = frozenset(

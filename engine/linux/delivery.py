@@ -1,0 +1,129 @@
+"""Delivery of signals: into a handler, out of it again, or the end of the process."""
+
+from typing import TYPE_CHECKING
+
+from engine.arch.base import SignalFrame
+from engine.cpu.base import Cpu
+from engine.errors import GuestFaultError
+from engine.guest.memory import Memory
+from engine.linux import signals as sig
+from engine.linux.context import SyscallTable
+from engine.linux.ending import Crash
+from engine.linux.signals import Pending
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
+
+
+def deliver_all(k: "Kernel") -> None:
+    """Every pending signal that is not blocked, before the program runs on."""
+    state = k.signals
+    while state.pending and k.exit is None:
+        item = state.take(~state.blocked & ((1 << 64) - 1))
+        if item is None:
+            break
+        _deliver(k, item)
+    if state.saved is not None:
+        state.blocked, state.saved = state.saved, None
+
+
+def _deliver(k: "Kernel", item: Pending) -> None:
+    state = k.signals
+    number = item.number
+    action = state.action(number)
+    if state.ignored(number):
+        return
+    if action.handler == sig.SIG_DFL:
+        if sig.stops(number):
+            k.unsupported(f"stopping by {sig.name(number)} (ignored)")
+        else:
+            k.die(number, None)
+        return
+    sp = k.cpu.read_register(k.arch.roles.sp)
+    base, flags, size = state.altstack
+    fresh = bool(action.flags & sig.SA_ONSTACK) and not flags & sig.SS_DISABLE
+    fresh = fresh and not state.on_altstack(sp)
+    mask = state.blocked if state.saved is None else state.saved
+    frame = SignalFrame(
+        number=number,
+        siginfo=item.info.ljust(128, b"\0"),
+        handler=action.handler,
+        restorer=action.restorer if action.flags & sig.SA_RESTORER else 0,
+        mask=mask,
+        stack_top=base + size if fresh else sp,
+        altstack=state.altstack,
+        fault_address=item.fault_address,
+        trap_number=item.trap_number,
+        error_code=item.error_code,
+        on_altstack=fresh,
+    )
+    k.memory.sync()
+    pc = k.pc()
+    try:
+        k.arch.linux.signals.enter(_UserCpu(k.cpu, k.memory), frame, k.arch.plan.trampoline[0])
+    except GuestFaultError as error:
+        why = "the stack has no room for a signal frame"
+        k.die(sig.SIGSEGV, Crash(sig.SIGSEGV, pc, error.address, why))
+        return
+    state.saved = None
+    if flags & sig.SS_AUTODISARM and fresh:
+        state.altstack = (0, sig.SS_DISABLE, 0)
+    state.blocked |= action.mask
+    if not action.flags & sig.SA_NODEFER:
+        state.blocked |= sig.bit(number)
+    if action.flags & sig.SA_RESETHAND:
+        state.actions[number] = sig.Action(flags=action.flags)
+
+
+def rt_sigreturn(k: "Kernel") -> int:
+    """rt_sigreturn: registers, mask and alternate stack come from the frame."""
+    pc = k.pc()
+    try:
+        mask, altstack = k.arch.linux.signals.leave(
+            _UserCpu(k.cpu, k.memory), k.arch.plan.trampoline[0]
+        )
+    except GuestFaultError as error:
+        why = "rt_sigreturn without a signal frame"
+        force(k, sig.SIGSEGV, sig.SI_KERNEL, 0, Crash(sig.SIGSEGV, pc, error.address, why))
+        return 0
+    k.signals.blocked = mask & ~(sig.bit(sig.SIGKILL) | sig.bit(sig.SIGSTOP))
+    if altstack[1] & sig.SS_DISABLE or altstack[2] >= k.arch.linux.signals.minimum_stack:
+        k.signals.altstack = altstack
+    return 0
+
+
+def force(
+    k: "Kernel",
+    number: int,
+    code: int,
+    address: int,
+    crash: Crash,
+    codes: tuple[int, int] = (0, 0),
+) -> None:
+    """A signal the program cannot escape: a blocked or ignored one kills (force_sig)."""
+    state = k.signals
+    action = state.action(number)
+    blocked = bool(state.blocked & sig.bit(number))
+    if blocked or action.handler in (sig.SIG_DFL, sig.SIG_IGN):
+        k.die(number, crash)
+        return
+    info = sig.info_fault(number, code, address)
+    _deliver(k, Pending(number, info, crash.address or 0, *codes))
+
+
+class _UserCpu:
+    """The CPU as signal frames use it: memory with the program's own permissions."""
+
+    def __init__(self, cpu: Cpu, memory: Memory) -> None:
+        self.read_register = cpu.read_register
+        self.write_register = cpu.write_register
+        self.float_flags = cpu.float_flags
+        self.clear_float_flags = cpu.clear_float_flags
+        self.execute = cpu.execute
+        self.counter = cpu.counter
+        self.entropy = cpu.entropy
+        self.read = memory.read
+        self.write = memory.write
+
+
+SYSCALLS: SyscallTable = {"rt_sigreturn": rt_sigreturn}

@@ -1,0 +1,37 @@
+"""How a guest's process ends."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """How a fatal fault came about.
+
+    Attributes:
+        signal: its number.
+        pc: guest address of the instruction (the program's own, not a slot's).
+        address: address of the access, None where there is none.
+        why: in words.
+    """
+
+    signal: int
+    pc: int
+    address: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a guest ended.
+
+    Attributes:
+        code: its exit code, None if a signal killed it or it was stopped.
+        signal: the signal that killed it, 0 if none.
+        limit: "timeout" or "max-blocks" if the user's limit stopped it.
+        crash: for a fatal fault.
+    """
+
+    code: int | None = None
+    signal: int = 0
+    limit: str = ""
+    crash: Crash | None = None

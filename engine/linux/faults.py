@@ -1,0 +1,76 @@
+"""What a fault or an exception of the CPU means to the program: which signal, with what."""
+
+from typing import TYPE_CHECKING
+
+from engine.arch.base import TrapKind
+from engine.cpu.base import Stop
+from engine.cpu.ram import READ, WRITE
+from engine.errors import GuestFaultError
+from engine.guest.memory import Mapping
+from engine.linux import delivery
+from engine.linux import signals as sig
+from engine.linux.ending import Crash
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
+
+
+def fault(k: "Kernel", stop: Stop) -> None:
+    """An access that the page table refuses."""
+    mapping = k.memory.find(stop.address)
+    abi = k.arch.linux.signals
+    codes = abi.fault_codes(stop.access, mapping is not None)
+    if k.arch.plan.task_size <= stop.address and codes[0] != 0:
+        # A non-canonical or kernel address is a general protection fault on x86-64.
+        number, code, address = sig.SIGSEGV, sig.SI_KERNEL, 0
+        why = f"{stop.access} at {stop.address:#x}, outside user space"
+    else:
+        number, code, address, why = _classify(k, stop, mapping)
+    crash = Crash(number, k.pc(), stop.address, why)
+    delivery.force(k, number, code, address, crash, codes)
+
+
+def _classify(k: "Kernel", stop: Stop, mapping: Mapping | None) -> tuple[int, int, int, str]:
+    at, access = stop.address, stop.access
+    if mapping is None:
+        return sig.SIGSEGV, 1, at, f"{access} at {at:#x}, where nothing is mapped"
+    allowed = {"read": READ, "write": WRITE, "execute": 4}[access]
+    if mapping.perms & allowed:
+        return sig.SIGBUS, 2, at, f"{access} at {at:#x}, behind the end of {mapping.name}"
+    what = mapping.name or "anonymous memory"
+    if mapping.reserved:
+        what = f"the engine's window {mapping.name}"
+    permissions = "".join(
+        letter if mapping.perms & 1 << index else "-" for index, letter in enumerate("rwx")
+    )
+    return sig.SIGSEGV, 2, at, f"{access} at {at:#x} in {what} ({permissions})"
+
+
+def trap(k: "Kernel", stop: Stop) -> None:
+    """An exception of the CPU; some are instructions that Linux carries out itself."""
+    pc = k.pc()
+    if stop.trap in (TrapKind.PRIVILEGED, TrapKind.ILLEGAL):
+        try:
+            raw = k.memory.read(pc, k.arch.insn_max)
+        except GuestFaultError:
+            raw = b""
+        after = k.arch.emulate_trapped(k.cpu, raw, pc)
+        if after is not None:
+            k.cpu.write_register(k.arch.roles.pc, after)
+            return
+    if stop.address:
+        k.cpu.write_register(k.arch.roles.pc, stop.address)
+        pc = k.pc()
+    traps = k.arch.linux.signals.traps
+    number, code, with_pc = traps.get(stop.trap, traps[TrapKind.OTHER])
+    names = {
+        TrapKind.ILLEGAL: "illegal instruction",
+        TrapKind.PRIVILEGED: "privileged instruction or non-canonical address",
+        TrapKind.BREAKPOINT: "breakpoint instruction",
+        TrapKind.DIVIDE: "division by zero or overflow",
+        TrapKind.SINGLE_STEP: "trap flag",
+    }
+    why = stop.detail or names.get(stop.trap, f"exception {stop.number}")
+    crash = Crash(number, pc, None, why)
+    vector = stop.number if stop.number >= 0 else 6
+    delivery.force(k, number, code, pc if with_pc else 0, crash, (vector, 0))

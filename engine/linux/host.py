@@ -1,0 +1,51 @@
+"""What the host tells a running guest: signals of its user, and limits that stop it.
+
+From any thread; the engine's own thread hears of it between two stretches of the program, or
+while the program waits.
+"""
+
+import os
+import threading
+from collections import deque
+
+
+class HostEvents:
+    """A queue with a flag, and a pipe that wakes a waiting engine."""
+
+    def __init__(self) -> None:
+        """Nothing has happened yet."""
+        self._events: deque[tuple[str, int]] = deque()
+        self.attention = threading.Event()
+        self.wake_in, self._wake_out = os.pipe()
+        os.set_blocking(self._wake_out, False)
+        os.set_blocking(self.wake_in, False)
+
+    def put(self, kind: str, number: int) -> None:
+        """A signal ("signal", number) or a limit (its name, 0); from any thread."""
+        self._events.append((kind, number))
+        self.attention.set()
+        try:
+            os.write(self._wake_out, b"x")
+        except BlockingIOError:
+            pass
+
+    def waiting(self) -> bool:
+        """Whether something has been put that was not taken."""
+        return self.attention.is_set()
+
+    def take(self) -> list[tuple[str, int]]:
+        """All events so far, in order."""
+        self.attention.clear()
+        try:
+            os.read(self.wake_in, 4096)
+        except BlockingIOError:
+            pass
+        found = []
+        while self._events:
+            found.append(self._events.popleft())
+        return found
+
+    def close(self) -> None:
+        """Give the pipe back."""
+        os.close(self.wake_in)
+        os.close(self._wake_out)

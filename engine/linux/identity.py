@@ -1,0 +1,155 @@
+"""Identity: users, groups, process ids, capabilities; a guest has one and no privileges."""
+
+import errno
+import struct
+from typing import TYPE_CHECKING
+
+from engine.linux.context import SyscallTable, s32
+from engine.linux.errno import LinuxError
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
+
+
+def identity_uid(k: "Kernel") -> int:
+    """The guest's user."""
+    return k.uid
+
+
+def identity_gid(k: "Kernel") -> int:
+    """The guest's group."""
+    return k.gid
+
+
+def getpid(k: "Kernel") -> int:
+    """Process id."""
+    return k.pid
+
+
+def getppid(k: "Kernel") -> int:
+    """The parent is outside the guest."""
+    return k.ppid
+
+
+def getpgid(k: "Kernel", pid: int = 0) -> int:
+    """The process leads its group."""
+    if s32(pid) not in (0, k.pid):
+        raise LinuxError(errno.ESRCH)
+    return k.pid
+
+
+def setpgid(k: "Kernel", pid: int, group: int) -> int:
+    """Only the group it has."""
+    if s32(pid) not in (0, k.pid):
+        raise LinuxError(errno.ESRCH)
+    if s32(group) not in (0, k.pid):
+        raise LinuxError(errno.EPERM)
+    return 0
+
+
+def setsid(k: "Kernel") -> int:
+    """A group leader may not."""
+    raise LinuxError(errno.EPERM)
+
+
+def set_id(k: "Kernel", *ids: int) -> int:
+    """Only the identity it has."""
+    if any(s32(one) not in (-1, k.uid, k.gid) for one in ids):
+        raise LinuxError(errno.EPERM)
+    return 0
+
+
+def setfsuid(k: "Kernel", uid: int) -> int:
+    """The previous one, as always."""
+    return k.uid
+
+
+def getresuid(k: "Kernel", real: int, effective: int, saved: int) -> int:
+    """All three are the same."""
+    for address in (real, effective, saved):
+        k.memory.write(address, struct.pack("<I", k.uid))
+    return 0
+
+
+def getresgid(k: "Kernel", real: int, effective: int, saved: int) -> int:
+    """All three are the same."""
+    for address in (real, effective, saved):
+        k.memory.write(address, struct.pack("<I", k.gid))
+    return 0
+
+
+def getgroups(k: "Kernel", size: int, address: int) -> int:
+    """One group."""
+    size = s32(size)
+    if size < 0:
+        raise LinuxError(errno.EINVAL)
+    if size:
+        k.memory.write(address, struct.pack("<I", k.gid))
+    return 1
+
+
+def capget(k: "Kernel", header: int, data: int) -> int:
+    """No capabilities."""
+    version, pid = struct.unpack("<Ii", k.memory.read(header, 8))
+    if version not in (0x19980330, 0x20071026, 0x20080522):
+        k.memory.write(header, struct.pack("<I", 0x20080522))
+        if data:
+            raise LinuxError(errno.EINVAL)
+        return 0
+    if pid not in (0, k.pid):
+        raise LinuxError(errno.ESRCH)
+    if data:
+        k.memory.write(data, bytes(12 if version == 0x19980330 else 24))
+    return 0
+
+
+def not_permitted(k: "Kernel", *arguments: int) -> int:
+    """Needs privileges that a guest never has."""
+    raise LinuxError(errno.EPERM)
+
+
+SYSCALLS: SyscallTable = {
+    "getuid": identity_uid,
+    "geteuid": identity_uid,
+    "getgid": identity_gid,
+    "getegid": identity_gid,
+    "getpid": getpid,
+    "gettid": getpid,
+    "getppid": getppid,
+    "getpgid": getpgid,
+    "getpgrp": getpgid,
+    "getsid": getpgid,
+    "setpgid": setpgid,
+    "setsid": setsid,
+    "setuid": set_id,
+    "setgid": set_id,
+    "setreuid": set_id,
+    "setregid": set_id,
+    "setresuid": set_id,
+    "setresgid": set_id,
+    "setfsuid": setfsuid,
+    "setfsgid": setfsuid,
+    "setgroups": not_permitted,
+    "getresuid": getresuid,
+    "getresgid": getresgid,
+    "getgroups": getgroups,
+    "capget": capget,
+    "capset": not_permitted,
+    "reboot": not_permitted,
+    "sethostname": not_permitted,
+    "setdomainname": not_permitted,
+    "ptrace": not_permitted,
+    "init_module": not_permitted,
+    "finit_module": not_permitted,
+    "delete_module": not_permitted,
+    "kexec_load": not_permitted,
+    "iopl": not_permitted,
+    "ioperm": not_permitted,
+    "perf_event_open": not_permitted,
+    "bpf": not_permitted,
+    "syslog": not_permitted,
+    "acct": not_permitted,
+    "quotactl": not_permitted,
+    "process_vm_readv": not_permitted,
+    "process_vm_writev": not_permitted,
+}

@@ -1,0 +1,70 @@
+"""Resource limits and usage."""
+
+import errno
+import struct
+from typing import TYPE_CHECKING, Final
+
+from engine.linux.context import SyscallTable, s32, u32
+from engine.linux.errno import LinuxError
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
+
+INFINITY: Final = (1 << 64) - 1
+
+LIMITS: Final = (
+    *("cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile"),
+    *("memlock", "as", "locks", "sigpending", "msgqueue", "nice", "rtprio", "rttime"),
+)
+"""RLIMIT_* by number."""
+
+
+def prlimit64(k: "Kernel", pid: int, resource: int, new: int, old: int) -> int:
+    """Examine and change a limit."""
+    if s32(pid) not in (0, k.pid):
+        raise LinuxError(errno.ESRCH)
+    resource = u32(resource)
+    if resource >= len(LIMITS):
+        raise LinuxError(errno.EINVAL)
+    name = LIMITS[resource]
+    before = k.limits[name]
+    if new:
+        soft, hard = struct.unpack("<QQ", k.memory.read(new, 16))
+        if soft > hard:
+            raise LinuxError(errno.EINVAL)
+        if hard > before[1]:
+            raise LinuxError(errno.EPERM)
+        k.limits[name] = (soft, hard)
+    if old:
+        k.memory.write(old, struct.pack("<QQ", *before))
+    return 0
+
+
+def getrlimit(k: "Kernel", resource: int, address: int) -> int:
+    """Examine a limit."""
+    return prlimit64(k, 0, resource, 0, address)
+
+
+def setrlimit(k: "Kernel", resource: int, address: int) -> int:
+    """Change a limit."""
+    return prlimit64(k, 0, resource, address, 0)
+
+
+def getrusage(k: "Kernel", who: int, address: int) -> int:
+    """Processor time and memory used."""
+    if s32(who) not in (0, -1, 1):
+        raise LinuxError(errno.EINVAL)
+    microseconds = k.cpu_time() // 1000 if s32(who) != -1 else 0
+    seconds, rest = divmod(microseconds, 10**6)
+    k.memory.write(
+        address, struct.pack("<5q", seconds, rest, 0, 0, k.memory.used() >> 10).ljust(144, b"\0")
+    )
+    return 0
+
+
+SYSCALLS: SyscallTable = {
+    "prlimit64": prlimit64,
+    "getrlimit": getrlimit,
+    "setrlimit": setrlimit,
+    "getrusage": getrusage,
+}

@@ -1,0 +1,115 @@
+"""The machine a guest is on: names, memory, processors, priorities, random numbers."""
+
+import errno
+import struct
+from typing import TYPE_CHECKING, Final
+
+from engine.linux.context import SyscallTable, s32
+from engine.linux.errno import LinuxError
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
+
+RELEASE: Final = b"6.18.0-kprobe-tui"
+VERSION: Final = b"#1 SMP PREEMPT_DYNAMIC"
+HOSTNAME: Final = b"guest"
+
+
+def uname(k: "Kernel", address: int) -> int:
+    """Names of system and machine."""
+    fields = (
+        *(b"Linux", HOSTNAME, RELEASE, VERSION),
+        *(k.arch.linux.machine.encode(), b"(none)"),
+    )
+    k.memory.write(address, b"".join(field.ljust(65, b"\0") for field in fields))
+    return 0
+
+
+def sysinfo(k: "Kernel", address: int) -> int:
+    """Load and memory: what the guest may use."""
+    total = k.memory_budget
+    free = max(total - k.memory.used(), 0)
+    uptime = k.clock.monotonic() // 10**9
+    data = struct.pack(
+        "<q3QQQQQQQHHIQQI", uptime, 0, 0, 0, total, free, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1
+    )
+    k.memory.write(address, data.ljust(112, b"\0"))
+    return 0
+
+
+def getrandom(k: "Kernel", address: int, size: int, flags: int) -> int:
+    """Seeded bytes: the same for the same seed."""
+    if flags & ~7:
+        raise LinuxError(errno.EINVAL)
+    size = min(size, 1 << 20)
+    k.memory.write(address, k.random_bytes(size))
+    return size
+
+
+def sched_yield(k: "Kernel") -> int:
+    """Nobody else is there."""
+    return 0
+
+
+def sched_getaffinity(k: "Kernel", pid: int, size: int, address: int) -> int:
+    """One processor."""
+    if size < 8 or size % 8:
+        raise LinuxError(errno.EINVAL)
+    k.memory.write(address, struct.pack("<Q", 1))
+    return 8
+
+
+def sched_getparam(k: "Kernel", pid: int, address: int) -> int:
+    """Priority 0 of SCHED_OTHER."""
+    k.memory.write(address, bytes(4))
+    return 0
+
+
+def sched_priority(k: "Kernel", policy: int) -> int:
+    """Only SCHED_OTHER, whose priorities are all 0."""
+    return 0
+
+
+def getpriority(k: "Kernel", which: int, who: int) -> int:
+    """Nice 0, as the raw system call gives it."""
+    return 20
+
+
+def getcpu(k: "Kernel", cpu: int, node: int, cache: int) -> int:
+    """Processor 0 of node 0."""
+    for address in (cpu, node):
+        if address:
+            k.memory.write(address, bytes(4))
+    return 0
+
+
+def membarrier(k: "Kernel", command: int, flags: int, cpu: int) -> int:
+    """One processor needs no barriers."""
+    return 0x1FF if s32(command) == 0 else 0
+
+
+def accept(k: "Kernel", *arguments: int) -> int:
+    """Takes effect by not mattering."""
+    return 0
+
+
+SYSCALLS: SyscallTable = {
+    "uname": uname,
+    "sysinfo": sysinfo,
+    "getrandom": getrandom,
+    "sched_yield": sched_yield,
+    "sched_getaffinity": sched_getaffinity,
+    "sched_setaffinity": accept,
+    "sched_getparam": sched_getparam,
+    "sched_setparam": accept,
+    "sched_getscheduler": sched_priority,
+    "sched_setscheduler": accept,
+    "sched_get_priority_max": sched_priority,
+    "sched_get_priority_min": sched_priority,
+    "getpriority": getpriority,
+    "setpriority": accept,
+    "ioprio_get": sched_priority,
+    "ioprio_set": accept,
+    "getcpu": getcpu,
+    "membarrier": membarrier,
+}

@@ -1,0 +1,77 @@
+"""How a call that blocks waits: for its end, a signal, a timer, or the host."""
+
+import select
+from typing import TYPE_CHECKING, Final
+
+from engine.linux import signals as sig
+from engine.linux.wait import Wait
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
+
+INTERRUPTED: Final = -(1 << 62)
+"""A wait that a signal with a handler has ended."""
+RESTART: Final = INTERRUPTED + 1
+"""The same, of a call that the handler's SA_RESTART may start again."""
+
+
+def handler_restarts(k: "Kernel") -> bool:
+    """Whether the signal that will be delivered next asks for SA_RESTART."""
+    state = k.signals
+    ready = [item.number for item in state.pending if not state.blocked & sig.bit(item.number)]
+    if not ready:
+        return True
+    return bool(state.action(min(ready)).flags & sig.SA_RESTART)
+
+
+def wait_for(k: "Kernel", wait: Wait) -> int:
+    """Block the only thread: until the call is done, a signal comes, or time is up."""
+    while True:
+        result = wait.poll()
+        if result is not None:
+            return result
+        if k.host.waiting():
+            k.hear_host()
+            if k.exit is not None:
+                return INTERRUPTED
+        if _interrupted(k, wait):
+            if wait.on_interrupt is not None:
+                wait.on_interrupt()
+            return RESTART if wait.restart else INTERRUPTED
+        if wait.deadline is not None and k.clock.peek() >= wait.deadline:
+            return wait.timeout_result
+        _sleep(k, wait)
+
+
+def _interrupted(k: "Kernel", wait: Wait) -> bool:
+    """Whether a signal ends a wait; those without effect are taken away."""
+    state = k.signals
+    while True:
+        for item in state.pending:
+            if state.blocked & sig.bit(item.number) or wait.signals & sig.bit(item.number):
+                continue
+            if not state.ignored(item.number):
+                return True
+            state.pending.remove(item)
+            break
+        else:
+            return False
+
+
+def _sleep(k: "Kernel", wait: Wait) -> None:
+    """Let time pass until something may have changed."""
+    moments = [m for m in (wait.deadline, k.timers.next()) if m is not None]
+    moment = min(moments) if moments else None
+    if not wait.host_fds and moment is not None and not k.clock.host:
+        k.clock.jump(moment)
+    else:
+        poller = select.poll()
+        poller.register(k.host.wake_in, select.POLLIN)
+        for descriptor, events in wait.host_fds:
+            poller.register(descriptor, events)
+        timeout = None
+        if moment is not None:
+            timeout = max((moment - k.clock.peek()) / 1e6, 0)
+        if not poller.poll(timeout) and moment is not None:
+            k.clock.jump(moment)
+    k.post_expired()
