@@ -9,7 +9,7 @@ from engine.linux.fs.openfile import OpenFile, PathFile
 from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
 
-EPERM, EBADF, EINVAL, ENOTTY = 1, 9, 22, 25
+EPERM, EBADF, EINVAL = 1, 9, 22
 
 F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL = 0, 1, 2, 3, 4
 F_GETLK, F_SETLK, F_SETLKW, F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG = 5, 6, 7, 8, 9, 10, 11
@@ -18,7 +18,7 @@ F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ = 1030, 1031, 1032
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 _F_UNLCK = 2
 
-FIOCLEX, FIONCLEX, FIONBIO, FIOASYNC, FIONREAD = 0x5451, 0x5450, 0x5421, 0x5452, 0x541B
+FIOCLEX, FIONCLEX, FIONBIO, FIONREAD = 0x5451, 0x5450, 0x5421, 0x541B
 
 _SETTABLE = fl.O_APPEND | fl.O_NONBLOCK | fl.O_ASYNC | fl.O_DIRECT | fl.O_NOATIME
 
@@ -76,41 +76,34 @@ def fcntl(ctx: Context, fd: int, command: int, argument: int) -> int:
         F_GETFL,
     ):
         raise LinuxError(EBADF)
-    match command:
-        case 0 | 1030:
-            if not 0 <= s32(argument) < ctx.limit("nofile"):
-                raise LinuxError(EINVAL)
-            return ctx.files.add(file, cloexec=command == F_DUPFD_CLOEXEC, minimum=s32(argument))
-        case 1:
-            return int(ctx.files.is_cloexec(fd))
-        case 2:
-            ctx.files.set_cloexec(fd, bool(argument & 1))
-        case 3:
-            return fl.to_guest(file.flags, table)
-        case 4:
-            _set_flags(file, fl.from_guest(u32(argument), table))
-        case 5 | 36:
-            order = "<" if ctx.arch.byteorder == "little" else ">"
-            ctx.memory.read(argument, 32)
-            ctx.memory.write(argument, struct.pack(order + "h", _F_UNLCK))
-        case 6 | 7 | 37 | 38:
-            ctx.memory.read(argument, 32)
-        case 8 | 10:
-            pass
-        case 9 | 11:
-            return 0
-        case 1031 | 1032:
-            if not isinstance(file, PipeEnd):
-                raise LinuxError(EBADF)
-            if command == F_SETPIPE_SZ:
-                file.pipe.resize(u32(argument))
-            return file.pipe.capacity
-        case 1033:
-            return _seals(file, u32(argument))
-        case 1034:
-            return _seals(file, None)
-        case _:
+    if command in (F_DUPFD, F_DUPFD_CLOEXEC):
+        if not 0 <= s32(argument) < ctx.limit("nofile"):
             raise LinuxError(EINVAL)
+        return ctx.files.add(file, cloexec=command == F_DUPFD_CLOEXEC, minimum=s32(argument))
+    if command == F_GETFD:
+        return int(ctx.files.is_cloexec(fd))
+    if command == F_GETFL:
+        return fl.to_guest(file.flags, table)
+    if command in (F_SETPIPE_SZ, F_GETPIPE_SZ):
+        if not isinstance(file, PipeEnd):
+            raise LinuxError(EBADF)
+        if command == F_SETPIPE_SZ:
+            file.pipe.resize(u32(argument))
+        return file.pipe.capacity
+    if command in (F_ADD_SEALS, F_GET_SEALS):
+        return _seals(file, u32(argument) if command == F_ADD_SEALS else None)
+    if command == F_SETFD:
+        ctx.files.set_cloexec(fd, bool(argument & 1))
+    elif command == F_SETFL:
+        _set_flags(file, fl.from_guest(u32(argument), table))
+    elif command in (F_GETLK, F_OFD_GETLK):
+        order = "<" if ctx.arch.byteorder == "little" else ">"
+        ctx.memory.read(argument, 32)
+        ctx.memory.write(argument, struct.pack(order + "h", _F_UNLCK))
+    elif command in (F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW):
+        ctx.memory.read(argument, 32)
+    elif command not in (F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG):
+        raise LinuxError(EINVAL)
     return 0
 
 
@@ -121,19 +114,16 @@ def ioctl(ctx: Context, fd: int, request: int, argument: int) -> int:
     if isinstance(file, PathFile):
         raise LinuxError(EBADF)
     order = "<" if ctx.arch.byteorder == "little" else ">"
-    match request:
-        case 0x5451:
-            ctx.files.set_cloexec(fd, True)
-        case 0x5450:
-            ctx.files.set_cloexec(fd, False)
-        case 0x5421:
-            (on,) = struct.unpack(order + "i", ctx.memory.read(argument, 4))
-            _set_flags(file, file.flags | fl.O_NONBLOCK if on else file.flags & ~fl.O_NONBLOCK)
-        case 0x541B if file.is_regular and file.seekable and file.host_fd() is None:
-            left = max(0, file.stat().size - file.offset)
-            ctx.memory.write(argument, struct.pack(order + "i", min(left, 0x7FFFFFFF)))
-        case _:
-            return file.ioctl(ctx, request, argument)
+    if request in (FIOCLEX, FIONCLEX):
+        ctx.files.set_cloexec(fd, request == FIOCLEX)
+    elif request == FIONBIO:
+        (on,) = struct.unpack(order + "i", ctx.memory.read(argument, 4))
+        _set_flags(file, file.flags | fl.O_NONBLOCK if on else file.flags & ~fl.O_NONBLOCK)
+    elif request == FIONREAD and file.is_regular and file.node is not None:
+        left = max(0, file.stat().size - file.offset)
+        ctx.memory.write(argument, struct.pack(order + "i", min(left, 0x7FFFFFFF)))
+    else:
+        return file.ioctl(ctx, request, argument)
     return 0
 
 

@@ -7,7 +7,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.events import EventFile, TimerFile
 
-EFAULT, EINVAL = 14, 22
+EINVAL = 22
 
 _SECOND = 1_000_000_000
 _SEMAPHORE = 1

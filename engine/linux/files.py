@@ -18,7 +18,7 @@ from engine.linux.fs.openfile import OpenFile, PathFile
 from engine.linux.fs.pipe import PipeEnd
 from engine.linux.wait import Wait
 
-EPERM, E2BIG, EBADF, EACCES, EISDIR, EINVAL, EMFILE, ESPIPE = 1, 7, 9, 13, 21, 22, 24, 29
+E2BIG, EBADF, EACCES, EISDIR, EINVAL, ESPIPE = 7, 9, 13, 21, 22, 29
 EFBIG, EOPNOTSUPP = 27, 95
 
 _PATH_FLAGS = fl.O_PATH | fl.O_DIRECTORY | fl.O_NOFOLLOW | fl.O_CLOEXEC

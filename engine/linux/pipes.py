@@ -9,7 +9,7 @@ from engine.linux.fs.openfile import OpenFile
 from engine.linux.fs.pipe import make_pipe
 from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
 
-EFAULT, EINVAL, ENAMETOOLONG = 14, 22, 36
+EFAULT, EINVAL = 14, 22
 
 _MFD_CLOEXEC, _MFD_ALLOW_SEALING, _MFD_NOEXEC, _MFD_EXEC = 1, 2, 8, 0x10
 

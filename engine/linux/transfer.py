@@ -8,7 +8,7 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs.openfile import OpenFile
 from engine.linux.wait import Wait
 
-EAGAIN, EBADF, EFAULT, EXDEV, EISDIR, EINVAL, EPIPE = 11, 9, 14, 18, 21, 22, 32
+EAGAIN, EBADF, EXDEV, EISDIR, EINVAL, EPIPE = 11, 9, 18, 21, 22, 32
 SIGPIPE = 13
 
 _PIECE = 1 << 16

@@ -14,7 +14,7 @@ from engine.linux.wait import Wait
 if TYPE_CHECKING:
     from engine.linux.fs.node import Node
 
-ENOENT, EBADF, EAGAIN, EFAULT, ENOTDIR, EINVAL, ENAMETOOLONG = 2, 9, 11, 14, 20, 22, 36
+ENOENT, EAGAIN, EFAULT, ENOTDIR, EINVAL, ENAMETOOLONG = 2, 11, 14, 20, 22, 36
 EPIPE, EFBIG = 32, 27
 SIGPIPE, SIGXFSZ = 13, 25
 

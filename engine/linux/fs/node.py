@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.linux.fs.host import HostDir
     from engine.linux.fs.openfile import OpenFile
 
-EPERM, ENXIO, EROFS = 1, 6, 30
+EPERM, ENXIO = 1, 6
 
 MAY_EXEC, MAY_WRITE, MAY_READ = 1, 2, 4
 

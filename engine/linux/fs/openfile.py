@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from engine.linux.fs.node import Node, Stat
 
 EBADF, ENODEV, ENOTDIR, EINVAL, ENOTTY, ESPIPE = 9, 19, 20, 22, 25, 29
-EOPNOTSUPP = 95
 
 
 @dataclass(frozen=True, slots=True)

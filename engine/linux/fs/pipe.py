@@ -13,7 +13,7 @@ from engine.linux.fs.openfile import OpenFile
 if TYPE_CHECKING:
     from engine.linux.context import Context
 
-EBUSY, EINVAL, EPIPE, ENXIO, ENOTTY = 16, 22, 32, 6, 25
+EBUSY, EPIPE, ENXIO, ENOTTY = 16, 32, 6, 25
 
 _DEV_PIPES = 0x08
 _ATOMIC = 4096

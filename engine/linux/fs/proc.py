@@ -16,7 +16,7 @@ from engine.linux.fs.pseudo import Content, PseudoDirectory, PseudoFile, StaticL
 if TYPE_CHECKING:
     from engine.linux.fs.filesystem import FileSystem
 
-ENOENT, ESRCH = 2, 3
+ESRCH = 3
 
 
 class ProcLink(MagicLink):

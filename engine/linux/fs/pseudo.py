@@ -10,7 +10,7 @@ from engine.linux.fs.links import SymlinkNode
 from engine.linux.fs.node import Meta, Node, Stat, Volume
 from engine.linux.fs.openfile import OpenFile, SeekableFile
 
-EPERM, EIO, EACCES = 1, 5, 13
+EPERM, EIO = 1, 5
 
 Content = Callable[[], bytes]
 Store = Callable[[bytes], None]

@@ -10,7 +10,7 @@ from engine.linux.fs.host import HostHandle, translated
 from engine.linux.fs.node import LowerRef, Meta, OverlayNode, Volume
 from engine.linux.fs.openfile import MmapSource, OpenFile, SeekableFile
 
-EINVAL, EPERM, EOPNOTSUPP, ENOSPC = 22, 1, 95, 28
+EPERM, EOPNOTSUPP, ENOSPC = 1, 95, 28
 
 _COPY_WHOLE = 1 << 18
 """Files up to this size are copied when changed; of larger ones only the changed chunks."""

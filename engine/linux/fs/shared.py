@@ -12,7 +12,7 @@ from engine.linux.fs.links import HostSpecialNode, SymlinkNode
 from engine.linux.fs.node import LowerRef, Node, Stat, Volume
 from engine.linux.fs.openfile import MmapSource, OpenFile, SeekableFile
 
-EPERM, EEXIST, EXDEV, ESTALE = 1, 17, 18, 116
+EPERM, EXDEV, ESTALE = 1, 18, 116
 
 
 def _change_mode(lower: LowerRef, mode: int) -> None:

@@ -13,15 +13,7 @@ from engine.linux.fs.openfile import OpenFile
 if TYPE_CHECKING:
     from engine.linux.context import Context
 
-EINVAL, EPIPE, ENOTTY, EMSGSIZE, ENOTCONN, ECONNRESET, ECONNREFUSED = (
-    22,
-    32,
-    25,
-    90,
-    107,
-    104,
-    111,
-)
+EINVAL, EPIPE, ENOTTY, EMSGSIZE, ENOTCONN, ECONNREFUSED = 22, 32, 25, 90, 107, 111
 
 SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET = 1, 2, 5
 

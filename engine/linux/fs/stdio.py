@@ -26,12 +26,12 @@ from engine.linux.fs.openfile import OpenFile
 if TYPE_CHECKING:
     from engine.linux.context import Context
 
-EBADF, EAGAIN, EFAULT, EINVAL, ENOTTY, ESPIPE = 9, 11, 14, 22, 25, 29
+EINVAL, ENOTTY = 22, 25
 
 TCGETS, TCSETS, TCSETSW, TCSETSF = 0x5401, 0x5402, 0x5403, 0x5404
 TCSBRK, TCXONC, TCFLSH = 0x5409, 0x540A, 0x540B
 TIOCGPGRP, TIOCSPGRP, TIOCGWINSZ, TIOCSWINSZ = 0x540F, 0x5410, 0x5413, 0x5414
-FIONREAD, FIONBIO, TIOCGSID = 0x541B, 0x5421, 0x5429
+FIONREAD, TIOCGSID = 0x541B, 0x5429
 
 _TERMIOS_SIZE = 36
 """The kernel's struct termios: four words of flags, the line, 19 control characters."""
