@@ -14,42 +14,30 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-class Size(click.ParamType):
-    """Bytes with an optional unit: 512M, 2G."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Bytes; a usage error if it is no size."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", str(value), re.IGNORECASE)
-        if match is None:
-            self.fail(f"{value!r} is not a size such as 512M or 2G", param, ctx)
-        return int(match[1]) * _UNITS[match[2].upper()]
+def size(text: str) -> int:
+    """Bytes of a size with an optional unit: 512M, 2G."""
+    match = re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text, re.IGNORECASE)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not a size such as 512M or 2G")
+    return int(match[1]) * _UNITS[match[2].upper()]
 
 
-class Share(click.ParamType):
-    """PATH or PATH:rw."""
-
-    name = "path[:rw]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, bool]:
-        """The path and whether the guest may write there."""
-        if isinstance(value, tuple):
-            return value
-        text = str(value)
-        if text.endswith(":rw") and not os.path.exists(text):
-            return text[:-3], True
-        return text, False
+def share(text: str) -> tuple[str, bool]:
+    """PATH or PATH:rw, as the path and whether the guest may write there."""
+    if text.endswith(":rw") and not os.path.exists(text):
+        return text[:-3], True
+    return text, False
 
 
 _GUEST_OPTIONS: Final = (
     click.option("--root", metavar="DIR", help="This tree is the guest's whole file system."),
     click.option(
-        "--share", "shares", type=Share(), multiple=True, help="Show a host path to the guest."
+        "--share",
+        "shares",
+        type=share,
+        multiple=True,
+        metavar="PATH[:rw]",
+        help="Show a host path to the guest; :rw lets it write there.",
     ),
     click.option("--isolated", is_flag=True, help="Hide the current directory from the guest."),
     click.option("--env", "env", metavar="K=V", multiple=True, help="Add to the environment."),
@@ -63,9 +51,10 @@ _GUEST_OPTIONS: Final = (
     ),
     click.option(
         "--memory",
-        type=Size(),
-        default=DEFAULT_MEMORY,
-        show_default="1G",
+        type=size,
+        metavar="SIZE",
+        default=f"{DEFAULT_MEMORY >> 30}G",
+        show_default=True,
         help="Memory the guest may use.",
     ),
     click.option(
