@@ -89,7 +89,13 @@ class FileSystem:
             b"/sys": make_sys(self._volume(_DEV_SYS)),
             b"/dev": make_dev(self._volume(_DEV_DEV), proc, random_bytes),
         }
-        self.root: Directory = TreeBuilder(view, self.volume, self._share_volume).build(own)
+        builder = TreeBuilder(view, self.volume, self._share_volume)
+        self._pool = builder.pool
+        self.root: Directory = builder.build(own)
+
+    def close(self) -> None:
+        """Let go of the host's directories; open files and mappings keep theirs."""
+        self._pool.close()
 
     def _volume(self, dev: int) -> Volume:
         return Volume(dev, self.identity, self.clock, self.budget)
@@ -159,7 +165,7 @@ class FileSystem:
                     todo.extend(split(target)[::-1])
                     continue
             elif not todo:
-                if trailing and not entry and not node.is_directory:
+                if (dot or (trailing and not entry)) and not node.is_directory:
                     raise LinuxError(ENOTDIR)
                 if not (dot and isinstance(node, Directory)):
                     return Place(current, name, node, trailing)

@@ -36,9 +36,15 @@ class HostHandle:
     def __init__(self, fd: int) -> None:
         self.fd = fd
 
+    def close(self) -> None:
+        """Close it now."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
     def __del__(self) -> None:
-        with contextlib.suppress(OSError, AttributeError):
-            os.close(self.fd)
+        self.close()
 
 
 class DirectoryPool:
@@ -48,6 +54,14 @@ class DirectoryPool:
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.limit = limit or max(16, min(256, soft // 4 if soft > 0 else 256))
         self._open: OrderedDict[HostDir, HostHandle] = OrderedDict()
+        self.anchors: list[HostHandle] = []
+
+    def close(self) -> None:
+        """Close all directories now; nothing of the host can be reached any more."""
+        for handle in (*self._open.values(), *self.anchors):
+            handle.close()
+        self._open.clear()
+        self.anchors.clear()
 
     def get(self, directory: "HostDir") -> int:
         """Descriptor of a directory, valid until the next call."""
@@ -90,6 +104,7 @@ class HostDir:
         if parent is None:
             # The only host-resolved open: a directory that the user named.
             self._anchor = HostHandle(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+            pool.anchors.append(self._anchor)
 
     def fd(self) -> int:
         """Its descriptor (O_PATH), for immediate use; raises OSError if it is gone."""

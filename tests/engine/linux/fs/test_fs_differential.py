@@ -383,6 +383,15 @@ def shared(host: Path) -> tuple[Process, str, Path]:
     return process, str(lower), twin
 
 
+def host_tree(top: Path) -> dict[str, object]:
+    """Everything below a host directory."""
+    host = Host(top)
+    try:
+        return tree(host)
+    finally:
+        host.finish()
+
+
 def tree(runner: Host | Guest, top: str = ".") -> dict[str, object]:
     """Everything below a directory."""
     found: dict[str, object] = {}
@@ -415,17 +424,18 @@ def test_same_as_the_host(
     try:
         process, top, twin = make(Path(folder))
         if make is merged:
-            before = tree(Host(Path(top)))
+            before = host_tree(Path(top))
         host, guest = Host(twin), Guest(process, top)
         for operation in operations:
             assert (operation, guest.run(operation)) == (operation, host.run(operation))
         assert tree(guest) == tree(host)
         if make is merged:
-            assert tree(Host(Path(top))) == before, "the host's directory was changed"
+            assert host_tree(Path(top)) == before, "the host's directory was changed"
         if make is shared:
-            assert tree(Host(Path(top))) == tree(host), "the share was not written through"
+            assert host_tree(Path(top)) == tree(host), "the share was not written through"
         host.finish()
         process.files.close_all()
+        process.fs.close()
         assert process.fs.budget.used >= 0
     finally:
         os.umask(umask)

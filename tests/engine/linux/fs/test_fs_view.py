@@ -374,3 +374,17 @@ def test_a_share_follows_renames_and_refuses_strangers(host: Path) -> None:
     (seen / "renamed").write_text("stranger")
     assert process.call("fchmod", fd, 0o777) in (-errno.ESTALE, 0)
     assert process.read(fd, 10) == b"visible"
+
+
+def test_closing_gives_host_descriptors_back(host: Path) -> None:
+    def opened() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    before = opened()
+    process = Process(View.make(cwd=str(host / "seen")), cwd=os.fsencode(host / "seen"))
+    assert process.cat("sub/inner") == b"inner"
+    assert opened() > before
+    process.files.close_all()
+    process.fs.close()
+    assert opened() == before
+    assert process.open("file") < 0
