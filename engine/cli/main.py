@@ -1,5 +1,6 @@
 """The command group and how errors leave it."""
 
+import os
 import sys
 import traceback
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +21,28 @@ def _version() -> str:
         return "(not installed)"
 
 
+_PLANNED: Final = ("trace", "graph", "check", "diff", "bt", "disasm", "bench")
+
+
+class _Group(click.Group):
+    """The subcommands; a first word that is none of them is a GUEST for the interface."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if word in self.commands or word.startswith("-"):
+            return super().resolve_command(ctx, args)
+        if word in _PLANNED and not os.path.exists(word):
+            raise click.UsageError(f"'{word}' is not part of this version yet; there is 'run'")
+        raise click.UsageError(
+            f"the terminal interface for {word} is not part of this version yet; "
+            f"'kprobe-tui run {word}' runs it headless"
+        )
+
+
 @click.group(
+    cls=_Group,
     commands={command.name or "": command for command in COMMANDS},
     context_settings={"help_option_names": ["-h", "--help"]},
 )

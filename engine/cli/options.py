@@ -65,7 +65,11 @@ _GUEST_OPTIONS: Final = (
         help="Whose time the guest sees: its own, which is deterministic, or the host's.",
     ),
     click.option(
-        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", hidden=False
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Color in the engine's own messages.",
     ),
     click.option("--debug", is_flag=True, help="Show the engine's own figures and tracebacks."),
     click.argument("guest", type=click.Path()),
