@@ -32,8 +32,9 @@ class GuestHooks:
         unmapped: (start, size) is gone or lost its execute permission.
         syscall_enter: (number, name, arguments) before a system call is carried out.
         syscall_exit: (number, name, result) after it.
-        host_input: (source, data): bytes that came from the host; returns what the guest
-            gets, so that a journal can record or replay them.
+        host_input: (source, data): bytes that came from the host (a read of a standard
+            stream, the host's clock); returns what the guest gets, so that a journal can
+            record or replay them.
     """
 
     original_pc: Callable[[int], int] = _same

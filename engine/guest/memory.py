@@ -402,7 +402,14 @@ class Memory:
             if not self._ram.touch(at, part):
                 raise GuestFaultError(address + done, "write")
             self._ram.write(at, data[done : done + part])
+            self._forget_code(address + done, part)
             done += part
+
+    def _forget_code(self, address: int, size: int) -> None:
+        """Drop translations of bytes that were changed from outside the guest."""
+        mapping = self.find(address)
+        if mapping is not None and mapping.perms & EXECUTE:
+            self._cpu.invalidate(address, size)
 
     def _pieces(
         self, address: int, size: int, need: int, access: str
@@ -449,6 +456,8 @@ class Memory:
             if not self._ram.touch(at, part):
                 raise GuestFaultError(address, "write")
             self._ram.write(at, data[:part])
+            self._forget_code(address, part)
+            address += part
             data = data[part:]
 
     def used(self) -> int:

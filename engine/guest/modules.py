@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from engine.errors import ImageError
 from engine.guest.memory import Memory
-from engine.image import ElfImage, Symbol, SymbolTable
+from engine.image import ElfImage, Lines, Symbol, SymbolTable
 
 
 @dataclass(slots=True)
@@ -22,6 +22,7 @@ class Module:
     image: ElfImage
     bias: int
     _symbols: SymbolTable | None = field(default=None, repr=False)
+    _lines: Lines | None = field(default=None, repr=False)
 
     @property
     def symbols(self) -> SymbolTable:
@@ -29,6 +30,12 @@ class Module:
         if self._symbols is None:
             self._symbols = SymbolTable(self.image)
         return self._symbols
+
+    def line_at(self, address: int) -> tuple[str, int] | None:
+        """(source file, line) of a guest address, where there is debug information."""
+        if self._lines is None:
+            self._lines = Lines(self.image)
+        return self._lines.line_at(address - self.bias)
 
     def contains(self, address: int) -> bool:
         """Whether a guest address lies in its span."""

@@ -7,6 +7,7 @@ program that does nothing but look at the clock (a busy wait) sees it run faster
 """
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 EPOCH: Final = 1_767_225_600 * 10**9
@@ -22,9 +23,15 @@ _PATIENCE: Final = 64
 class GuestClock:
     """Nanoseconds of the guest's clocks."""
 
-    def __init__(self, *, host: bool = False) -> None:
-        """Start now; `host` follows the host's clock instead."""
+    def __init__(
+        self,
+        *,
+        host: bool = False,
+        host_input: Callable[[str, bytes], bytes] = lambda source, data: data,
+    ) -> None:
+        """Start now; `host` follows the host's clock instead, read through `host_input`."""
         self.host = host
+        self._host_input = host_input
         self._now = UPTIME
         self._looks = 0
         self._started = time.monotonic_ns()
@@ -33,7 +40,8 @@ class GuestClock:
     def peek(self) -> int:
         """CLOCK_MONOTONIC without taking time for the look."""
         if self.host:
-            return UPTIME + time.monotonic_ns() - self._started
+            passed = (time.monotonic_ns() - self._started).to_bytes(8, "little")
+            return UPTIME + int.from_bytes(self._host_input("clock", passed), "little")
         return self._now
 
     def monotonic(self) -> int:

@@ -64,4 +64,5 @@ def refused(paths: list[tuple[str, str]], dropped: int) -> Report | None:
     lines = [f"{path}  (allow it with {option})" for path, option in paths]
     more = len(lines) - _SHOWN + dropped
     tail = (f"and {more} more",) if more > 0 else ()
-    return Report(("not visible to the guest:", *lines[:_SHOWN], *tail))
+    head = "not visible to the guest (--root / would show it the whole file system):"
+    return Report((head, *lines[:_SHOWN], *tail))

@@ -5,7 +5,7 @@ import os
 from engine import arch as architectures
 from engine.arch.base import Arch
 from engine.cpu.base import Cpu
-from engine.cpu.ram import Ram
+from engine.cpu.ram import EXECUTE, Ram
 from engine.cpu.unicorn_cpu import UnicornCpu
 from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.hooks import GuestHooks
@@ -18,7 +18,7 @@ from engine.linux.clock import GuestClock
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.openfile import OpenFile
-from engine.linux.fs.stdio import host_stdio, restore_terminals
+from engine.linux.fs.stdio import HostIO, host_stdio, restore_terminals
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.view import View
 from engine.linux.kernel import Exit, Kernel
@@ -28,6 +28,21 @@ from engine.session.config import GuestConfig
 from engine.session.report import Reports
 
 _GUEST_ID = 1000
+
+
+class _Inputs(HostIO):
+    """The host's standard streams, with what is read passed through the hooks."""
+
+    def __init__(self, hooks: GuestHooks) -> None:
+        self._hooks = hooks
+
+    def read(self, fd: int, count: int) -> bytes:
+        """Read a stream."""
+        return self._hooks.host_input("read", super().read(fd, count))
+
+    def pread(self, fd: int, count: int, offset: int) -> bytes:
+        """Read a redirected file."""
+        return self._hooks.host_input("read", super().pread(fd, count, offset))
 
 
 class Session:
@@ -54,11 +69,15 @@ class Session:
         self.arch = self._find_arch(self.image)
         self.ram = Ram(budget=config.memory)
         self.disassembler = Disassembler(self.arch)
-        self.clock = GuestClock(host=config.clock == "host")
         self.hooks = GuestHooks()
+        self.clock = GuestClock(
+            host=config.clock == "host",
+            host_input=lambda source, data: self.hooks.host_input(source, data),
+        )
         self.proc = ProcView()
         self.cpu: Cpu = self._make_cpu()
         self.memory = Memory(self.arch.plan, self.ram, self.cpu)
+        self.memory.on_change = self._memory_changed
         self.modules = Modules(self.memory, self._open_guest_image)
         self.kernel = Kernel(
             self.arch,
@@ -85,9 +104,18 @@ class Session:
         )
         self.kernel.fs = self.fs
         self.kernel.files = FileTable(
-            self.fs, stdio or host_stdio(), lambda: self.kernel.limit("nofile")
+            self.fs, stdio or host_stdio(_Inputs(self.hooks)), lambda: self.kernel.limit("nofile")
         )
         self._load()
+
+    def _memory_changed(self, what: str, start: int, size: int) -> None:
+        """Tell those above about code that comes and goes."""
+        if what != "unmap" and any(
+            mapping.perms & EXECUTE for mapping in self.memory.overlapping(start, start + size)
+        ):
+            self.hooks.mapped(start, size)
+        else:
+            self.hooks.unmapped(start, size)
 
     def _find_arch(self, image: ElfImage) -> Arch:
         found = architectures.for_elf(image.machine, image.bits, image.byteorder)
@@ -161,8 +189,6 @@ class Session:
                     f"{config.guest}: its loader {name} is for {interpreter.machine_name}, "
                     f"the program for {self.image.machine_name}; --root DIR gives another tree"
                 )
-            if interpreter.interpreter is not None:
-                interpreter = self._static_interpreter(interpreter, name)
         argv0 = config.guest if config.argv0 is None else config.argv0
         kernel = self.kernel
         kernel.argv = tuple(os.fsencode(word) for word in (argv0, *config.args))
@@ -188,10 +214,6 @@ class Session:
         self.memory.sync()
         if config.count_blocks:
             self.cpu.count_blocks(True)
-
-    def _static_interpreter(self, interpreter: ElfImage, name: str) -> ElfImage:
-        """A loader's own PT_INTERP is ignored, as Linux does."""
-        return interpreter
 
     def _working_directory(self) -> bytes:
         wanted = self.config.cwd or ("/" if self.config.isolated else os.getcwd())
@@ -229,21 +251,26 @@ class Session:
         return Reports(end, tuple(remark for remark in remarks if remark is not None))
 
     def describe(self, pc: int) -> str:
-        """An instruction's address, symbol, file and text, in one line."""
+        """An instruction's address, symbol, source line or file, and text, in one line."""
         location = self.modules.locate(pc)
         parts = [f"{pc:#x}"]
         if location.module is not None:
-            parts.append(f"{location} ({location.module.name})")
-        try:
-            raw = self.memory.read(pc, 1)
-            raw = self.memory.read(pc, self.arch.insn_max)
-        except GuestFaultError:
-            pass
-        if "raw" in locals():
-            insn = next(iter(self.disassembler.decode(pc, raw)), None)
-            if insn is not None:
-                parts.append(insn.text)
+            line = location.module.line_at(pc)
+            where = f"{line[0]}:{line[1]}" if line else location.module.name
+            parts.append(f"{location} ({where})")
+        insn = next(iter(self.disassembler.decode(pc, self._code_at(pc))), None)
+        if insn is not None:
+            parts.append(insn.text)
         return ": ".join((" ".join(parts[:2]), *parts[2:]))
+
+    def _code_at(self, pc: int) -> bytes:
+        """Bytes of an instruction; fewer where the memory ends."""
+        for size in range(self.arch.insn_max, 0, -1):
+            try:
+                return self.memory.read(pc, size)
+            except GuestFaultError:
+                continue
+        return b""
 
     def interrupt(self, number: int) -> None:
         """Send the guest a signal, as a user at a terminal does; from any thread."""
