@@ -7,11 +7,13 @@ the median of N fresh processes: wall clock, CPU time, and the peak resident set
 import argparse
 import json
 import math
+import os
 import re
 import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +40,12 @@ _CALLS: Final = "i=0; while [ $i -lt {} ]; do test -e /etc; i=$((i+1)); done; ec
 _PYTHON: Final = "x = sum(i * i for i in range({})); print(x)"
 _BIG: Final = ("libLLVM*.so*", "rustlib/*/lib/libLLVM*", "*/libLLVM*.so*")
 _LIBRARIES: Final = (Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib"))
+# As if installed: with compiled modules, which are kept in a folder of the run's own.
+_ENVIRONMENT = {
+    "PYTHONPATH": str(CHECKOUT),
+    "PYTHONDONTWRITEBYTECODE": "",
+    "LC_ALL": "C",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +80,8 @@ def repeat(name: str, words: list[str], runs: int, expected: int = 0) -> Row:
     Raises:
         RuntimeError: its exit code is another.
     """
-    env = {"PYTHONPATH": str(CHECKOUT), "LC_ALL": "C"}
-    spent = [measuring.run_process(words, env, expected) for _ in range(runs)]
+    measuring.run_process(words, _ENVIRONMENT, expected)  # files and bytecode get warm
+    spent = [measuring.run_process(words, _ENVIRONMENT, expected) for _ in range(runs)]
     return Row(
         name,
         [item.wall for item in spent],
@@ -137,7 +145,7 @@ def imports(top: int) -> list[tuple[str, float, float]]:
     """The modules whose own code costs most at start: name, own and cumulative milliseconds."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", *ours(str(GUESTS / "amd64" / "tiny"))[1:]],
-        env={"PYTHONPATH": str(CHECKOUT)},
+        env={**os.environ, **_ENVIRONMENT},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -174,9 +182,7 @@ for path in sys.argv[1:]:
 print(json.dumps(list(best.items())))
 """
     guests = [str(GUESTS / f / g) for f in _ARCHES for g in ("tiny", "guests-static")]
-    done = measuring.run_process(
-        [sys.executable, "-c", code, *guests], {"PYTHONPATH": str(CHECKOUT)}
-    )
+    done = measuring.run_process([sys.executable, "-c", code, *guests], _ENVIRONMENT)
     rows: list[tuple[str, float]] = [(name, spent) for name, spent in json.loads(done.output)]
     return rows
 
@@ -269,10 +275,12 @@ def main() -> int:
     facts = measuring.machine()
     if not options.json:
         print(measuring.heading(facts), end="\n\n", flush=True)
-    rows = small(runs)
-    pairs = programs(max(runs // 3, 2), options.quick)
-    parts = in_process(runs)
-    modules = imports(16)
+    with tempfile.TemporaryDirectory() as bytecode:
+        _ENVIRONMENT["PYTHONPYCACHEPREFIX"] = bytecode
+        rows = small(runs)
+        pairs = programs(max(runs // 3, 2), options.quick)
+        parts = in_process(runs)
+        modules = imports(16)
     big = symbols(3)
     judged = judge(rows, big)
     if options.json:
