@@ -132,11 +132,11 @@ def _names_2(reader: Reader, folder: str) -> list[str]:
 def _names_5(reader: Reader, sections: LineSections, width: int, folder: str) -> list[str]:
     folders = [folder]
     for number, (name, _) in enumerate(_entries(reader, sections, width)):
-        path = normpath(join(folder, name)) if name else folder
         if number == 0:
-            folder = folders[0] = path
+            # The compilation directory itself (DWARF 5, 6.2.4), relative or not.
+            folder = folders[0] = normpath(name) if name else folder
         else:
-            folders.append(path)
+            folders.append(normpath(join(folder, name)) if name else folder)
     return [_path(folders, at, name) for name, at in _entries(reader, sections, width)]
 
 
