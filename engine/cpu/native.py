@@ -72,7 +72,17 @@ _FILL: Final = bytes.fromhex(
     # fail:
     "49897010"  # mov [r8+16], rsi
     "49895018"  # mov [r8+24], rdx
-    "31c0"  # xor eax, eax
+    "498b4040"  # mov rax, [r8+64]       hole
+    "4885c0"  # test rax, rax
+    "7419"  # je refuse
+    "488901"  # mov [rcx], rax
+    "4989ca"  # mov r10, rcx
+    "8d4af0"  # lea ecx, [rdx-16]
+    "b801000000"  # mov eax, 1
+    "d3e0"  # shl eax, cl
+    "41894208"  # mov [r10+8], eax
+    "b801000000"  # mov eax, 1
+    # refuse:
     "c3"  # ret
 )
 
@@ -209,8 +219,8 @@ def _trial(code: HostCode) -> bool:
 def fill(ram: Ram, table: PageTable, address: int, access: int, entry: TlbEntry) -> bool:
     """The Python twin of the fill callback; the meaning of both.
 
-    A refused access is noted in `ram.control`; a page counts against the budget when it is
-    first reached.
+    A refused access is noted in `ram.control`, and sent into the hole if there is one; a page
+    counts against the budget when it is first reached.
     """
     control = ram.control
     control.fills += 1
@@ -226,4 +236,8 @@ def fill(ram: Ram, table: PageTable, address: int, access: int, entry: TlbEntry)
             return True
     control.fault_address = address
     control.fault_access = access
-    return False
+    if not control.hole:
+        return False
+    entry.paddr = control.hole
+    entry.perms = 1 << (access - 16 & 31)
+    return True

@@ -80,6 +80,7 @@ class Control(ctypes.Structure):
         ("budget", ctypes.c_int64),  # 40: pages that may still be touched
         ("physical_base", ctypes.c_uint64),  # 48: PHYSICAL_BASE
         ("fills", ctypes.c_uint64),  # 56: TLB misses served
+        ("hole", ctypes.c_uint64),  # 64: where refused accesses go instead, 0 = nowhere
     )
 
 
@@ -109,10 +110,7 @@ class Ram:
         self.size = size
         self.budget = budget
         self._free: list[tuple[int, int]] = [(0, size)]
-        # One more page than there is: the hole, where the emulator has nothing mapped.
-        self.hole = size
-        self._touched_map = mmap.mmap(-1, size // PAGE + 1)
-        self._touched_map[size // PAGE] = 1
+        self._touched_map = mmap.mmap(-1, size // PAGE)
         self._touched_view = memoryview(self._touched_map)
         self.control = Control()
         self.control.physical_base = PHYSICAL_BASE

@@ -87,7 +87,7 @@ class UnicornCpu:
         self._progress = True
         self._idle = (0, 0)
         self._screen = Screen(arch, decode, self._uc, self._hooks, self._ask_to_stop)
-        self._faults = FaultLocator(self.page_table, ram.hole, self._hooks)
+        self._faults = FaultLocator(ram, self._hooks)
         self._clock = native.BlockClock(_FOREVER, ctypes.cast(api.emu_stop, api.VOID).value, 0)
         self._clock_hook = 0
         self._granted = 0
@@ -329,7 +329,7 @@ class UnicornCpu:
         if access == 18:
             at = pc if pc & -PAGE == page else page
             return Stop(StopKind.FAULT, address=at, access="execute")
-        address = self._faults.locate(page, access, lambda: self._repeat(pc))
+        address = self._faults.locate(page, lambda: self._repeat(pc))
         self.flush_tlb()
         return Stop(StopKind.FAULT, address=address, access=ACCESS_NAMES.get(access, "read"))
 

@@ -1,0 +1,395 @@
+"""The CPU: stops, faults, screening, clock, user level."""
+
+import struct
+import threading
+import time
+
+import pytest
+from barecpu import CODE, DATA, BareCpu
+
+from engine.arch.base import TrapKind
+from engine.cpu.base import Stop, StopKind
+from engine.cpu.ram import PAGE, Region
+from engine.errors import GuestFaultError
+
+X86, ARM = "x86_64", "aarch64"
+
+
+@pytest.fixture(params=["native", "portable"], autouse=True)
+def callbacks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "portable":
+        monkeypatch.setenv("KPROBE_TUI_PORTABLE", "1")
+
+
+def x86(text: str) -> BareCpu:
+    return BareCpu(X86, bytes.fromhex(text))
+
+
+def arm(*words: int) -> BareCpu:
+    return BareCpu(ARM, struct.pack(f"<{len(words)}I", *words))
+
+
+SVC = 0xD4000001
+
+
+@pytest.mark.parametrize(
+    ("cpu", "after"),
+    [(lambda: x86("b82a000000 0f05 90"), CODE + 7), (lambda: arm(0xD2800540, SVC), CODE + 8)],
+    ids=[X86, ARM],
+)
+def test_system_call_stops_behind_it(cpu: object, after: int) -> None:
+    machine: BareCpu = cpu()  # type: ignore[operator]
+    assert machine.run() == Stop(StopKind.SYSCALL)
+    assert machine.pc == after
+
+
+@pytest.mark.parametrize("offset", [0, 1, 0x123, PAGE - 1])
+def test_fault_has_the_exact_address(offset: int) -> None:
+    machine = x86("8801 0f05")  # mov [rcx], al
+    machine.write_register("rcx", DATA - PAGE + offset)
+    stop = machine.run()
+    assert (stop.kind, stop.address, stop.access) == (
+        StopKind.FAULT,
+        DATA - PAGE + offset,
+        "write",
+    )
+    assert machine.pc == CODE
+    # And the page can be given afterwards: the same instruction then succeeds.
+    machine.regions.insert(1, Region(DATA - PAGE, DATA, machine._take(1), 3))
+    machine.page_table.load(machine.regions)
+    machine.flush_tlb()
+    machine.write_register("rax", 0x5A)
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.read(DATA - PAGE + offset, 1) == b"\x5a"
+
+
+def test_fault_leaves_flags_and_memory() -> None:
+    # sub ecx, 1 (sets ZF); mov [rax], rcx; syscall
+    machine = x86("83e901 488908 0f05")
+    machine.write_register("rcx", 1)
+    machine.write_register("rax", 0x10)
+    before = machine.read(DATA, PAGE)
+    stop = machine.run()
+    assert (stop.access, stop.address) == ("write", 0x10)
+    assert machine.read_register("eflags") & 0x40
+    assert machine.read(DATA, PAGE) == before
+
+
+def test_execute_faults() -> None:
+    machine = x86("ffe0")
+    machine.write_register("rax", DATA)
+    stop = machine.run()
+    assert (stop.kind, stop.address, stop.access) == (StopKind.FAULT, DATA, "execute")
+    assert machine.pc == DATA
+
+
+def test_read_only_pages_refuse_stores_after_a_read() -> None:
+    machine = x86("488b08 488908 0f05")  # mov rcx, [rax]; mov [rax], rcx
+    machine.write_register("rax", CODE + 0x100)
+    stop = machine.run()
+    assert (stop.kind, stop.address, stop.access) == (StopKind.FAULT, CODE + 0x100, "write")
+
+
+def test_read_modify_write_of_a_read_only_page() -> None:
+    machine = x86("f0830001 0f05")  # lock add dword [rax], 1
+    machine.write_register("rax", CODE + 0x234)
+    stop = machine.run()
+    assert (stop.address, stop.access, machine.pc) == (CODE + 0x234, "write", CODE)
+
+
+def test_store_across_pages_that_faults_in_the_second_changes_nothing() -> None:
+    machine = x86("488908 0f05")
+    machine.write_register("rax", DATA + 4 * PAGE - 3)
+    machine.write_register("rcx", 2**64 - 1)
+    stop = machine.run()
+    # The processor would name the first byte of the second page; see unicorn_faults.
+    assert DATA + 4 * PAGE <= stop.address < DATA + 4 * PAGE + 8
+    assert stop.access == "write"
+    assert machine.read(DATA + 4 * PAGE - 3, 3) == bytes(3)
+
+
+PRIVILEGED = {
+    "hlt": "f4",
+    "cli": "fa",
+    "mov cr0": "0f22c0",
+    "wrmsr": "0f30",
+    "lgdt": "0f0110",
+    "in": "ec",
+    "out": "ee",
+    "iretq": "48cf",
+    "swapgs": "0f01f8",
+    "invd": "0f08",
+}
+
+
+@pytest.mark.parametrize("code", PRIVILEGED.values(), ids=PRIVILEGED)
+def test_privileged_instructions_trap_again_and_again(code: str) -> None:
+    machine = x86(code)
+    machine.write_register("rax", DATA)
+    for _ in range(4):
+        machine.write_register("rip", CODE)
+        stop = machine.run()
+        assert (stop.kind, stop.trap) == (StopKind.TRAP, TrapKind.PRIVILEGED)
+
+
+ARM_PRIVILEGED = {
+    "mrs sctlr": 0xD5381000,
+    "msr ttbr0": 0xD5182000,
+    "tlbi": 0xD508871F,
+    "eret": 0xD69F03E0,
+    "hvc": 0xD4000002,
+    "smc": 0xD4000003,
+    "msr daifset": 0xD50342DF,
+    "sve": 0x2518E3E0,
+    "mrs cntvct": 0xD53BE040,
+}
+
+
+@pytest.mark.parametrize("word", ARM_PRIVILEGED.values(), ids=ARM_PRIVILEGED)
+def test_arm_privileged_instructions_trap(word: int) -> None:
+    machine = arm(word)
+    for _ in range(3):
+        machine.write_register("pc", CODE)
+        stop = machine.run()
+        assert (stop.kind, stop.trap) == (StopKind.TRAP, TrapKind.ILLEGAL)
+        assert machine.pc == CODE
+
+
+def test_divide_errors_never_become_double_faults() -> None:
+    machine = x86("31c9 f7f1")
+    for _ in range(4):
+        machine.write_register("rip", CODE)
+        stop = machine.run()
+        assert (stop.trap, stop.number, machine.pc) == (TrapKind.DIVIDE, 0, CODE + 2)
+
+
+AVX = {
+    "vpaddd xmm0, xmm1, xmm2": "c5f1fec2",
+    "vzeroupper": "c5f877",
+    "kmovw k2, eax": "c5f892d0",
+    "vaddps zmm0": "62f1744858c2",
+    "vpbroadcastb": "c4e27d78c0",
+}
+
+
+@pytest.mark.parametrize("code", AVX.values(), ids=AVX)
+def test_avx_is_refused_in_words_before_it_runs(code: str) -> None:
+    machine = x86("b801000000" + code + "0f05")
+    stop = machine.run()
+    assert (stop.kind, stop.trap) == (StopKind.TRAP, TrapKind.ILLEGAL)
+    assert "AVX" in stop.detail
+    assert machine.pc == CODE + 5
+    assert machine.read_register("rax") == 1
+
+
+def test_screening_reaches_every_kind_of_block() -> None:
+    """Blocks behind jumps, calls, returns, indirect jumps and system calls are all seen."""
+    avx = "c5f877"
+    for code, at in (
+        ("eb02 9090" + avx, 4),
+        ("e802000000 9090" + avx, 7),
+        ("b8 0a004000 ffe0 909090" + avx, 10),
+        ("68 08004000 c3 9090" + avx, 8),
+        ("31c0 7402 9090" + avx, 6),
+    ):
+        machine = x86(code)
+        stop = machine.run()
+        assert (stop.trap, machine.pc) == (TrapKind.ILLEGAL, CODE + at)
+    machine = x86("0f05" + avx)
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.run().trap is TrapKind.ILLEGAL
+
+
+def test_bmi_is_not_screened() -> None:
+    machine = x86("c4e270f2c2 0f05")  # andn eax, ecx, edx
+    machine.write_register("rcx", 0xF0)
+    machine.write_register("rdx", 0xFF)
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.read_register("rax") == 0x0F
+
+
+def test_screen_follows_rewritten_code() -> None:
+    machine = x86("c5f877 0f05")
+    assert machine.run().trap is TrapKind.ILLEGAL
+    machine.patch(CODE, bytes.fromhex("ffc090"))
+    machine.write_register("rip", CODE)
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.read_register("rax") == 1
+
+
+def test_sticky_sse_flags_are_seen_and_forgotten() -> None:
+    # divsd xmm0, [rax+8]; stmxcsr [rbx]; ldmxcsr [rdx]; stmxcsr [rbx+4]; syscall
+    machine = x86("f20f1000 f20f5e4008 0fae1b 0fae12 0fae5b04 0f05")
+    machine.write(DATA, struct.pack("<dd", 1.0, 0.0))
+    machine.write(DATA + 0x200, struct.pack("<I", 0x1F80))
+    for name, value in (("rax", DATA), ("rbx", DATA + 0x100), ("rdx", DATA + 0x200)):
+        machine.write_register(name, value)
+    assert machine.run().kind is StopKind.SYSCALL
+    assert struct.unpack("<II", machine.read(DATA + 0x100, 8)) == (0x1F84, 0x1F80)
+
+
+def test_random_numbers_are_the_seeded_ones() -> None:
+    machine = x86("480fc7f0 660fc7f9 0f05")  # rdrand rax; rdseed cx
+    machine.write_register("rcx", 0xAABBCCDD)
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.read_register("rax") == 0x0807060504030201
+    assert machine.read_register("rcx") == 0xAABB0201
+    assert machine.read_register("eflags") & 1
+
+
+def test_arm_random_numbers_are_the_seeded_ones() -> None:
+    machine = arm(0xD53B2403, SVC)  # mrs x3, rndr
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.read_register("x3") == 0x0807060504030201
+
+
+def test_pointer_authentication_signs_and_checks() -> None:
+    machine = arm(0xD503233F, 0xD503201F, SVC, 0xD50323BF, SVC)  # paciasp ... autiasp
+    machine.write_register("x30", 0x401234)
+    assert machine.run().kind is StopKind.SYSCALL
+    signed = machine.read_register("x30")
+    assert signed != 0x401234
+    assert signed & ((1 << 48) - 1) == 0x401234
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.read_register("x30") == 0x401234
+
+
+LOOP = "b9e8030000 83c001 ffc9 75f9 0f05"  # 1000 passes: the first block holds the first pass
+
+
+def test_clock_counts_blocks_exactly() -> None:
+    machine = x86(LOOP)
+    machine.count_blocks(True)
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.read_register("rax") == 1000
+    assert machine.blocks() == 1001
+
+
+@pytest.mark.parametrize("quantum", [1, 7, 100, 999])
+def test_quantum_stops_exactly_and_resumes(quantum: int) -> None:
+    machine = x86(LOOP)
+    stops = 0
+    while (stop := machine.run(quantum)).kind is StopKind.QUANTUM:
+        stops += 1
+        assert machine.blocks() == stops * quantum
+    assert stop.kind is StopKind.SYSCALL
+    assert machine.read_register("rax") == 1000
+    assert machine.blocks() == 1001
+
+
+def test_clock_can_be_switched_off() -> None:
+    machine = x86(LOOP + LOOP)
+    machine.count_blocks(True)
+    machine.run()
+    counted = machine.blocks()
+    machine.count_blocks(False)
+    machine.run()
+    assert machine.blocks() == counted
+
+
+def test_halt_before_a_run_is_not_lost() -> None:
+    machine = x86("ebfe")
+    machine.halt()
+    assert machine.run().kind is StopKind.HALTED
+
+
+def test_halt_from_another_thread_ends_a_loop() -> None:
+    machine = x86("ebfe")
+    done = threading.Event()
+
+    def stop() -> None:
+        while not done.wait(0.01):
+            machine.halt()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    try:
+        began = time.monotonic()
+        assert machine.run().kind is StopKind.HALTED
+        assert time.monotonic() - began < 10
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_steps_execute_one_instruction_each() -> None:
+    # inc eax; stmxcsr [rbx] (prepared); rdrand rcx (emulated); inc eax; syscall
+    machine = x86("ffc0 0fae1b 480fc7f1 ffc0 0f05")
+    machine.write_register("rbx", DATA)
+    places = []
+    while machine.step() is None:
+        places.append(machine.pc - CODE)
+    assert places == [2, 5, 9, 11]
+    assert machine.read_register("rcx") == 0x0807060504030201
+
+
+def test_patched_code_is_seen_at_once() -> None:
+    machine = x86("b801000000 0f05")
+    machine.run()
+    machine.patch(CODE + 1, b"\x02")
+    machine.write_register("rip", CODE)
+    machine.run()
+    assert machine.read_register("rax") == 2
+
+
+def test_saved_registers_come_back() -> None:
+    machine = x86("48ffc0 660fefc0 0f05")
+    machine.write_register("xmm0", 1 << 100)
+    state = machine.save()
+    machine.run()
+    assert machine.read_register("xmm0") == 0
+    machine.restore(state)
+    assert machine.read_register("xmm0") == 1 << 100
+    assert machine.pc == CODE
+
+
+@pytest.mark.parametrize("name", [X86, ARM])
+def test_all_registers_read_back(name: str) -> None:
+    machine = BareCpu(name)
+    fixed = {"cs", "ss", "ds", "es", "fs", "gs", "eflags", "mxcsr", "cpsr", "fstat", "ftag"}
+    for register in machine.arch.registers:
+        if register.name in fixed | {"fctrl", "fpcr", "fpsr"} or register.name.startswith("st"):
+            continue
+        value = 0x123456789ABCDEF0FEDCBA9876543210 & ((1 << min(register.bits, 47)) - 1)
+        machine.write_register(register.name, value)
+        assert machine.read_register(register.name) == value
+    general = tuple(r.name for r in machine.arch.registers if r.group == "general")
+    assert machine.read_registers(general) == tuple(map(machine.read_register, general))
+
+
+def test_unknown_register() -> None:
+    with pytest.raises(KeyError):
+        x86("90").read_register("nosuch")
+
+
+def test_user_level_cannot_be_left_by_writing_flags() -> None:
+    machine = x86("90")
+    machine.write_register("eflags", 0xFFFFFFFF)
+    assert machine.read_register("eflags") & 0x3000 == 0  # IOPL
+    assert machine.read_register("cs") == 0x33
+    machine = arm(SVC)
+    machine.write_register("cpsr", 0xFFFFFFFF)
+    assert machine.read_register("cpsr") & 0xF == 0
+
+
+def test_memory_outside_the_table() -> None:
+    machine = x86("90")
+    with pytest.raises(GuestFaultError, match="0x500000"):
+        machine.read(0x500000, 1)
+    with pytest.raises(GuestFaultError):
+        machine.write(DATA + 4 * PAGE - 1, b"ab")
+
+
+def test_touched_pages_count_against_the_budget() -> None:
+    # lea rax, [rax+4096]; mov [rax], rax; jmp back
+    machine = BareCpu(X86, bytes.fromhex("480500100000 488900 ebf5"), budget=40 * PAGE)
+    offset = machine.memory.allocate(1 << 20)
+    assert offset is not None
+    machine.regions.append(Region(0x10000000, 0x10100000, offset, 3))
+    machine.page_table.load(machine.regions)
+    machine.flush_tlb()
+    machine.write_register("rax", 0x10000000)
+    stop = machine.run()
+    assert stop.kind is StopKind.OUT_OF_MEMORY
+    assert machine.memory.used() <= 40 * PAGE
+    assert machine.read_register("rax") > 0x10000000 + 20 * PAGE
