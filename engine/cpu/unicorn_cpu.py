@@ -329,13 +329,21 @@ class UnicornCpu:
         if access == 18:
             at = pc if pc & -PAGE == page else page
             return Stop(StopKind.FAULT, address=at, access="execute")
-        address = self._faults.locate(page, lambda: self._repeat(pc))
+        address = self._faults.locate(page, lambda: self._repeat(pc, page))
         self.flush_tlb()
         return Stop(StopKind.FAULT, address=address, access=ACCESS_NAMES.get(access, "read"))
 
-    def _repeat(self, pc: int) -> None:
-        """Execute the faulting instruction again and put everything back."""
+    def _repeat(self, pc: int, page: int) -> None:
+        """Execute the faulting instruction again and put everything back.
+
+        A store that crosses into the page may leave a part in front of it this time.
+        """
         state = self.save()
+        front = page - _WIDE
+        try:
+            kept = self.read(front, _WIDE)
+        except GuestFaultError:
+            kept = b""
         clock, self._clock.remaining = self._clock.remaining, _FOREVER
         if self._screen.covers(pc):
             self._screen.let_pass(pc)
@@ -345,6 +353,8 @@ class UnicornCpu:
         finally:
             self._clock.remaining = clock
             self.restore(state)
+            if kept and self.read(front, _WIDE) != kept:
+                self.write(front, kept)
             self._stop = None
             self._screen.met = None
 
