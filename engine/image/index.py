@@ -62,7 +62,7 @@ class SymbolIndex:
                 more = [ref for ref in more if not self._is_mapping(ref, table.strings)]
             if image.machine == headers.EM_ARM:  # bit 0 of a function says Thumb, not where
                 for ref in more:
-                    self._values[ref] &= ~self.is_function(ref)
+                    self._values[ref] &= ~int(self.is_function(ref))
             refs += self._unknown(refs, more) if refs else more
             elsewhere += self._unknown(elsewhere, away) if elsewhere else away
             if not table.dynamic:
