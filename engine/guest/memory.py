@@ -8,93 +8,25 @@ so a program may reserve terabytes.
 import errno
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
 
 from engine.arch.base import AddressPlan
 from engine.cpu.base import Cpu
-from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram, Region
-from engine.errors import GuestFaultError
+from engine.cpu.ram import EXECUTE, READ, WRITE, Ram, Region
+from engine.guest.bytes import MappedBytes
+from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
+from engine.guest.shared import SharedPages, copy_pages, fill
+
+__all__ = ["Backing", "Mapping", "MappingError", "Memory", "page_up"]
 
 MAX_MAPPINGS: Final = 65_530
 _EAGER: Final = 1 << 20
 """Files up to this size are copied; larger ones are mapped where the host allows it."""
 
 
-class Backing(Protocol):
-    """A file as a mapping needs it."""
-
-    size: int
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """Bytes of the file; short at its end."""
-
-    def write_back(self, offset: int, data: bytes) -> None:
-        """Take the content of a shared writable mapping."""
-
-    def host_descriptor(self) -> int | None:
-        """A host descriptor that may be mapped privately, or None."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mapping:
-    """One mapping (a vm_area_struct).
-
-    Attributes:
-        start: first byte.
-        end: one past the last.
-        perms: READ, WRITE, EXECUTE bits.
-        physical: arena offset of `start`; None while nobody may access it.
-        name: path of the file, or "[stack]" and the like.
-        offset: file offset of `start`.
-        backing: the file, None for anonymous memory.
-        shared: MAP_SHARED.
-        inode: (device, inode) for /proc/self/maps.
-        reserved: the engine's own window: the guest may not change it.
-    """
-
-    start: int
-    end: int
-    perms: int
-    physical: int | None = None
-    name: str = ""
-    offset: int = 0
-    backing: Backing | None = None
-    shared: bool = False
-    inode: tuple[int, int] = (0, 0)
-    reserved: bool = False
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self.end - self.start
-
-    def part(self, start: int, end: int) -> "Mapping":
-        """The piece between two addresses inside it."""
-        skip = start - self.start
-        return replace(
-            self,
-            start=start,
-            end=end,
-            physical=None if self.physical is None else self.physical + skip,
-            offset=self.offset + skip if self.backing else 0,
-        )
-
-
-class MappingError(Exception):
-    """A mapping call fails; `code` is the errno the guest gets."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(errno.errorcode.get(code, str(code)))
-        self.code = code
-
-
-def page_up(value: int) -> int:
-    """Round up to a page."""
-    return (value + PAGE - 1) & -PAGE
-
-
-class Memory:
+class Memory(MappedBytes):
     """Mappings and bytes of one guest process."""
 
     def __init__(self, plan: AddressPlan, ram: Ram, cpu: Cpu) -> None:
@@ -104,6 +36,7 @@ class Memory:
         self.mappings: list[Mapping] = []
         self._starts: list[int] = []
         self._dirty = False
+        self.shared = SharedPages(ram, self._repoint)
         self.on_change: Callable[[str, int, int], None] = lambda what, start, size: None
 
     # -- finding --------------------------------------------------------------------------
@@ -166,40 +99,46 @@ class Memory:
             raise MappingError(errno.ENOMEM)
         self.unmap(start, end - start)
         mapping = Mapping(start, end, perms, None, name, offset, backing, shared, inode, reserved)
-        if perms or backing is not None:
+        if perms or backing is not None or shared:
             mapping = self._back(mapping)
         self._insert(mapping)
         self.on_change("map", start, end - start)
 
     def _back(self, mapping: Mapping) -> Mapping:
         """Give a mapping physical pages, filled from its file."""
+        if mapping.shared:
+            return self.shared.attach(mapping)
         physical = self._ram.allocate(mapping.size)
         if physical is None:
             raise MappingError(errno.ENOMEM)
         backed = replace(mapping, physical=physical)
         if mapping.backing is not None:
-            self._fill(backed, mapping.backing, physical)
+            try:
+                self._fill(backed, mapping.backing, physical)
+            except MappingError:
+                self._ram.release(physical, mapping.size)
+                raise
         return backed
 
     def _fill(self, mapping: Mapping, backing: Backing, physical: int) -> None:
         available = max(min(mapping.size, backing.size - mapping.offset), 0)
-        if available > _EAGER and not mapping.shared:
+        if available > _EAGER:
             descriptor = backing.host_descriptor()
             whole = page_up(available)
             if descriptor is not None and self._ram.map_file(
                 physical, whole, descriptor, mapping.offset
             ):
                 return
-        done = 0
-        while done < available:
-            data = backing.read_at(mapping.offset + done, min(1 << 20, available - done))
-            if not data:
-                break
-            if not self._ram.touch(physical + done, len(data)):
-                self._ram.release(physical, mapping.size)
-                raise MappingError(errno.ENOMEM)
-            self._ram.write(physical + done, data)
-            done += len(data)
+        fill(self._ram, physical, backing, mapping.offset, mapping.size)
+
+    def _repoint(self, extent: SharedExtent, delta: int) -> None:
+        """An extent's pages have moved in the arena."""
+        for index, mapping in enumerate(self.mappings):
+            if mapping.extent is extent and mapping.physical is not None:
+                if mapping.perms & EXECUTE:
+                    self._cpu.invalidate(mapping.start, mapping.size)
+                self.mappings[index] = replace(mapping, physical=mapping.physical + delta)
+        self._dirty = True
 
     def unmap(self, start: int, size: int) -> None:
         """Unmap a range; holes in it are no error.
@@ -222,22 +161,30 @@ class Memory:
             self.on_change("unmap", start, end - start)
 
     def _drop(self, mapping: Mapping) -> None:
-        self.write_back(mapping)
-        if mapping.physical is not None:
-            if mapping.perms & EXECUTE:
-                self._cpu.invalidate(mapping.start, mapping.size)
+        if mapping.physical is None:
+            return
+        if mapping.perms & EXECUTE:
+            self._cpu.invalidate(mapping.start, mapping.size)
+        if mapping.extent is not None:
+            self.shared.detach(mapping.extent, mapping.size)
+        else:
             self._ram.release(mapping.physical, mapping.size)
 
-    def write_back(self, mapping: Mapping) -> None:
-        """Give a shared writable mapping's content to its file (msync, munmap, exit)."""
-        backing = mapping.backing
-        if not (mapping.shared and backing is not None and mapping.physical is not None):
-            return
-        if not mapping.perms & WRITE:
-            return
-        size = max(min(mapping.size, backing.size - mapping.offset), 0)
-        if size:
-            backing.write_back(mapping.offset, self._ram.read(mapping.physical, size))
+    def shows(self, identity: object) -> bool:
+        """Whether any mapping shows this file."""
+        return any(
+            mapping.backing is not None and mapping.backing.identity is identity
+            for mapping in self.mappings
+        )
+
+    def file_changed(self, identity: object) -> None:
+        """A file has been written or cut by a call: its mappings show that."""
+        self.shared.refresh(identity)
+        for mapping in self.mappings:
+            if mapping.backing is not None and mapping.backing.identity is identity:
+                self._dirty = True
+                if mapping.perms & EXECUTE:
+                    self._cpu.invalidate(mapping.start, mapping.size)
 
     def protect(self, start: int, size: int, perms: int) -> None:
         """Change permissions.
@@ -248,71 +195,122 @@ class Memory:
         end = start + page_up(size)
         at = start
         pieces = self.overlapping(start, end)
+        if any(mapping.reserved for mapping in pieces):
+            raise MappingError(errno.EPERM)
         for mapping in pieces:
-            if mapping.reserved:
-                raise MappingError(errno.EPERM)
             if mapping.start > at:
-                raise MappingError(errno.ENOMEM)
+                break
             at = mapping.end
-        if at < end:
+            if mapping.perms != perms:
+                self._protect(mapping, max(start, mapping.start), min(end, mapping.end), perms)
+        self._merge(start, end)
+        self.on_change("protect", start, min(at, end) - start)
+        if at < end:  # as far as the first hole
             raise MappingError(errno.ENOMEM)
-        for mapping in pieces:
-            if mapping.perms == perms:
-                continue
-            if mapping.perms & EXECUTE and mapping.physical is not None:
-                # While it is still executable: the emulator finds blocks by fetching.
-                low, high = max(start, mapping.start), min(end, mapping.end)
-                self._cpu.invalidate(low, high - low)
-            self._remove(mapping)
-            if mapping.start < start:
-                self._insert(mapping.part(mapping.start, start))
-            if mapping.end > end:
-                self._insert(mapping.part(end, mapping.end))
-            piece = mapping.part(max(start, mapping.start), min(end, mapping.end))
-            piece = replace(piece, perms=perms)
-            if perms and piece.physical is None:
-                piece = self._back(piece)
-            self._insert(piece)
-        self.on_change("protect", start, end - start)
 
-    def move(self, mapping: Mapping, target: int, size: int) -> None:
-        """Move a mapping (or a piece of one) with its pages to `target`, growing or not."""
-        keep = min(mapping.size, size)
-        content = mapping.part(mapping.start, mapping.start + keep)
-        whole = self.find(mapping.start)
-        assert whole is not None
+    def _protect(self, mapping: Mapping, low: int, high: int, perms: int) -> None:
         if mapping.perms & EXECUTE and mapping.physical is not None:
-            self._cpu.invalidate(mapping.start, mapping.size)
-        moved = replace(content, start=target, end=target + keep)
-        if size > keep and content.physical is not None:
-            physical = self._ram.allocate(size)
+            # While it is still executable: the emulator finds blocks by fetching.
+            self._cpu.invalidate(low, high - low)
+        piece = replace(mapping.part(low, high), perms=perms)
+        if perms and piece.physical is None:
+            piece = self._back(piece)
+        elif piece.extent is not None and perms & WRITE:
+            piece.extent.written = True
+        self._remove(mapping)
+        if mapping.start < low:
+            self._insert(mapping.part(mapping.start, low))
+        if mapping.end > high:
+            self._insert(mapping.part(high, mapping.end))
+        self._insert(piece)
+
+    def _merge(self, start: int, end: int) -> None:
+        """Make one mapping of neighbours that differ in nothing and have adjacent pages."""
+        index = max(bisect_right(self._starts, start) - 2, 0)
+        while index + 1 < len(self.mappings) and self._starts[index] < end:
+            first, second = self.mappings[index], self.mappings[index + 1]
+            if not first.continues(second) or (first.physical is None) != (
+                second.physical is None
+            ):
+                index += 1
+                continue
+            if first.physical is not None and first.physical + first.size != second.physical:
+                index += 1
+                continue
+            self.mappings[index] = replace(first, end=second.end)
+            del self.mappings[index + 1], self._starts[index + 1]
+            self._dirty = True
+
+    def whole(self, start: int, end: int) -> Mapping | None:
+        """One mapping that covers a range, made of neighbours if they differ in nothing.
+
+        Linux keeps such neighbours as one mapping from the start; here their pages lie apart.
+        """
+        first = self.find(start)
+        if first is None or end <= first.end:
+            return first
+        run = self.overlapping(start, end)
+        for left, right in pairwise(run):
+            if not left.continues(right):
+                return None
+        if run[-1].end < end or first.extent is not None:
+            return None
+        joined = replace(first, end=run[-1].end, physical=None)
+        if any(mapping.physical is not None for mapping in run):
+            physical = self._ram.allocate(joined.size)
             if physical is None:
                 raise MappingError(errno.ENOMEM)
-            for done in range(0, keep, 1 << 20):
-                part = min(1 << 20, keep - done)
-                if not self._ram.touch(physical + done, part):
-                    raise MappingError(errno.ENOMEM)
-                self._ram.write(physical + done, self._ram.read(content.physical + done, part))
-            moved = replace(moved, physical=physical)
-            if moved.backing is not None:
-                tail = replace(
-                    moved, start=target + keep, end=target + size, offset=moved.offset + keep
-                )
-                self._fill(tail, moved.backing, physical + keep)
-        moved = replace(moved, end=target + size)
+            joined = replace(joined, physical=physical)
+            for mapping in run:
+                if mapping.physical is not None:
+                    target = physical + mapping.start - joined.start
+                    copy_pages(self._ram, mapping.physical, target, mapping.size)
+        for mapping in run:
+            self._remove(mapping)
+            self._drop(mapping)
+        self._insert(joined)
+        return joined
+
+    def move(self, mapping: Mapping, target: int, size: int, *, keep_old: bool = False) -> None:
+        """Move a mapping (or a piece of one) with its pages to `target`, growing or not.
+
+        With `keep_old` an empty mapping stays at the old place (MREMAP_DONTUNMAP).
+        """
+        keep = min(mapping.size, size)
+        content = mapping.part(mapping.start, mapping.start + keep)
+        moved = replace(content, start=target, end=target + size)
+        if content.extent is not None:
+            moved = self.shared.attach(moved)
+        elif content.physical is not None:
+            moved = self._copy(content, replace(moved, physical=None), keep)
         self.unmap(target, size)
-        self._remove(whole)
-        if whole.start < mapping.start:
-            self._insert(whole.part(whole.start, mapping.start))
-        if whole.end > mapping.end:
-            self._insert(whole.part(mapping.end, whole.end))
-        if moved.physical == content.physical:
-            if mapping.size > keep:
-                self._drop(mapping.part(mapping.start + keep, mapping.end))
-        else:
-            self._drop(replace(mapping, shared=False))
+        self.unmap(mapping.start, mapping.size)
         self._insert(moved)
-        self.on_change("unmap", mapping.start, mapping.size)
+        self.on_change("map", target, size)
+        if keep_old:
+            self.map(mapping.start, mapping.size, mapping.perms, name=mapping.name)
+
+    def _copy(self, old: Mapping, new: Mapping, keep: int) -> Mapping:
+        """Pages for a grown private mapping, with the old one's content."""
+        assert old.physical is not None
+        physical = self._ram.allocate(new.size)
+        if physical is None:
+            raise MappingError(errno.ENOMEM)
+        try:
+            copy_pages(self._ram, old.physical, physical, keep)
+            if new.backing is not None and new.size > keep:
+                rest = new.size - keep
+                fill(self._ram, physical + keep, new.backing, new.offset + keep, rest)
+        except MappingError:
+            self._ram.release(physical, new.size)
+            raise
+        return replace(new, physical=physical)
+
+    def double(self, mapping: Mapping, target: int, size: int) -> None:
+        """Show a shared mapping's pages at a second place (mremap with an old size of 0)."""
+        second = replace(mapping, start=target, end=target + size)
+        self.unmap(target, size)
+        self._insert(self.shared.attach(second))
         self.on_change("map", target, size)
 
     def extend(self, mapping: Mapping, end: int) -> None:
@@ -322,9 +320,10 @@ class Memory:
             start=mapping.end,
             end=end,
             physical=None,
-            offset=mapping.offset + mapping.size if mapping.backing else 0,
+            offset=mapping.offset + mapping.size if mapping.backing or mapping.extent else 0,
         )
-        self._insert(self._back(tail) if tail.perms else tail)
+        self._insert(self._back(tail) if tail.perms or tail.extent else tail)
+        self._merge(mapping.start, end)
         self.on_change("map", tail.start, tail.size)
 
     def total(self) -> int:
@@ -381,84 +380,6 @@ class Memory:
             if perms & (WRITE | EXECUTE):
                 perms |= READ  # neither architecture has write-only or execute-only pages
             yield Region(mapping.start, end, mapping.physical, perms)
-
-    # -- bytes ----------------------------------------------------------------------------
-
-    def read(self, address: int, size: int) -> bytes:
-        """Copy bytes out as the kernel would for the program (`PROT_NONE` faults)."""
-        mapping = self.find(address)
-        if mapping is not None and address + size <= mapping.end:  # the usual case
-            if mapping.physical is None or not mapping.perms:
-                raise GuestFaultError(address, "read")
-            return self._ram.read(mapping.physical + address - mapping.start, size)
-        return b"".join(
-            self._ram.read(at, part) for at, part in self._pieces(address, size, READ, "read")
-        )
-
-    def write(self, address: int, data: bytes) -> None:
-        """Copy bytes in as the kernel would for the program (read-only pages fault)."""
-        done = 0
-        for at, part in list(self._pieces(address, len(data), WRITE, "write")):
-            if not self._ram.touch(at, part):
-                raise GuestFaultError(address + done, "write")
-            self._ram.write(at, data[done : done + part])
-            self._forget_code(address + done, part)
-            done += part
-
-    def _forget_code(self, address: int, size: int) -> None:
-        """Drop translations of bytes that were changed from outside the guest."""
-        mapping = self.find(address)
-        if mapping is not None and mapping.perms & EXECUTE:
-            self._cpu.invalidate(address, size)
-
-    def _pieces(
-        self, address: int, size: int, need: int, access: str
-    ) -> Iterator[tuple[int, int]]:
-        while size > 0:
-            mapping = self.find(address)
-            if mapping is None or mapping.physical is None or not mapping.perms:
-                raise GuestFaultError(address, access)
-            if need == WRITE and not mapping.perms & WRITE:
-                raise GuestFaultError(address, access)
-            part = min(size, mapping.end - address)
-            yield mapping.physical + address - mapping.start, part
-            address += part
-            size -= part
-
-    def accessible(self, address: int, size: int, write: bool) -> bool:
-        """Whether `read` or `write` of the range would work."""
-        need, access = (WRITE, "write") if write else (READ, "read")
-        try:
-            for _ in self._pieces(address, size, need, access):
-                pass
-        except GuestFaultError:
-            return False
-        return True
-
-    def read_cstring(self, address: int, limit: int = 4096) -> bytes:
-        """Bytes up to a NUL, without it; cut at `limit` bytes if there is none."""
-        parts = []
-        while limit > 0:
-            size = min(limit, PAGE - address % PAGE)
-            data = self.read(address, size)
-            end = data.find(b"\0")
-            if end >= 0:
-                parts.append(data[:end])
-                break
-            parts.append(data)
-            address += size
-            limit -= size
-        return b"".join(parts)
-
-    def poke(self, address: int, data: bytes) -> None:
-        """Write whatever the protection (the engine itself: loader, ptrace-like access)."""
-        for at, part in list(self._pieces(address, len(data), READ, "write")):
-            if not self._ram.touch(at, part):
-                raise GuestFaultError(address, "write")
-            self._ram.write(at, data[:part])
-            self._forget_code(address, part)
-            address += part
-            data = data[part:]
 
     def used(self) -> int:
         """Bytes of physical pages in use."""

@@ -15,7 +15,7 @@ from engine.errors import GuestFaultError
 from engine.guest.hooks import GuestHooks
 from engine.guest.memory import MappingError, Memory
 from engine.guest.modules import Modules
-from engine.linux import delivery, faults, waiting
+from engine.linux import coherence, delivery, faults, waiting
 from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS, GuestClock
 from engine.linux.ending import Crash, Exit
@@ -187,8 +187,7 @@ class Kernel:
 
     def close(self) -> None:
         """Give back what belongs to the host."""
-        for mapping in self.memory.mappings:
-            self.memory.write_back(mapping)
+        self.memory.shared.flush_all()
         self.files.close_all()
         self.host.close()
 
@@ -310,8 +309,11 @@ class Kernel:
             return -errno.ENOSYS
         handler, count = entry
         try:
+            coherence.before(self, name, arguments)
             result = handler(self, *arguments[:count])
-            return waiting.wait_for(self, result) if isinstance(result, Wait) else result
+            result = waiting.wait_for(self, result) if isinstance(result, Wait) else result
+            coherence.after(self, name, arguments)
+            return result
         except LinuxError as error:
             return -error.code
         except MappingError as error:

@@ -29,6 +29,7 @@ class _ImageBacking:
         self._image = image
         self.size = image.file_size
         self.writable = False
+        self.identity = image
 
     def read_at(self, offset: int, size: int) -> bytes:
         return bytes(self._image.buffer[offset : offset + size])

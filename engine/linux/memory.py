@@ -1,24 +1,27 @@
 """System calls of the address space: brk, mmap and its family."""
 
 import errno
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.guest.memory import Mapping, MappingError, page_up
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.node import Node
 from engine.linux.fs.openfile import MmapSource, OpenFile
+from engine.linux.limits import INFINITY
 
 if TYPE_CHECKING:
     from engine.linux.kernel import Kernel
 
-PROT_GROWS: Final = 0x03000000
 MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_TYPE = 1, 2, 3, 0xF
 MAP_FIXED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x100000
+_MAP_FLAGS = 0x17F_FF33
 MREMAP_MAYMOVE, MREMAP_FIXED, MREMAP_DONTUNMAP = 1, 2, 4
 MADV_DONTNEED, MADV_FREE, MADV_REMOVE = 4, 8, 9
 _MADVICE_IGNORED = frozenset({0, 1, 2, 3, 8, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 25})
+_WORD = (1 << 64) - 1
 _POPULATE = frozenset({22, 23})
 
 
@@ -27,8 +30,14 @@ class FileBacking:
 
     def __init__(self, source: MmapSource) -> None:
         self._source = source
-        self.size = source.size
+        self.identity = source.identity
         self.writable = source.write is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file now."""
+        node = self._source.identity
+        return node.stat().size if isinstance(node, Node) else self._source.size
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Bytes of the file."""
@@ -46,7 +55,7 @@ class FileBacking:
 
 def protection(prot: int) -> int:
     """PROT_* bits, which are the engine's own; EINVAL for others."""
-    if prot & ~(READ | WRITE | EXECUTE | PROT_GROWS):
+    if prot & ~(READ | WRITE | EXECUTE):  # PROT_GROWSDOWN needs a mapping that does
         raise LinuxError(errno.EINVAL)
     return prot & 7
 
@@ -58,7 +67,8 @@ def brk(k: "Kernel", address: int) -> int:
         return end
     old, new = page_up(end), page_up(address)
     if new > old:
-        if new - start > k.limit("data") or not k.memory.is_free(old, new + PAGE):
+        over = k.memory.total() + new - old > k.limit("as")
+        if new - start > k.limit("data") or over or not k.memory.is_free(old, new + PAGE):
             return end
         try:
             k.memory.map(old, new - old, READ | WRITE, name="[heap]")
@@ -73,13 +83,15 @@ def brk(k: "Kernel", address: int) -> int:
 def mmap(k: "Kernel", address: int, size: int, prot: int, flags: int, fd: int, offset: int) -> int:
     """Map memory or a file."""
     memory, plan = k.memory, k.arch.plan
-    perms = protection(prot)
+    perms = prot & 7  # other bits are ignored here
     kind = flags & MAP_TYPE
     if kind not in (MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE) or not size:
         raise LinuxError(errno.EINVAL)
     if offset % PAGE:
         raise LinuxError(errno.EINVAL)
     shared = kind != MAP_PRIVATE
+    if kind == MAP_SHARED_VALIDATE and (flags & MAP_ANONYMOUS or flags & ~_MAP_FLAGS):
+        raise LinuxError(errno.EINVAL if flags & MAP_ANONYMOUS else errno.EOPNOTSUPP)
     length = page_up(size)
     if not 0 < length <= plan.task_size:
         raise LinuxError(errno.ENOMEM)
@@ -102,10 +114,23 @@ def mmap(k: "Kernel", address: int, size: int, prot: int, flags: int, fd: int, o
         where = hint if free and memory.is_free(hint, hint + length) else memory.free_range(length)
     if where is None or memory.total() + length > k.limit("as"):
         raise LinuxError(errno.ENOMEM)
+    if not shared and perms & WRITE and _data(k) + length > k.limit("data"):
+        raise LinuxError(errno.ENOMEM)
     memory.map(
         where, length, perms, name=name, backing=backing, offset=offset, shared=shared, inode=inode
     )
     return where
+
+
+def _data(k: "Kernel") -> int:
+    """Private writable bytes, where a limit asks for them; the stack does not count."""
+    if k.limit("data") in (0, INFINITY):  # 0 does not mean mappings: may_expand_vm
+        return -(1 << 64)
+    return sum(
+        mapping.size
+        for mapping in k.memory.mappings
+        if not mapping.shared and mapping.perms & WRITE and mapping.name != "[stack]"
+    )
 
 
 def _file_backing(
@@ -154,70 +179,89 @@ def _check_shared_write(mapping: Mapping) -> None:
 def mremap(k: "Kernel", old: int, old_size: int, new_size: int, flags: int, target: int) -> int:
     """Grow, shrink or move a mapping."""
     memory, plan = k.memory, k.arch.plan
-    if old % PAGE or flags & ~7 or not new_size or flags & MREMAP_DONTUNMAP:
+    if old % PAGE or flags & ~7 or not new_size:
         raise LinuxError(errno.EINVAL)
     old_size, new_size = page_up(old_size), page_up(new_size)
-    mapping = memory.find(old)
+    moves, fixed = flags & MREMAP_MAYMOVE, flags & MREMAP_FIXED
+    stays = flags & MREMAP_DONTUNMAP
+    if ((fixed or stays) and not moves) or (stays and old_size != new_size):
+        raise LinuxError(errno.EINVAL)
+    if fixed:
+        overlap = target < old + old_size and old < target + new_size
+        if target % PAGE or overlap or target + new_size > plan.task_size:
+            raise LinuxError(errno.EINVAL)
+        if target < plan.mmap_min:
+            raise LinuxError(errno.EPERM)
+    mapping = memory.whole(old, old + old_size)
     if mapping is None or old + old_size > mapping.end:
+        if not fixed and mapping is not None and new_size <= old_size:
+            memory.unmap(old + new_size, old_size - new_size)
+            return old
         raise LinuxError(errno.EFAULT)
     if mapping.reserved:
         raise LinuxError(errno.EPERM)
-    if not old_size and not mapping.shared:
+    if not old_size and not (mapping.shared and moves):
         raise LinuxError(errno.EINVAL)
-    if flags & MREMAP_FIXED:
-        overlap = target < old + old_size and old < target + new_size
-        if not flags & MREMAP_MAYMOVE or target % PAGE or overlap:
-            raise LinuxError(errno.EINVAL)
-        if target < plan.mmap_min or target + new_size > plan.task_size:
-            raise LinuxError(errno.EINVAL)
-        memory.move(mapping.part(old, old + old_size), target, new_size)
-        return target
-    if new_size <= old_size:
-        if new_size < old_size:
-            memory.unmap(old + new_size, old_size - new_size)
-        return old
-    grown = old + new_size
-    if old + old_size == mapping.end and memory.is_free(mapping.end, grown):
-        memory.extend(mapping, grown)
-        return old
-    if not flags & MREMAP_MAYMOVE:
+    if new_size > old_size and memory.total() + new_size - old_size > k.limit("as"):
         raise LinuxError(errno.ENOMEM)
-    where = memory.free_range(new_size)
+    if not fixed and not stays and old_size:
+        if new_size <= old_size:
+            if new_size < old_size:
+                memory.unmap(old + new_size, old_size - new_size)
+            return old
+        grown = old + new_size
+        at_end = old + old_size == mapping.end and grown <= plan.task_size
+        if at_end and memory.is_free(mapping.end, grown):
+            memory.extend(mapping, grown)
+            return old
+        if not moves:
+            raise LinuxError(errno.ENOMEM)
+    where = target if fixed else memory.free_range(new_size)
     if where is None:
         raise LinuxError(errno.ENOMEM)
-    memory.move(mapping.part(old, old + old_size), where, new_size)
+    if old_size:
+        piece = mapping.part(old, old + old_size)
+        memory.move(piece, where, new_size, keep_old=bool(stays))
+    else:
+        memory.double(mapping.part(old, mapping.end), where, new_size)
     return where
 
 
 def madvise(k: "Kernel", address: int, size: int, advice: int) -> int:
     """Advice; only what changes contents has an effect."""
     advice = s32(advice)
-    if address % PAGE:
+    known = advice in (MADV_DONTNEED, MADV_REMOVE) or advice in _POPULATE | _MADVICE_IGNORED
+    if address % PAGE or not known or (size and not page_up(size) & _WORD):
         raise LinuxError(errno.EINVAL)
     size = page_up(size)
+    if address + size > _WORD:
+        raise LinuxError(errno.EINVAL)
     if advice in (MADV_DONTNEED, MADV_REMOVE):
         k.memory.discard(address, size)
-    elif advice in _POPULATE:
-        if not k.memory.accessible(address, size, advice == 23):
-            raise LinuxError(errno.ENOMEM)
-    elif advice not in _MADVICE_IGNORED:
-        raise LinuxError(errno.EINVAL)
-    if size and k.memory.find(address) is None:
+    elif advice in _POPULATE and not k.memory.accessible(address, size, advice == 23):
         raise LinuxError(errno.ENOMEM)
+    _check_mapped(k, address, size)
     return 0
+
+
+def _check_mapped(k: "Kernel", address: int, size: int) -> None:
+    """ENOMEM if there is a hole in a range."""
+    at = address
+    for mapping in k.memory.overlapping(address, address + size):
+        if mapping.start > at:
+            break
+        at = mapping.end
+    if at < address + size:
+        raise LinuxError(errno.ENOMEM)
 
 
 def mincore(k: "Kernel", address: int, size: int, vector: int) -> int:
     """All mapped pages count as resident."""
     if address % PAGE:
         raise LinuxError(errno.EINVAL)
-    at, end = address, address + page_up(size)
-    for mapping in k.memory.overlapping(address, end):
-        if mapping.start > at:
-            break
-        at = mapping.end
-    if at < end:
+    if address + size > k.arch.plan.task_size:
         raise LinuxError(errno.ENOMEM)
+    _check_mapped(k, address, page_up(size))
     k.memory.write(vector, b"\1" * (page_up(size) // PAGE))
     return 0
 
@@ -226,15 +270,20 @@ def msync(k: "Kernel", address: int, size: int, flags: int) -> int:
     """Write shared file mappings back."""
     if address % PAGE or flags & ~7 or flags & 5 == 5:
         raise LinuxError(errno.EINVAL)
-    pieces = k.memory.overlapping(address, address + page_up(size))
-    if sum(piece.size for piece in pieces) < page_up(size):
-        raise LinuxError(errno.ENOMEM)
-    for mapping in pieces:
-        k.memory.write_back(mapping)
+    for mapping in k.memory.overlapping(address, address + page_up(size)):
+        if mapping.shared and mapping.backing is not None:
+            k.memory.shared.flush(mapping.backing.identity)
+    _check_mapped(k, address, page_up(size))
     return 0
 
 
-def mlock(k: "Kernel", *arguments: int) -> int:
+def mlock(k: "Kernel", address: int, size: int, flags: int = 0) -> int:
+    """Nothing is ever paged out."""
+    _check_mapped(k, address & -PAGE, page_up(size + address % PAGE))
+    return 0
+
+
+def mlockall(k: "Kernel", *arguments: int) -> int:
     """Nothing is ever paged out."""
     return 0
 
@@ -256,7 +305,7 @@ SYSCALLS: SyscallTable = {
     "mlock": mlock,
     "mlock2": mlock,
     "munlock": mlock,
-    "mlockall": mlock,
-    "munlockall": mlock,
+    "mlockall": mlockall,
+    "munlockall": mlockall,
     "remap_file_pages": remap_file_pages,
 }

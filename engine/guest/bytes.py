@@ -1,0 +1,95 @@
+"""Bytes of the guest's memory, as its kernel and the engine copy them."""
+
+from collections.abc import Iterator
+
+from engine.cpu.base import Cpu
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
+from engine.errors import GuestFaultError
+from engine.guest.mapping import Mapping
+
+
+class MappedBytes:
+    """Copies in and out of mappings that `find` knows."""
+
+    _ram: Ram
+    _cpu: Cpu
+
+    def find(self, address: int) -> Mapping | None:
+        """The mapping that covers an address."""
+        raise NotImplementedError
+
+    def read(self, address: int, size: int) -> bytes:
+        """Copy bytes out as the kernel would for the program (`PROT_NONE` faults)."""
+        mapping = self.find(address)
+        if mapping is not None and address + size <= mapping.end:  # the usual case
+            if mapping.physical is None or not mapping.perms:
+                raise GuestFaultError(address, "read")
+            return self._ram.read(mapping.physical + address - mapping.start, size)
+        return b"".join(
+            self._ram.read(at, part) for at, part in self._pieces(address, size, READ, "read")
+        )
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copy bytes in as the kernel would for the program (read-only pages fault)."""
+        done = 0
+        for at, part in list(self._pieces(address, len(data), WRITE, "write")):
+            if not self._ram.touch(at, part):
+                raise GuestFaultError(address + done, "write")
+            self._ram.write(at, data[done : done + part])
+            self._forget_code(address + done, part)
+            done += part
+
+    def _forget_code(self, address: int, size: int) -> None:
+        """Drop translations of bytes that were changed from outside the guest."""
+        mapping = self.find(address)
+        if mapping is not None and mapping.perms & EXECUTE:
+            self._cpu.invalidate(address, size)
+
+    def _pieces(
+        self, address: int, size: int, need: int, access: str
+    ) -> Iterator[tuple[int, int]]:
+        while size > 0:
+            mapping = self.find(address)
+            if mapping is None or mapping.physical is None or not mapping.perms:
+                raise GuestFaultError(address, access)
+            if need == WRITE and not mapping.perms & WRITE:
+                raise GuestFaultError(address, access)
+            part = min(size, mapping.end - address)
+            yield mapping.physical + address - mapping.start, part
+            address += part
+            size -= part
+
+    def accessible(self, address: int, size: int, write: bool) -> bool:
+        """Whether `read` or `write` of the range would work."""
+        need, access = (WRITE, "write") if write else (READ, "read")
+        try:
+            for _ in self._pieces(address, size, need, access):
+                pass
+        except GuestFaultError:
+            return False
+        return True
+
+    def read_cstring(self, address: int, limit: int = 4096) -> bytes:
+        """Bytes up to a NUL, without it; cut at `limit` bytes if there is none."""
+        parts = []
+        while limit > 0:
+            size = min(limit, PAGE - address % PAGE)
+            data = self.read(address, size)
+            end = data.find(b"\0")
+            if end >= 0:
+                parts.append(data[:end])
+                break
+            parts.append(data)
+            address += size
+            limit -= size
+        return b"".join(parts)
+
+    def poke(self, address: int, data: bytes) -> None:
+        """Write whatever the protection (the engine itself: loader, ptrace-like access)."""
+        for at, part in list(self._pieces(address, len(data), READ, "write")):
+            if not self._ram.touch(at, part):
+                raise GuestFaultError(address, "write")
+            self._ram.write(at, data[:part])
+            self._forget_code(address, part)
+            address += part
+            data = data[part:]

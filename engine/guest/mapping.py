@@ -1,0 +1,121 @@
+"""Mappings as values: what Linux calls vm_area_structs, and the pages that some share."""
+
+import errno
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from engine.cpu.ram import PAGE
+
+
+class Backing(Protocol):
+    """A file as a mapping needs it."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file now."""
+
+    @property
+    def identity(self) -> object:
+        """Equal for all mappings of one file."""
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Bytes of the file; short at its end."""
+
+    def write_back(self, offset: int, data: bytes) -> None:
+        """Take the content of a shared writable mapping."""
+
+    def host_descriptor(self) -> int | None:
+        """A host descriptor that may be mapped privately, or None."""
+
+
+@dataclass(eq=False, slots=True)
+class SharedExtent:
+    """Physical pages of a file or of shared anonymous memory, for all its shared mappings.
+
+    Attributes:
+        backing: the file; None for anonymous memory.
+        low: first offset in the object that has pages here.
+        high: one past the last.
+        physical: arena offset of `low`.
+        mapped: bytes that mappings show of it; the pages go with the last.
+        written: whether a mapping that may be written has ever shown it.
+    """
+
+    backing: Backing | None
+    low: int
+    high: int
+    physical: int
+    mapped: int = 0
+    written: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """One mapping (a vm_area_struct).
+
+    Attributes:
+        start: first byte.
+        end: one past the last.
+        perms: READ, WRITE, EXECUTE bits.
+        physical: arena offset of `start`; None while nobody may access it.
+        name: path of the file, or "[stack]" and the like.
+        offset: file offset of `start`.
+        backing: the file, None for anonymous memory.
+        shared: MAP_SHARED.
+        inode: (device, inode) for /proc/self/maps.
+        reserved: the engine's own window: the guest may not change it.
+        extent: the pages that shared mappings of one object have in common.
+    """
+
+    start: int
+    end: int
+    perms: int
+    physical: int | None = None
+    name: str = ""
+    offset: int = 0
+    backing: Backing | None = None
+    shared: bool = False
+    inode: tuple[int, int] = (0, 0)
+    reserved: bool = False
+    extent: SharedExtent | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.end - self.start
+
+    def continues(self, right: "Mapping") -> bool:
+        """Whether a mapping behind this one differs in nothing that a program could see."""
+        offset = self.offset + self.size if self.backing or self.extent else 0
+        return (
+            self.end == right.start
+            and (self.perms, self.name, self.shared, self.inode, self.reserved)
+            == (right.perms, right.name, right.shared, right.inode, right.reserved)
+            and self.backing is right.backing
+            and self.extent is right.extent
+            and offset == right.offset
+        )
+
+    def part(self, start: int, end: int) -> "Mapping":
+        """The piece between two addresses inside it."""
+        skip = start - self.start
+        return replace(
+            self,
+            start=start,
+            end=end,
+            physical=None if self.physical is None else self.physical + skip,
+            offset=self.offset + skip if self.backing or self.extent else 0,
+        )
+
+
+class MappingError(Exception):
+    """A mapping call fails; `code` is the errno the guest gets."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(errno.errorcode.get(code, str(code)))
+        self.code = code
+
+
+def page_up(value: int) -> int:
+    """Round up to a page."""
+    return (value + PAGE - 1) & -PAGE

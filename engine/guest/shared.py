@@ -1,0 +1,165 @@
+"""Pages that several mappings show: MAP_SHARED of files and of anonymous memory.
+
+All shared mappings of one object have their pages in one extent of the arena, so a store
+through one is seen through the others at once. Contents pass between an extent and its file
+when the guest's kernel looks: `flush` before a call reads the file, `refresh` after one
+has written it.
+"""
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+
+from engine.cpu.ram import PAGE, WRITE, Ram
+from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
+
+_PIECE = 1 << 16
+_ZERO = bytes(_PIECE)
+
+
+def copy_pages(ram: Ram, source: int, target: int, size: int) -> None:
+    """Copy between two places of the arena; pages of zeros stay untouched.
+
+    Raises:
+        MappingError: ENOMEM beyond the budget.
+    """
+    for done in range(0, size, _PIECE):
+        data = ram.read(source + done, min(_PIECE, size - done))
+        if data == _ZERO[: len(data)]:
+            continue
+        if not ram.touch(target + done, len(data)):
+            raise MappingError(errno.ENOMEM)
+        ram.write(target + done, data)
+
+
+def fill(ram: Ram, physical: int, backing: Backing, offset: int, size: int) -> None:
+    """Copy from a file into pages.
+
+    Raises:
+        MappingError: ENOMEM beyond the budget.
+    """
+    available = max(min(size, backing.size - offset), 0)
+    done = 0
+    while done < available:
+        data = backing.read_at(offset + done, min(1 << 20, available - done))
+        if not data:
+            break
+        if not ram.touch(physical + done, len(data)):
+            raise MappingError(errno.ENOMEM)
+        ram.write(physical + done, data)
+        done += len(data)
+
+
+class SharedPages:
+    """The extents of one address space."""
+
+    def __init__(self, ram: Ram, moved: Callable[[SharedExtent, int], None]) -> None:
+        """`moved` is told of an extent that has new pages: add this to physical offsets."""
+        self._ram = ram
+        self._moved = moved
+        self._of_files: dict[object, SharedExtent] = {}
+
+    def __contains__(self, identity: object) -> bool:
+        """Whether shared mappings show this file."""
+        return identity in self._of_files
+
+    def __bool__(self) -> bool:
+        """Whether any file is mapped shared."""
+        return bool(self._of_files)
+
+    def identities(self) -> list[object]:
+        """The files that are."""
+        return list(self._of_files)
+
+    def attach(self, mapping: Mapping) -> Mapping:
+        """Give a shared mapping its pages; one with an extent stays with that object."""
+        backing = mapping.backing
+        low, high = mapping.offset, mapping.offset + mapping.size
+        extent = mapping.extent
+        if extent is None and backing is not None:
+            extent = self._of_files.get(backing.identity)
+        if extent is None:
+            extent = SharedExtent(backing, low, high, self._allocate(high - low))
+            if backing is not None:
+                try:
+                    fill(self._ram, extent.physical, backing, low, high - low)
+                except MappingError:
+                    self._ram.release(extent.physical, high - low)
+                    raise
+                self._of_files[backing.identity] = extent
+        elif low < extent.low or high > extent.high:
+            self._grow(extent, min(low, extent.low), max(high, extent.high))
+        if backing is not None and mapping.perms & WRITE:
+            extent.written = True
+            extent.backing = backing
+        extent.mapped += mapping.size
+        physical = extent.physical + low - extent.low
+        return replace(mapping, physical=physical, extent=extent)
+
+    def _allocate(self, size: int) -> int:
+        physical = self._ram.allocate(size)
+        if physical is None:
+            raise MappingError(errno.ENOMEM)
+        return physical
+
+    def _grow(self, extent: SharedExtent, low: int, high: int) -> None:
+        physical = self._allocate(high - low)
+        size = extent.high - extent.low
+        skip = extent.low - low
+        copy_pages(self._ram, extent.physical, physical + skip, size)
+        if extent.backing is not None:
+            fill(self._ram, physical, extent.backing, low, skip)
+            tail = skip + size
+            fill(self._ram, physical + tail, extent.backing, extent.high, high - extent.high)
+        old = extent.physical
+        self._moved(extent, physical + skip - old)
+        extent.physical, extent.low, extent.high = physical, low, high
+        self._ram.release(old, size)
+
+    def detach(self, extent: SharedExtent, size: int) -> None:
+        """A mapping of so many bytes is gone; the last one takes the pages with it."""
+        extent.mapped -= size
+        if extent.mapped > 0:
+            return
+        self._flush(extent, extent.low, extent.high)
+        if extent.backing is not None:
+            self._of_files.pop(extent.backing.identity, None)
+        self._ram.release(extent.physical, extent.high - extent.low)
+
+    def flush(self, identity: object) -> None:
+        """Bring stores through mappings to a file, before it is looked at."""
+        extent = self._of_files.get(identity)
+        if extent is not None:
+            self._flush(extent, extent.low, extent.high)
+
+    def flush_all(self) -> None:
+        """Bring all stores to their files."""
+        for extent in list(self._of_files.values()):
+            self._flush(extent, extent.low, extent.high)
+
+    def _flush(self, extent: SharedExtent, low: int, high: int) -> None:
+        backing = extent.backing
+        if backing is None or not extent.written:
+            return
+        high = min(high, backing.size)
+        for at in range(low, high, _PIECE):
+            size = min(_PIECE, high - at)
+            data = self._ram.read(extent.physical + at - extent.low, size)
+            if data != backing.read_at(at, size):
+                backing.write_back(at, data)
+
+    def refresh(self, identity: object) -> None:
+        """Bring a file's content to its mappings, after it has changed or has another size."""
+        extent = self._of_files.get(identity)
+        if extent is None or extent.backing is None:
+            return
+        fill(self._ram, extent.physical, extent.backing, extent.low, extent.high - extent.low)
+        end = max(extent.backing.size, extent.low)
+        if end < extent.high:
+            at = extent.physical + end - extent.low
+            inside = min(page_up(at) - at, extent.high - end)
+            if inside and self._ram.touch(at, inside):
+                self._ram.write(at, bytes(inside))
+            rest = (extent.high - end - inside) & -PAGE
+            if rest:
+                self._ram.discard(page_up(at), rest)
