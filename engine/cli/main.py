@@ -3,7 +3,6 @@
 import os
 import sys
 import traceback
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 import click
@@ -14,11 +13,17 @@ from engine.errors import EngineError, KprobeTuiError
 COMMANDS: Final[tuple[click.Command, ...]] = (run,)
 
 
-def _version() -> str:
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version  # 30 ms
+
     try:
-        return version("kprobe-tui")
+        number = version("kprobe-tui")
     except PackageNotFoundError:
-        return "(not installed)"
+        number = "(not installed)"
+    click.echo(f"kprobe-tui, version {number}")
+    ctx.exit()
 
 
 _PLANNED: Final = ("trace", "graph", "check", "diff", "bt", "disasm", "bench")
@@ -46,7 +51,14 @@ class _Group(click.Group):
     commands={command.name or "": command for command in COMMANDS},
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(_version(), prog_name="kprobe-tui")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Place probes in an ELF program that runs in an emulated guest."""
 

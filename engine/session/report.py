@@ -1,5 +1,6 @@
 """What is to be said about a run once it is over."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.linux import signals as sig
@@ -33,17 +34,20 @@ class Reports:
         return self.exit.code or 0
 
 
-def ending(end: Exit, place: str) -> Report | None:
-    """The remark about how the guest ended; None if it needs none."""
+def ending(end: Exit, place: Callable[[], str]) -> Report | None:
+    """The remark about how the guest ended; None if it needs none.
+
+    `place` describes the instruction it ended at: it costs a disassembler and symbols.
+    """
     if end.limit == "timeout":
-        return Report(("stopped: the time limit (--timeout) ran out", f"at {place}"))
+        return Report(("stopped: the time limit (--timeout) ran out", f"at {place()}"))
     if end.limit:
-        return Report(("stopped: the block limit (--max-blocks) ran out", f"at {place}"))
+        return Report(("stopped: the block limit (--max-blocks) ran out", f"at {place()}"))
     name = sig.name(end.signal)
     if end.crash is not None:
-        return Report((f"guest killed by {name}: {end.crash.why}", f"at {place}"))
+        return Report((f"guest killed by {name}: {end.crash.why}", f"at {place()}"))
     if end.signal and end.signal not in _QUIET:
-        return Report((f"guest killed by {name}", f"at {place}"))
+        return Report((f"guest killed by {name}", f"at {place()}"))
     return None
 
 

@@ -241,7 +241,7 @@ class Session:
     def _reports(self, end: Exit) -> Reports:
         pc = end.crash.pc if end.crash else self.cpu.read_register(self.arch.roles.pc)
         remarks = (
-            report.ending(end, self.describe(self.hooks.original_pc(pc))),
+            report.ending(end, lambda: self.describe(self.hooks.original_pc(pc))),
             report.missing(self.kernel.missing),
             report.refused(
                 [(item.path, item.option) for item in self.view.refused.listed()],
