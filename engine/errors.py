@@ -19,6 +19,12 @@ class ImageError(KprobeTuiError):
     hint = "readelf -lW FILE shows what the file claims"
 
 
+class NotElfError(ImageError):
+    """The file is something else altogether: a script, text, a directory."""
+
+    hint = ""
+
+
 class GuestFaultError(KprobeTuiError):
     """The engine touched guest memory that is not there.
 

@@ -10,7 +10,7 @@ import stat
 import struct
 from functools import cached_property
 
-from engine.errors import ImageError
+from engine.errors import ImageError, NotElfError
 from engine.image import checks, headers
 from engine.image.headers import Buffer, Header, Section, Segment
 
@@ -69,9 +69,9 @@ class ElfImage:
         self._problems: list[str] = []
         ident = data[:16]
         if len(data) == 0:
-            raise self._error("the file is empty")
+            raise NotElfError(f"{self.name}: the file is empty")
         if ident[:4] != b"\x7fELF":
-            raise self._error(headers.foreign(data))
+            raise NotElfError(f"{self.name}: {headers.foreign(data)}")
         if len(ident) < 16:
             raise self._error(f"ELF header: the file ends after {len(ident)} bytes")
         if ident[4] not in (1, 2):
@@ -130,10 +130,10 @@ class ElfImage:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
                 what = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
-                raise ImageError(f"{shown}: is {what}; an ELF program is needed")
+                raise NotElfError(f"{shown}: is {what}; an ELF program is needed")
             data = _map(handle, status.st_size)
         except OSError as error:
-            raise ImageError(f"{shown}: {error.strerror}") from error
+            raise NotElfError(f"{shown}: {error.strerror}") from error
         finally:
             os.close(handle)
         return cls(data, shown, name, runnable=runnable)

@@ -25,6 +25,7 @@ from engine.linux.kernel import Exit, Kernel
 from engine.linux.procview import ProcView
 from engine.session import report
 from engine.session.config import GuestConfig
+from engine.session.paths import locate
 from engine.session.report import Reports
 
 _GUEST_ID = 1000
@@ -65,7 +66,8 @@ class Session:
             CommandError: an option cannot be carried out.
         """
         self.config = config
-        self.image = ElfImage.open(config.guest)
+        self.paths = locate(config.guest, config.root)
+        self.image = ElfImage.open(self.paths.host)
         self.arch = self._find_arch(self.image)
         self.ram = Ram(budget=config.memory)
         self.disassembler = Disassembler(self.arch)
@@ -161,18 +163,9 @@ class Session:
         except LinuxError:
             return None
 
-    def _guest_path(self) -> str:
-        """The program's path as the guest sees it."""
-        path = os.path.abspath(self.config.guest)
-        if self.config.root is not None:
-            root = os.path.abspath(self.config.root).rstrip("/")
-            if path.startswith(root + "/"):
-                return path[len(root) :]
-        return path
-
     def _load(self) -> None:
         config = self.config
-        path = self._guest_path()
+        path = self.paths.guest
         interpreter, name = None, self.image.interpreter or ""
         if self.image.interpreter is not None:
             interpreter = self._open_guest_image(name)
@@ -193,8 +186,8 @@ class Session:
         kernel = self.kernel
         kernel.argv = tuple(os.fsencode(word) for word in (argv0, *config.args))
         kernel.env = tuple(os.fsencode(entry) for entry in config.env)
-        kernel.exe = path.encode(errors="surrogateescape")
-        kernel.comm = os.path.basename(kernel.exe)[:15]
+        kernel.exe = os.fsencode(self.paths.real)
+        kernel.comm = os.path.basename(os.fsencode(path))[:15]
         kernel.cwd = self._working_directory()
         start = loader.load(
             loader.Program(self.image, path, interpreter, name),
