@@ -253,7 +253,11 @@ class SignalAbi:
             rt_sigreturn for handlers without a restorer; helpers of `enter` may follow.
         traps: what each exception becomes: (signal, si_code, whether si_addr is the pc).
         fault_codes: (trap number, error code) of a refused access, from its kind ("read",
-            "write", "execute") and whether the page is mapped at all.
+            "write", "execute"), whether a page is there at all, and its address.
+        canonical: whether a refused access to an address is a page fault.
+        no_address: (trap number, error code) of one that is not.
+        trap_codes: what frames show after an exception, from its number and the address that
+            they showed before: (fault address, trap number, error code).
         minimum_stack: AT_MINSIGSTKSZ.
     """
 
@@ -261,7 +265,10 @@ class SignalAbi:
     leave: Callable[[ArchCpu, int], tuple[int, tuple[int, int, int]]]
     return_code: bytes
     traps: Mapping[TrapKind, tuple[int, int, bool]]
-    fault_codes: Callable[[str, bool], tuple[int, int]]
+    fault_codes: Callable[[str, bool, int], tuple[int, int]]
+    canonical: Callable[[int], bool]
+    no_address: tuple[int, int]
+    trap_codes: Callable[[int, int], tuple[int, int, int]]
     minimum_stack: int
 
 
@@ -284,7 +291,8 @@ class Arch:
         plan: the address space.
         linux: the kernel ABI.
         stack_alignment: of sp at process entry.
-        suspicious: quick test of a new block's bytes; False means nothing to screen.
+        suspects: byte pairs (first to seconds) one of which is in every instruction to screen;
+            a block without any holds none.
         screen: the instructions of a block that must not run, given its decoded form.
         prepare: puts the state right before a screened instruction runs in place.
         emulate: executes a screened instruction; returns the next pc.
@@ -307,7 +315,7 @@ class Arch:
     plan: AddressPlan
     linux: LinuxAbi
     stack_alignment: int
-    suspicious: Callable[[bytes], bool]
+    suspects: Mapping[int, frozenset[int]]
     screen: Callable[[tuple[Insn, ...]], tuple[Screened, ...]]
     prepare: Callable[[ArchCpu, Insn], None]
     emulate: Callable[[ArchCpu, Insn], int]

@@ -39,6 +39,10 @@ class SharedExtent:
         physical: arena offset of `low`.
         mapped: bytes that mappings show of it; the pages go with the last.
         written: whether a mapping that may be written has ever shown it.
+        mixed: whether one view may be written and another executed: the emulator does not
+            notice that code changes through another view, so only one is open at a time.
+        executing: which one.
+        both: both, as its code writes to the pages it stands in.
     """
 
     backing: Backing | None
@@ -47,6 +51,9 @@ class SharedExtent:
     physical: int
     mapped: int = 0
     written: bool = False
+    mixed: bool = False
+    executing: bool = False
+    both: bool = False
 
 
 @dataclass(frozen=True, slots=True)

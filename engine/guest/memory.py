@@ -361,8 +361,48 @@ class Memory(MappedBytes):
         if not self._dirty:
             return
         self._dirty = False
+        self._mix()
         self._cpu.page_table.load(list(self._regions()))
         self._cpu.flush_tlb()
+
+    def _mix(self) -> None:
+        """Find shared pages that one mapping may write and another execute."""
+        views = [m for m in self.mappings if m.extent is not None and m.physical is not None]
+        written = {m.extent for m in views if m.perms & (WRITE | EXECUTE) == WRITE}
+        executed = {m.extent for m in views if m.perms & EXECUTE}
+        for extent in {m.extent for m in views if m.extent is not None}:
+            mixed = extent in written and extent in executed
+            if mixed and not extent.mixed:
+                self._forget_views(extent)
+            extent.mixed, extent.executing = mixed, mixed and extent.executing
+
+    def _forget_views(self, extent: SharedExtent) -> None:
+        for mapping in self.mappings:
+            if mapping.extent is extent and mapping.perms & EXECUTE:
+                self._cpu.invalidate(mapping.start, mapping.size)
+
+    def turn(self, address: int, access: str) -> SharedExtent | None:
+        """Open the other side of mixed pages if an access was refused only for that."""
+        mapping = self.find(address)
+        if mapping is None or mapping.extent is None or access == "read":
+            return None
+        extent, execute = mapping.extent, access == "execute"
+        allowed = mapping.perms & (EXECUTE if execute else WRITE)
+        if not (extent.mixed and allowed) or extent.both or extent.executing == execute:
+            return None
+        if not execute:
+            self._forget_views(extent)
+        extent.executing = execute
+        self._dirty = True
+        return extent
+
+    def open_both(self, extent: SharedExtent) -> None:
+        """Code writes to the pages it stands in: from now on all views stay open.
+
+        What it changes near itself may then be executed as it was.
+        """
+        self._forget_views(extent)
+        extent.both = self._dirty = True
 
     def _regions(self) -> Iterator[Region]:
         for mapping in self.mappings:
@@ -377,6 +417,12 @@ class Memory(MappedBytes):
                 if end <= mapping.start:
                     continue
             perms = mapping.perms
+            extent = mapping.extent
+            if extent is not None and extent.mixed and not extent.both:
+                if not extent.executing:
+                    perms = perms & ~EXECUTE or READ
+                elif not perms & EXECUTE:
+                    perms &= ~WRITE
             if perms & (WRITE | EXECUTE):
                 perms |= READ  # neither architecture has write-only or execute-only pages
             yield Region(mapping.start, end, mapping.physical, perms)

@@ -52,9 +52,9 @@ def _deliver(k: "Kernel", item: Pending) -> None:
         mask=mask,
         stack_top=base + size if fresh else sp,
         altstack=state.altstack,
-        fault_address=item.fault_address,
-        trap_number=item.trap_number,
-        error_code=item.error_code,
+        fault_address=state.last_fault[0],
+        trap_number=state.last_fault[1],
+        error_code=state.last_fault[2],
         on_altstack=fresh,
     )
     k.memory.sync()
@@ -77,7 +77,7 @@ def _deliver(k: "Kernel", item: Pending) -> None:
 
 def rt_sigreturn(k: "Kernel") -> int:
     """rt_sigreturn: registers, mask and alternate stack come from the frame."""
-    pc = k.pc()
+    pc, sp, state = k.pc(), k.cpu.read_register(k.arch.roles.sp), k.signals
     try:
         mask, altstack = k.arch.linux.signals.leave(
             _UserCpu(k.cpu, k.memory), k.arch.plan.trampoline[0]
@@ -86,20 +86,15 @@ def rt_sigreturn(k: "Kernel") -> int:
         why = "rt_sigreturn without a signal frame"
         force(k, sig.SIGSEGV, sig.SI_KERNEL, 0, Crash(sig.SIGSEGV, pc, error.address, why))
         return 0
-    k.signals.blocked = mask & ~(sig.bit(sig.SIGKILL) | sig.bit(sig.SIGSTOP))
+    state.blocked = mask & ~(sig.bit(sig.SIGKILL) | sig.bit(sig.SIGSTOP))
+    if state.on_altstack(sp):
+        return 0  # restore_altstack fails silently
     if altstack[1] & sig.SS_DISABLE or altstack[2] >= k.arch.linux.signals.minimum_stack:
-        k.signals.altstack = altstack
+        state.altstack = altstack
     return 0
 
 
-def force(
-    k: "Kernel",
-    number: int,
-    code: int,
-    address: int,
-    crash: Crash,
-    codes: tuple[int, int] = (0, 0),
-) -> None:
+def force(k: "Kernel", number: int, code: int, address: int, crash: Crash) -> None:
     """A signal the program cannot escape: a blocked or ignored one kills (force_sig)."""
     state = k.signals
     action = state.action(number)
@@ -108,7 +103,7 @@ def force(
         k.die(number, crash)
         return
     info = sig.info_fault(number, code, address)
-    _deliver(k, Pending(number, info, crash.address or 0, *codes))
+    _deliver(k, Pending(number, info))
 
 
 class _UserCpu:

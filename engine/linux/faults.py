@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from engine.arch.base import TrapKind
-from engine.cpu.base import Stop
+from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import READ, WRITE
 from engine.errors import GuestFaultError
 from engine.guest.memory import Mapping
@@ -17,20 +17,32 @@ if TYPE_CHECKING:
 
 def fault(k: "Kernel", stop: Stop) -> None:
     """An access that the page table refuses."""
+    extent = k.memory.turn(stop.address, stop.access)
+    if extent is not None:
+        pc = k.cpu.read_register(k.arch.roles.pc)
+        here = k.memory.find(pc)
+        if stop.access == "write" and here is not None and here.extent is extent:
+            k.memory.open_both(extent)
+        return
+    before = k.signals.last_fault[0]
     mapping = k.memory.find(stop.address)
     abi = k.arch.linux.signals
-    codes = abi.fault_codes(stop.access, mapping is not None)
-    if k.arch.plan.task_size <= stop.address and codes[0] != 0:
-        # A non-canonical or kernel address is a general protection fault on x86-64.
-        number, code, address = sig.SIGSEGV, sig.SI_KERNEL, 0
-        why = f"{stop.access} at {stop.address:#x}, outside user space"
+    number, code, address, why = _classify(stop, mapping)
+    present = mapping is not None and mapping.perms != 0 and number == sig.SIGSEGV
+    trap_number, error = abi.fault_codes(stop.access, present, stop.address)
+    k.signals.last_fault = (stop.address, trap_number, error)
+    if abi.canonical(stop.address):
+        if stop.address >= k.arch.plan.task_size:
+            why = f"{stop.access} at {stop.address:#x}, outside user space"
     else:
-        number, code, address, why = _classify(k, stop, mapping)
-    crash = Crash(number, k.pc(), stop.address, why)
-    delivery.force(k, number, code, address, crash, codes)
+        # Not a page fault, and the processor does not say where.
+        code, address = sig.SI_KERNEL, 0
+        k.signals.last_fault = (before, *abi.no_address)
+        why = f"{stop.access} at {stop.address:#x}, not a canonical address"
+    delivery.force(k, number, code, address, Crash(number, k.pc(), stop.address, why))
 
 
-def _classify(k: "Kernel", stop: Stop, mapping: Mapping | None) -> tuple[int, int, int, str]:
+def _classify(stop: Stop, mapping: Mapping | None) -> tuple[int, int, int, str]:
     at, access = stop.address, stop.access
     if mapping is None:
         return sig.SIGSEGV, 1, at, f"{access} at {at:#x}, where nothing is mapped"
@@ -62,6 +74,8 @@ def trap(k: "Kernel", stop: Stop) -> None:
         k.cpu.write_register(k.arch.roles.pc, stop.address)
         pc = k.pc()
     traps = k.arch.linux.signals.traps
+    if pc % k.arch.insn_align:
+        stop = Stop(StopKind.TRAP, TrapKind.ALIGNMENT, stop.number, detail="misaligned pc")
     number, code, with_pc = traps.get(stop.trap, traps[TrapKind.OTHER])
     names = {
         TrapKind.ILLEGAL: "illegal instruction",
@@ -72,5 +86,7 @@ def trap(k: "Kernel", stop: Stop) -> None:
     }
     why = stop.detail or names.get(stop.trap, f"exception {stop.number}")
     crash = Crash(number, pc, None, why)
-    vector = stop.number if stop.number >= 0 else 6
-    delivery.force(k, number, code, pc if with_pc else 0, crash, (vector, 0))
+    unknown = 13 if stop.trap is TrapKind.PRIVILEGED else 6
+    vector = stop.number if stop.number >= 0 else unknown
+    k.signals.last_fault = k.arch.linux.signals.trap_codes(vector, k.signals.last_fault[0])
+    delivery.force(k, number, code, pc if with_pc else 0, crash)

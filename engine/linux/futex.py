@@ -17,6 +17,8 @@ def futex(
 ) -> int | Wait:
     """Wait and wake; with one thread a wait ends by a signal, a timeout or never."""
     command = operation & 0x7F
+    if command in (9, 10) and not u32(extra):  # an empty bit set
+        raise LinuxError(errno.EINVAL)
     if address % 4:
         raise LinuxError(errno.EINVAL)
     if command in (0, 9):  # WAIT, WAIT_BITSET

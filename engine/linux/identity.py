@@ -31,10 +31,15 @@ def getppid(k: "Kernel") -> int:
     return k.ppid
 
 
-def getpgid(k: "Kernel", pid: int = 0) -> int:
-    """The process leads its group."""
+def getpgid(k: "Kernel", pid: int) -> int:
+    """The process leads its group and session."""
     if s32(pid) not in (0, k.pid):
         raise LinuxError(errno.ESRCH)
+    return k.pid
+
+
+def getpgrp(k: "Kernel") -> int:
+    """The process leads its group."""
     return k.pid
 
 
@@ -52,11 +57,47 @@ def setsid(k: "Kernel") -> int:
     raise LinuxError(errno.EPERM)
 
 
-def set_id(k: "Kernel", *ids: int) -> int:
+def _only(own: int, *ids: int) -> int:
     """Only the identity it has."""
-    if any(s32(one) not in (-1, k.uid, k.gid) for one in ids):
+    if any(s32(one) not in (-1, own) for one in ids):
         raise LinuxError(errno.EPERM)
     return 0
+
+
+def _one(own: int, wanted: int) -> int:
+    if s32(wanted) == -1:
+        raise LinuxError(errno.EINVAL)
+    return _only(own, wanted)
+
+
+def setuid(k: "Kernel", uid: int) -> int:
+    """Only the identity it has."""
+    return _one(k.uid, uid)
+
+
+def setgid(k: "Kernel", gid: int) -> int:
+    """Only the identity it has."""
+    return _one(k.gid, gid)
+
+
+def setreuid(k: "Kernel", real: int, effective: int) -> int:
+    """Only the identity it has."""
+    return _only(k.uid, real, effective)
+
+
+def setregid(k: "Kernel", real: int, effective: int) -> int:
+    """Only the identity it has."""
+    return _only(k.gid, real, effective)
+
+
+def setresuid(k: "Kernel", real: int, effective: int, saved: int) -> int:
+    """Only the identity it has."""
+    return _only(k.uid, real, effective, saved)
+
+
+def setresgid(k: "Kernel", real: int, effective: int, saved: int) -> int:
+    """Only the identity it has."""
+    return _only(k.gid, real, effective, saved)
 
 
 def setfsuid(k: "Kernel", uid: int) -> int:
@@ -93,9 +134,11 @@ def capget(k: "Kernel", header: int, data: int) -> int:
     version, pid = struct.unpack("<Ii", k.memory.read(header, 8))
     if version not in (0x19980330, 0x20071026, 0x20080522):
         k.memory.write(header, struct.pack("<I", 0x20080522))
-        if data:
+        if data or pid < 0:
             raise LinuxError(errno.EINVAL)
         return 0
+    if pid < 0:
+        raise LinuxError(errno.EINVAL)
     if pid not in (0, k.pid):
         raise LinuxError(errno.ESRCH)
     if data:
@@ -117,16 +160,16 @@ SYSCALLS: SyscallTable = {
     "gettid": getpid,
     "getppid": getppid,
     "getpgid": getpgid,
-    "getpgrp": getpgid,
+    "getpgrp": getpgrp,
     "getsid": getpgid,
     "setpgid": setpgid,
     "setsid": setsid,
-    "setuid": set_id,
-    "setgid": set_id,
-    "setreuid": set_id,
-    "setregid": set_id,
-    "setresuid": set_id,
-    "setresgid": set_id,
+    "setuid": setuid,
+    "setgid": setgid,
+    "setreuid": setreuid,
+    "setregid": setregid,
+    "setresuid": setresuid,
+    "setresgid": setresgid,
     "setfsuid": setfsuid,
     "setfsgid": setfsuid,
     "setgroups": not_permitted,

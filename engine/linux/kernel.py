@@ -25,6 +25,7 @@ from engine.linux.fs.table import FileTable
 from engine.linux.host import HostEvents
 from engine.linux.limits import INFINITY
 from engine.linux.loader import Start
+from engine.linux.process import KNOBS
 from engine.linux.signals import Pending, SignalState
 from engine.linux.table import EXPECTED_MISSING, build
 from engine.linux.timers import Timers
@@ -84,6 +85,8 @@ class Kernel:
             "rtprio": (0, 0),
             "rttime": (INFINITY, INFINITY),
         }
+        self.policy = self.nice = 0
+        self.knobs = dict(KNOBS)
         self.clear_child_tid = 0
         self.robust_list = 0
         self.exit: Exit | None = None
@@ -127,6 +130,16 @@ class Kernel:
         """Signals of the timers that have run out."""
         for number in self.timers.expired():
             self.post(Pending(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
+        for timer, times in self.timers.expired_posix():
+            pending = self.signals.pending
+            old = next((item for item in pending if item.timer == timer.number), None)
+            timer.overrun = times - 1 if old is None else timer.overrun + times
+            info = sig.info_timer(timer.signal, timer.number, timer.overrun, timer.value)
+            item = Pending(timer.signal, info, timer.number)
+            if old is None:
+                self.post(item)
+            else:
+                pending[pending.index(old)] = item
 
     def unsupported(self, what: str) -> None:
         """Report once, at exit, that the guest asked for something that is not there."""
@@ -211,9 +224,10 @@ class Kernel:
         self.memory.sync()
         stop = self.cpu.run(self._quantum())
         self._count_blocks()
-        self._handle(stop)
+        self.handle(stop)
 
-    def _handle(self, stop: Stop) -> None:
+    def handle(self, stop: Stop) -> None:
+        """Do what a stop of the CPU asks for."""
         if stop.kind is StopKind.SYSCALL:
             self._syscall()
         elif stop.kind is StopKind.FAULT:

@@ -39,40 +39,11 @@ def sysinfo(k: "Kernel", address: int) -> int:
 
 def getrandom(k: "Kernel", address: int, size: int, flags: int) -> int:
     """Seeded bytes: the same for the same seed."""
-    if flags & ~7:
+    if flags & ~7 or flags & 6 == 6:
         raise LinuxError(errno.EINVAL)
     size = min(size, 1 << 20)
     k.memory.write(address, k.random_bytes(size))
     return size
-
-
-def sched_yield(k: "Kernel") -> int:
-    """Nobody else is there."""
-    return 0
-
-
-def sched_getaffinity(k: "Kernel", pid: int, size: int, address: int) -> int:
-    """One processor."""
-    if size < 8 or size % 8:
-        raise LinuxError(errno.EINVAL)
-    k.memory.write(address, struct.pack("<Q", 1))
-    return 8
-
-
-def sched_getparam(k: "Kernel", pid: int, address: int) -> int:
-    """Priority 0 of SCHED_OTHER."""
-    k.memory.write(address, bytes(4))
-    return 0
-
-
-def sched_priority(k: "Kernel", policy: int) -> int:
-    """Only SCHED_OTHER, whose priorities are all 0."""
-    return 0
-
-
-def getpriority(k: "Kernel", which: int, who: int) -> int:
-    """Nice 0, as the raw system call gives it."""
-    return 20
 
 
 def getcpu(k: "Kernel", cpu: int, node: int, cache: int) -> int:
@@ -85,31 +56,16 @@ def getcpu(k: "Kernel", cpu: int, node: int, cache: int) -> int:
 
 def membarrier(k: "Kernel", command: int, flags: int, cpu: int) -> int:
     """One processor needs no barriers."""
-    return 0x1FF if s32(command) == 0 else 0
-
-
-def accept(k: "Kernel", *arguments: int) -> int:
-    """Takes effect by not mattering."""
-    return 0
+    command = s32(command)
+    if flags or (command and (command & command - 1 or not command & 0x1FF)):
+        raise LinuxError(errno.EINVAL)
+    return 0x1FF if command == 0 else 0
 
 
 SYSCALLS: SyscallTable = {
     "uname": uname,
     "sysinfo": sysinfo,
     "getrandom": getrandom,
-    "sched_yield": sched_yield,
-    "sched_getaffinity": sched_getaffinity,
-    "sched_setaffinity": accept,
-    "sched_getparam": sched_getparam,
-    "sched_setparam": accept,
-    "sched_getscheduler": sched_priority,
-    "sched_setscheduler": accept,
-    "sched_get_priority_max": sched_priority,
-    "sched_get_priority_min": sched_priority,
-    "getpriority": getpriority,
-    "setpriority": accept,
-    "ioprio_get": sched_priority,
-    "ioprio_set": accept,
     "getcpu": getcpu,
     "membarrier": membarrier,
 }

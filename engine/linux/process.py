@@ -2,7 +2,7 @@
 
 import errno
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
@@ -40,6 +40,33 @@ def get_robust_list(k: "Kernel", pid: int, head: int, size: int) -> int:
     return 0
 
 
+_KNOBS: Final = {1: "pdeathsig", 4: "dumpable", 29: "slack", 36: "subreaper", 38: "no_new_privs"}
+_READ = {3: "dumpable", 30: "slack", 39: "no_new_privs"}
+_READ_BY_ADDRESS = {2: "pdeathsig", 37: "subreaper"}
+KNOBS: Final[dict[str, int]] = {
+    "pdeathsig": 0,
+    "dumpable": 1,
+    "slack": 50_000,
+    "subreaper": 0,
+    "no_new_privs": 0,
+}
+"""What prctl sets and gets without any other effect, as it is at the start."""
+
+
+def _set_knob(k: "Kernel", name: str, value: int, others: int) -> int:
+    wrong = (
+        (name == "pdeathsig" and value > 64)
+        or (name == "dumpable" and value > 1)
+        or (name == "no_new_privs" and (value != 1 or others))
+    )
+    if wrong:
+        raise LinuxError(errno.EINVAL)
+    if name == "slack" and not value:
+        value = KNOBS["slack"]
+    k.knobs[name] = value & 0x7FFFFFFF if name != "subreaper" else int(value != 0)
+    return 0
+
+
 def prctl(k: "Kernel", option: int, a: int, b: int, c: int, d: int) -> int:
     """What programs ask of their own process."""
     option = s32(option)
@@ -49,14 +76,13 @@ def prctl(k: "Kernel", option: int, a: int, b: int, c: int, d: int) -> int:
     if option == 16:  # PR_GET_NAME
         k.memory.write(a, k.comm.ljust(16, b"\0"))
         return 0
-    if option in (1, 4, 38, 29, 36, 33):  # PDEATHSIG, DUMPABLE, NO_NEW_PRIVS, slack, subreaper
+    if option in _KNOBS:
+        return _set_knob(k, _KNOBS[option], a, b | c | d)
+    if option in (2, 37):  # PR_GET_PDEATHSIG, PR_GET_CHILD_SUBREAPER
+        k.memory.write(a, struct.pack("<i", k.knobs[_READ_BY_ADDRESS[option]]))
         return 0
-    if option == 3:  # PR_GET_DUMPABLE
-        return 1
-    if option == 30:  # PR_GET_TIMERSLACK
-        return 50_000
-    if option == 39:  # PR_GET_NO_NEW_PRIVS
-        return 1
+    if option in _READ:
+        return k.knobs[_READ[option]]
     if option == 23:  # PR_CAPBSET_READ
         if a > 40:
             raise LinuxError(errno.EINVAL)
@@ -86,8 +112,17 @@ def personality(k: "Kernel", persona: int) -> int:
     return 0x0040000
 
 
-def wait4(k: "Kernel", *arguments: int) -> int:
+def wait4(k: "Kernel", pid: int, status: int, options: int, usage: int) -> int:
     """There are no children."""
+    if options & ~0xE000000B:
+        raise LinuxError(errno.EINVAL)
+    raise LinuxError(errno.ECHILD)
+
+
+def waitid(k: "Kernel", which: int, pid: int, info: int, options: int) -> int:
+    """There are no children."""
+    if options & ~0xE100000F or not options & 0xE or not 0 <= s32(which) <= 3:
+        raise LinuxError(errno.EINVAL)
     raise LinuxError(errno.ECHILD)
 
 
@@ -101,5 +136,5 @@ SYSCALLS: SyscallTable = {
     "arch_prctl": arch_prctl,
     "personality": personality,
     "wait4": wait4,
-    "waitid": wait4,
+    "waitid": waitid,
 }

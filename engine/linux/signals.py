@@ -26,7 +26,7 @@ SA_SIGINFO, SA_RESTORER, SA_ONSTACK, SA_RESTART = 4, 0x04000000, 0x08000000, 0x1
 SA_NODEFER, SA_RESETHAND = 0x40000000, 0x80000000
 SS_ONSTACK, SS_DISABLE, SS_AUTODISARM = 1, 2, 1 << 31
 SIG_DFL, SIG_IGN = 0, 1
-SI_USER, SI_KERNEL, SI_QUEUE, SI_TKILL = 0, 0x80, -1, -6
+SI_USER, SI_KERNEL, SI_QUEUE, SI_TIMER, SI_TKILL = 0, 0x80, -1, -2, -6
 
 NAMES: Final = {
     1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT",
@@ -66,13 +66,11 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A signal that waits for delivery, with what its frame will show."""
+    """A signal that waits for delivery: its siginfo, and the POSIX timer it comes from."""
 
     number: int
     info: bytes
-    fault_address: int = 0
-    trap_number: int = 0
-    error_code: int = 0
+    timer: int = -1
 
 
 @dataclass(slots=True)
@@ -85,6 +83,7 @@ class SignalState:
         saved: the mask to return to, while a call like ppoll runs under another.
         pending: signals not delivered yet, in order of arrival.
         altstack: (sp, flags, size).
+        last_fault: (address, trap number, error code) that every frame shows.
     """
 
     actions: dict[int, Action] = field(default_factory=dict)
@@ -92,6 +91,7 @@ class SignalState:
     saved: int | None = None
     pending: list[Pending] = field(default_factory=list)
     altstack: tuple[int, int, int] = (0, SS_DISABLE, 0)
+    last_fault: tuple[int, int, int] = (0, 0, 0)
 
     def action(self, number: int) -> Action:
         """What a signal does."""
@@ -151,6 +151,11 @@ def _rank(number: int) -> tuple[int, int]:
 def info_kill(number: int, code: int, pid: int, uid: int, value: int = 0) -> bytes:
     """Siginfo of kill, tgkill and sigqueue."""
     return struct.pack("<iiiiiIQ", number, 0, code, 0, pid, uid, value)
+
+
+def info_timer(number: int, timer: int, overrun: int, value: int) -> bytes:
+    """Siginfo of a POSIX timer."""
+    return struct.pack("<iiiiiiQ", number, 0, SI_TIMER, 0, timer, overrun & 0x7FFFFFFF, value)
 
 
 def info_fault(number: int, code: int, address: int) -> bytes:

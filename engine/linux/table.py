@@ -20,7 +20,9 @@ from engine.linux import (
     memory,
     pipes,
     poll,
+    posixtimers,
     process,
+    sched,
     signals,
     sockets,
     stat,
@@ -43,10 +45,12 @@ FAMILIES: Final[tuple[SyscallTable, ...]] = (
     signals.SYSCALLS,
     delivery.SYSCALLS,
     time.SYSCALLS,
+    posixtimers.SYSCALLS,
     process.SYSCALLS,
     identity.SYSCALLS,
     limits.SYSCALLS,
     machine.SYSCALLS,
+    sched.SYSCALLS,
     futex.SYSCALLS,
 )
 
@@ -58,10 +62,10 @@ EXPECTED_MISSING: Final = frozenset(
 
 def _count(handler: Handler) -> int:
     """How many arguments a handler takes behind its context; 6 for a variadic one."""
-    parameters = list(inspect.signature(handler).parameters.values())
-    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+    code, defaults = handler.__code__, handler.__defaults__ or ()
+    if code.co_flags & inspect.CO_VARARGS:
         return 6
-    return len([p for p in parameters if p.default is p.empty]) - 1
+    return int(code.co_argcount) - len(defaults) - 1
 
 
 def build() -> dict[str, tuple[Handler, int]]:

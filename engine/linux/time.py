@@ -18,13 +18,14 @@ _CPU = frozenset({2, 3})  # PROCESS_CPUTIME_ID, THREAD_CPUTIME_ID
 _TIMER_ABSTIME = 1
 
 
-def _now(k: "Kernel", clock: int) -> int:
+def clock_now(k: "Kernel", clock: int) -> int:
+    """Nanoseconds of a clock; EINVAL for one that does not exist."""
     clock = s32(clock)
     if clock in _REALTIME:
         return k.clock.realtime()
     if clock in _MONOTONIC:
         return k.clock.monotonic()
-    if clock in _CPU or clock < 0:
+    if clock in _CPU or (clock < 0 and clock & 7 < 7):  # or somebody's clock by process id
         return k.cpu_time()
     raise LinuxError(errno.EINVAL)
 
@@ -37,7 +38,8 @@ def read_timespec(k: "Kernel", address: int) -> int:
     return int(seconds * _SECOND + nanoseconds)
 
 
-def _timespec(value: int) -> bytes:
+def timespec(value: int) -> bytes:
+    """A struct timespec."""
     return struct.pack("<qq", *divmod(value, _SECOND))
 
 
@@ -47,15 +49,15 @@ def _timeval(value: int) -> bytes:
 
 def clock_gettime(k: "Kernel", clock: int, address: int) -> int:
     """Read a clock."""
-    k.memory.write(address, _timespec(_now(k, clock)))
+    k.memory.write(address, timespec(clock_now(k, clock)))
     return 0
 
 
 def clock_getres(k: "Kernel", clock: int, address: int) -> int:
     """One nanosecond."""
-    _now(k, clock)
+    clock_now(k, clock)
     if address:
-        k.memory.write(address, _timespec(1))
+        k.memory.write(address, timespec(1))
     return 0
 
 
@@ -91,7 +93,9 @@ def nanosleep(k: "Kernel", request: int, rest: int) -> Wait:
 
 def clock_nanosleep(k: "Kernel", clock: int, flags: int, request: int, rest: int) -> int | Wait:
     """Sleep by a clock."""
-    now = _now(k, clock)
+    now = clock_now(k, clock)
+    if s32(clock) == 3:  # one's own CPU time does not pass while sleeping
+        raise LinuxError(errno.EINVAL)
     length = read_timespec(k, request)
     if flags & _TIMER_ABSTIME:
         length, rest = length - now, 0
@@ -103,7 +107,7 @@ def clock_nanosleep(k: "Kernel", clock: int, flags: int, request: int, rest: int
 def _sleep(k: "Kernel", deadline: int, rest: int) -> Wait:
     def interrupted() -> None:
         if rest:
-            k.memory.write(rest, _timespec(max(deadline - k.clock.peek(), 0)))
+            k.memory.write(rest, timespec(max(deadline - k.clock.peek(), 0)))
 
     return Wait(lambda: None, deadline, 0, restart=False, on_interrupt=interrupted)
 
@@ -153,10 +157,15 @@ def not_permitted(k: "Kernel", *arguments: int) -> int:
     raise LinuxError(errno.EPERM)
 
 
+def clock_settime(k: "Kernel", clock: int, address: int) -> int:
+    """Only CLOCK_REALTIME can be set at all, and that needs privileges."""
+    raise LinuxError(errno.EINVAL if s32(clock) in _MONOTONIC else errno.EPERM)
+
+
 SYSCALLS: SyscallTable = {
     "clock_gettime": clock_gettime,
     "clock_getres": clock_getres,
-    "clock_settime": not_permitted,
+    "clock_settime": clock_settime,
     "clock_nanosleep": clock_nanosleep,
     "nanosleep": nanosleep,
     "gettimeofday": gettimeofday,

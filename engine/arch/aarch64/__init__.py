@@ -1,6 +1,6 @@
 """AArch64: the facts the generic engine needs, as data."""
 
-from engine.arch.aarch64.screen import emulate, emulate_trapped, prepare, screen, suspicious
+from engine.arch.aarch64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.aarch64.signals import SIGNALS
 from engine.arch.aarch64.syscalls import SYSCALLS
 from engine.arch.base import AddressPlan, Arch, EngineNames, LinuxAbi, Register, Roles, TrapKind
@@ -90,7 +90,7 @@ AARCH64 = Arch(
         signals=SIGNALS,
     ),
     stack_alignment=16,
-    suspicious=suspicious,
+    suspects=SUSPECTS,
     screen=screen,
     prepare=prepare,
     emulate=emulate,

@@ -19,9 +19,8 @@ _FREQUENCY: Final = 62_500_000
 _ZERO_REGISTER = 31
 
 
-def suspicious(raw: bytes) -> bool:
-    """Whether a block's bytes could hold `mrs xN, rndr`."""
-    return b"\x24\x3b\xd5" in raw
+SUSPECTS: Final = {0x24: frozenset({0x3B})}
+"""`mrs xN, rndr` is 0xD53B24NN."""
 
 
 def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:

@@ -40,7 +40,7 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
     cpu.write(
         at,
         frame.siginfo.ljust(128, b"\0")
-        + struct.pack("<QQQiiQQ", 0, 0, sp, flags, 0, size, frame.mask).ljust(176, b"\0")
+        + struct.pack("<QQQIIQQ", 0, 0, sp, flags, 0, size, frame.mask).ljust(176, b"\0")
         + struct.pack("<Q34Q", frame.fault_address, *registers).ljust(288, b"\0")
         + (fpsimd + vectors + esr).ljust(4096, b"\0")
         + struct.pack("<QQ", registers[29], registers[30]),
@@ -59,7 +59,7 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
 
 def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("sp")
-    sp, flags, _, size, mask = struct.unpack("<QiiQQ", cpu.read(at + _STACK, 32))
+    sp, flags, _, size, mask = struct.unpack("<QIIQQ", cpu.read(at + _STACK, 32))
     registers = struct.unpack("<34Q", cpu.read(at + _MCONTEXT + 8, 272))
     records = cpu.read(at + _RESERVED, 4096)
     offset = 0
@@ -84,9 +84,9 @@ def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
 _SIGILL, _SIGTRAP, _SIGBUS, _SIGFPE = 4, 5, 7, 8
 
 
-def _fault_codes(access: str, mapped: bool) -> tuple[int, int]:
+def _fault_codes(access: str, present: bool, address: int) -> tuple[int, int]:
     """ESR_EL1 of an abort from EL0: class, WnR, translation or permission fault at level 3."""
-    status = 0xF if mapped else 0x7
+    status = 0xF if present else 0x7
     if access == "execute":
         return 0, 0x82000000 | status
     return 0, 0x92000000 | (1 << 6 if access == "write" else 0) | status
@@ -106,5 +106,8 @@ SIGNALS = SignalAbi(
         TrapKind.OTHER: (_SIGILL, 1, True),
     },
     fault_codes=_fault_codes,
+    canonical=lambda address: True,
+    no_address=(0, 0),
+    trap_codes=lambda number, before: (0, 0, 0),
     minimum_stack=_SIZE + 32,
 )

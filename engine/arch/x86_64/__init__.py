@@ -1,7 +1,7 @@
 """x86-64: the facts the generic engine needs, as data."""
 
 from engine.arch.base import AddressPlan, Arch, EngineNames, LinuxAbi, Register, Roles, TrapKind
-from engine.arch.x86_64.screen import emulate, emulate_trapped, prepare, screen, suspicious
+from engine.arch.x86_64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.x86_64.signals import SIGNALS
 from engine.arch.x86_64.syscalls import SYSCALLS
 
@@ -95,7 +95,7 @@ X86_64 = Arch(
         signals=SIGNALS,
     ),
     stack_alignment=16,
-    suspicious=suspicious,
+    suspects=SUSPECTS,
     screen=screen,
     prepare=prepare,
     emulate=emulate,

@@ -9,12 +9,18 @@
 - rdtsc is set up to fault (CR4.TSD) and emulated with the guest's deterministic counter.
 """
 
-import re
 from typing import Final
 
 from engine.arch.base import ArchCpu, Insn, Screened, Screening
 
-_SUSPICIOUS: Final = re.compile(rb"[\xc4\xc5\x62]|\x0f[\xae\xc7]", re.DOTALL)
+SUSPECTS: Final = {
+    # Three-byte VEX: the second names the opcode map 1, 2 or 3; others are no instructions.
+    0xC4: frozenset(byte for byte in range(256) if byte & 0x1F in (1, 2, 3)),
+    0xC5: frozenset(range(256)),
+    # EVEX: bit 3 is clear, the map is 1, 2, 3, 5 or 6.
+    0x62: frozenset(byte for byte in range(256) if byte & 0xF in (1, 2, 3, 5, 6)),
+    0x0F: frozenset({0xAE, 0xC7}),
+}
 _PREFIXES: Final = frozenset(b"\x66\x67\xf0\xf2\xf3\x2e\x36\x3e\x26\x64\x65")
 _NAMES: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
@@ -24,11 +30,6 @@ _NAMES: Final = (
 _BMI: Final = frozenset({(2, 0xF2), (2, 0xF3), (2, 0xF5), (2, 0xF6), (2, 0xF7), (3, 0xF0)})
 _FXSAVE, _FXRSTOR, _LDMXCSR, _STMXCSR = range(4)
 _CARRY, _ARITHMETIC = 1, 0x8D5
-
-
-def suspicious(raw: bytes) -> bool:
-    """Whether a block's bytes could hold an instruction to screen; cheap, with false alarms."""
-    return _SUSPICIOUS.search(raw) is not None
 
 
 def _opcode(raw: bytes) -> tuple[int, int]:

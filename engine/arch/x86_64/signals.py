@@ -62,7 +62,7 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
     cpu.write(fpstate, bytes(_FXSAVE_SIZE))
     _float_state(cpu, code, _SAVE_AT, fpstate)
     sp, flags, size = frame.altstack
-    ucontext = struct.pack("<QQQiiQ", _UC_FLAGS, 0, sp, flags, 0, size)
+    ucontext = struct.pack("<QQQIIQ", _UC_FLAGS, 0, sp, flags, 0, size)
     mcontext = struct.pack(
         "<18Q4H5Q64x",
         *registers,
@@ -95,7 +95,7 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
 
 def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("rsp") - 8  # the handler's ret has popped the return address
-    sp, flags, _, size = struct.unpack("<QiiQ", cpu.read(at + _UCONTEXT + 16, 24))
+    sp, flags, _, size = struct.unpack("<QIIQ", cpu.read(at + _UCONTEXT + 16, 24))
     registers = struct.unpack("<18Q", cpu.read(at + _MCONTEXT, 144))
     (fpstate,) = struct.unpack("<Q", cpu.read(at + _FPSTATE, 8))
     (mask,) = struct.unpack("<Q", cpu.read(at + _SIGMASK, 8))
@@ -110,13 +110,27 @@ def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
 
 _SIGILL, _SIGTRAP, _SIGBUS, _SIGFPE, _SIGSEGV = 4, 5, 7, 8, 11
 _SI_KERNEL = 0x80
-_PAGE_FAULT = 14
+_PROTECTION_FAULT, _PAGE_FAULT = 13, 14
 
 
-def _fault_codes(access: str, mapped: bool) -> tuple[int, int]:
-    """Exception 14 and its error code: present, write, user, instruction fetch."""
+def _fault_codes(access: str, present: bool, address: int) -> tuple[int, int]:
+    """Exception 14 and its error code: present, write, user, instruction fetch.
+
+    Kernel addresses always count as present, so that nobody learns what is there.
+    """
     bits = {"read": 4, "write": 6, "execute": 20}[access]
-    return _PAGE_FAULT, bits | (1 if mapped else 0)
+    return _PAGE_FAULT, bits | (1 if present or address >> 63 else 0)
+
+
+def _canonical(address: int) -> bool:
+    return address >> 47 in (0, 0x1FFFF)
+
+
+def _trap_codes(number: int, before: int) -> tuple[int, int, int]:
+    """An INT of a vector that programs may not use is a fault of the IDT entry."""
+    if number >= 32:
+        return before, _PROTECTION_FAULT, number << 3 | 2
+    return before, number, 0
 
 
 SIGNALS = SignalAbi(
@@ -134,5 +148,8 @@ SIGNALS = SignalAbi(
         TrapKind.OTHER: (_SIGSEGV, _SI_KERNEL, False),
     },
     fault_codes=_fault_codes,
+    canonical=_canonical,
+    no_address=(_PROTECTION_FAULT, 0),
+    trap_codes=_trap_codes,
     minimum_stack=1936,
 )

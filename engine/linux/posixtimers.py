@@ -1,0 +1,98 @@
+"""POSIX timers: timer_create and its family, with a signal or without any notice."""
+
+import errno
+import struct
+from typing import TYPE_CHECKING, Final
+
+from engine.linux.context import SyscallTable, s32
+from engine.linux.errno import LinuxError
+from engine.linux.signals import SIGALRM
+from engine.linux.time import clock_now, read_timespec, timespec
+from engine.linux.timers import PosixTimer
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
+
+SIGEV_SIGNAL, SIGEV_NONE, SIGEV_THREAD_ID = 0, 1, 4
+_TIMER_ABSTIME: Final = 1
+_MAX_TIMERS: Final = 4096
+
+
+def timer_create(k: "Kernel", clock: int, event: int, id_at: int) -> int:
+    """Make a timer."""
+    clock_now(k, clock)
+    notify, signal, value = SIGEV_SIGNAL, SIGALRM, None
+    if event:
+        value, signal, notify, tid = struct.unpack("<Qiii", k.memory.read(event, 64)[:20])
+        if notify not in (SIGEV_SIGNAL, SIGEV_NONE, SIGEV_SIGNAL | SIGEV_THREAD_ID):
+            raise LinuxError(errno.EINVAL)
+        if notify != SIGEV_NONE and not 1 <= signal <= 64:
+            raise LinuxError(errno.EINVAL)
+        if notify & SIGEV_THREAD_ID and tid != k.pid:
+            raise LinuxError(errno.EINVAL)
+    timers = k.timers.posix
+    if len(timers) >= _MAX_TIMERS:
+        raise LinuxError(errno.EAGAIN)
+    number = k.timers.next_id
+    k.memory.write(id_at, struct.pack("<i", number))
+    k.timers.next_id += 1
+    silent = notify == SIGEV_NONE
+    timers[number] = PosixTimer(number, s32(clock), signal, number if value is None else value)
+    timers[number].silent = silent
+    return 0
+
+
+def _timer(k: "Kernel", number: int) -> PosixTimer:
+    timer = k.timers.posix.get(s32(number))
+    if timer is None:
+        raise LinuxError(errno.EINVAL)
+    return timer
+
+
+def timer_settime(k: "Kernel", number: int, flags: int, new: int, old: int) -> int:
+    """Arm or disarm a timer."""
+    if not new:
+        raise LinuxError(errno.EINVAL)
+    interval, value = read_timespec(k, new), read_timespec(k, new + 16)
+    timer = _timer(k, number)
+    before = _setting(k, timer)
+    if value and flags & _TIMER_ABSTIME:
+        value = max(value - clock_now(k, timer.clock), 1)
+    k.timers.arm_posix(timer, value, interval)
+    if old:
+        k.memory.write(old, before)
+    return 0
+
+
+def timer_gettime(k: "Kernel", number: int, address: int) -> int:
+    """Rest of a timer."""
+    k.memory.write(address, _setting(k, _timer(k, number)))
+    return 0
+
+
+def _setting(k: "Kernel", timer: PosixTimer) -> bytes:
+    value, interval = k.timers.rest_posix(timer)
+    return timespec(interval) + timespec(value)
+
+
+def timer_getoverrun(k: "Kernel", number: int) -> int:
+    """Expirations without a signal of their own, as of the last one delivered."""
+    return min(_timer(k, number).overrun, 0x7FFFFFFF)
+
+
+def timer_delete(k: "Kernel", number: int) -> int:
+    """Remove a timer, and its signal if that was not delivered yet."""
+    timer = _timer(k, number)
+    k.timers.arm_posix(timer, 0, 0)
+    del k.timers.posix[timer.number]
+    k.signals.pending = [item for item in k.signals.pending if item.timer != timer.number]
+    return 0
+
+
+SYSCALLS: SyscallTable = {
+    "timer_create": timer_create,
+    "timer_settime": timer_settime,
+    "timer_gettime": timer_gettime,
+    "timer_getoverrun": timer_getoverrun,
+    "timer_delete": timer_delete,
+}

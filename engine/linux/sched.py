@@ -1,0 +1,156 @@
+"""Scheduling as a process sees it: one processor, nobody else, no privileges."""
+
+import errno
+import struct
+from typing import TYPE_CHECKING
+
+from engine.linux.context import SyscallTable, s32
+from engine.linux.errno import LinuxError
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
+
+_OTHER, _FIFO, _RR, _BATCH, _IDLE, _DEADLINE = 0, 1, 2, 3, 5, 6
+_NORMAL = frozenset({_OTHER, _BATCH, _IDLE})
+_RESET_ON_FORK = 0x40000000
+
+
+def _check_pid(k: "Kernel", pid: int) -> None:
+    """EINVAL for a negative process id, ESRCH for anybody else's."""
+    pid = s32(pid)
+    if pid < 0:
+        raise LinuxError(errno.EINVAL)
+    if pid not in (0, k.pid):
+        raise LinuxError(errno.ESRCH)
+
+
+def sched_yield(k: "Kernel") -> int:
+    """Nobody else is there."""
+    return 0
+
+
+def sched_getaffinity(k: "Kernel", pid: int, size: int, address: int) -> int:
+    """One processor."""
+    if size < 8 or size % 8:
+        raise LinuxError(errno.EINVAL)
+    if s32(pid) not in (0, k.pid):
+        raise LinuxError(errno.ESRCH)
+    k.memory.write(address, struct.pack("<Q", 1))
+    return 8
+
+
+def sched_setaffinity(k: "Kernel", pid: int, size: int, address: int) -> int:
+    """The set must have processor 0 in it."""
+    mask = k.memory.read(address, min(size, 128))
+    if s32(pid) not in (0, k.pid):
+        raise LinuxError(errno.ESRCH)
+    if not mask or not mask[0] & 1:
+        raise LinuxError(errno.EINVAL)
+    return 0
+
+
+def sched_getparam(k: "Kernel", pid: int, address: int) -> int:
+    """The priority of normal policies is always 0."""
+    if not address:
+        raise LinuxError(errno.EINVAL)
+    _check_pid(k, pid)
+    k.memory.write(address, bytes(4))
+    return 0
+
+
+def sched_getscheduler(k: "Kernel", pid: int) -> int:
+    """The policy."""
+    _check_pid(k, pid)
+    return k.policy
+
+
+def _set_policy(k: "Kernel", pid: int, policy: int, address: int) -> int:
+    if not address or s32(pid) < 0:
+        raise LinuxError(errno.EINVAL)
+    (priority,) = struct.unpack("<i", k.memory.read(address, 4))
+    _check_pid(k, pid)
+    kind = policy & ~_RESET_ON_FORK
+    if kind in _NORMAL and priority == 0:
+        k.policy = kind
+        return 0
+    if kind in (_FIFO, _RR) and 1 <= priority <= 99:
+        raise LinuxError(errno.EPERM)
+    raise LinuxError(errno.EINVAL)
+
+
+def sched_setscheduler(k: "Kernel", pid: int, policy: int, address: int) -> int:
+    """Only the policies that need no privileges."""
+    if s32(policy) < 0:
+        raise LinuxError(errno.EINVAL)
+    return _set_policy(k, pid, s32(policy), address)
+
+
+def sched_setparam(k: "Kernel", pid: int, address: int) -> int:
+    """Only the priority it has."""
+    return _set_policy(k, pid, k.policy, address)
+
+
+def sched_get_priority_max(k: "Kernel", policy: int) -> int:
+    """99 for real-time policies."""
+    policy = s32(policy)
+    if policy in (_FIFO, _RR):
+        return 99
+    if policy not in _NORMAL and policy != _DEADLINE:
+        raise LinuxError(errno.EINVAL)
+    return 0
+
+
+def sched_get_priority_min(k: "Kernel", policy: int) -> int:
+    """1 for real-time policies."""
+    return min(sched_get_priority_max(k, policy), 1)
+
+
+def _who(k: "Kernel", which: int, who: int) -> None:
+    which = s32(which)
+    if not 0 <= which <= 2:
+        raise LinuxError(errno.EINVAL)
+    if s32(who) not in (0, k.uid if which == 2 else k.pid):
+        raise LinuxError(errno.ESRCH)
+
+
+def getpriority(k: "Kernel", which: int, who: int) -> int:
+    """20 minus the nice value, as the raw system call gives it."""
+    _who(k, which, who)
+    return 20 - k.nice
+
+
+def setpriority(k: "Kernel", which: int, who: int, nice: int) -> int:
+    """Nobody may become less nice."""
+    _who(k, which, who)
+    nice = min(max(s32(nice), -20), 19)
+    if nice < k.nice and 20 - nice > k.limit("nice"):
+        raise LinuxError(errno.EACCES)
+    k.nice = nice
+    return 0
+
+
+def ioprio_get(k: "Kernel", which: int, who: int) -> int:
+    """None set."""
+    return 0
+
+
+def ioprio_set(k: "Kernel", which: int, who: int, priority: int) -> int:
+    """Takes effect by not mattering."""
+    return 0
+
+
+SYSCALLS: SyscallTable = {
+    "sched_yield": sched_yield,
+    "sched_getaffinity": sched_getaffinity,
+    "sched_setaffinity": sched_setaffinity,
+    "sched_getparam": sched_getparam,
+    "sched_setparam": sched_setparam,
+    "sched_getscheduler": sched_getscheduler,
+    "sched_setscheduler": sched_setscheduler,
+    "sched_get_priority_max": sched_get_priority_max,
+    "sched_get_priority_min": sched_get_priority_min,
+    "getpriority": getpriority,
+    "setpriority": setpriority,
+    "ioprio_get": ioprio_get,
+    "ioprio_set": ioprio_set,
+}
