@@ -29,6 +29,8 @@ ACCESS_NAMES: Final = {16: "read", 17: "write", 18: "execute"}
 OUT_OF_MEMORY: Final = 99
 """Reported instead of an access when the budget of touched pages is used up."""
 
+NO_LIMIT: Final = (1 << 64) - 1
+
 _ENTRY = 4  # words of a table entry: start, end, physical minus virtual, permissions
 _MAX_REGIONS = 65_530  # Linux's default vm.max_map_count
 
@@ -81,6 +83,9 @@ class Control(ctypes.Structure):
         ("physical_base", ctypes.c_uint64),  # 48: PHYSICAL_BASE
         ("fills", ctypes.c_uint64),  # 56: TLB misses served
         ("hole", ctypes.c_uint64),  # 64: where refused accesses go instead, 0 = nowhere
+        ("limit", ctypes.c_uint64),  # 72: misses at which the emulator is stopped
+        ("argument", ctypes.c_uint64),  # 80: of
+        ("stop", ctypes.c_uint64),  # 88: the function that stops it
     )
 
 
@@ -115,6 +120,7 @@ class Ram:
         self.control = Control()
         self.control.physical_base = PHYSICAL_BASE
         self.control.budget = budget // PAGE
+        self.control.limit = NO_LIMIT
         self.control.touched = ctypes.addressof(ctypes.c_char.from_buffer(self._touched_map))
         self._host_mapped: list[tuple[int, int]] = []
 

@@ -5,14 +5,14 @@ How it is kept fast and right (measurements in the project's history, Unicorn 2.
 - Virtual-TLB mode with a callback that searches our own page table: stores in translated
   code take the fast path, and a refused access ends the run with exact registers.
 - Own ctypes prototypes for what is called often; the binding only for what is rare.
-- No Python hook runs per instruction or per block. One Python callback runs per *translated*
-  block, to screen it for instructions that Unicorn executes wrongly.
+- No Python hook runs per instruction or per block. Each *translated* block is sieved by host
+  code; Python looks at those that may hold an instruction that Unicorn executes wrongly.
 - System calls and exceptions leave `uc_emu_start`; nothing re-enters Unicorn from a callback.
 - `until` is 0: Unicorn drops the block that ends at `until` after each run.
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import unicorn.unicorn_const as uc_const
@@ -22,18 +22,20 @@ from engine.arch.base import Arch, TrapKind
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode, Stop, StopKind
-from engine.cpu.ram import ACCESS_NAMES, EXECUTE, OUT_OF_MEMORY, PAGE, PageTable, Ram
+from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
 from engine.cpu.unicorn_faults import FaultLocator
 from engine.cpu.unicorn_machines import MACHINES
 from engine.cpu.unicorn_screen import Screen
+from engine.cpu.unicorn_state import WIDE, UnicornState
 from engine.errors import EngineError, GuestFaultError
 
 _FOREVER: Final = 1 << 62
-_WIDE: Final = 64  # bytes of the register buffer; the widest register has 16
+_MISSES: Final = 1 << 16
+"""TLB misses after which it is flushed: Unicorn enlarges it at no other time."""
 _PATIENCE: Final = 1000  # stops without a reason at one place before that is called a failure
 
 
-class UnicornCpu:
+class UnicornCpu(UnicornState):
     """One Unicorn instance at user level; see `engine.cpu.base.Cpu` for the contract."""
 
     def __init__(
@@ -59,29 +61,20 @@ class UnicornCpu:
         Raises:
             EngineError: Unicorn lacks the architecture or fails.
         """
-        self.arch = arch
-        self.page_table = PageTable(ram)
-        self._ram = ram
-        self._counter = counter
-        self._entropy = entropy
         machine = MACHINES.get(arch.engines.unicorn)
         if machine is None:
             raise EngineError(f"no emulator for {arch.name}")
-        self._machine = machine
         try:
-            self._uc: Any = machine.open()
-            self._uc.ctl_set_tlb_mode(uc_const.UC_TLB_VIRTUAL)
-            self._uc.mem_map_ptr(ram.control.physical_base, ram.size, 7, api.VOID(ram.base))
+            uc = machine.open()
+            uc.ctl_set_tlb_mode(uc_const.UC_TLB_VIRTUAL)
+            uc.mem_map_ptr(ram.control.physical_base, ram.size, 7, api.VOID(ram.base))
         except UcError as error:
             raise EngineError(f"the emulator does not start: {error}") from error
-        self._handle = self._uc._uch
+        super().__init__(arch, machine, uc, ram, PageTable(ram))
+        self._counter = counter
+        self._entropy = entropy
         self._hooks = api.Hooks(self._handle)
-        self._ids = {item.name: machine.register_id(item.name) for item in arch.registers}
-        self._widths = {register.name: register.bits // 8 for register in arch.registers}
-        self._buffer = ctypes.create_string_buffer(_WIDE)
-        self._buffer_at = ctypes.addressof(self._buffer)
-        self._batches: dict[tuple[str, ...], tuple[Any, ...]] = {}
-        self._pc_id = self._ids[arch.roles.pc]
+        self._misses = 0  # TLB misses at which it is flushed again
         self._halted = False
         self._stop: Stop | None = None
         self._progress = True
@@ -93,73 +86,11 @@ class UnicornCpu:
         self._granted = 0
         self._blocks = 0
         self._code = native.build()
+        self._choose_stop()
         self._add_fill_hook()
         machine.enter_user_mode(self._uc, ram, self.page_table, pauth_keys)
         self.flush_tlb()
         self._add_hooks()
-
-    # -- registers and memory -------------------------------------------------------------
-
-    def read_register(self, name: str) -> int:
-        """Value of a register as an unsigned integer; KeyError for an unknown name."""
-        width = self._widths[name]
-        api.reg_read(self._handle, self._ids[name], self._buffer_at)
-        return int.from_bytes(self._buffer.raw[:width], "little")
-
-    def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:
-        """Several registers of up to 64 bits at once."""
-        key = tuple(names)
-        batch = self._batches.get(key)
-        if batch is None:
-            count = len(key)
-            ids = (ctypes.c_int * count)(*(self._ids[name] for name in key))
-            values = (ctypes.c_uint64 * count)()
-            at = ctypes.addressof(values)
-            pointers = (api.VOID * count)(*(at + 8 * index for index in range(count)))
-            batch = (ids, values, pointers, count)
-            self._batches[key] = batch
-        ids, values, pointers, count = batch
-        ctypes.memset(values, 0, 8 * count)
-        api.reg_read_batch(self._handle, ids, pointers, count)
-        return tuple(values)
-
-    def write_register(self, name: str, value: int) -> None:
-        """Set a register; KeyError for an unknown name."""
-        width = self._widths[name]
-        value = self._machine.mask_write(name, value)
-        self._buffer.raw = (value & ((1 << (8 * width)) - 1)).to_bytes(_WIDE, "little")
-        api.reg_write(self._handle, self._ids[name], self._buffer_at)
-
-    def read(self, address: int, size: int) -> bytes:
-        """Guest memory, whatever its protection; GuestFaultError where nothing is mapped."""
-        return b"".join(self._ram.read(at, part) for at, part in self._pieces(address, size))
-
-    def write(self, address: int, data: bytes) -> None:
-        """Write guest memory, whatever its protection; translated code is the caller's care."""
-        done = 0
-        for at, part in self._pieces(address, len(data), "write"):
-            self._ram.write(at, data[done : done + part])
-            done += part
-
-    def _pieces(self, address: int, size: int, access: str = "read") -> list[tuple[int, int]]:
-        pieces: list[tuple[int, int]] = []
-        while size > 0:
-            region = self.page_table.find(address)
-            if region is None:
-                raise GuestFaultError(address, access)
-            part = min(size, region.end - address)
-            pieces.append((region.physical + address - region.start, part))
-            address += part
-            size -= part
-        return pieces
-
-    def float_flags(self) -> int:
-        """Sticky exceptions kept outside the control register; 0 where there are none."""
-        return self._machine.float_flags(self._uc)
-
-    def clear_float_flags(self) -> None:
-        """Forget the sticky exceptions."""
-        self._machine.clear_float_flags(self._uc)
 
     def counter(self) -> int:
         """The guest's cycle counter."""
@@ -183,14 +114,6 @@ class UnicornCpu:
         if self.read_register(self.arch.roles.pc) != end:
             raise GuestFaultError(control.fault_address, "write")
 
-    def save(self) -> object:
-        """All registers as an opaque value."""
-        return self._uc.context_save()
-
-    def restore(self, state: object) -> None:
-        """Go back to a value of `save`."""
-        self._uc.context_restore(state)
-
     # -- running --------------------------------------------------------------------------
 
     def run(self, quantum: int | None = None) -> Stop:
@@ -199,12 +122,18 @@ class UnicornCpu:
             self.count_blocks(True)
         self._granted = _FOREVER if quantum is None else quantum
         self._clock.remaining = self._granted
+        control = self._ram.control
+        control.limit = self._misses
         try:
             while True:
                 stop = self._run_once(0)
                 if stop is not None:
                     return stop
+                if control.fills >= self._misses:
+                    self.flush_tlb()
+                    control.limit = self._misses
         finally:
+            control.limit = NO_LIMIT
             if self._clock_hook:
                 self._blocks += self._granted - self._clock.remaining
                 self._granted = self._clock.remaining = 0
@@ -231,6 +160,9 @@ class UnicornCpu:
         pc = int.from_bytes(self._buffer.raw[:8], "little")
         error = api.emu_start(self._handle, pc, 0, 0, count)
         screening = self._screen.waiting
+        paused = self._clock.aside
+        if paused:
+            self._clock.remaining, self._clock.aside = paused, 0
         if screening:
             self._screen.install()
         if self._stop is not None:
@@ -246,10 +178,12 @@ class UnicornCpu:
         if self._halted:
             self._halted = False
             return Stop(StopKind.HALTED)
-        if self._clock.stops != stops:
+        if self._clock.stops != stops and not paused:
             return Stop(StopKind.QUANTUM)
         if error == api.ERROR_EXCEPTION and control.fault_access:
             return self._fault()
+        if control.fills >= control.limit:
+            return None
         if (error and error != api.ERROR_EXCEPTION) or (not count and self._stuck(pc)):
             at = self.read_register(self.arch.roles.pc)
             raise EngineError(f"the emulator failed at {at:#x}: error {error}")
@@ -286,7 +220,30 @@ class UnicornCpu:
         else:
             self._hooks.remove(self._clock_hook)
             self._clock_hook = 0
+        self._choose_stop()
         self._uc.ctl_flush_tb()
+
+    def _choose_stop(self) -> None:
+        """How the fill callback stops the emulator.
+
+        A stop from outside takes effect inside a block, which the clock has counted by then
+        and would count again; so while it runs, its own stop is used.
+        """
+        control = self._ram.control
+        if not self._clock_hook:
+            control.argument = self._handle.value
+            control.stop = ctypes.cast(api.emu_stop, api.VOID).value or 0
+        elif self._code is not None:
+            control.argument = ctypes.addressof(self._clock)
+            control.stop = self._code.pause
+
+    def _pause(self) -> None:
+        """What the fill callback does at its limit, where it is not host code."""
+        clock = self._clock
+        if not self._clock_hook:
+            api.emu_stop(self._handle)
+        elif clock.remaining:
+            clock.aside, clock.remaining = clock.remaining, 0
 
     def blocks(self) -> int:
         """Guest blocks executed while the clock was on."""
@@ -304,6 +261,7 @@ class UnicornCpu:
     def flush_tlb(self) -> None:
         """Forget translations of addresses, after the page table has changed."""
         self._uc.ctl(uc_const.UC_CTL_TLB_FLUSH, uc_const.UC_CTL_IO_WRITE)
+        self._misses = self._ram.control.fills + _MISSES
 
     def invalidate(self, start: int, size: int) -> None:
         """Forget translated code of a mapped range."""
@@ -339,9 +297,9 @@ class UnicornCpu:
         A store that crosses into the page may leave a part in front of it this time.
         """
         state = self.save()
-        front = page - _WIDE
+        front = page - WIDE
         try:
-            kept = self.read(front, _WIDE)
+            kept = self.read(front, WIDE)
         except GuestFaultError:
             kept = b""
         clock, self._clock.remaining = self._clock.remaining, _FOREVER
@@ -353,7 +311,7 @@ class UnicornCpu:
         finally:
             self._clock.remaining = clock
             self.restore(state)
-            if kept and self.read(front, _WIDE) != kept:
+            if kept and self.read(front, WIDE) != kept:
                 self.write(front, kept)
             self._stop = None
             self._screen.met = None
@@ -374,6 +332,17 @@ class UnicornCpu:
             return
         self._screen.look(block.pc, raw)
 
+    def _add_edge_hook(self) -> None:
+        kind = uc_const.UC_HOOK_EDGE_GENERATED
+        callback = api.OnEdge(self._on_edge)
+        if self._code is None:
+            self._hooks.add(kind, callback)
+            return
+        ask = ctypes.cast(callback, api.VOID).value or 0
+        sieve, pairs = native.sieve(self._ram, self.arch.suspects, ask)
+        self._hooks.add(kind, self._code.edge, ctypes.addressof(sieve))
+        self._kept = (callback, sieve, pairs)
+
     def _add_fill_hook(self) -> None:
         kind = uc_const.UC_HOOK_TLB_FILL
         if self._code is not None:
@@ -381,7 +350,11 @@ class UnicornCpu:
             return
 
         def on_fill(uc: int, address: int, access: int, entry: Any, data: int) -> bool:
-            return native.fill(self._ram, self.page_table, address, access, entry.contents)
+            control = self._ram.control
+            done = native.fill(self._ram, self.page_table, address, access, entry.contents)
+            if done and control.fills >= control.limit:
+                self._pause()
+            return done
 
         self._hooks.add(kind, api.OnFill(on_fill))
 
@@ -404,7 +377,7 @@ class UnicornCpu:
 
         self._hooks.add(uc_const.UC_HOOK_INTR, api.OnInterrupt(on_interrupt))
         self._hooks.add(uc_const.UC_HOOK_INSN_INVALID, api.OnInvalid(on_invalid))
-        self._hooks.add(uc_const.UC_HOOK_EDGE_GENERATED, api.OnEdge(self._on_edge))
+        self._add_edge_hook()
         for insn, role in self._machine.instruction_hooks:
             if role == "syscall":
                 callback: Any = api.OnInsn(on_syscall)

@@ -5,7 +5,8 @@ code hook of its own address; when it is reached, the architecture prepares the 
 carries it out, or it is refused with an illegal-instruction trap that says what was met.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import unicorn.unicorn_const as uc_const
@@ -33,6 +34,7 @@ class Screen:
         self._uc = uc
         self._hooks = hooks
         self._stop = stop
+        self._suspects = _pattern(arch.suspects)
         self._at: dict[int, int] = {}
         self._blocks: list[tuple[int, int, tuple[int, ...]]] = []
         self._pass = -1
@@ -55,7 +57,7 @@ class Screen:
 
     def look(self, pc: int, raw: bytes) -> None:
         """A block was translated and has not run yet."""
-        if not self._arch.suspicious(raw):
+        if self._suspects.search(raw) is None:
             return
         insns = self._decode(pc, raw)
         known = sum(insn.size for insn in insns)
@@ -119,3 +121,12 @@ def _readable(cpu: ArchCpu, address: int, size: int) -> bytes:
         except GuestFaultError:
             size -= 1
     return b""
+
+
+def _pattern(suspects: Mapping[int, frozenset[int]]) -> re.Pattern[bytes]:
+    """What finds one of these byte pairs, or the beginning of one at the very end."""
+    pairs = (
+        rb"\x%02x(?:[%b]|\Z)" % (first, b"".join(rb"\x%02x" % byte for byte in sorted(seconds)))
+        for first, seconds in suspects.items()
+    )
+    return re.compile(b"|".join(pairs))

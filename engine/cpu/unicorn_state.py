@@ -1,0 +1,103 @@
+"""Registers and memory of one Unicorn engine, without running it."""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Final
+
+from engine.arch.base import Arch
+from engine.cpu import unicorn_api as api
+from engine.cpu.ram import PageTable, Ram
+from engine.cpu.unicorn_machines import Machine
+from engine.errors import GuestFaultError
+
+WIDE: Final = 64
+"""Bytes of the register buffer; the widest register has 16."""
+
+
+class UnicornState:
+    """What can be asked of and told to an engine that stands still."""
+
+    def __init__(
+        self, arch: Arch, machine: Machine, uc: Any, ram: Ram, page_table: PageTable
+    ) -> None:
+        self.arch = arch
+        self.page_table = page_table
+        self._machine = machine
+        self._uc = uc
+        self._handle = uc._uch
+        self._ram = ram
+        self._ids = {item.name: machine.register_id(item.name) for item in arch.registers}
+        self._widths = {register.name: register.bits // 8 for register in arch.registers}
+        self._buffer = ctypes.create_string_buffer(WIDE)
+        self._buffer_at = ctypes.addressof(self._buffer)
+        self._batches: dict[tuple[str, ...], tuple[Any, ...]] = {}
+        self._pc_id = self._ids[arch.roles.pc]
+
+    def read_register(self, name: str) -> int:
+        """Value of a register as an unsigned integer; KeyError for an unknown name."""
+        width = self._widths[name]
+        api.reg_read(self._handle, self._ids[name], self._buffer_at)
+        return int.from_bytes(self._buffer.raw[:width], "little")
+
+    def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Several registers of up to 64 bits at once."""
+        key = tuple(names)
+        batch = self._batches.get(key)
+        if batch is None:
+            count = len(key)
+            ids = (ctypes.c_int * count)(*(self._ids[name] for name in key))
+            values = (ctypes.c_uint64 * count)()
+            at = ctypes.addressof(values)
+            pointers = (api.VOID * count)(*(at + 8 * index for index in range(count)))
+            batch = (ids, values, pointers, count)
+            self._batches[key] = batch
+        ids, values, pointers, count = batch
+        ctypes.memset(values, 0, 8 * count)
+        api.reg_read_batch(self._handle, ids, pointers, count)
+        return tuple(values)
+
+    def write_register(self, name: str, value: int) -> None:
+        """Set a register; KeyError for an unknown name."""
+        width = self._widths[name]
+        value = self._machine.mask_write(name, value)
+        self._buffer.raw = (value & ((1 << (8 * width)) - 1)).to_bytes(WIDE, "little")
+        api.reg_write(self._handle, self._ids[name], self._buffer_at)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Guest memory, whatever its protection; GuestFaultError where nothing is mapped."""
+        return b"".join(self._ram.read(at, part) for at, part in self._pieces(address, size))
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write guest memory, whatever its protection; translated code is the caller's care."""
+        done = 0
+        for at, part in self._pieces(address, len(data), "write"):
+            self._ram.write(at, data[done : done + part])
+            done += part
+
+    def _pieces(self, address: int, size: int, access: str = "read") -> list[tuple[int, int]]:
+        pieces: list[tuple[int, int]] = []
+        while size > 0:
+            region = self.page_table.find(address)
+            if region is None:
+                raise GuestFaultError(address, access)
+            part = min(size, region.end - address)
+            pieces.append((region.physical + address - region.start, part))
+            address += part
+            size -= part
+        return pieces
+
+    def float_flags(self) -> int:
+        """Sticky exceptions kept outside the control register; 0 where there are none."""
+        return self._machine.float_flags(self._uc)
+
+    def clear_float_flags(self) -> None:
+        """Forget the sticky exceptions."""
+        self._machine.clear_float_flags(self._uc)
+
+    def save(self) -> object:
+        """All registers as an opaque value."""
+        return self._uc.context_save()
+
+    def restore(self, state: object) -> None:
+        """Go back to a value of `save`."""
+        self._uc.context_restore(state)
