@@ -1,0 +1,213 @@
+"""The address space against a dictionary of pages: any sequence of calls, bytes included."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.arch.x86_64 import X86_64
+from engine.cpu.base import Cpu
+from engine.cpu.ram import PAGE, READ, WRITE, PageTable, Ram
+from engine.errors import GuestFaultError
+from engine.guest.memory import MappingError, Memory
+
+_BASE = 0x10_0000
+_PAGES = 24
+
+
+class _Cpu:
+    """As much of a processor as the address space asks for."""
+
+    def __init__(self, ram: Ram) -> None:
+        self.page_table = PageTable(ram)
+
+    def invalidate(self, start: int, size: int) -> None:
+        assert size > 0
+
+    def flush_tlb(self) -> None:
+        return
+
+
+@contextmanager
+def _memory() -> Iterator[Memory]:
+    ram = Ram(size=1 << 28, budget=1 << 22)
+    try:
+        yield Memory(X86_64.plan, ram, cast(Cpu, _Cpu(ram)))
+    finally:
+        ram.close()
+
+
+_PAGE = st.integers(0, _PAGES - 1)
+_COUNT = st.integers(1, 6)
+_PERMS = st.sampled_from([0, 1, 3, 3, 3, 5, 7])
+_STEP = st.one_of(
+    st.tuples(st.just("map"), _PAGE, _COUNT, _PERMS, st.booleans()),
+    st.tuples(st.just("unmap"), _PAGE, _COUNT),
+    st.tuples(st.just("protect"), _PAGE, _COUNT, _PERMS),
+    st.tuples(st.just("move"), _PAGE, _COUNT, _COUNT, _PAGE),
+    st.tuples(st.just("discard"), _PAGE, _COUNT),
+    st.tuples(st.just("write"), _PAGE, st.integers(1, 255)),
+)
+
+
+class _Page:
+    """One page of the model; shared ones are never discarded."""
+
+    def __init__(self, perms: int, shared: bool, group: int) -> None:
+        self.perms, self.shared, self.group, self.value = perms, shared, group, 0
+
+
+def _at(page: int) -> int:
+    return _BASE + page * PAGE
+
+
+def _check(memory: Memory, model: dict[int, _Page]) -> None:
+    memory.sync()
+    last = 0
+    physical: set[int] = set()
+    for mapping in memory.mappings:
+        assert mapping.start >= last
+        assert mapping.end > mapping.start
+        last = mapping.end
+        if mapping.physical is not None:
+            pages = set(range(mapping.physical, mapping.physical + mapping.size, PAGE))
+            assert not pages & physical
+            physical |= pages
+    regions = memory._cpu.page_table.regions
+    assert all(a.end <= b.start for a, b in pairwise(regions))
+    for page in range(_PAGES + 16):
+        known = model.get(page)
+        found = memory.find(_at(page))
+        assert (found is None) == (known is None), page
+        if known is None or found is None:
+            continue
+        assert found.perms == known.perms
+        if known.perms:
+            assert memory.read(_at(page) + 7, 1)[0] == known.value, page
+        else:
+            with pytest.raises(GuestFaultError):
+                memory.read(_at(page), 1)
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.lists(_STEP, max_size=30))
+def test_any_sequence(steps: list[tuple[Any, ...]]) -> None:
+    with _memory() as memory:
+        model: dict[int, _Page] = {}
+        for group, step in enumerate(steps):
+            _apply(memory, model, step, group)
+            _check(memory, model)
+        memory.unmap(_at(0), (_PAGES + 16) * PAGE)
+        assert memory.used() == 0
+
+
+def _apply(memory: Memory, model: dict[int, _Page], step: tuple[Any, ...], group: int) -> None:
+    kind, page, *rest = step
+    if kind == "map":
+        count, perms, shared = rest
+        memory.map(_at(page), count * PAGE, perms, shared=shared)
+        for index in range(page, page + count):
+            model[index] = _Page(perms, shared, group)
+    elif kind == "unmap":
+        memory.unmap(_at(page), rest[0] * PAGE)
+        for index in range(page, page + rest[0]):
+            model.pop(index, None)
+    elif kind == "protect":
+        count, perms = rest
+        whole = all(index in model for index in range(page, page + count))
+        try:
+            memory.protect(_at(page), count * PAGE, perms)
+            assert whole
+        except MappingError:
+            assert not whole
+        for index in range(page, page + count):
+            if index not in model:
+                break
+            model[index].perms = perms
+    elif kind == "discard":
+        memory.discard(_at(page), rest[0] * PAGE)
+        for index in range(page, page + rest[0]):
+            if index in model and not model[index].shared:
+                model[index].value = 0
+    elif kind == "write":
+        known = model.get(page)
+        if known is not None and known.perms & WRITE:
+            memory.write(_at(page) + 7, bytes([rest[0]]))
+            known.value = rest[0]
+        else:
+            with pytest.raises(GuestFaultError):
+                memory.write(_at(page) + 7, b"x")
+    else:
+        _move(memory, model, page, *rest)
+
+
+def _move(
+    memory: Memory, model: dict[int, _Page], page: int, count: int, size: int, to: int
+) -> None:
+    target = to + _PAGES  # beside the window: never overlapping
+    mapping = memory.whole(_at(page), _at(page + count))
+    if mapping is None or mapping.end < _at(page + count) or target + size > _PAGES + 16:
+        return
+    if mapping.shared and size > count:
+        return  # it would show more pages of its object, perhaps those of a neighbour
+    memory.move(mapping.part(_at(page), _at(page + count)), _at(target), size * PAGE)
+    first = model[page]
+    for index in range(size):
+        if index < count:
+            model[target + index] = model.pop(page + index)
+        else:
+            model[target + index] = _Page(first.perms, first.shared, first.group)
+    for index in range(size, count):
+        model.pop(page + index, None)
+
+
+def test_free_ranges_are_the_highest() -> None:
+    with _memory() as memory:
+        top = memory.plan.mmap_top
+        assert memory.free_range(PAGE) == top - PAGE
+        memory.map(top - 2 * PAGE, PAGE, READ)
+        assert memory.free_range(PAGE) == top - PAGE
+        assert memory.free_range(2 * PAGE) == top - 4 * PAGE
+
+
+def test_a_reservation_takes_no_pages() -> None:
+    with _memory() as memory:
+        memory.map(1 << 40, 1 << 42, 0)
+        assert memory.used() == 0
+        memory.protect(1 << 41, PAGE, READ | WRITE)
+        memory.write(1 << 41, b"x")
+        assert memory.used() == PAGE
+
+
+def test_the_engine_windows_stay() -> None:
+    with _memory() as memory:
+        memory.map(_BASE, PAGE, READ, reserved=True)
+        with pytest.raises(MappingError):
+            memory.unmap(_BASE, PAGE)
+        with pytest.raises(MappingError):
+            memory.protect(_BASE, PAGE, READ | WRITE)
+        with pytest.raises(MappingError):
+            memory.map(_BASE, PAGE, READ)
+
+
+@given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), max_size=60))
+def test_the_arena_hands_out_disjoint_pages(steps: list[tuple[int, bool]]) -> None:
+    ram = Ram(size=1 << 28, budget=1 << 20)
+    held: list[tuple[int, int]] = []
+    for pages, give_back in steps:
+        if give_back and held:
+            ram.release(*held.pop(pages % len(held)))
+            continue
+        offset = ram.allocate(pages * PAGE)
+        assert offset is not None
+        end = offset + pages * PAGE
+        assert all(end <= start or start + size <= offset for start, size in held)
+        held.append((offset, pages * PAGE))
+    for piece in held:
+        ram.release(*piece)
+    assert ram.allocate(ram.size) == 0
+    ram.close()

@@ -1,0 +1,49 @@
+"""C guests say the same on the host's kernel and on ours.
+
+What differs by nature (ids, addresses, exact times) the guests do not print. A guest's output
+does not depend on the architecture unless it is listed as such, so the host's is the oracle
+for AArch64 too.
+"""
+
+import difflib
+import os
+from pathlib import Path
+
+import pytest
+from cguest import SOURCES, compiled, emulated, natively
+
+PORTABLE = ("errors", "filemap", "misc", "mmap", "signals", "start", "timers")
+OF_X86_64 = ("fpu", "siginfo", "x86")
+OF_AARCH64 = ("arm", "siginfo")
+"""Compared with a file of what Linux does, as no AArch64 kernel is at hand."""
+
+
+def _same(want: str, got: str) -> None:
+    if want != got:
+        lines = difflib.unified_diff(want.splitlines(), got.splitlines(), "Linux", "ours", n=1)
+        pytest.fail("\n".join(lines), pytrace=False)
+
+
+def _host(name: str, folder: Path) -> str:
+    if os.uname().machine != "x86_64" or os.uname().sysname != "Linux":
+        pytest.skip("the oracle is an x86-64 Linux host")
+    return natively(compiled(name, "x86_64"), folder, "a", "b c")
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("name", PORTABLE)
+def test_portable(name: str, arch: str, tmp_path: Path) -> None:
+    program = compiled(name, arch)
+    _same(_host(name, tmp_path), emulated(program, tmp_path, "a", "b c"))
+
+
+@pytest.mark.parametrize("name", OF_X86_64)
+def test_x86_64(name: str, tmp_path: Path) -> None:
+    program = compiled(name, "x86_64")
+    _same(_host(name, tmp_path), emulated(program, tmp_path, "a", "b c"))
+
+
+@pytest.mark.parametrize("name", OF_AARCH64)
+def test_aarch64(name: str, tmp_path: Path) -> None:
+    want = (SOURCES / f"{name}.aarch64.txt").read_text()
+    _same(want, emulated(compiled(name, "aarch64"), tmp_path, "a", "b c"))
