@@ -50,12 +50,14 @@ class Program:
         path: its guest path.
         interpreter: the loader that its PT_INTERP names, opened, or None.
         interpreter_path: its guest path.
+        name: the path as execve was given it (AT_EXECFN); `path` if empty.
     """
 
     image: ElfImage
     path: str
     interpreter: ElfImage | None = None
     interpreter_path: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,9 @@ def load(
         (AT_HWCAP2, arch.linux.hwcap[1]),
         (AT_MINSIGSTKSZ, arch.linux.signals.minimum_stack),
     ]
-    sp, auxv = _build_stack(arch, memory, program.path, argv, env, random, auxiliary)
+    sp, auxv = _build_stack(
+        arch, memory, program.name or program.path, argv, env, random, auxiliary
+    )
     return Start(entry, sp, heap, auxv, code)
 
 

@@ -15,13 +15,15 @@ class ProgramPaths:
 
     Attributes:
         host: the file to open on the host; symlinks inside a root stay inside it.
-        guest: the path the guest knows it by (AT_EXECFN).
+        guest: the absolute path the guest knows it by.
         real: the same with symlinks resolved (/proc/self/exe).
+        typed: the guest path as the user wrote it, relative perhaps (AT_EXECFN).
     """
 
     host: str
     guest: str
     real: str
+    typed: str
 
 
 def locate(guest: str, root: str | None) -> ProgramPaths:
@@ -36,8 +38,8 @@ def locate(guest: str, root: str | None) -> ProgramPaths:
         if path.startswith(base + "/"):
             inside = path[len(base) :]
             real = _resolve(base, inside)
-            return ProgramPaths(base + real, inside, real)
-    return ProgramPaths(guest, path, os.path.realpath(path))
+            return ProgramPaths(base + real, inside, real, inside)
+    return ProgramPaths(guest, path, os.path.realpath(path), guest)
 
 
 def _resolve(root: str, path: str) -> str:
