@@ -1,6 +1,6 @@
 """Bytes of the guest's memory, as its kernel and the engine copy them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
@@ -13,6 +13,8 @@ class MappedBytes:
 
     _ram: Ram
     _cpu: Cpu
+    on_exhausted: Callable[[int], None]
+    """Told the address when a copy into the guest finds no memory left."""
 
     def find(self, address: int) -> Mapping | None:
         """The mapping that covers an address."""
@@ -34,6 +36,7 @@ class MappedBytes:
         done = 0
         for at, part in list(self._pieces(address, len(data), WRITE, "write")):
             if not self._ram.touch(at, part):
+                self.on_exhausted(address + done)
                 raise GuestFaultError(address + done, "write")
             self._ram.write(at, data[done : done + part])
             self._forget_code(address + done, part)

@@ -37,6 +37,7 @@ class Memory(MappedBytes):
         self._starts: list[int] = []
         self._dirty = False
         self.shared = SharedPages(ram, self._repoint)
+        self.on_exhausted = lambda address: None
         self.on_change: Callable[[str, int, int], None] = lambda what, start, size: None
 
     # -- finding --------------------------------------------------------------------------

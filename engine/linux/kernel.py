@@ -60,6 +60,7 @@ class Kernel:
         self.arch = arch
         self.cpu = cpu
         self.memory = memory
+        memory.on_exhausted = self._out_of_memory
         self.modules = modules
         self.clock = clock
         self.hooks = hooks
@@ -235,17 +236,13 @@ class Kernel:
         elif stop.kind is StopKind.TRAP:
             faults.trap(self, stop)
         elif stop.kind is StopKind.OUT_OF_MEMORY:
-            limit = self.memory_budget >> 20
-            self.die(
-                sig.SIGKILL,
-                Crash(
-                    sig.SIGKILL,
-                    self.pc(),
-                    stop.address,
-                    f"the guest used up its {limit} MiB of memory; --memory raises the limit",
-                ),
-            )
+            self._out_of_memory(stop.address)
         self._check_limits()
+
+    def _out_of_memory(self, address: int) -> None:
+        limit = self.memory_budget >> 20
+        why = f"the guest used up its {limit} MiB of memory; --memory raises the limit"
+        self.die(sig.SIGKILL, Crash(sig.SIGKILL, self.pc(), address, why))
 
     def pc(self) -> int:
         """Where the program is, by its own addresses."""
