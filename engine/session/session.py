@@ -29,6 +29,7 @@ from engine.session.paths import locate
 from engine.session.report import Reports
 
 _GUEST_ID = 1000
+_IMAGE_MAX = 1 << 30
 
 
 class _Inputs(HostIO):
@@ -158,7 +159,12 @@ class Session:
         """An ELF file of the guest's own tree; None if it is not there."""
         name = path.encode(errors="surrogateescape")
         try:
-            source = self.fs.open(self.fs.root, name, 0).mmap_source()
+            file = self.fs.open(self.fs.root, name, 0)
+            if not file.is_regular:
+                return None
+            source = file.mmap_source()
+            if source.size > _IMAGE_MAX:
+                return None
             return ElfImage.from_bytes(source.read(0, source.size), path)
         except LinuxError:
             return None
