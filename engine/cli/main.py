@@ -82,4 +82,10 @@ def main(argv: list[str]) -> int:
         return 125 if isinstance(error, EngineError) else 2
     except BrokenPipeError:
         return 141
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        print(f"kprobe-tui: the engine failed: {error!r}", file=sys.stderr)
+        print(f"kprobe-tui: hint: {EngineError.hint}", file=sys.stderr)
+        return 125
     return result if isinstance(result, int) else 0

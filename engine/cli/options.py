@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -20,6 +21,17 @@ def size(text: str) -> int:
     if match is None:
         raise click.BadParameter(f"{text!r} is not a size such as 512M or 2G")
     return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def seconds(text: str) -> float:
+    """A positive number of seconds; more than the host can wait for become all it can."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not value > 0:
+        raise click.BadParameter(f"{text!r} is not a positive number of seconds")
+    return min(value, threading.TIMEOUT_MAX)
 
 
 def share(text: str) -> tuple[str, bool]:
@@ -46,9 +58,7 @@ _GUEST_OPTIONS: Final = (
     click.option("--argv0", metavar="NAME", help="The program's name for itself."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of all randomness."),
     click.option("--max-blocks", type=click.IntRange(min=1), help="Stop after N guest blocks."),
-    click.option(
-        "--timeout", type=click.FloatRange(min=0, min_open=True), help="Stop after S seconds."
-    ),
+    click.option("--timeout", type=seconds, metavar="S", help="Stop after S seconds."),
     click.option(
         "--memory",
         type=size,
