@@ -214,12 +214,28 @@ static int own(int argc, char **argv)
     return 0;
 }
 
+/* A directory as the system call gives it: inode, position, name. */
+static int list(int argc, char **argv)
+{
+    (void)argc;
+    s64 fd = show("open", SYS(__NR_openat, AT_FDCWD, argv[0], O_RDONLY)), got;
+    while ((got = SYS(__NR_getdents64, fd, buffer, CHUNK)) > 0)
+        for (char *at = buffer; at < buffer + got; at += *(u16 *)(at + 16)) {
+            print_u64(*(u64 *)at);
+            print(" ");
+            print_u64(*(u64 *)(at + 8));
+            print(" ");
+            say(at + 19);
+        }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct mode modes[] = {
         {"write", overwrite}, {"link", link},       {"read", read},       {"destroy", destroy}, {"connect", connect},
         {"fds", descriptors}, {"bytes", bytes},     {"inodes", inodes},   {"full", full},       {"flood", flood},
-        {"proc", own},        {"sparse", sparse},   {"pattern", pattern},
+        {"proc", own},        {"sparse", sparse},   {"pattern", pattern},   {"list", list},
     };
     return CHOOSE(modes);
 }

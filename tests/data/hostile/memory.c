@@ -37,9 +37,9 @@ static int by_read(int argc, char **argv)
         u8 *at = map(0, 16 * MIB, PROT_R | PROT_W, MAP_PRIVATE | MAP_ANON);
         if (failed(at))
             return fail("mmap", (s64)at, 3);
-        got = SYS(__NR_read, fd, at, 16 * MIB);
-        if (got != 16 * MIB)
-            return fail("read", got, 4);
+        for (u32 done = 0; done < 16 * MIB; done += (u32)got)
+            if ((got = SYS(__NR_read, fd, at + done, 16 * MIB - done)) <= 0)
+                return fail("read", got, 4);
     }
 }
 

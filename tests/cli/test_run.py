@@ -1,0 +1,269 @@
+"""The contract of `kprobe-tui run`: options, their order, exit codes, messages."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from guestrun import ARCHES, Outcome, guest, run
+
+each_arch = pytest.mark.parametrize("arch", ARCHES)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The current directory: a copy of the guest called `run`, and something beside it."""
+    path = tmp_path / "home"
+    path.mkdir()
+    (path / "run").write_bytes(Path(guest("x86_64", "process")).read_bytes())
+    (path / "run").chmod(0o755)
+    (tmp_path / "secret").write_text("secret\n")
+    return path
+
+
+def process(home: Path, *words: str, env: dict[str, str] | None = None) -> Outcome:
+    return run("run", *words, cwd=home, env=env)
+
+
+X86 = guest("x86_64", "process")
+FILES = guest("x86_64", "files")
+
+
+# -- exit codes ---------------------------------------------------------------------------
+
+
+@each_arch
+@pytest.mark.parametrize("code", [0, 1, 2, 42, 99, 124, 125, 126, 127, 255])
+def test_exit_code_is_the_guests(home: Path, arch: str, code: int) -> None:
+    done = process(home, guest(arch, "process"), "exit", str(code))
+
+    assert (done.code, done.out, done.err) == (code, "", "")
+
+
+@each_arch
+@pytest.mark.parametrize("number", [1, 2, 6, 9, 11, 13, 15, 31, 40])
+def test_a_signal_counts_from_128(home: Path, arch: str, number: int) -> None:
+    done = process(home, guest(arch, "process"), "exit", "0", str(number))
+
+    assert done.code == 128 + number
+    quiet = number in (1, 2, 13, 15)
+    assert quiet == ("killed by" not in done.err)
+
+
+def test_limits_are_124(home: Path) -> None:
+    assert process(home, "--timeout", "0.5", X86, "spin").code == 124
+    assert process(home, "--max-blocks", "100", X86, "spin").code == 124
+    assert process(home, "--timeout", "inf", X86, "exit", "4").code == 4
+
+
+# -- words --------------------------------------------------------------------------------
+
+
+def test_words_behind_the_guest_are_the_guests(home: Path) -> None:
+    words = ["--seed", "7", "-x", "--", "--help", "run", "", "a b", "--version", "ü"]
+
+    done = process(home, X86, "echo", *words)
+
+    assert done.out.splitlines() == words
+    assert done.err == ""
+
+
+def test_options_end_at_two_dashes(home: Path) -> None:
+    assert process(home, "--seed", "3", "--", "./run", "echo", "--", "-x").out == "--\n-x\n"
+
+
+def test_a_file_called_run(home: Path) -> None:
+    assert process(home, "./run", "exit", "5").code == 5
+    assert process(home, "run", "exit", "5").code == 5
+
+
+def test_arguments_need_not_be_text(home: Path) -> None:
+    raw = b"\xff\xfe"
+    done = process(home, X86, "arguments", os.fsdecode(raw))
+
+    assert done.facts == {"arguments": 1, "bytes": 2}
+
+
+# -- what the guest gets ------------------------------------------------------------------
+
+
+def self_lines(home: Path, *options: str, env: dict[str, str] | None = None) -> list[str]:
+    return process(home, *options, "./run", "self", env=env).out.splitlines()
+
+
+def test_argv0_is_as_typed_or_as_told(home: Path) -> None:
+    assert self_lines(home)[0] == "./run"
+    assert self_lines(home, "--argv0", "other")[0] == "other"
+    assert self_lines(home, "--argv0", "")[0] == ""
+
+
+def test_environment(home: Path) -> None:
+    plain = self_lines(home, "--env", "A=1", "--env", "B=x=y", "--env", "E=", env={"HERE": "x"})
+    assert {"A=1", "B=x=y", "E=", "HERE=x"} <= set(plain)
+
+    clean = self_lines(home, "--clean-env", "--env", "A=1", "--env", "A=2", env={"HERE": "x"})
+    assert [line for line in clean if "=" in line] == ["A=2"]
+
+
+def test_working_directory(home: Path) -> None:
+    assert self_lines(home)[1] == str(home)
+    assert self_lines(home, "--cwd", "/tmp")[1] == "/tmp"
+    assert self_lines(home, "--isolated")[1] == "/"
+
+    done = process(home, "--cwd", "/no/such", "./run", "self")
+    assert done.code == 2
+    assert "--cwd /no/such: the guest has no such directory" in done.err
+
+
+def test_seed(home: Path) -> None:
+    one, same, other = (self_lines(home, "--seed", seed)[-3:-1] for seed in ("1", "1", "2"))
+
+    assert one == same
+    assert one[0] != other[0]
+    assert one[1] != other[1]
+
+
+def test_clock(home: Path) -> None:
+    def seconds(*options: str) -> int:
+        return process(home, *options, "./run", "self").facts["time"]
+
+    assert seconds() == seconds("--clock", "guest") == 1_767_225_600
+    assert abs(seconds("--clock", "host") - time.time()) < 60
+
+
+def test_root_is_the_whole_tree(home: Path) -> None:
+    root = home / "root"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin" / "files").write_bytes(Path(FILES).read_bytes())
+    (root / "inside").write_text("inside\n")
+    (root / "out").symlink_to("/inside")
+    names = ("/inside", "/out", "/etc/passwd", "/../secret")
+
+    done = process(home, "--root", "root", "root/bin/files", "read", *names)
+
+    assert done.out.count("inside\n") == 2
+    assert done.facts[names[2]] == done.facts[names[3]] == -2
+
+
+def test_isolated_takes_the_current_directory_away(home: Path) -> None:
+    (home / "mine").write_text("mine\n")
+
+    assert "mine\n" in process(home, FILES, "read", str(home / "mine")).out
+    done = process(home, "--isolated", FILES, "read", str(home / "mine"))
+    assert done.facts[str(home / "mine")] == -2
+
+
+def test_share(home: Path) -> None:
+    secret = home.parent / "secret"
+
+    shown = process(home, "--share", str(secret), FILES, "write", str(secret))
+    assert "overwritten" in shown.out
+    assert secret.read_text() == "secret\n"
+
+    through = process(home, "--share", f"{secret}:rw", FILES, "write", str(secret))
+    assert "overwritten" in through.out
+    assert secret.read_text() == "overwritten"
+
+
+def test_memory(home: Path) -> None:
+    touch = guest("x86_64", "memory")
+    for words in (("--memory", "32M"), ("--memory=33554432",), ("--memory", "32MiB")):
+        done = process(home, *words, touch, "touch")
+        assert done.code == 137
+        assert "32 MiB" in done.err
+
+
+def test_standard_input_is_the_guests(home: Path) -> None:
+    data = bytes(range(32, 127)) * 5000
+
+    done = run("run", X86, "copy", cwd=home, stdin=data)
+
+    assert done.out.encode() == data
+
+
+# -- help and messages --------------------------------------------------------------------
+
+
+def test_color(home: Path) -> None:
+    for when, colored in (("auto", False), ("never", False), ("always", True)):
+        done = process(home, "--color", when, X86, "exit", "0", "11")
+        assert done.code == 139
+        assert ("\033[" in done.err) == colored
+
+
+def test_debug_shows_figures(home: Path) -> None:
+    done = process(home, "--debug", X86, "exit", "3")
+
+    assert done.code == 3
+    assert "system calls" in done.err
+    assert done.out == ""
+
+
+def test_version_and_help(home: Path) -> None:
+    version = run("--version", cwd=home)
+    assert version.code == 0
+    assert version.out.startswith("kprobe-tui")
+
+    for words in (("--help",), ("run", "--help")):
+        done = run(*words, cwd=home)
+        assert done.code == 0
+        assert "Usage: kprobe-tui" in done.out
+    options = """--root --share --isolated --env --clean-env --cwd --argv0 --seed --max-blocks
+    --timeout --memory --clock --color --debug"""
+    assert all(option in done.out for option in options.split())
+
+
+BAD = {
+    "no guest": ((), "GUEST"),
+    "unknown option": (("--nonsense", X86), "--nonsense"),
+    "misspelt option": (("--sed", "1", X86), "--seed"),
+    "seed": (("--seed", "x", X86), "'x' is not a valid integer"),
+    "no value": (("--seed",), "--seed"),
+    "timeout": (("--timeout", "0", X86), "--timeout"),
+    "negative timeout": (("--timeout", "-1", X86), "--timeout"),
+    "timeout nan": (("--timeout", "nan", X86), "'nan' is not a positive number of seconds"),
+    "blocks": (("--max-blocks", "0", X86), "--max-blocks"),
+    "memory": (("--memory", "much", X86), "'much' is not a size such as 512M or 2G"),
+    "clock": (("--clock", "sun", X86), "'sun' is not one of"),
+    "color": (("--color", "pink", X86), "'pink' is not one of"),
+    "env": (("--env", "NOVALUE", X86), "--env NOVALUE: not of the form K=V"),
+    "root": (("--root", "nothing", X86), "--root nothing: not a directory"),
+    "root is a file": (("--root", "run", X86), "--root run: not a directory"),
+    "share": (("--share", "nothing", X86), "--share nothing: no such file or directory"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_usage_is_2_with_a_clear_message(home: Path, case: str) -> None:
+    words, message = BAD[case]
+
+    done = process(home, *words)
+
+    assert done.code == 2
+    assert message in done.err
+    assert done.out == ""
+    assert len(done.err.splitlines()) <= 4
+
+
+def test_an_unknown_subcommand_is_told(home: Path) -> None:
+    done = run("runn", cwd=home)
+
+    assert done.code == 2
+    assert "runn" in done.err
+
+
+def test_closed_standard_streams_do_not_hang_it(home: Path) -> None:
+    words = f"exec {sys.executable} -m tui run --timeout 5 {FILES} full >&- <&-"
+    done = subprocess.run(
+        ["sh", "-c", words],
+        cwd=home,
+        env={**os.environ, "PYTHONPATH": str(Path(FILES).parents[4])},
+        stderr=subprocess.PIPE,
+        timeout=30,
+        check=False,
+    )
+
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
