@@ -96,14 +96,18 @@ class Memory(MappedBytes):
             MappingError: ENOMEM without room, EPERM over an engine window.
         """
         end = start + page_up(size)
-        if len(self.mappings) >= MAX_MAPPINGS:
-            raise MappingError(errno.ENOMEM)
+        self._need_room(1)
         self.unmap(start, end - start)
         mapping = Mapping(start, end, perms, None, name, offset, backing, shared, inode, reserved)
         if perms or backing is not None or shared:
             mapping = self._back(mapping)
         self._insert(mapping)
         self.on_change("map", start, end - start)
+
+    def _need_room(self, more: int) -> None:
+        """ENOMEM if so many more mappings would be too many."""
+        if more and len(self.mappings) + more > MAX_MAPPINGS:
+            raise MappingError(errno.ENOMEM)
 
     def _back(self, mapping: Mapping) -> Mapping:
         """Give a mapping physical pages, filled from its file."""
@@ -151,6 +155,8 @@ class Memory(MappedBytes):
         touched = self.overlapping(start, end)
         if any(mapping.reserved for mapping in touched):
             raise MappingError(errno.EPERM)
+        if len(touched) == 1 and touched[0].start < start and end < touched[0].end:
+            self._need_room(1)
         for mapping in touched:
             self._remove(mapping)
             if mapping.start < start:
@@ -198,6 +204,8 @@ class Memory(MappedBytes):
         pieces = self.overlapping(start, end)
         if any(mapping.reserved for mapping in pieces):
             raise MappingError(errno.EPERM)
+        changed = [mapping for mapping in pieces if mapping.perms != perms]
+        self._need_room(sum((mapping.start < start) + (end < mapping.end) for mapping in changed))
         for mapping in pieces:
             if mapping.start > at:
                 break
@@ -316,6 +324,7 @@ class Memory(MappedBytes):
 
     def extend(self, mapping: Mapping, end: int) -> None:
         """Let a mapping grow in place to `end`, where nothing is mapped."""
+        self._need_room(1)
         tail = replace(
             mapping,
             start=mapping.end,
