@@ -126,3 +126,7 @@ def test_changed_code_is_what_runs(attack: Attack) -> None:
         ("in place", "by mprotect", "by read", "by remapping", "by file", "across pages",
          "by moving"), 0
     )  # fmt: skip
+
+
+def test_code_changed_through_another_mapping_is_what_runs(attack: Attack) -> None:
+    assert attack("code", "alias").facts["by alias"] == 0

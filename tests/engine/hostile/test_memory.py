@@ -1,9 +1,13 @@
 """Guests that take memory without end and play tricks with mappings."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from guestrun import Outcome
+from guestrun import Outcome, guest
+
+from engine.linux.fs.stdio import SinkStream
+from engine.session import GuestConfig, Session
 
 Attack = Callable[..., Outcome]
 SMALL = ("--memory", "64M")
@@ -84,3 +88,21 @@ def test_senseless_system_calls(attack: Attack) -> None:
 
     assert done.out == "survived\n"
     assert done.rss < 300
+
+
+@pytest.mark.parametrize("mode", ["many", "holes"])
+def test_the_number_of_mappings_is_limited(
+    arch: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("engine.guest.memory.MAX_MAPPINGS", 500)
+    parts: list[bytes] = []
+    sink = SinkStream(parts.append)
+    session = Session(GuestConfig(guest(arch, "memory"), (mode, "70000")), (sink, sink, sink))
+    try:
+        assert session.run().exit_code == 0
+        assert len(session.memory.mappings) <= 502
+    finally:
+        session.close()
+
+    assert b": -12\n" in b"".join(parts)
