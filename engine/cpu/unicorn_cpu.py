@@ -103,15 +103,22 @@ class UnicornCpu(UnicornState):
     def execute(self, address: int, end: int) -> None:
         """Run engine-owned code; GuestFaultError where it touches memory that is not there."""
         control = self._ram.control
+        control.fault_access = 0
         self._screen.off = True
         remaining, self._clock.remaining = self._clock.remaining, _FOREVER
+        at = address
         try:
-            api.emu_start(self._handle, address, end, 0, 0)
+            # A `halt` that comes now is meant for the guest: go on where it stopped this.
+            for _ in range(_PATIENCE):
+                api.emu_start(self._handle, at, end, 0, 0)
+                at = self.read_register(self.arch.roles.pc)
+                if at == end or control.fault_access:
+                    break
         finally:
             self._screen.off = False
             self._clock.remaining = remaining
             self._stop = None
-        if self.read_register(self.arch.roles.pc) != end:
+        if at != end:
             raise GuestFaultError(control.fault_address, "write")
 
     # -- running --------------------------------------------------------------------------

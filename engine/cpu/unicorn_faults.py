@@ -16,6 +16,7 @@ import unicorn.unicorn_const as uc_const
 from engine.cpu import unicorn_api as api
 from engine.cpu.ram import PAGE, Ram
 
+_TRIES: Final = 8
 _HOLE: Final = 0x1000
 """A guest-physical page below the arena: the emulator has nothing mapped there."""
 
@@ -28,6 +29,7 @@ class FaultLocator:
         self._hooks = hooks
         self._hook = 0
         self._found = 0
+        self._hit = False
 
     def locate(self, page: int, run: Callable[[], None]) -> int:
         """The address of the access that `run` repeats; the page's start if it does not.
@@ -40,13 +42,18 @@ class FaultLocator:
             kinds = uc_const.UC_HOOK_MEM_READ_UNMAPPED | uc_const.UC_HOOK_MEM_WRITE_UNMAPPED
             self._hook = self._hooks.add(kinds, api.OnMemory(self._on_hole))
         self._found = page
+        self._hit = False
         self._control.hole = _HOLE
         try:
-            run()
+            for _ in range(_TRIES):  # a `halt` may end a run before the access
+                run()
+                if self._hit:
+                    break
         finally:
             self._control.hole = 0
         return self._found
 
     def _on_hole(self, uc: int, kind: int, address: int, size: int, value: int, data: int) -> bool:
+        self._hit = True
         self._found = self._found & -PAGE | address & (PAGE - 1)
         return False
