@@ -201,7 +201,7 @@ def _map_image(image: ElfImage, base: int, memory: Memory, path: str, task_size:
                     memory.poke(file_end, bytes(zero_to))
         except MappingError as error:
             reason = (
-                "there is not enough guest memory; --memory raises the limit"
+                "a guest can map 64 GiB and touch what --memory allows"
                 if error.code == errno.ENOMEM
                 else "it overlaps the engine's own windows"
             )
