@@ -125,7 +125,7 @@ class ElfImage:
             handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise ImageError(f"{shown}: {reason}") from error
+            raise NotElfError(f"{shown}: {reason}") from error
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):

