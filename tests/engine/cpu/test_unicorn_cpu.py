@@ -3,6 +3,7 @@
 import struct
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 from barecpu import CODE, DATA, BareCpu
@@ -37,8 +38,8 @@ SVC = 0xD4000001
     [(lambda: x86("b82a000000 0f05 90"), CODE + 7), (lambda: arm(0xD2800540, SVC), CODE + 8)],
     ids=[X86, ARM],
 )
-def test_system_call_stops_behind_it(cpu: object, after: int) -> None:
-    machine: BareCpu = cpu()  # type: ignore[operator]
+def test_system_call_stops_behind_it(cpu: Callable[[], BareCpu], after: int) -> None:
+    machine = cpu()
     assert machine.run() == Stop(StopKind.SYSCALL)
     assert machine.pc == after
 
