@@ -43,6 +43,55 @@ class CommandError(KprobeTuiError):
     """A command or option cannot be carried out as given."""
 
 
+class ProbeError(KprobeTuiError):
+    """A probe cannot be placed or changed."""
+
+
+class ProbeSyntaxError(ProbeError):
+    """A definition that the kernel's parser refuses, with the place.
+
+    Attributes:
+        code: the kernel's id of the error ("BAD_REG_NAME").
+        text: its words.
+        command: the definition as the kernel's error_log shows it.
+        column: column of the caret in it, from 0.
+        subsystem: "trace_kprobe", "trace_uprobe", ...
+    """
+
+    def __init__(self, code: str, text: str, command: str, column: int, subsystem: str) -> None:
+        caret = " " * column + "^"
+        super().__init__(f"{subsystem}: error: {text}\n  Command: {command}\n           {caret}")
+        self.code = code
+        self.text = text
+        self.command = command
+        self.column = column
+        self.subsystem = subsystem
+
+
+class ProbeRejectedError(ProbeError):
+    """No probe can stand at a place.
+
+    Attributes:
+        address: the guest address (link address where the file is not mapped yet).
+        reason: why, in words.
+        errno: name of the error the kernel gives ("EILSEQ").
+        rule: id of the rule that refused.
+    """
+
+    hint = "'kprobe-tui check' shows what each place would take"
+
+    def __init__(self, address: int, reason: str, errno: str = "EINVAL", rule: str = "") -> None:
+        super().__init__(f"no probe at {address:#x}: {reason} ({errno})")
+        self.address = address
+        self.reason = reason
+        self.errno = errno
+        self.rule = rule
+
+
+class ProbeBusyError(ProbeError):
+    """A probe is in use in a way that forbids the change (EBUSY)."""
+
+
 class EngineError(KprobeTuiError):
     """The engine itself failed: a defect of ours or of the emulator, never of the guest."""
 

@@ -6,7 +6,10 @@ Everything above asks these records, never an architecture's name.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from engine.arch.plan import ArchProbes
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +302,7 @@ class Arch:
         classify_trap: emulator exception number to what it means.
         emulate_trapped: executes an instruction whose execution the CPU refused at user
             level although Linux lets programs use it (counters); None when it is not ours.
+        probes: what breakpoint probes need of it.
     """
 
     name: str
@@ -321,3 +325,4 @@ class Arch:
     emulate: Callable[[ArchCpu, Insn], int]
     classify_trap: Callable[[int], TrapKind]
     emulate_trapped: Callable[[ArchCpu, bytes, int], int | None]
+    probes: "ArchProbes"

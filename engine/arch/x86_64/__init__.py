@@ -1,6 +1,7 @@
 """x86-64: the facts the generic engine needs, as data."""
 
 from engine.arch.base import AddressPlan, Arch, EngineNames, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.x86_64.probes import PROBES
 from engine.arch.x86_64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.x86_64.signals import SIGNALS
 from engine.arch.x86_64.syscalls import SYSCALLS
@@ -101,4 +102,5 @@ X86_64 = Arch(
     emulate=emulate,
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.PRIVILEGED),
     emulate_trapped=emulate_trapped,
+    probes=PROBES,
 )

@@ -1,0 +1,173 @@
+"""What a probe does with the instruction it displaces: plans, and what an architecture gives.
+
+An `InsnPlan` is the only truth about a step. `ArchProbes.analyze` makes it from the
+instruction's bytes alone; the executors, the placement rules and the machinery view read it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from engine.arch.base import RegisterFile
+
+
+class Rules(Enum):
+    """Whose rules decide: the kernel's two mechanisms refuse different instructions."""
+
+    KPROBE = "kprobe"
+    UPROBE = "uprobe"
+
+
+class Mode(Enum):
+    """KERNEL accepts and refuses as Linux does; STRICT also refuses what would corrupt."""
+
+    KERNEL = "kernel"
+    STRICT = "strict"
+
+
+class Verdict(Enum):
+    """How the displaced instruction is carried out."""
+
+    REJECTED = "rejected"
+    EMULATED = "emulated"
+    XOL = "xol"
+
+
+class Fixup(Enum):
+    """What is put right after the copy has run in its slot."""
+
+    IP = "ip"
+    """pc moves from behind the copy to behind the original."""
+    CALL = "call"
+    """The pushed (or linked) return address becomes the original's."""
+    SCRATCH = "scratch"
+    """A register that stood in for pc in the copy gets its own value back."""
+    FLAGS = "flags"
+    """The instruction itself sets the flags: what it left in TF stays."""
+    TRACE_FLAG = "trace-flag"
+    """TF of the single step shows in the pushed flags, as under Linux's uprobes."""
+
+
+class StepCpu(RegisterFile, Protocol):
+    """What an operation may touch: registers, and memory as the program itself could."""
+
+    def load(self, address: int, size: int) -> bytes:
+        """Read as the program would; GuestFaultError where it would fault."""
+
+    def store(self, address: int, data: bytes) -> None:
+        """Write as the program would; GuestFaultError, nothing written, where it would fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An instruction carried out in software.
+
+    Attributes:
+        text: what it does, in words ("push the return address 0x401156, jump to 0x401020").
+        run: does it with the instruction's own address as pc; returns the next pc. Raises
+            GuestFaultError with nothing changed where the instruction itself would fault.
+        pushes: bytes it stores below sp at the most (0 = leaves the stack alone).
+    """
+
+    text: str
+    run: Callable[[StepCpu], int]
+    pushes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class InsnPlan:
+    """What is done with one instruction at one address.
+
+    Attributes:
+        address: where the original stands.
+        raw: its bytes.
+        verdict: how it is carried out.
+        errno: name of the kernel's error for a refusal ("EILSEQ", "EOPNOTSUPP", "EINVAL",
+            "ENOEXEC", "ENOTSUPP"), "" otherwise.
+        rule: id of the rule that decided ("x86.uprobe-prefix", ...), for `check`.
+        reason: the decision in words, for people; always given.
+        proven: False where the verdict comes from the kernel's sources alone, not from a run.
+        copy: what stands in the slot; for XOL.
+        displacement: offset in `copy` of a signed 32-bit displacement that is relative to the
+            end of the copy: it is rebased by original minus slot where it reaches.
+        scratch: register that stands in for pc in `scratch_copy`; its value during the step
+            is the address behind the original.
+        scratch_copy: the copy with that register as the base; used under uprobe rules and
+            wherever a displacement cannot be rebased.
+        fixups: what is put right afterwards, in order.
+        boostable: the copy may be followed by a jump back in place of a trap.
+        operation: how software carries it out; for EMULATED always, for XOL where the copy
+            leaves its slot (calls, returns, jumps): the fast executor uses it.
+        repeats: a string instruction with a repeat prefix.
+        atomic: one that must not be separated from its neighbours (exclusive pair).
+    """
+
+    address: int
+    raw: bytes
+    verdict: Verdict
+    reason: str
+    errno: str = ""
+    rule: str = ""
+    proven: bool = True
+    copy: bytes = b""
+    displacement: int | None = None
+    scratch: str | None = None
+    scratch_copy: bytes = b""
+    fixups: tuple[Fixup, ...] = ()
+    boostable: bool = False
+    operation: Operation | None = None
+    repeats: bool = False
+    atomic: bool = False
+
+    @property
+    def size(self) -> int:
+        """Length of the instruction in bytes."""
+        return len(self.raw)
+
+    @property
+    def next(self) -> int:
+        """The address behind it."""
+        return self.address + len(self.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchProbes:
+    """What an architecture gives to breakpoint probes.
+
+    Attributes:
+        kprobe: bytes planted for a kprobe.
+        uprobe: bytes planted for a uprobe.
+        after: bytes behind a copy that end its step.
+        kprobe_slot: bytes of a kprobe's slot.
+        uprobe_slot: bytes of a slot of the XOL area.
+        reach: how far a boosted slot may be from its probe, in bytes.
+        analyze: (up to `insn_max` original bytes from the address, address, rules, mode,
+            original bytes of the same function before the address) to a plan.
+        length: length of the instruction at the front of some bytes; 0 if there is none.
+        jump: (place, target) to code that goes there and changes nothing else, None beyond
+            the reach.
+        target: (raw, address) to the target of a direct branch, None for anything else.
+        landing_pad: length of the landing pad that some bytes begin with (endbr64, bti), 0
+            if none.
+        fetch_registers: names in the kernel's fetch arguments to register names.
+        arguments: registers of a function's first arguments.
+        retval: register of its result.
+        nop: a no-operation as the kernel pads with.
+    """
+
+    kprobe: bytes
+    uprobe: bytes
+    after: bytes
+    kprobe_slot: int
+    uprobe_slot: int
+    reach: int
+    analyze: Callable[[bytes, int, Rules, Mode, bytes], InsnPlan]
+    length: Callable[[bytes], int]
+    jump: Callable[[int, int], bytes | None]
+    target: Callable[[bytes, int], int | None]
+    landing_pad: Callable[[bytes], int]
+    fetch_registers: Mapping[str, str]
+    arguments: tuple[str, ...]
+    retval: str
+    nop: bytes

@@ -1,0 +1,161 @@
+"""What an event records: fetch arguments as plain data, and the layout of a record.
+
+The kernel's fetch arguments (kernel/trace/trace_probe.c) reduced to what an evaluator needs.
+The host evaluator and, later, code generated into the guest both start from these.
+
+A record ("row") is a run of little-endian 64-bit words:
+
+| word | content |
+|---|---|
+| 0 | event id (bits 0-15), size of the row in words (16-31), thread id (32-63) |
+| 1 | time |
+| 2 | address of the probe |
+| 3... | the arguments' words as `RecordLayout` says, then the bytes of strings |
+
+An id of 0 never stands in a row: a zeroed word ends a stretch of rows.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+ROW_HEAD = 3
+"""Words before a row's arguments."""
+
+
+class Source(Enum):
+    """Where a fetch begins."""
+
+    REGISTER = "register"
+    IMMEDIATE = "immediate"
+    TEXT = "text"
+    """An immediate string."""
+    STACK_POINTER = "stack-pointer"
+    STACK = "stack"
+    """The Nth word above the stack pointer."""
+    RETVAL = "retval"
+    COMM = "comm"
+    ADDRESS = "address"
+    """Memory at an absolute guest address."""
+    IMAGE = "image"
+    """Memory at an address relative to the probe's file in memory (`@+OFF`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The beginning of a fetch.
+
+    Attributes:
+        source: which kind.
+        register: the architecture's own register name, for REGISTER.
+        value: immediate, stack index, address or offset.
+        text: for TEXT.
+    """
+
+    source: Source
+    register: str = ""
+    value: int = 0
+    text: bytes = b""
+
+
+class Kind(Enum):
+    """What a field's bytes mean."""
+
+    UNSIGNED = "u"
+    SIGNED = "s"
+    HEX = "x"
+    CHAR = "char"
+    STRING = "string"
+    USTRING = "ustring"
+    SYMBOL = "symbol"
+    SYMSTR = "symstr"
+    BITFIELD = "b"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """The type of an argument.
+
+    Attributes:
+        kind: what it is.
+        size: bytes of one element (0 for strings).
+        count: elements of an array, 0 for a scalar.
+        width: bits of a bitfield.
+        offset: its lowest bit, counted as the kernel counts.
+    """
+
+    kind: Kind
+    size: int
+    count: int = 0
+    width: int = 0
+    offset: int = 0
+
+    @property
+    def is_string(self) -> bool:
+        """Whether it is recorded as bytes behind the words."""
+        return self.kind in (Kind.STRING, Kind.USTRING, Kind.SYMSTR)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchArg:
+    """One `NAME=BODY:TYPE`.
+
+    The base is evaluated; each of `derefs` but the last reads a word at value plus offset; the
+    last one (if any) and the memory sources say where the element of `type` is loaded from. A
+    value without a deref is the element itself.
+
+    Attributes:
+        name: as shown.
+        text: BODY with its type, as given.
+        base: where it begins.
+        derefs: offsets, innermost first.
+        type: what is recorded.
+    """
+
+    name: str
+    text: str
+    base: Base
+    derefs: tuple[int, ...]
+    type: FieldType
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField:
+    """Where an argument stands in a row.
+
+    Attributes:
+        arg: the argument.
+        word: index of its first word.
+        words: how many: one for each element. A string's word holds the offset of its bytes
+            from the start of the row (bits 0-31) and their number including the NUL (32-63);
+            0 bytes: it could not be read.
+    """
+
+    arg: FetchArg
+    word: int
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLayout:
+    """The rows of one event.
+
+    Attributes:
+        fields: of the arguments in order.
+        words: of a row without strings' bytes.
+        strings: whether any bytes may follow.
+    """
+
+    fields: tuple[RecordField, ...] = field(default=())
+    words: int = ROW_HEAD
+    strings: bool = False
+
+    @classmethod
+    def of(cls, args: tuple[FetchArg, ...]) -> "RecordLayout":
+        """The layout for some arguments."""
+        fields: list[RecordField] = []
+        word = ROW_HEAD
+        for arg in args:
+            words = max(arg.type.count, 1)
+            fields.append(RecordField(arg, word, words))
+            word += words
+        return cls(tuple(fields), word, any(arg.type.is_string for arg in args))
