@@ -56,7 +56,7 @@ class Cpu(ArchCpu, Protocol):
         """Several registers at once."""
 
     def run(self, quantum: int | None = None) -> Stop:
-        """Run until something needs the engine; at most `quantum` guest blocks if given."""
+        """Run until something needs the engine; at most `quantum` ticks of the clock if given."""
 
     def step(self) -> Stop | None:
         """Execute one instruction; None if nothing but that happened."""
@@ -65,10 +65,17 @@ class Cpu(ArchCpu, Protocol):
         """Make the current or next `run` stop; from any thread."""
 
     def count_blocks(self, enabled: bool) -> None:
-        """Switch the clock of executed guest blocks on or off."""
+        """Switch the guest's clock on or off.
+
+        It ticks whenever control goes elsewhere than to the next instruction: the number of
+        the program's own basic blocks but for those that were fallen into.
+        """
 
     def blocks(self) -> int:
-        """Guest blocks executed while the clock was on."""
+        """Ticks of the clock while it was on."""
+
+    def exempt(self, *windows: tuple[int, int]) -> None:
+        """(start, size) of up to two windows of the machinery, in which no time passes."""
 
     def flush_tlb(self) -> None:
         """Forget translations of addresses, after the page table has changed."""

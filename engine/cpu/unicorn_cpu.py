@@ -23,13 +23,13 @@ from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode, Stop, StopKind
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
+from engine.cpu.unicorn_clock import Clock
 from engine.cpu.unicorn_faults import FaultLocator
 from engine.cpu.unicorn_machines import MACHINES
 from engine.cpu.unicorn_screen import Screen
 from engine.cpu.unicorn_state import WIDE, UnicornState
 from engine.errors import EngineError, GuestFaultError
 
-_FOREVER: Final = 1 << 62
 _MISSES: Final = 1 << 16
 """TLB misses after which it is flushed: Unicorn enlarges it at no other time."""
 _PATIENCE: Final = 1000  # stops without a reason at one place before that is called a failure
@@ -81,12 +81,8 @@ class UnicornCpu(UnicornState):
         self._idle = (0, 0)
         self._screen = Screen(arch, decode, self._uc, self._hooks, self._ask_to_stop)
         self._faults = FaultLocator(ram, self._hooks)
-        self._clock = native.BlockClock(_FOREVER, ctypes.cast(api.emu_stop, api.VOID).value, 0)
-        self._clock_hook = 0
-        self._granted = 0
-        self._blocks = 0
         self._code = native.build()
-        self._choose_stop()
+        self._clock = Clock(self._handle, self._hooks, ram.control, self._code, uc.ctl_flush_tb)
         self._add_fill_hook()
         machine.enter_user_mode(self._uc, ram, self.page_table, pauth_keys)
         self.flush_tlb()
@@ -105,7 +101,7 @@ class UnicornCpu(UnicornState):
         control = self._ram.control
         control.fault_access = 0
         self._screen.off = True
-        remaining, self._clock.remaining = self._clock.remaining, _FOREVER
+        kept = self._clock.suspend()
         at = address
         try:
             # A `halt` that comes now is meant for the guest: go on where it stopped this.
@@ -116,7 +112,7 @@ class UnicornCpu(UnicornState):
                     break
         finally:
             self._screen.off = False
-            self._clock.remaining = remaining
+            self._clock.resume(kept)
             self._stop = None
         if at != end:
             raise GuestFaultError(control.fault_address, "write")
@@ -125,10 +121,9 @@ class UnicornCpu(UnicornState):
 
     def run(self, quantum: int | None = None) -> Stop:
         """Run until something needs the engine; at most `quantum` guest blocks if given."""
-        if quantum is not None and not self._clock_hook:
-            self.count_blocks(True)
-        self._granted = _FOREVER if quantum is None else quantum
-        self._clock.remaining = self._granted
+        if quantum is not None:
+            self._clock.switch(True)
+        self._clock.grant(quantum)
         control = self._ram.control
         control.limit = self._misses
         try:
@@ -141,17 +136,18 @@ class UnicornCpu(UnicornState):
                     control.limit = self._misses
         finally:
             control.limit = NO_LIMIT
-            if self._clock_hook:
-                self._blocks += self._granted - self._clock.remaining
-                self._granted = self._clock.remaining = 0
+            self._clock.settle()
 
     def step(self) -> Stop | None:
         """Execute one instruction; None if nothing but that happened."""
-        self._granted = self._clock.remaining = _FOREVER
-        while True:
-            stop = self._run_once(1)
-            if stop is not None or self._progress:
-                return stop
+        self._clock.grant(None)
+        try:
+            while True:
+                stop = self._run_once(1)
+                if stop is not None or self._progress:
+                    return stop
+        finally:
+            self._clock.settle()
 
     def _run_once(self, count: int) -> Stop | None:
         """One stretch inside Unicorn; None when the engine itself wants to go on."""
@@ -162,14 +158,12 @@ class UnicornCpu(UnicornState):
         self._progress = True
         control = self._ram.control
         control.fault_access = 0
-        stops = self._clock.stops
         api.reg_read(self._handle, self._pc_id, self._buffer_at)
         pc = int.from_bytes(self._buffer.raw[:8], "little")
+        self._clock.enter(pc)
         error = api.emu_start(self._handle, pc, 0, 0, count)
         screening = self._screen.waiting
-        paused = self._clock.aside
-        if paused:
-            self._clock.remaining, self._clock.aside = paused, 0
+        used_up = self._clock.leave()
         if screening:
             self._screen.install()
         if self._stop is not None:
@@ -185,7 +179,7 @@ class UnicornCpu(UnicornState):
         if self._halted:
             self._halted = False
             return Stop(StopKind.HALTED)
-        if self._clock.stops != stops and not paused:
+        if used_up:
             return Stop(StopKind.QUANTUM)
         if error == api.ERROR_EXCEPTION and control.fault_access:
             return self._fault()
@@ -214,54 +208,16 @@ class UnicornCpu(UnicornState):
     # -- the clock ------------------------------------------------------------------------
 
     def count_blocks(self, enabled: bool) -> None:
-        """Switch the block clock; translated code is dropped, as it has the call built in."""
-        if enabled == bool(self._clock_hook):
-            return
-        if enabled:
-            at = ctypes.addressof(self._clock)
-            if self._code is not None:
-                self._clock_hook = self._hooks.add(uc_const.UC_HOOK_BLOCK, self._code.block, at)
-            else:
-                callback = api.OnCode(self._on_block)
-                self._clock_hook = self._hooks.add(uc_const.UC_HOOK_BLOCK, callback)
-        else:
-            self._hooks.remove(self._clock_hook)
-            self._clock_hook = 0
-        self._choose_stop()
-        self._uc.ctl_flush_tb()
-
-    def _choose_stop(self) -> None:
-        """How the fill callback stops the emulator.
-
-        A stop from outside takes effect inside a block, which the clock has counted by then
-        and would count again; so while it runs, its own stop is used.
-        """
-        control = self._ram.control
-        if not self._clock_hook:
-            control.argument = self._handle.value
-            control.stop = ctypes.cast(api.emu_stop, api.VOID).value or 0
-        elif self._code is not None:
-            control.argument = ctypes.addressof(self._clock)
-            control.stop = self._code.pause
-
-    def _pause(self) -> None:
-        """What the fill callback does at its limit, where it is not host code."""
-        clock = self._clock
-        if not self._clock_hook:
-            api.emu_stop(self._handle)
-        elif clock.remaining:
-            clock.aside, clock.remaining = clock.remaining, 0
+        """Switch the clock; translated code is dropped, as it has the call built in."""
+        self._clock.switch(enabled)
 
     def blocks(self) -> int:
-        """Guest blocks executed while the clock was on."""
-        return self._blocks + (self._granted - self._clock.remaining if self._clock_hook else 0)
+        """Ticks of the guest's clock while it was on."""
+        return self._clock.ticks()
 
-    def _on_block(self, uc: int, address: int, size: int, data: int) -> None:
-        if self._clock.remaining:
-            self._clock.remaining -= 1
-        else:
-            self._clock.stops += 1
-            api.emu_stop(self._handle)
+    def exempt(self, *windows: tuple[int, int]) -> None:
+        """(start, size) of up to two windows of the machinery, in which no time passes."""
+        self._clock.windows(*windows)
 
     # -- translations ---------------------------------------------------------------------
 
@@ -309,14 +265,14 @@ class UnicornCpu(UnicornState):
             kept = self.read(front, WIDE)
         except GuestFaultError:
             kept = b""
-        clock, self._clock.remaining = self._clock.remaining, _FOREVER
+        kept_clock = self._clock.suspend()
         if self._screen.covers(pc):
             self._screen.let_pass(pc)
         self.flush_tlb()
         try:
             api.emu_start(self._handle, pc, 0, 0, 0)
         finally:
-            self._clock.remaining = clock
+            self._clock.resume(kept_clock)
             self.restore(state)
             if kept and self.read(front, WIDE) != kept:
                 self.write(front, kept)
@@ -360,7 +316,7 @@ class UnicornCpu(UnicornState):
             control = self._ram.control
             done = native.fill(self._ram, self.page_table, address, access, entry.contents)
             if done and control.fills >= control.limit:
-                self._pause()
+                self._clock.pause()
             return done
 
         self._hooks.add(kind, api.OnFill(on_fill))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.cpu import native
+from engine.cpu import native, native_code
 from engine.cpu.ram import OUT_OF_MEMORY, PAGE, PageTable, Ram, Region
 
 BUILT = native.build()
@@ -102,7 +102,7 @@ def test_budget_is_per_page_and_reported() -> None:
 @needs_host_code
 def test_bytes_are_the_instructions_beside_them() -> None:
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-    for code in (native._FILL, native._BLOCK):
+    for code in (native_code.FILL, native_code.BLOCK, native_code.PAUSE, native_code.EDGE):
         decoded = list(engine.disasm_lite(code, 0))
         assert sum(size for _, size, _, _ in decoded) == len(code)
         starts = {at for at, _, _, _ in decoded}
@@ -116,3 +116,25 @@ def test_bytes_are_the_instructions_beside_them() -> None:
 def test_portable_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KPROBE_TUI_PORTABLE", "1")
     assert native.build() is None
+
+
+@needs_host_code
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 90), st.integers(1, 9)), max_size=60), st.integers(0, 30))
+def test_the_clock_ticks_as_its_twin(blocks: list[tuple[int, int]], granted: int) -> None:
+    assert BUILT is not None
+    stops: list[int] = []
+    stop = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda uc: stops.append(1))
+    windows = {"high": 40, "high_size": 12, "low": 70, "low_size": 5}
+    clock = native.BlockClock(
+        remaining=granted, stop=ctypes.cast(stop, ctypes.c_void_p).value or 0, **windows
+    )
+    twin = native.BlockClock(remaining=granted, stop=clock.stop, **windows)
+    block = ctypes.CFUNCTYPE(
+        None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p
+    )(BUILT.block)
+    for at, size in blocks:
+        block(1, at, size, ctypes.addressof(clock))
+        native.tick(twin, at, size)
+        assert bytes(clock) == bytes(twin)
+    assert len(stops) == clock.stops

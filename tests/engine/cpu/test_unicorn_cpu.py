@@ -258,12 +258,42 @@ def test_pointer_authentication_signs_and_checks() -> None:
 LOOP = "b9e8030000 83c001 ffc9 75f9 0f05"  # 1000 passes: the first block holds the first pass
 
 
-def test_clock_counts_blocks_exactly() -> None:
+def test_clock_ticks_at_each_jump_taken() -> None:
     machine = x86(LOOP)
     machine.count_blocks(True)
     assert machine.run().kind is StopKind.SYSCALL
     assert machine.read_register("rax") == 1000
-    assert machine.blocks() == 1001
+    assert machine.blocks() == 999
+
+
+def test_straight_code_takes_no_time_however_the_emulator_cuts_it() -> None:
+    machine = x86("48ffc0" * 3000 + "ebfe" + "0f05")  # inc rax ...; jmp to itself
+    machine.count_blocks(True)
+    assert machine.run(3).kind is StopKind.QUANTUM
+    assert machine.blocks() == 3
+    assert machine.read_register("rax") == 3000
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 300])
+def test_each_repetition_of_a_string_instruction_is_a_tick(count: int) -> None:
+    machine = x86("f3aa 0f05")  # rep stosb
+    machine.count_blocks(True)
+    machine.write_register("rcx", count)
+    machine.write_register("rdi", DATA)
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.blocks() == count
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 300])
+def test_inside_the_machinery_only_repetitions_are_time(count: int) -> None:
+    machine = x86("ebfe 90 f3aa eb00 90 eb00 0f05")
+    machine.exempt((CODE + 3, 100))
+    machine.count_blocks(True)
+    machine.write_register("rcx", count)
+    machine.write_register("rdi", DATA)
+    machine.write_register("rip", CODE + 3)
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.blocks() == count
 
 
 @pytest.mark.parametrize("quantum", [1, 7, 100, 999])
@@ -275,7 +305,7 @@ def test_quantum_stops_exactly_and_resumes(quantum: int) -> None:
         assert machine.blocks() == stops * quantum
     assert stop.kind is StopKind.SYSCALL
     assert machine.read_register("rax") == 1000
-    assert machine.blocks() == 1001
+    assert machine.blocks() == 999
 
 
 def test_clock_can_be_switched_off() -> None:

@@ -1,0 +1,203 @@
+"""Host machine code of the callbacks, with the instructions it was assembled from beside it.
+
+`engine.cpu.native` places it, tries it against its Python twins, and says what it means.
+"""
+
+from typing import Final
+
+# bool fill(uc, vaddr, type, uc_tlb_entry *result, Control *control)
+#   rdi          rsi    edx   rcx                   r8
+# Binary search of the table for the region of vaddr; offsets are those of `ram.Control`. At
+# `limit` misses it stops the emulator, which then gets a larger TLB.
+FILL: Final = bytes.fromhex(
+    "49ff4038"  # inc qword [r8+56]      fills++
+    "4d8b08"  # mov r9, [r8]             hi = count
+    "31c0"  # xor eax, eax               lo = 0
+    "4d8b5008"  # mov r10, [r8+8]        table
+    # next:
+    "4c39c8"  # cmp rax, r9
+    "0f8386000000"  # jae fail
+    "4e8d1c08"  # lea r11, [rax+r9]
+    "49d1eb"  # shr r11, 1               middle
+    "4c89df"  # mov rdi, r11
+    "48c1e705"  # shl rdi, 5
+    "4c01d7"  # add rdi, r10             its entry
+    "483b37"  # cmp rsi, [rdi]
+    "720c"  # jb left
+    "483b7708"  # cmp rsi, [rdi+8]
+    "720b"  # jb found
+    "498d4301"  # lea rax, [r11+1]
+    "ebd5"  # jmp next
+    # left:
+    "4d89d9"  # mov r9, r11
+    "ebd0"  # jmp next
+    # found:
+    "8b4718"  # mov eax, [rdi+24]        permissions
+    "4989ca"  # mov r10, rcx
+    "8d4af0"  # lea ecx, [rdx-16]        READ, WRITE, FETCH are 16, 17, 18
+    "41b901000000"  # mov r9d, 1
+    "41d3e1"  # shl r9d, cl
+    "4c89d1"  # mov rcx, r10
+    "4485c8"  # test eax, r9d
+    "7445"  # je fail
+    "4989f1"  # mov r9, rsi
+    "4c034f10"  # add r9, [rdi+16]       physical address
+    "4d89ca"  # mov r10, r9
+    "4d2b5030"  # sub r10, [r8+48]
+    "49c1ea0c"  # shr r10, 12
+    "4d035020"  # add r10, [r8+32]       its byte in `touched`
+    "41803a00"  # cmp byte [r10], 0
+    "750a"  # jne ok
+    "49ff4828"  # dec qword [r8+40]      budget--
+    "781a"  # js over
+    "41c60201"  # mov byte [r10], 1
+    # ok:
+    "4c8909"  # mov [rcx], r9
+    "894108"  # mov [rcx+8], eax
+    "b801000000"  # mov eax, 1
+    "4d8b4838"  # mov r9, [r8+56]
+    "4d3b4848"  # cmp r9, [r8+72]        fills, limit
+    "7335"  # jae much
+    "c3"  # ret
+    # over:
+    "49ff4028"  # inc qword [r8+40]
+    "ba63000000"  # mov edx, 99          OUT_OF_MEMORY
+    # fail:
+    "49897010"  # mov [r8+16], rsi
+    "49895018"  # mov [r8+24], rdx
+    "498b4040"  # mov rax, [r8+64]       hole
+    "4885c0"  # test rax, rax
+    "7419"  # je refuse
+    "488901"  # mov [rcx], rax
+    "4989ca"  # mov r10, rcx
+    "8d4af0"  # lea ecx, [rdx-16]
+    "b801000000"  # mov eax, 1
+    "d3e0"  # shl eax, cl
+    "41894208"  # mov [r10+8], eax
+    "b801000000"  # mov eax, 1
+    # refuse:
+    "c3"  # ret
+    # much:
+    "53"  # push rbx               keeps the stack aligned
+    "498b7850"  # mov rdi, [r8+80]
+    "41ff5058"  # call [r8+88]           uc_emu_stop(uc)
+    "b801000000"  # mov eax, 1
+    "5b"  # pop rbx
+    "c3"  # ret
+)
+
+# void block(uc, address, size, BlockClock *clock)
+#   rdi            rsi      edx   rcx
+# The clock's tick, see `tick`; at zero it stops the emulator before the block runs.
+BLOCK: Final = bytes.fromhex(
+    "4889f0"  # mov rax, rsi
+    "482b4130"  # sub rax, [rcx+0x30]       the machinery near the libraries
+    "483b4138"  # cmp rax, [rcx+0x38]
+    "7233"  # jb window
+    "4889f0"  # mov rax, rsi
+    "482b4140"  # sub rax, [rcx+0x40]       the machinery below the program
+    "483b4148"  # cmp rax, [rcx+0x48]
+    "7226"  # jb window
+    "89d2"  # mov edx, edx
+    "4801f2"  # add rdx, rsi
+    "483b7120"  # cmp rsi, [rcx+0x20]       goes on where the last block ended?
+    "740e"  # je follows
+    "488b01"  # mov rax, [rcx]              remaining
+    "4885c0"  # test rax, rax
+    "742c"  # je stop
+    "48ffc8"  # dec rax
+    "488901"  # mov [rcx], rax
+    # follows:
+    "48895120"  # mov [rcx+0x20], rdx       expected
+    "48c7412800000000"  # mov [rcx+0x28], 0x0
+    "c3"  # ret
+    # window:
+    "483b7128"  # cmp rsi, [rcx+0x28]       a repeated string instruction?
+    "48897128"  # mov [rcx+0x28], rsi
+    "750e"  # jne out
+    "488b01"  # mov rax, [rcx]              remaining
+    "4885c0"  # test rax, rax
+    "7407"  # je stop
+    "48ffc8"  # dec rax
+    "488901"  # mov [rcx], rax
+    # out:
+    "c3"  # ret
+    # stop:
+    "48ff4110"  # inc [rcx+0x10]            stops++
+    "ff6108"  # jmp [rcx+0x8]               uc_emu_stop(uc)
+)
+
+# void pause(BlockClock *clock)
+#            rdi
+# Makes the next block stop as if its time was up; the rest is kept in `aside`.
+PAUSE: Final = bytes.fromhex(
+    "488b07"  # mov rax, [rdi]
+    "4885c0"  # test rax, rax
+    "740b"  # je already
+    "48894718"  # mov [rdi+24], rax
+    "48c70700000000"  # mov qword [rdi], 0
+    # already:
+    "c3"  # ret
+)
+
+# void edge(uc, uc_tb *current, uc_tb *previous, Sieve *sieve)
+#   rdi         rsi             rdx              rcx
+# Asks `sieve.ask`, with the same arguments, about a new block that holds a suspect byte pair,
+# ends in the first byte of one (decoding stops at what is no instruction) or goes over the
+# end of its region.
+EDGE: Final = bytes.fromhex(
+    "4c8b01"  # mov r8, [rcx]           the Control
+    "4d8b08"  # mov r9, [r8]            hi = count
+    "4d8b5008"  # mov r10, [r8+8]       table
+    "488b06"  # mov rax, [rsi]          pc of the block
+    "4531db"  # xor r11d, r11d          lo = 0
+    # next:
+    "4d39cb"  # cmp r11, r9
+    "0f8383000000"  # jae ask
+    "4b8d140b"  # lea rdx, [r11+r9]
+    "48d1ea"  # shr rdx, 1              middle
+    "4989d0"  # mov r8, rdx
+    "49c1e005"  # shl r8, 5
+    "4d01d0"  # add r8, r10             its entry
+    "493b00"  # cmp rax, [r8]
+    "720c"  # jb left
+    "493b4008"  # cmp rax, [r8+8]
+    "720b"  # jb found
+    "4c8d5a01"  # lea r11, [rdx+1]
+    "ebd5"  # jmp next
+    # left:
+    "4989d1"  # mov r9, rdx
+    "ebd0"  # jmp next
+    # found:
+    "440fb74e0a"  # movzx r9d, word [rsi+0xa]size of the block
+    "4a8d1408"  # lea rdx, [rax+r9]
+    "493b5008"  # cmp rdx, [r8+8]
+    "774d"  # ja ask
+    "49034010"  # add rax, [r8+0x10]
+    "48034108"  # add rax, [rcx+8]      its host address
+    "4c8b5110"  # mov r10, [rcx+0x10]   pairs
+    "0fb610"  # movzx edx, byte [rax]
+    # pair:
+    "49ffc9"  # dec r9
+    "7e23"  # jle last
+    "48ffc0"  # inc rax
+    "c1e208"  # shl edx, 8
+    "440fb600"  # movzx r8d, byte [rax]
+    "4409c2"  # or edx, r8d             first * 256 + second
+    "4189d3"  # mov r11d, edx
+    "41c1eb05"  # shr r11d, 5
+    "478b1c9a"  # mov r11d, [r10+r11*4]
+    "410fa3d3"  # bt r11d, edx
+    "721b"  # jb ask
+    "4489c2"  # mov edx, r8d
+    "ebd8"  # jmp pair
+    # last:
+    "4189d3"  # mov r11d, edx
+    "41c1eb05"  # shr r11d, 5
+    "478b9c9a00200000"  # mov r11d, [r10+r11*4+0x2000]
+    "410fa3d3"  # bt r11d, edx
+    "7201"  # jb ask
+    "c3"  # ret
+    # ask:
+    "ff6118"  # jmp [rcx+0x18]          ask(uc, current, previous, sieve)
+)

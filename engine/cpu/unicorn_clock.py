@@ -1,0 +1,143 @@
+"""The guest's clock in one Unicorn engine: ticks, quanta, and pauses of the engine's own.
+
+What a tick is: `native.BlockClock`. The clock costs a call per block, so it runs only when
+somebody needs it.
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, Final
+
+import unicorn.unicorn_const as uc_const
+
+from engine.cpu import native
+from engine.cpu import unicorn_api as api
+from engine.cpu.ram import Control
+
+FOREVER: Final = 1 << 62
+
+
+class Clock:
+    """Counts ticks and ends a run after a number of them."""
+
+    def __init__(
+        self,
+        handle: Any,
+        hooks: api.Hooks,
+        control: Control,
+        code: native.HostCode | None,
+        flush: Callable[[], None],
+    ) -> None:
+        """`flush` drops all translations: the call is built into them."""
+        self._handle = handle
+        self._hooks = hooks
+        self._control = control
+        self._code = code
+        self._flush = flush
+        stop = ctypes.cast(api.emu_stop, api.VOID).value or 0
+        self.shared = native.BlockClock(remaining=FOREVER, stop=stop)
+        self._hook = 0
+        self._granted = 0
+        self._before = 0
+        self._stops = 0
+        self._stopped = False
+        self._choose_stop()
+
+    @property
+    def running(self) -> bool:
+        """Whether ticks are counted."""
+        return bool(self._hook)
+
+    def windows(self, *windows: tuple[int, int]) -> None:
+        """(start, size) of up to two windows of the machinery, in which nothing ticks."""
+        padded = (*windows, (0, 0), (0, 0))
+        self.shared.high, self.shared.high_size = padded[0]
+        self.shared.low, self.shared.low_size = padded[1]
+
+    def switch(self, enabled: bool) -> None:
+        """Count or do not count."""
+        if enabled == bool(self._hook):
+            return
+        if enabled:
+            kind = uc_const.UC_HOOK_BLOCK
+            if self._code is not None:
+                self._hook = self._hooks.add(kind, self._code.block, ctypes.addressof(self.shared))
+            else:
+                self._hook = self._hooks.add(kind, api.OnCode(self._on_block))
+        else:
+            self._hooks.remove(self._hook)
+            self._hook = 0
+        self._choose_stop()
+        self._flush()
+
+    def _choose_stop(self) -> None:
+        """How the fill callback stops the emulator.
+
+        A stop from outside takes effect inside a block, which the clock has counted by then
+        and would count again; so while it runs, its own stop is used.
+        """
+        if not self._hook:
+            self._control.argument = self._handle.value
+            self._control.stop = ctypes.cast(api.emu_stop, api.VOID).value or 0
+        elif self._code is not None:
+            self._control.argument = ctypes.addressof(self.shared)
+            self._control.stop = self._code.pause
+
+    def pause(self) -> None:
+        """What the fill callback does at its limit, where it is not host code."""
+        shared = self.shared
+        if not self._hook:
+            api.emu_stop(self._handle)
+        elif shared.remaining:
+            shared.aside, shared.remaining = shared.remaining, 0
+
+    def ticks(self) -> int:
+        """Ticks so far, also from inside a callback."""
+        return self._before + (self._granted - self.shared.remaining if self._hook else 0)
+
+    def _on_block(self, uc: int, address: int, size: int, data: int) -> None:
+        if native.tick(self.shared, address, size):
+            api.emu_stop(self._handle)
+
+    # -- around runs ----------------------------------------------------------------------
+
+    def grant(self, quantum: int | None) -> None:
+        """Before a run: how many ticks it may take."""
+        self._granted = FOREVER if quantum is None else quantum
+        self.shared.remaining = self._granted
+
+    def settle(self) -> None:
+        """After a run."""
+        if self._hook:
+            self._before += self._granted - self.shared.remaining
+            self._granted = self.shared.remaining = 0
+
+    def enter(self, pc: int) -> None:
+        """Before the emulator starts at `pc`, which is where it was: no tick.
+
+        After a stop of the clock's own the same block is asked about again.
+        """
+        if not self._stopped:
+            self.shared.expected = pc
+        self._stops = self.shared.stops
+
+    def leave(self) -> bool:
+        """After the emulator has returned: whether the granted ticks have run out."""
+        shared = self.shared
+        self._stopped = shared.stops != self._stops
+        paused = shared.aside
+        if paused:
+            shared.remaining, shared.aside = paused, 0
+        return self._stopped and not paused
+
+    def suspend(self) -> tuple[int, int, int]:
+        """The engine runs something of its own; give the result to `resume`."""
+        shared = self.shared
+        kept = shared.remaining, shared.expected, shared.repeated
+        shared.remaining = FOREVER
+        return kept
+
+    def resume(self, kept: tuple[int, int, int]) -> None:
+        """The guest's time goes on."""
+        shared = self.shared
+        shared.remaining, shared.expected, shared.repeated = kept
