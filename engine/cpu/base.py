@@ -3,13 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
+from typing import Final, Protocol
 
 from engine.arch.base import ArchCpu, Insn, TrapKind
 from engine.cpu.ram import PageTable
 
 Decode = Callable[[int, bytes], tuple[Insn, ...]]
 """Disassembles bytes at an address up to the first that does not decode."""
+
+LEAVE: Final = -1
+"""What a trap's action returns when the engine has to see to it."""
+
+TrapAction = Callable[[], int]
+"""Deals with a breakpoint inside the emulator: the address to go on at, or LEAVE."""
 
 
 class StopKind(Enum):
@@ -44,6 +50,23 @@ class Stop:
     detail: str = ""
 
 
+class TrapTable(Protocol):
+    """Breakpoints that are dealt with without leaving the CPU."""
+
+    def plant(self, address: int, action: TrapAction, follow: int) -> None:
+        """Let `action` deal with the breakpoint at `address`.
+
+        `follow` is the program's own address behind the instruction at hand: that the guest
+        goes on there takes no time. Not to be called from an action.
+        """
+
+    def remove(self, address: int) -> None:
+        """Forget a breakpoint: its exception stops the CPU again."""
+
+    def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]]:
+        """The quickest way to read these registers again and again, also in an action."""
+
+
 class Cpu(ArchCpu, Protocol):
     """A processor that runs guest code at user level.
 
@@ -51,6 +74,10 @@ class Cpu(ArchCpu, Protocol):
     """
 
     page_table: PageTable
+
+    @property
+    def traps(self) -> TrapTable:
+        """The breakpoints."""
 
     def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:
         """Several registers at once."""
@@ -82,6 +109,9 @@ class Cpu(ArchCpu, Protocol):
 
     def invalidate(self, start: int, size: int) -> None:
         """Forget translated code of a range whose bytes have changed; it must be mapped."""
+
+    def invalidate_all(self) -> None:
+        """Forget all translated code: cheaper than many ranges."""
 
     def save(self) -> object:
         """All registers, visible or not."""

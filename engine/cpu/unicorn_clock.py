@@ -15,6 +15,8 @@ from engine.cpu import unicorn_api as api
 from engine.cpu.ram import Control
 
 FOREVER: Final = 1 << 62
+EXPECTED: Final = 4
+"""Index of `BlockClock.expected` among the words."""
 
 
 class Clock:
@@ -36,9 +38,9 @@ class Clock:
         self._flush = flush
         stop = ctypes.cast(api.emu_stop, api.VOID).value or 0
         self.shared = native.BlockClock(remaining=FOREVER, stop=stop)
+        self.words = memoryview(self.shared).cast("B").cast("Q")
         self._hook = 0
-        self._granted = 0
-        self._before = 0
+        self._end = FOREVER  # ticks when nothing of what was granted is left
         self._stops = 0
         self._stopped = False
         self._choose_stop()
@@ -91,9 +93,13 @@ class Clock:
         elif shared.remaining:
             shared.aside, shared.remaining = shared.remaining, 0
 
+    def expect(self, address: int) -> None:
+        """The guest goes on at this address without a tick, as far as the clock can see."""
+        self.words[EXPECTED] = address
+
     def ticks(self) -> int:
         """Ticks so far, also from inside a callback."""
-        return self._before + (self._granted - self.shared.remaining if self._hook else 0)
+        return self._end - self.words[0]
 
     def _on_block(self, uc: int, address: int, size: int, data: int) -> None:
         if native.tick(self.shared, address, size):
@@ -103,14 +109,9 @@ class Clock:
 
     def grant(self, quantum: int | None) -> None:
         """Before a run: how many ticks it may take."""
-        self._granted = FOREVER if quantum is None else quantum
-        self.shared.remaining = self._granted
-
-    def settle(self) -> None:
-        """After a run."""
-        if self._hook:
-            self._before += self._granted - self.shared.remaining
-            self._granted = self.shared.remaining = 0
+        granted = FOREVER if quantum is None else quantum
+        self._end += granted - self.shared.remaining
+        self.shared.remaining = granted
 
     def enter(self, pc: int) -> None:
         """Before the emulator starts at `pc`, which is where it was: no tick.

@@ -21,13 +21,14 @@ from unicorn.unicorn_py3.unicorn import UcError
 from engine.arch.base import Arch, TrapKind
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
-from engine.cpu.base import Decode, Stop, StopKind
+from engine.cpu.base import Decode, Stop, StopKind, TrapTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
 from engine.cpu.unicorn_clock import Clock
 from engine.cpu.unicorn_faults import FaultLocator
 from engine.cpu.unicorn_machines import MACHINES
 from engine.cpu.unicorn_screen import Screen
 from engine.cpu.unicorn_state import WIDE, UnicornState
+from engine.cpu.unicorn_traps import Traps
 from engine.errors import EngineError, GuestFaultError
 
 _MISSES: Final = 1 << 16
@@ -83,10 +84,16 @@ class UnicornCpu(UnicornState):
         self._faults = FaultLocator(ram, self._hooks)
         self._code = native.build()
         self._clock = Clock(self._handle, self._hooks, ram.control, self._code, uc.ctl_flush_tb)
+        self._traps = Traps(self, self._clock, self._ask_to_stop)
         self._add_fill_hook()
         machine.enter_user_mode(self._uc, ram, self.page_table, pauth_keys)
         self.flush_tlb()
         self._add_hooks()
+
+    @property
+    def traps(self) -> TrapTable:
+        """Breakpoints that are dealt with inside the emulator."""
+        return self._traps
 
     def counter(self) -> int:
         """The guest's cycle counter."""
@@ -136,18 +143,14 @@ class UnicornCpu(UnicornState):
                     control.limit = self._misses
         finally:
             control.limit = NO_LIMIT
-            self._clock.settle()
 
     def step(self) -> Stop | None:
         """Execute one instruction; None if nothing but that happened."""
         self._clock.grant(None)
-        try:
-            while True:
-                stop = self._run_once(1)
-                if stop is not None or self._progress:
-                    return stop
-        finally:
-            self._clock.settle()
+        while True:
+            stop = self._run_once(1)
+            if stop is not None or self._progress:
+                return stop
 
     def _run_once(self, count: int) -> Stop | None:
         """One stretch inside Unicorn; None when the engine itself wants to go on."""
@@ -164,10 +167,12 @@ class UnicornCpu(UnicornState):
         error = api.emu_start(self._handle, pc, 0, 0, count)
         screening = self._screen.waiting
         used_up = self._clock.leave()
+        if self._traps.error is not None:
+            raise self._traps.take_error() or EngineError("a trap's action failed")
         if screening:
             self._screen.install()
         if self._stop is not None:
-            if self._stop.number >= 0:
+            if self._stop.number >= 0 and self._stop.trap is not TrapKind.BREAKPOINT:
                 self._machine.settle(self._uc)
             return self._stop
         if screening:
@@ -238,6 +243,10 @@ class UnicornCpu(UnicornState):
             if region.perms & EXECUTE:
                 self._uc.ctl_remove_cache(start, stop)
             start = stop
+
+    def invalidate_all(self) -> None:
+        """Forget all translated code."""
+        self._uc.ctl_flush_tb()
 
     # -- faults ---------------------------------------------------------------------------
 
@@ -323,8 +332,12 @@ class UnicornCpu(UnicornState):
 
     def _add_hooks(self) -> None:
         stop = self._stop_with
+        traps = self._traps
+        breakpoint_number = traps.number
 
         def on_interrupt(uc: int, number: int, data: int) -> None:
+            if number == breakpoint_number and traps.reached():
+                return
             kind = self.arch.classify_trap(number)
             if kind is TrapKind.SYSCALL:
                 stop(Stop(StopKind.SYSCALL))

@@ -33,6 +33,15 @@ class UnicornState:
         self._batches: dict[tuple[str, ...], tuple[Any, ...]] = {}
         self._pc_id = self._ids[arch.roles.pc]
 
+    @property
+    def engine_address(self) -> int:
+        """Where Unicorn keeps the engine."""
+        return int(self._handle.value)
+
+    def width(self, name: str) -> int:
+        """Bytes of a register."""
+        return self._widths[name]
+
     def read_register(self, name: str) -> int:
         """Value of a register as an unsigned integer; KeyError for an unknown name."""
         width = self._widths[name]

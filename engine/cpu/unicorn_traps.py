@@ -1,0 +1,133 @@
+"""Breakpoints that are dealt with inside the emulator's exception callback.
+
+Leaving the emulator and entering it again costs more than everything else at a probe hit. So
+each planted breakpoint has an action that says where the guest goes on; only an action that
+needs the engine (or fails) makes the emulator return.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from engine.arch.base import TrapKind
+from engine.cpu import unicorn_live
+from engine.cpu.base import LEAVE, TrapAction
+from engine.cpu.unicorn_clock import EXPECTED, Clock
+from engine.cpu.unicorn_live import LiveRegisters
+from engine.cpu.unicorn_state import UnicornState
+
+_NUMBERS: Final = 256
+
+
+class Traps:
+    """The breakpoints of one engine.
+
+    Attributes:
+        number: the emulator's exception for a breakpoint.
+        error: what an action raised; the engine raises it again outside the callback.
+    """
+
+    def __init__(self, state: UnicornState, clock: Clock, stop: Callable[[], None]) -> None:
+        arch = state.arch
+        kinds = (arch.classify_trap(number) for number in range(_NUMBERS))
+        self.number = next(at for at, kind in enumerate(kinds) if kind is TrapKind.BREAKPOINT)
+        self.error: BaseException | None = None
+        self._state = state
+        self._pc = arch.roles.pc
+        self._back = len(arch.breakpoint) if arch.trap_advances_pc else 0
+        self._ticks = clock.words
+        self._stop = stop
+        self._actions: dict[int, tuple[TrapAction, int]] = {}
+        self._live: LiveRegisters | None = None
+        self._looked = False
+        self.reached = self._reached_slowly
+
+    def plant(self, address: int, action: TrapAction, follow: int) -> None:
+        """What happens at a breakpoint; never from inside an action.
+
+        Args:
+            address: where it stands.
+            action: returns the address to go on at, LEAVE to let the emulator return.
+            follow: the program's own address behind the instruction at hand: going on there
+                takes no time.
+        """
+        self._actions[address] = (action, follow)
+        self._look()
+
+    def remove(self, address: int) -> None:
+        """Forget a breakpoint; its exception leaves the emulator again."""
+        self._actions.pop(address, None)
+
+    def take_error(self) -> BaseException | None:
+        """What an action raised, once."""
+        error, self.error = self.error, None
+        return error
+
+    def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]]:
+        """The quickest way to read these registers again and again, also in an action."""
+        self._look()
+        found = self._live.reader(names) if self._live is not None else None
+        if found is not None:
+            return found
+        key, state = tuple(names), self._state
+        if all(state.width(name) <= 8 for name in key):
+            return lambda: state.read_registers(key)
+        return lambda: tuple(state.read_register(name) for name in key)
+
+    def _look(self) -> None:
+        """Find the emulator's registers at the first use: it takes milliseconds."""
+        if self._looked:
+            return
+        self._looked = True
+        state = self._state
+        names = [
+            register.name
+            for register in state.arch.registers
+            if register.group == "general" and register.bits == 64
+        ]
+        self._live = unicorn_live.find(
+            state.engine_address, names, state.read_register, state.write_register
+        )
+        if self._live is not None:
+            self.reached = self._reaches(self._live)
+
+    def _reaches(self, live: LiveRegisters) -> Callable[[], bool]:
+        """What the exception callback asks, with everything at hand: it runs at each hit."""
+        words, at = live.words, live.index[self._pc]
+        back, actions, ticks = self._back, self._actions, self._ticks
+
+        def reached() -> bool:
+            entry = actions.get(words[at] - back)
+            if entry is None:
+                return False
+            try:
+                target = entry[0]()
+            except BaseException as error:
+                return self._failed(error)
+            if target == LEAVE:
+                return False
+            ticks[EXPECTED] = entry[1]
+            words[at] = target
+            return True
+
+        return reached
+
+    def _reached_slowly(self) -> bool:
+        state = self._state
+        entry = self._actions.get(state.read_register(self._pc) - self._back)
+        if entry is None:
+            return False
+        try:
+            target = entry[0]()
+        except BaseException as error:
+            return self._failed(error)
+        if target == LEAVE:
+            return False
+        self._ticks[EXPECTED] = entry[1]
+        state.write_register(self._pc, target)
+        return True
+
+    def _failed(self, error: BaseException) -> bool:
+        """An exception must not get lost in the callback."""
+        self.error = error
+        self._stop()
+        return True
