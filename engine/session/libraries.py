@@ -1,0 +1,307 @@
+"""The files a program consists of, found as its dynamic loader would find them.
+
+Nothing runs: names are looked up in the guest's tree by the rules of ld.so(8), "DT_NEEDED"
+entries breadth first. What a program opens later with dlopen is not among them.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.errors import ImageError
+from engine.image import ElfImage, Lines, SymbolTable
+from engine.linux.errno import LinuxError
+from engine.linux.fs.filesystem import FileSystem
+
+IMAGE_MAX: Final = 1 << 30
+"""Larger files are not read as images."""
+
+_DT_RPATH, _DT_RUNPATH, _DT_STRTAB, _DT_STRSZ = 15, 29, 5, 10
+_SUFFIX: Final = re.compile(r"\.so(\.[0-9A-Za-z_.]+)?$")
+_VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_MAX_LIBRARIES: Final = 4096
+_CACHE: Final = b"/etc/ld.so.cache"
+_CACHE_MAGIC: Final = b"glibc-ld.so.cache1.1"
+
+
+@dataclass(eq=False)
+class ProgramFile:
+    """An ELF file of a program.
+
+    Attributes:
+        path: guest path as the loader spells it.
+        image: the file.
+        paths: all guest paths it is known by; a mapping shows one of them.
+    """
+
+    path: str
+    image: ElfImage
+    paths: frozenset[str] = field(default_factory=frozenset)
+
+    @cached_property
+    def symbols(self) -> SymbolTable:
+        """Its symbols, indexed at first use."""
+        return SymbolTable(self.image)
+
+    @cached_property
+    def lines(self) -> Lines:
+        """Its source lines, read at first use."""
+        return Lines(self.image)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """What LIB in `LIB:SYM` may be: file name, soname, both without their suffixes."""
+        full = {posixpath.basename(path) for path in (self.path, *self.paths)}
+        full.add(posixpath.basename(self.image.soname or self.path))
+        return frozenset(full | {_SUFFIX.sub("", name) for name in full})
+
+
+class GuestTree:
+    """Reads files of the guest's file system."""
+
+    def __init__(self, fs: FileSystem) -> None:
+        """Read through `fs`, as the guest itself would."""
+        self._fs = fs
+
+    def read(self, path: bytes) -> tuple[bytes, str] | None:
+        """A regular file's bytes and its path without symlinks; None if it cannot be read."""
+        try:
+            place = self._fs.walk(self._fs.root, path)
+            node = place.node
+            if node is None or node.is_directory:
+                return None
+            file = self._fs.open_place(place, 0)
+            if not file.is_regular:
+                return None
+            source = file.mmap_source()
+            if source.size > IMAGE_MAX:
+                return None
+            resolved = place.parent.path_of(place.name)
+            return source.read(0, source.size), resolved.decode(errors="surrogateescape")
+        except LinuxError:
+            return None
+
+    def open(self, path: str) -> ProgramFile | None:
+        """An ELF file; None if nothing readable is there.
+
+        Raises:
+            ImageError: it is no ELF file that can be loaded.
+        """
+        found = self.read(path.encode(errors="surrogateescape"))
+        if found is None:
+            return None
+        data, resolved = found
+        return ProgramFile(path, ElfImage.from_bytes(data, path), frozenset((path, resolved)))
+
+    @cached_property
+    def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
+        """What /etc/ld.so.cache says: soname to paths."""
+        found = self.read(_CACHE)
+        return _parse_cache(found[0]) if found else {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    """A name to look for, and who asks: the asker comes first, the program last."""
+
+    name: str
+    askers: tuple[ProgramFile, ...]
+
+
+class Program:
+    """The guest's own file and the libraries it starts with, in the order of lookup.
+
+    Attributes:
+        main: the guest's own file.
+        missing: names of libraries that were not found.
+    """
+
+    def __init__(
+        self,
+        main: ProgramFile,
+        arch: Arch,
+        open_file: Callable[[str], ProgramFile | None],
+        *,
+        environment: Mapping[str, str],
+        cwd: str = "/",
+        cache: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
+    ) -> None:
+        """Libraries are looked for when they are first asked for.
+
+        Args:
+            main: the guest's own file.
+            arch: its architecture.
+            open_file: opens a guest path; None where nothing is.
+            environment: the guest's: LD_LIBRARY_PATH and LD_PRELOAD count.
+            cwd: the guest's working directory, for relative paths.
+            cache: the loader's cache, soname to paths.
+        """
+        self.main = main
+        self.missing: list[str] = []
+        self._arch = arch
+        self._open = open_file
+        self._environment = environment
+        self._cwd = cwd
+        self._cache = cache
+        self._opened: dict[str, ProgramFile | None] = {}
+
+    @cached_property
+    def files(self) -> tuple[ProgramFile, ...]:
+        """The program, then its libraries in load order, the interpreter among them."""
+        interpreter = self.main.image.interpreter
+        loader = self._file(interpreter) if interpreter else None
+        found = [self.main]
+        names: dict[str, ProgramFile] = {}
+        if loader is not None:
+            names[loader.image.soname or posixpath.basename(loader.path)] = loader
+        preload = re.split(r"[\s:]+", self._environment.get("LD_PRELOAD", ""))
+        dynamic = interpreter is not None or bool(self.main.image.needed)
+        todo = [_Needed(name, (self.main,)) for name in preload if name and dynamic]
+        todo += [_Needed(name, (self.main,)) for name in self.main.image.needed]
+        for wanted in todo:  # grows while it is walked: breadth first
+            if len(found) > _MAX_LIBRARIES:
+                break
+            library = names.get(wanted.name) or self._find(wanted)
+            if library is None:
+                if wanted.name not in self.missing:
+                    self.missing.append(wanted.name)
+                continue
+            names[wanted.name] = library
+            if library.image.soname:
+                names.setdefault(library.image.soname, library)
+            if library in found:
+                continue
+            found.append(library)
+            askers = (library, *wanted.askers)
+            todo.extend(_Needed(name, askers) for name in library.image.needed)
+        if loader is not None and loader not in found:
+            found.append(loader)
+        return tuple(found)
+
+    def named(self, name: str) -> ProgramFile | None:
+        """The file that LIB in `LIB:SYM` means: the first in load order."""
+        for file in self.files:
+            if name in file.names:
+                return file
+        return None
+
+    def at_path(self, path: str) -> ProgramFile | None:
+        """A file by its guest path, one of the program's own or any other.
+
+        Raises:
+            ImageError: what is there is no ELF file that can be loaded.
+        """
+        absolute = posixpath.normpath(posixpath.join(self._cwd, path))
+        for file in (self.main, *self._opened.values()):
+            if file is not None and (path in file.paths or absolute in file.paths):
+                return file
+        return self._file(absolute, strict=True)
+
+    # -- the loader's search -----------------------------------------------------
+
+    def _find(self, wanted: _Needed) -> ProgramFile | None:
+        if "/" in wanted.name:
+            asker = wanted.askers[0]
+            return self._file(posixpath.join(self._cwd, self._expand(wanted.name, asker)))
+        for folder in self._folders(wanted.askers):
+            found = self._file(posixpath.join(self._cwd, folder, wanted.name))
+            if found is not None:
+                return found
+        for path in self._cache().get(wanted.name, ()):
+            if (found := self._file(path)) is not None:
+                return found
+        for folder in self._default_folders():
+            if (found := self._file(f"{folder}/{wanted.name}")) is not None:
+                return found
+        return None
+
+    def _folders(self, askers: Sequence[ProgramFile]) -> Iterator[str]:
+        """Folders before the loader's own: RPATH of the askers, environment, RUNPATH."""
+        asker = askers[0]
+        runpath = self._paths(asker, _DT_RUNPATH)
+        if not runpath:
+            for file in askers:
+                if not self._paths(file, _DT_RUNPATH):
+                    yield from self._paths(file, _DT_RPATH)
+        for folder in re.split("[:;]", self._environment.get("LD_LIBRARY_PATH", "")):
+            if folder:
+                yield self._expand(folder, asker)
+        yield from runpath
+
+    def _paths(self, file: ProgramFile, tag: int) -> list[str]:
+        index = file.image.dynamic_value(tag)
+        table = file.image.dynamic_value(_DT_STRTAB)
+        if index is None or table is None:
+            return []
+        size = min(file.image.dynamic_value(_DT_STRSZ) or 0, 1 << 24)
+        raw = file.image.read_vaddr(table + index, max(size - index, 0)).partition(b"\0")[0]
+        text = raw.decode(errors="surrogateescape")
+        return [self._expand(part, file) for part in text.split(":") if part]
+
+    def _expand(self, path: str, file: ProgramFile) -> str:
+        """Replace $ORIGIN, $LIB and $PLATFORM (ld.so(8), "Dynamic string tokens")."""
+        origin = posixpath.dirname(max(file.paths, default=file.path, key=len))
+        if file is self.main:
+            origin = posixpath.dirname(file.path)
+        values = {
+            "ORIGIN": origin,
+            "LIB": f"lib/{self._triplet}",
+            "PLATFORM": self._arch.linux.platform.decode(),
+        }
+        return _VARIABLE.sub(lambda match: values.get(match[1] or match[2], match[0]), path)
+
+    @property
+    def _triplet(self) -> str:
+        return f"{self._arch.linux.machine}-linux-gnu"
+
+    def _default_folders(self) -> tuple[str, ...]:
+        machine, wide = self._arch.linux.machine, f"lib{self._arch.bits}"
+        folders = (f"lib/{self._triplet}", f"lib/{machine}-linux-musl", wide, "lib", "local/lib")
+        return tuple(f"{top}/{folder}" for folder in folders for top in ("", "/usr"))
+
+    def _file(self, path: str, *, strict: bool = False) -> ProgramFile | None:
+        path = posixpath.normpath(path)
+        if path in self.main.paths:
+            return self.main
+        if path not in self._opened:
+            try:
+                found = self._open(path)
+            except ImageError:
+                if strict:
+                    raise
+                found = None
+            if found is not None:
+                known = (file for file in self._opened.values() if file is not None)
+                found = next((file for file in known if file.paths & found.paths), found)
+            self._opened[path] = found
+        file = self._opened[path]
+        if file is not None and not strict and file.image.machine != self._arch.elf_machine:
+            return None  # ld.so goes on looking past files for other machines
+        return file
+
+
+def _parse_cache(data: bytes) -> dict[str, tuple[str, ...]]:
+    """Read the loader's cache (glibc, sysdeps/generic/dl-cache.h: struct cache_file_new)."""
+    start = data.find(_CACHE_MAGIC)
+    if start < 0:
+        return {}
+    head, step = start + 48, 24
+    count = int.from_bytes(data[start + 20 : start + 24], "little")
+    found: dict[str, tuple[str, ...]] = {}
+
+    def text(at: int) -> str:
+        end = data.find(b"\0", at)
+        return data[at:end].decode(errors="surrogateescape") if at and end > at else ""
+
+    for number in range(min(count, (len(data) - head) // step)):
+        at = head + number * step
+        key = text(start + int.from_bytes(data[at + 4 : at + 8], "little"))
+        value = text(start + int.from_bytes(data[at + 8 : at + 12], "little"))
+        hwcap = int.from_bytes(data[at + 16 : at + 24], "little")
+        if key and value and not hwcap:
+            found[key] = (*found.get(key, ()), value)
+    return found
