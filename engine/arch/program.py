@@ -12,6 +12,10 @@ A record ("row") is a run of little-endian 64-bit words:
 | 2 | address of the probe |
 | 3... | the arguments' words as `RecordLayout` says, then the bytes of strings |
 
+In a row of a return event word 2 is the function's address and word 3 the address it returns to;
+the arguments follow. Of a number's word the lowest bytes count, as many as its type has: whoever
+records need not clear the rest. A bitfield is recorded as extracted.
+
 An id of 0 never stands in a row: a zeroed word ends a stretch of rows.
 """
 
@@ -19,7 +23,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 ROW_HEAD = 3
-"""Words before a row's arguments."""
+"""Words before the arguments of an entry event's row."""
+
+RETURN_HEAD = 4
+"""The same of a return event's row."""
 
 
 class Source(Enum):
@@ -143,19 +150,21 @@ class RecordLayout:
         fields: of the arguments in order.
         words: of a row without strings' bytes.
         strings: whether any bytes may follow.
+        head: words before the arguments: RETURN_HEAD for a return event.
     """
 
     fields: tuple[RecordField, ...] = field(default=())
     words: int = ROW_HEAD
     strings: bool = False
+    head: int = ROW_HEAD
 
     @classmethod
-    def of(cls, args: tuple[FetchArg, ...]) -> "RecordLayout":
-        """The layout for some arguments."""
+    def of(cls, args: tuple[FetchArg, ...], returns: bool = False) -> "RecordLayout":
+        """The layout for some arguments of an entry event or of a return event."""
         fields: list[RecordField] = []
-        word = ROW_HEAD
+        head = word = RETURN_HEAD if returns else ROW_HEAD
         for arg in args:
             words = max(arg.type.count, 1)
             fields.append(RecordField(arg, word, words))
             word += words
-        return cls(tuple(fields), word, any(arg.type.is_string for arg in args))
+        return cls(tuple(fields), word, any(arg.type.is_string for arg in args), head)
