@@ -7,10 +7,11 @@ from typing import Final
 
 import click
 
+from engine.cli.disasm import disasm
 from engine.cli.run import run
 from engine.errors import EngineError, KprobeTuiError
 
-COMMANDS: Final[tuple[click.Command, ...]] = (run,)
+COMMANDS: Final[tuple[click.Command, ...]] = (run, disasm)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -26,7 +27,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     ctx.exit()
 
 
-_PLANNED: Final = ("trace", "graph", "check", "diff", "bt", "disasm", "bench")
+_PLANNED: Final = ("trace", "graph", "check", "diff", "bt", "bench")
 
 
 class _Group(click.Group):

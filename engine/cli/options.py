@@ -117,3 +117,10 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         clock=values["clock"],
         **more,
     )
+
+
+def program_options(command: _Command) -> _Command:
+    """Add the options of subcommands that look at a guest without running it."""
+    for option in reversed(_GUEST_OPTIONS[:-2]):
+        command = option(command)
+    return command
