@@ -1,25 +1,63 @@
-"""What aarch64 gives to breakpoint probes."""
+"""What AArch64 gives to breakpoint probes.
 
-from engine.arch.plan import ArchProbes, InsnPlan, Mode, Rules, Verdict
+Linux gives a uprobe a slot of 4 bytes and steps it with the CPU's software step exception; here
+the copy is followed by the trap that ends its step, so a slot has 8, as a kprobe's has there.
+"""
+
+import struct
+from typing import Final
+
+from engine.arch.aarch64.analyze import analyze
+from engine.arch.aarch64.decode import branch_target, classify, is_landing_pad
+from engine.arch.plan import ArchProbes
+
+_REACH: Final = 1 << 27
+_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
-def _analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -> InsnPlan:
-    return InsnPlan(address, raw[:1], Verdict.REJECTED, "not analysed yet", errno="EINVAL")
+def _length(raw: bytes) -> int:
+    return 4 if len(raw) >= 4 else 0
+
+
+def _jump(place: int, target: int) -> bytes | None:
+    """`b`; None beyond 128 MiB or where an address is not aligned."""
+    distance = (target - place + (1 << 63) & _MASK) - (1 << 63)
+    if (place | target) & 3 or not -_REACH <= distance < _REACH:
+        return None
+    return struct.pack("<I", 0x14000000 | distance >> 2 & 0x3FFFFFF)
+
+
+def _target(raw: bytes, address: int) -> int | None:
+    if len(raw) < 4:
+        return None
+    word = int.from_bytes(raw[:4], "little")
+    return branch_target(word, classify(word), address)
+
+
+def _landing_pad(raw: bytes) -> int:
+    """`bti c`, `bti j`, `bti jc`, and `paciasp`, `pacibsp`, which include a `bti c`."""
+    return 4 if len(raw) >= 4 and is_landing_pad(int.from_bytes(raw[:4], "little")) else 0
 
 
 PROBES = ArchProbes(
-    kprobe=bytes.fromhex("800020d4"),
-    uprobe=bytes.fromhex("a00020d4"),
-    after=bytes.fromhex("c00020d4"),
+    kprobe=bytes.fromhex("800020d4"),  # brk #4 (asm/brk-imm.h)
+    uprobe=bytes.fromhex("a00020d4"),  # brk #5
+    after=bytes.fromhex("c00020d4"),  # brk #6
     kprobe_slot=8,
     uprobe_slot=8,
-    reach=(1 << 27) - 64,
-    analyze=_analyze,
-    length=lambda raw: 0,
-    jump=lambda place, target: None,
-    target=lambda raw, address: None,
-    landing_pad=lambda raw: 0,
-    fetch_registers={},
+    reach=_REACH - 64,  # the branch back stands inside the slot
+    analyze=analyze,
+    length=_length,
+    jump=_jump,
+    target=_target,
+    landing_pad=_landing_pad,
+    fetch_registers={  # regoffset_table of arch/arm64/kernel/ptrace.c
+        **{f"x{number}": f"x{number}" for number in range(31)},
+        "lr": "x30",
+        "sp": "sp",
+        "pc": "pc",
+        "pstate": "cpsr",
+    },
     arguments=tuple(f"x{number}" for number in range(8)),
     retval="x0",
     nop=bytes.fromhex("1f2003d5"),
