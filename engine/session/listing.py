@@ -45,7 +45,7 @@ class Listing:
         """List code of `file`, or bytes without names."""
         self._decoder = Decoder(arch)
         self._file = file
-        self._starts: list[int] | None = None
+        self._starts: tuple[list[int], list[int]] | None = None
 
     def sections(self) -> Iterator[Area]:
         """The executable sections in order of address; segments where there are none."""
@@ -70,25 +70,38 @@ class Listing:
         """All instructions of an area; names change where symbols begin and end."""
         end = area.start + len(area.data)
         at = area.start
-        starts = self._symbol_starts()
+        starts, fresh = self._symbol_starts()
+        name: str | None = None
+        base = change = at
         while at < end:
-            following = bisect_right(starts, at)
-            stop = min(starts[following], end) if following < len(starts) else end
-            name, base = None, at
-            symbol = self._file.symbols.at(at) if self._file else None
-            if symbol is not None:
-                name, base = symbol.name, symbol.address
-                if at < base + symbol.size < stop:
-                    stop = base + symbol.size
+            following = bisect_right(fresh, at)
+            stop = min(fresh[following], end) if following < len(fresh) else end
             piece = area.data[at - area.start : stop - area.start]
             for insn in self._decoder.all(at, piece):
+                if insn.address >= change:
+                    name, base, change = self._name_at(insn.address, starts, end)
                 yield ListedInsn(insn, name, insn.address - base)
             at = stop
 
-    def _symbol_starts(self) -> list[int]:
+    def _name_at(self, address: int, starts: list[int], end: int) -> tuple[str | None, int, int]:
+        """(symbol, its address, where another one may begin)."""
+        following = bisect_right(starts, address)
+        change = starts[following] if following < len(starts) else end
+        symbol = self._file.symbols.at(address) if self._file else None
+        if symbol is None:
+            return None, address, change
+        if address < symbol.address + symbol.size < change:
+            change = symbol.address + symbol.size
+        return symbol.name, symbol.address, change
+
+    def _symbol_starts(self) -> tuple[list[int], list[int]]:
+        """Where names begin: all of them, and those that the file itself gives."""
         if self._starts is None:
-            symbols = self._file.symbols if self._file else ()
-            self._starts = sorted({symbol.address for symbol in symbols})
+            symbols = list(self._file.symbols) if self._file else []
+            # The unwind tables' ranges need not begin with an instruction: glibc's signal
+            # return code is described from one byte before it.
+            stored = {s.address for s in symbols if not s.name.startswith("func_0x")}
+            self._starts = sorted({s.address for s in symbols}), sorted(stored)
         return self._starts
 
 
