@@ -15,6 +15,12 @@ class MappedBytes:
     _cpu: Cpu
     on_exhausted: Callable[[int], None]
     """Told the address when a copy into the guest finds no memory left."""
+    closed: dict[int, int]
+    """Pages that keep only some of their permissions, and which."""
+    before_write: Callable[[int, int], None]
+    """Told (address, size) before the kernel writes while there are closed pages."""
+    after_write: Callable[[int, int], None]
+    """Told afterwards."""
 
     def find(self, address: int) -> Mapping | None:
         """The mapping that covers an address."""
@@ -34,6 +40,8 @@ class MappedBytes:
     def write(self, address: int, data: bytes) -> None:
         """Copy bytes in as the kernel would for the program (read-only pages fault)."""
         done = 0
+        if self.closed:
+            self.before_write(address, len(data))
         for at, part in list(self._pieces(address, len(data), WRITE, "write")):
             if not self._ram.touch(at, part):
                 self.on_exhausted(address + done)
@@ -41,6 +49,8 @@ class MappedBytes:
             self._ram.write(at, data[done : done + part])
             self._forget_code(address + done, part)
             done += part
+        if self.closed:
+            self.after_write(address, len(data))
 
     def _forget_code(self, address: int, size: int) -> None:
         """Drop translations of bytes that were changed from outside the guest."""
@@ -87,12 +97,16 @@ class MappedBytes:
             limit -= size
         return b"".join(parts)
 
-    def poke(self, address: int, data: bytes) -> None:
-        """Write whatever the protection (the engine itself: loader, ptrace-like access)."""
+    def poke(self, address: int, data: bytes, *, forget: bool = True) -> None:
+        """Write whatever the protection (the engine itself: loader, ptrace-like access).
+
+        Without `forget` the caller sees to translated code himself.
+        """
         for at, part in list(self._pieces(address, len(data), READ, "write")):
             if not self._ram.touch(at, part):
                 raise GuestFaultError(address, "write")
             self._ram.write(at, data[:part])
-            self._forget_code(address, part)
+            if forget:
+                self._forget_code(address, part)
             address += part
             data = data[part:]

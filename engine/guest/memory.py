@@ -7,16 +7,17 @@ so a program may reserve terabytes.
 
 import errno
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from engine.arch.base import AddressPlan
 from engine.cpu.base import Cpu
-from engine.cpu.ram import EXECUTE, READ, WRITE, Ram, Region
+from engine.cpu.ram import EXECUTE, READ, WRITE, Ram
 from engine.guest.bytes import MappedBytes
 from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
+from engine.guest.pages import MixedViews, regions
 from engine.guest.shared import SharedPages, copy_pages, fill
 
 __all__ = ["Backing", "Mapping", "MappingError", "Memory", "page_up"]
@@ -26,7 +27,7 @@ _EAGER: Final = 1 << 20
 """Files up to this size are copied; larger ones are mapped where the host allows it."""
 
 
-class Memory(MappedBytes):
+class Memory(MappedBytes, MixedViews):
     """Mappings and bytes of one guest process."""
 
     def __init__(self, plan: AddressPlan, ram: Ram, cpu: Cpu) -> None:
@@ -36,6 +37,8 @@ class Memory(MappedBytes):
         self.mappings: list[Mapping] = []
         self._starts: list[int] = []
         self._dirty = False
+        self.closed: dict[int, int] = {}
+        self.before_write = self.after_write = lambda address, size: None
         self.shared = SharedPages(ram, self._repoint)
         self.on_exhausted = lambda address: None
         self.on_change: Callable[[str, int, int], None] = lambda what, start, size: None
@@ -354,6 +357,7 @@ class Memory(MappedBytes):
             self._ram.discard(piece.physical, piece.size)
             if piece.backing is not None:
                 self._fill(piece, piece.backing, piece.physical)
+            self.on_change("map", piece.start, piece.size)
 
     def _insert(self, mapping: Mapping) -> None:
         index = bisect_right(self._starts, mapping.start)
@@ -372,70 +376,31 @@ class Memory(MappedBytes):
             return
         self._dirty = False
         self._mix()
-        self._cpu.page_table.load(list(self._regions()))
+        self._cpu.page_table.load(list(regions(self.mappings, self.closed)))
         self._cpu.flush_tlb()
 
-    def _mix(self) -> None:
-        """Find shared pages that one mapping may write and another execute."""
-        views = [m for m in self.mappings if m.extent is not None and m.physical is not None]
-        written = {m.extent for m in views if m.perms & (WRITE | EXECUTE) == WRITE}
-        executed = {m.extent for m in views if m.perms & EXECUTE}
-        for extent in {m.extent for m in views if m.extent is not None}:
-            mixed = extent in written and extent in executed
-            if mixed and not extent.mixed:
-                self._forget_views(extent)
-            extent.mixed, extent.executing = mixed, mixed and extent.executing
+    def close_pages(self, pages: dict[int, int]) -> None:
+        """Take permissions from single pages (address to the bits that stay), nobody else's.
 
-    def _forget_views(self, extent: SharedExtent) -> None:
-        for mapping in self.mappings:
-            if mapping.extent is extent and mapping.perms & EXECUTE:
-                self._cpu.invalidate(mapping.start, mapping.size)
-
-    def turn(self, address: int, access: str) -> SharedExtent | None:
-        """Open the other side of mixed pages if an access was refused only for that."""
-        mapping = self.find(address)
-        if mapping is None or mapping.extent is None or access == "read":
-            return None
-        extent, execute = mapping.extent, access == "execute"
-        allowed = mapping.perms & (EXECUTE if execute else WRITE)
-        if not (extent.mixed and allowed) or extent.both or extent.executing == execute:
-            return None
-        if not execute:
-            self._forget_views(extent)
-        extent.executing = execute
-        self._dirty = True
-        return extent
-
-    def open_both(self, extent: SharedExtent) -> None:
-        """Code writes to the pages it stands in: from now on all views stay open.
-
-        What it changes near itself may then be executed as it was.
+        The mappings keep theirs: an access that is refused only for this is the business of
+        the one who closed the page.
         """
-        self._forget_views(extent)
-        extent.both = self._dirty = True
+        self.closed = pages
+        self._dirty = True
 
-    def _regions(self) -> Iterator[Region]:
-        for mapping in self.mappings:
-            if mapping.physical is None or not mapping.perms:
-                continue
-            end = mapping.end
-            if mapping.backing is not None and not mapping.reserved:
-                # Pages wholly behind the end of the file raise SIGBUS.
-                end = min(
-                    end, mapping.start + page_up(max(mapping.backing.size - mapping.offset, 0))
-                )
-                if end <= mapping.start:
-                    continue
-            perms = mapping.perms
-            extent = mapping.extent
-            if extent is not None and extent.mixed and not extent.both:
-                if not extent.executing:
-                    perms = perms & ~EXECUTE or READ
-                elif not perms & EXECUTE:
-                    perms &= ~WRITE
-            if perms & (WRITE | EXECUTE):
-                perms |= READ  # neither architecture has write-only or execute-only pages
-            yield Region(mapping.start, end, mapping.physical, perms)
+    def commit(self, start: int, size: int) -> None:
+        """Make a part of an engine window readable and executable, for the engine's code.
+
+        Raises:
+            MappingError: ENOMEM without room.
+        """
+        mapping = self.find(start)
+        end = start + page_up(size)
+        if mapping is None or not mapping.reserved or end > mapping.end:
+            raise MappingError(errno.EINVAL)
+        self._need_room(2)
+        self._protect(mapping, start, end, READ | EXECUTE)
+        self._merge(start, end)
 
     def used(self) -> int:
         """Bytes of physical pages in use."""

@@ -65,7 +65,8 @@ class ProcessView:
             entry = MapEntry(
                 mapping.start,
                 mapping.end,
-                letters + ("s" if mapping.shared else "p"),
+                # As Linux shows its area, whether or not a probe uses it at the moment.
+                "--xp" if mapping.reserved else letters + ("s" if mapping.shared else "p"),
                 mapping.offset,
                 mapping.name.encode(errors="surrogateescape"),
                 *mapping.inode,

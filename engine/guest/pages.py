@@ -1,0 +1,103 @@
+"""What of the mappings the emulator may see: views that exclude each other, closed pages."""
+
+from collections.abc import Iterator
+
+from engine.cpu.base import Cpu
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Region
+from engine.guest.mapping import Mapping, SharedExtent, page_up
+
+
+class MixedViews:
+    """Shared pages that one mapping may write and another execute.
+
+    The emulator does not see that a store through the one changes code of the other, so only
+    one side is open at a time.
+    """
+
+    _cpu: Cpu
+    _dirty: bool
+    mappings: list[Mapping]
+
+    def find(self, address: int) -> Mapping | None:
+        """The mapping that covers an address."""
+        raise NotImplementedError
+
+    def _mix(self) -> None:
+        """Find shared pages that one mapping may write and another execute."""
+        views = [m for m in self.mappings if m.extent is not None and m.physical is not None]
+        written = {m.extent for m in views if m.perms & (WRITE | EXECUTE) == WRITE}
+        executed = {m.extent for m in views if m.perms & EXECUTE}
+        for extent in {m.extent for m in views if m.extent is not None}:
+            mixed = extent in written and extent in executed
+            if mixed and not extent.mixed:
+                self._forget_views(extent)
+            extent.mixed, extent.executing = mixed, mixed and extent.executing
+
+    def _forget_views(self, extent: SharedExtent) -> None:
+        for mapping in self.mappings:
+            if mapping.extent is extent and mapping.perms & EXECUTE:
+                self._cpu.invalidate(mapping.start, mapping.size)
+
+    def turn(self, address: int, access: str) -> SharedExtent | None:
+        """Open the other side of mixed pages if an access was refused only for that."""
+        mapping = self.find(address)
+        if mapping is None or mapping.extent is None or access == "read":
+            return None
+        extent, execute = mapping.extent, access == "execute"
+        allowed = mapping.perms & (EXECUTE if execute else WRITE)
+        if not (extent.mixed and allowed) or extent.both or extent.executing == execute:
+            return None
+        if not execute:
+            self._forget_views(extent)
+        extent.executing = execute
+        self._dirty = True
+        return extent
+
+    def open_both(self, extent: SharedExtent) -> None:
+        """Code writes to the pages it stands in: from now on all views stay open.
+
+        What it changes near itself may then be executed as it was.
+        """
+        self._forget_views(extent)
+        extent.both = self._dirty = True
+
+
+def regions(mappings: list[Mapping], closed: dict[int, int]) -> Iterator[Region]:
+    """What the emulator's page table holds; `closed`: pages to the permissions they keep."""
+    for mapping in mappings:
+        if mapping.physical is None or not mapping.perms:
+            continue
+        end = mapping.end
+        if mapping.backing is not None and not mapping.reserved:
+            # Pages wholly behind the end of the file raise SIGBUS.
+            end = min(end, mapping.start + page_up(max(mapping.backing.size - mapping.offset, 0)))
+            if end <= mapping.start:
+                continue
+        perms = mapping.perms
+        extent = mapping.extent
+        if extent is not None and extent.mixed and not extent.both:
+            if not extent.executing:
+                perms = perms & ~EXECUTE or READ
+            elif not perms & EXECUTE:
+                perms &= ~WRITE
+        if perms & (WRITE | EXECUTE):
+            perms |= READ  # neither architecture has write-only or execute-only pages
+        region = Region(mapping.start, end, mapping.physical, perms)
+        if closed:
+            yield from _split(region, closed)
+        else:
+            yield region
+
+
+def _split(region: Region, closed: dict[int, int]) -> Iterator[Region]:
+    """The region, with closed pages as regions of their own."""
+    at = region.start
+    for page in sorted(page for page in closed if region.start <= page < region.end):
+        if at < page:
+            yield Region(at, page, region.physical + at - region.start, region.perms)
+        perms = region.perms & closed[page]
+        if perms:
+            yield Region(page, page + PAGE, region.physical + page - region.start, perms)
+        at = page + PAGE
+    if at < region.end:
+        yield Region(at, region.end, region.physical + at - region.start, region.perms)
