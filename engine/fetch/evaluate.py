@@ -1,0 +1,426 @@
+"""The host evaluator: fetch arguments compiled to a closure that records one hit as a row.
+
+What an argument fetches is the kernel's business (kernel/trace/trace_probe_tmpl.h) but for what
+it leaves undefined:
+
+- Unreadable memory gives 0 for a number (the kernel leaves what the buffer held before) and no
+  bytes for a string, which prints as "(fault)".
+- Every element of an array is fetched on its own: one that is unreadable harms no other.
+- A string without a NUL in 4,096 bytes is cut (a uprobe of Linux shows "(fault)" for it).
+
+An event whose arguments are plain registers costs one batch read and one `pack_into` a hit.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from mmap import mmap
+from operator import itemgetter
+from typing import Any, Literal, Protocol, TypeAlias, cast
+
+from engine.arch.base import Arch
+from engine.arch.program import FetchArg, Kind, RecordLayout, Source
+from engine.errors import GuestFaultError
+
+STRING_MAX = 4096
+"""Most bytes of a string in a row, its NUL included (MAX_STRING_SIZE of trace_probe.h)."""
+
+ROW_MAX = 0xFFFF
+"""Most words of a row."""
+
+Recorder: TypeAlias = Callable[..., None]
+"""Records a hit: called with the thread id, and for a return event the address returned to."""
+
+Registers: TypeAlias = tuple[int, ...]
+Number: TypeAlias = Callable[[Registers], int]
+Numbers: TypeAlias = Callable[[Registers], Sequence[int]]
+Text: TypeAlias = Callable[[Registers], bytes]
+Texts: TypeAlias = Callable[[Registers], Sequence[bytes]]
+
+_WORD = (1 << 64) - 1
+_NUMBER, _NUMBERS, _TEXT, _TEXTS = range(4)
+_REGISTER_SOURCES = (Source.REGISTER, Source.STACK_POINTER, Source.RETVAL)
+
+
+class FetchCpu(Protocol):
+    """What an evaluation asks of a processor."""
+
+    def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
+        """A function that reads these registers at once; the values are unsigned."""
+
+    def now(self) -> int:
+        """The clock that events carry."""
+
+
+class FetchMemory(Protocol):
+    """What an evaluation asks of the guest's memory; both raise `GuestFaultError`."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Copy bytes out."""
+
+    def read_cstring(self, address: int, limit: int) -> bytes:
+        """Bytes up to a NUL, without it; cut at `limit` bytes if there is none."""
+
+
+class RowSink(Protocol):
+    """Where rows go: memory that is zero from `position` up to `limit`, both in bytes."""
+
+    position: int
+
+    @property
+    def buffer(self) -> mmap | bytearray | memoryview:
+        """The memory; the same one for good."""
+
+    @property
+    def limit(self) -> int:
+        """Where it ends."""
+
+    def drain(self) -> None:
+        """Make room: moves `position` back."""
+
+    @property
+    def capacity(self) -> int:
+        """Bytes that are free after a drain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What differs between the probes of one event.
+
+    Attributes:
+        address: of the probe, as the row shows it (a return event: of the function).
+        image_base: what `@+OFF` is relative to: the probe's address minus its file offset.
+    """
+
+    address: int
+    image_base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FetchContext:
+    """What the recorders of one guest share.
+
+    Attributes:
+        arch: the guest's architecture.
+        cpu: its processor, at the probe hit.
+        memory: its memory.
+        sink: where rows go.
+        comm: a thread's name by its id, for `$comm`.
+        symbol: the `%pS` text of an address, for the type `symstr`.
+    """
+
+    arch: Arch
+    cpu: FetchCpu
+    memory: FetchMemory
+    sink: RowSink
+    comm: Callable[[int], bytes]
+    symbol: Callable[[int], str]
+
+
+def recorder(event_id: int, layout: RecordLayout, site: Site, context: FetchContext) -> Recorder:
+    """Compile an event's arguments for one probe.
+
+    Args:
+        event_id: 1 to 65535.
+        layout: of its rows; says whether it is a return event.
+        site: the probe.
+        context: the guest.
+
+    Raises:
+        ValueError: an argument that no definition can contain: a string or an array of
+            something that is not in memory.
+    """
+    if not 0 < event_id <= 0xFFFF:
+        raise ValueError(f"event id {event_id} does not fit a row")
+    args = [field.arg for field in layout.fields]
+    if all(_is_plain(arg) for arg in args):
+        names = tuple(_register(arg, context.arch) for arg in args)
+        return _plain_recorder(event_id, layout, site, names, context)
+    return _general_recorder(event_id, layout, site, args, context)
+
+
+def _is_plain(arg: FetchArg) -> bool:
+    return (
+        arg.base.source in _REGISTER_SOURCES
+        and not arg.derefs
+        and not arg.type.count
+        and not arg.type.is_string
+        and arg.type.kind is not Kind.BITFIELD
+    )
+
+
+def _register(arg: FetchArg, arch: Arch) -> str:
+    if arg.base.source is Source.RETVAL:
+        return arch.probes.retval
+    return arg.base.register if arg.base.source is Source.REGISTER else arch.roles.sp
+
+
+def _plain_recorder(
+    event_id: int, layout: RecordLayout, site: Site, names: tuple[str, ...], context: FetchContext
+) -> Recorder:
+    pack_into = struct.Struct(f"<II{layout.words - 1}Q").pack_into
+    read = context.cpu.reader(names) if names else tuple
+    now, sink, address = context.cpu.now, context.sink, site.address
+    head = event_id | layout.words << 16
+    size = layout.words * 8
+    buffer = sink.buffer
+
+    def entry(thread_id: int) -> None:
+        position = sink.position
+        if position + size > sink.limit:
+            sink.drain()
+            position = sink.position
+        pack_into(buffer, position, head, thread_id, now(), address, *read())
+        sink.position = position + size
+
+    def leave(thread_id: int, returned_to: int) -> None:
+        position = sink.position
+        if position + size > sink.limit:
+            sink.drain()
+            position = sink.position
+        pack_into(buffer, position, head, thread_id, now(), address, returned_to, *read())
+        sink.position = position + size
+
+    return leave if layout.head > 3 else entry
+
+
+def _general_recorder(
+    event_id: int, layout: RecordLayout, site: Site, args: list[FetchArg], context: FetchContext
+) -> Recorder:
+    compiler = _Compiler(site, context)
+    plan = [compiler.compile(arg) for arg in args]
+    pack_into = struct.Struct(f"<II{layout.words - 1}Q").pack_into
+    read = context.cpu.reader(tuple(compiler.registers)) if compiler.registers else tuple
+    now, sink, address = context.cpu.now, context.sink, site.address
+    fixed = layout.words * 8
+    room = min(ROW_MAX * 8, sink.capacity)
+    if fixed > room:
+        raise ValueError(f"a row of {layout.words} words does not fit")
+    buffer = sink.buffer
+    thread = compiler.thread
+
+    def record(thread_id: int, *returned_to: int) -> None:
+        thread[0] = thread_id
+        registers = read()
+        words: list[int] = []
+        texts: list[bytes] = []
+        end = fixed
+        for mode, fetch in plan:
+            if mode == _NUMBER:
+                words.append(fetch(registers))
+                continue
+            if mode == _NUMBERS:
+                words.extend(fetch(registers))
+                continue
+            for text in (fetch(registers),) if mode == _TEXT else fetch(registers):
+                size = len(text)
+                if end + size > room:
+                    text = text[: room - end - 1] + b"\0" if room - end > 1 else b""
+                    size = len(text)
+                words.append(end | size << 32)
+                texts.append(text)
+                end += size
+        size = (end + 7) & ~7
+        position = sink.position
+        if position + size > sink.limit:
+            sink.drain()
+            position = sink.position
+        if texts:
+            # Before the words: a row whose first word is zero does not exist yet.
+            buffer[position + fixed : position + end] = b"".join(texts)
+        pack_into(
+            buffer,
+            position,
+            event_id | size << 13,
+            thread_id,
+            now(),
+            address,
+            *returned_to,
+            *words,
+        )
+        sink.position = position + size
+
+    return record
+
+
+class _Compiler:
+    """Turns arguments into functions of the registers read at a hit."""
+
+    def __init__(self, site: Site, context: FetchContext) -> None:
+        self.registers: list[str] = []
+        self.thread = [0]
+        """The thread of the hit being recorded."""
+        self._site = site
+        self._context = context
+        self._read = context.memory.read
+        self._order = cast(Literal["little", "big"], context.arch.byteorder)
+        self._word = context.arch.bits // 8
+        self._mask = (1 << context.arch.bits) - 1
+
+    def compile(self, arg: FetchArg) -> tuple[int, Callable[[Registers], Any]]:
+        """What comes of an argument, and its function: `Number`, `Numbers`, `Text` or `Texts`."""
+        kind, count = arg.type.kind, arg.type.count
+        if arg.base.source is Source.COMM:
+            return _TEXT, self._comm
+        if arg.base.source is Source.TEXT:
+            data = arg.base.text[: STRING_MAX - 1] + b"\0"
+            return _TEXT, lambda registers: data
+        address = self._address(arg)
+        if kind in (Kind.STRING, Kind.USTRING):
+            if address is None:
+                raise ValueError(f"{arg.text}: a string that is not in memory")
+            return (_TEXTS, self._strings(address, count)) if count else self._string(address)
+        if count:
+            if address is None:
+                raise ValueError(f"{arg.text}: an array that is not in memory")
+            numbers = self._array(arg, address)
+            return (_TEXTS, self._symbols(numbers)) if kind is Kind.SYMSTR else (_NUMBERS, numbers)
+        number = self._value(arg) if address is None else self._load(address, arg.type.size)
+        if kind is Kind.BITFIELD:
+            number = _bitfield(number, arg.type.offset, arg.type.width)
+        if kind is Kind.SYMSTR:
+            return _TEXT, self._symbol(number)
+        return _NUMBER, number
+
+    def _index(self, name: str) -> int:
+        if name not in self.registers:
+            self.registers.append(name)
+        return self.registers.index(name)
+
+    def _value(self, arg: FetchArg) -> Number:
+        """The value that an argument begins with."""
+        base = arg.base
+        if base.source in _REGISTER_SOURCES:
+            return self._item(_register(arg, self._context.arch))
+        if base.source is Source.STACK:
+            sp = self._item(self._context.arch.roles.sp)
+            mask, above = self._mask, base.value * self._word
+            return self._load(lambda registers: sp(registers) + above & mask, self._word)
+        value = base.value + (self._site.image_base if base.source is Source.IMAGE else 0)
+        value &= self._mask if base.source in (Source.ADDRESS, Source.IMAGE) else _WORD
+        return lambda registers: value
+
+    def _item(self, name: str) -> Number:
+        # A reader of one register gives a tuple too.
+        return cast(Number, itemgetter(self._index(name)))
+
+    def _address(self, arg: FetchArg) -> Number | None:
+        """Where the element stands, None for one that is not in memory; may raise a fault."""
+        derefs = arg.derefs
+        if arg.base.source in (Source.ADDRESS, Source.IMAGE):
+            derefs = (0, *derefs)
+        if not derefs:
+            return None
+        if arg.base.source in _REGISTER_SOURCES:
+            address = self._beside(_register(arg, self._context.arch), derefs[0])
+        else:
+            address = _add(self._value(arg), derefs[0], self._mask)
+        for offset in derefs[1:]:
+            address = self._follow(address, offset)
+        return address
+
+    def _beside(self, name: str, offset: int) -> Number:
+        """An address relative to a register, with as few calls as can be: the usual case."""
+        if not offset:
+            return self._item(name)
+        index, mask = self._index(name), self._mask
+        return lambda registers: registers[index] + offset & mask
+
+    def _follow(self, pointer: Number, offset: int) -> Number:
+        read, word, order, mask = self._read, self._word, self._order, self._mask
+
+        def follow(registers: Registers) -> int:
+            return int.from_bytes(read(pointer(registers), word), order) + offset & mask
+
+        return follow
+
+    def _load(self, address: Number, size: int) -> Number:
+        read, order = self._read, self._order
+
+        def load(registers: Registers) -> int:
+            try:
+                return int.from_bytes(read(address(registers), size), order)
+            except GuestFaultError:
+                return 0
+
+        return load
+
+    def _array(self, arg: FetchArg, address: Number) -> Numbers:
+        read, order, mask = self._read, self._order, self._mask
+        size, count = arg.type.size, arg.type.count
+        code = {1: "B", 2: "H", 4: "I", 8: "Q"}[size]
+        unpack = struct.Struct(f"{'<' if order == 'little' else '>'}{count}{code}").unpack
+        low, bits = arg.type.offset, (1 << arg.type.width) - 1
+
+        def one(at: int) -> int:
+            try:
+                return int.from_bytes(read(at & mask, size), order)
+            except GuestFaultError:
+                return 0
+
+        def load(registers: Registers) -> Sequence[int]:
+            try:
+                at = address(registers)
+            except GuestFaultError:
+                return (0,) * count
+            try:
+                return unpack(read(at, size * count))
+            except GuestFaultError:
+                return tuple(one(at + size * index) for index in range(count))
+
+        def fields(registers: Registers) -> Sequence[int]:
+            return [value >> low & bits for value in load(registers)]
+
+        return fields if arg.type.kind is Kind.BITFIELD else load
+
+    def _string(self, address: Number) -> tuple[int, Text]:
+        read = self._context.memory.read_cstring
+
+        def string(registers: Registers) -> bytes:
+            try:
+                return read(address(registers), STRING_MAX - 1) + b"\0"
+            except GuestFaultError:
+                return b""
+
+        return _TEXT, string
+
+    def _strings(self, address: Number, count: int) -> Texts:
+        """An array of strings is one of pointers."""
+        read, load = self._context.memory.read_cstring, self._read
+        word, order, mask = self._word, self._order, self._mask
+
+        def one(at: int) -> bytes:
+            try:
+                pointer = int.from_bytes(load(at & mask, word), order)
+                return read(pointer, STRING_MAX - 1) + b"\0"
+            except GuestFaultError:
+                return b""
+
+        def strings(registers: Registers) -> Sequence[bytes]:
+            try:
+                at = address(registers)
+            except GuestFaultError:
+                return (b"",) * count
+            return [one(at + word * index) for index in range(count)]
+
+        return strings
+
+    def _comm(self, registers: Registers) -> bytes:
+        return self._context.comm(self.thread[0]) + b"\0"
+
+    def _symbol(self, number: Number) -> Text:
+        symbol = self._context.symbol
+        return lambda registers: symbol(number(registers)).encode() + b"\0"
+
+    def _symbols(self, numbers: Numbers) -> Texts:
+        symbol = self._context.symbol
+        return lambda registers: [symbol(value).encode() + b"\0" for value in numbers(registers)]
+
+
+def _add(value: Number, offset: int, mask: int) -> Number:
+    return lambda registers: value(registers) + offset & mask
+
+
+def _bitfield(number: Number, low: int, width: int) -> Number:
+    bits = (1 << width) - 1
+    return lambda registers: number(registers) >> low & bits

@@ -1,0 +1,63 @@
+"""What an output format is: rows in, bytes out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from engine.trace.rows import EventTable
+
+
+def no_symbol(address: int) -> str:
+    """The `%pS` text of an address that no symbol covers."""
+    return f"{address:#x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Turns numbers of rows into names, at the time of printing.
+
+    Attributes:
+        symbol: an address to "SYM+0x0/0x10", or to plain hex.
+        comm: a thread's name by its id, None for one that is not known.
+    """
+
+    symbol: Callable[[int], str] = no_symbol
+    comm: Callable[[int], bytes | None] = lambda thread_id: None
+
+
+class Format(Protocol):
+    """One output format.
+
+    Attributes:
+        name: what `--format` calls it.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, events: EventTable, names: Names) -> None:
+        """For the events of a table, which may still grow.
+
+        Args:
+            events: the event table.
+            names: the namer. What it says of an address or thread may be asked for only once.
+        """
+
+    def header(self, kept: int | None = None, written: int | None = None) -> bytes:
+        """What comes before all events.
+
+        Args:
+            kept: events in the ring, None while streaming.
+            written: events ever recorded.
+        """
+
+    def rows(self, data: bytes) -> bytes:
+        """The text of a stretch of whole rows."""
+
+    def lost(self, count: int) -> bytes:
+        """The note that events are missing at this place."""
+
+    def end(self) -> bytes:
+        """What comes after all events."""
+
+    def renamed(self, thread_id: int) -> None:
+        """A thread has another name from here on."""

@@ -1,0 +1,190 @@
+"""Text as ftrace's nop tracer prints it (kernel/trace/trace.c, trace_output.c, trace_probe.c).
+
+Where a guest differs from a kernel: one CPU, no interrupt state (the five flags are dots), and
+a clock that counts, so time is an integer as with `trace_clock=counter`.
+
+Everything is bytes: strings and characters of a guest come out as they are.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeAlias
+
+from engine.arch.program import Kind
+from engine.trace.formats.base import Names
+from engine.trace.rows import HEAD, Column, EventInfo, EventTable
+
+_LEGEND = b"""\
+#                                _-----=> irqs-off/BH-disabled
+#                               / _----=> need-resched
+#                              | / _---=> hardirq/softirq
+#                              || / _--=> preempt-depth
+#                              ||| / _-=> migrate-disable
+#                              |||| /     delay
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+"""
+
+_CACHED = 1 << 16
+"""Texts of addresses to remember: values may be anything."""
+
+Words: TypeAlias = Sequence[int]
+Arguments: TypeAlias = Sequence[int | bytes]
+Complete: TypeAlias = Callable[[Words, bytes, int], Arguments]
+"""Turns the words of the row at a position into what its line's template takes."""
+
+Line: TypeAlias = tuple[bytes, Callable[[bytes, int], Words], Complete | None]
+"""A `%` template behind the prefix, the unpacking of a row, and what is left to do."""
+
+
+class FtraceFormat:
+    """ftrace's text."""
+
+    name: ClassVar[str] = "ftrace"
+
+    def __init__(self, events: EventTable, names: Names) -> None:
+        """For the events of a table, which may still grow."""
+        self._events = events
+        self._names = names
+        self._lines: dict[int, Line] = {}
+        self._prefixes: dict[int, bytes] = {}
+        self._symbols: dict[int, bytes] = {}
+
+    def header(self, kept: int | None = None, written: int | None = None) -> bytes:
+        """The tracer, the counts if there are any, and the legend."""
+        counts = b""
+        if kept is not None:
+            written = kept if written is None else written
+            counts = b"# entries-in-buffer/entries-written: %d/%d   #P:1\n#\n" % (kept, written)
+        return b"# tracer: nop\n#\n" + counts + _LEGEND
+
+    def rows(self, data: bytes) -> bytes:
+        """A line for each row."""
+        out: list[bytes] = []
+        lines, prefixes = self._lines, self._prefixes
+        head, position, end = HEAD.unpack_from, 0, len(data)
+        while position < end:
+            event_id, size, thread_id = head(data, position)
+            line = lines.get(event_id) or self._compile(event_id)
+            prefix = prefixes.get(thread_id) or self._prefix(thread_id)
+            template, unpack, complete = line
+            words = unpack(data, position)
+            if complete is None:
+                out.append(template % (prefix, *words))
+            else:
+                out.append(template % (prefix, *complete(words, data, position)))
+            position += size * 8
+        return b"".join(out)
+
+    def lost(self, count: int) -> bytes:
+        """As trace_pipe prints it before the next event."""
+        return b"CPU:0 [LOST %d EVENTS]\n" % count
+
+    def end(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def renamed(self, thread_id: int) -> None:
+        """A thread has another name from here on."""
+        self._prefixes.pop(thread_id, None)
+
+    def symbol(self, address: int) -> bytes:
+        """The `%pS` text of an address, remembered."""
+        text = self._symbols.get(address)
+        if text is None:
+            text = self._names.symbol(address).encode(errors="surrogateescape")
+            if len(self._symbols) >= _CACHED:
+                self._symbols.clear()
+            self._symbols[address] = text
+        return text
+
+    def _prefix(self, thread_id: int) -> bytes:
+        comm = self._names.comm(thread_id)
+        name = b"<...>" if comm is None else comm
+        self._prefixes[thread_id] = b"%16s-%-7d [000] ....." % (name, thread_id)
+        return self._prefixes[thread_id]
+
+    def _compile(self, event_id: int) -> Line:
+        info = self._events[event_id]
+        columns = [_show(column) for column in info.columns]
+        where = _show_place(info)
+        template = b"%%s %%12d: %s: (%s)%s\n" % (
+            _literal(info.name),
+            where,
+            b"".join(
+                b" %s=%s" % (_literal(column.name), shown)
+                for column, shown in zip(info.columns, columns, strict=True)
+            ),
+        )
+        unpack = struct.Struct(info.code).unpack_from
+        line = (template, unpack, self._completion(info))
+        self._lines[event_id] = line
+        return line
+
+    def _completion(self, info: EventInfo) -> Complete | None:
+        """What `%` alone cannot do for an event, None if it can do all."""
+        first = 3 if info.returns else 2
+        strings: list[int] = []
+        symbols: list[int] = []
+        for column in info.columns:
+            words = range(first, first + column.words)
+            first += column.words
+            if column.type.is_string:
+                strings += words
+            elif column.type.kind is Kind.SYMBOL:
+                symbols += words
+        if not (strings or symbols or info.returns or info.symbolic):
+            return None
+        returns, symbolic, symbol = info.returns, info.symbolic, self.symbol
+
+        def complete(words: Words, data: bytes, position: int) -> Arguments:
+            out: list[int | bytes] = list(words)
+            if returns:
+                if symbolic:
+                    out[1], out[2] = symbol(words[2]), _function(symbol(words[1]))
+                else:
+                    out[1], out[2] = words[2], words[1]
+            elif symbolic:
+                out[1] = symbol(words[1])
+            for index in strings:
+                word = words[index]
+                size = word >> 32
+                if size:
+                    start = position + (word & 0xFFFFFFFF)
+                    out[index] = b'"%s"' % data[start : start + size - 1]
+                else:
+                    out[index] = b"(fault)"
+            for index in symbols:
+                out[index] = symbol(words[index])
+            return out
+
+        return complete
+
+
+def _literal(text: str) -> bytes:
+    return text.encode(errors="surrogateescape").replace(b"%", b"%%")
+
+
+def _show_place(info: EventInfo) -> bytes:
+    one = b"%s" if info.symbolic else b"0x%x"
+    return one + b" <- " + one if info.returns else one
+
+
+def _show(column: Column) -> bytes:
+    """The template of a column (the PRINT_TYPE functions of trace_probe.c)."""
+    kind = column.type.kind
+    if column.type.is_string or kind is Kind.SYMBOL:
+        one = b"%s"
+    elif kind is Kind.HEX:
+        one = b"0x%x"
+    elif kind is Kind.CHAR:
+        one = b"'%c'"
+    else:
+        one = b"%d"
+    return b"{" + b",".join([one] * column.words) + b"}" if column.type.count else one
+
+
+def _function(symbol: bytes) -> bytes:
+    """The symbol without its offset and size."""
+    name, plus, _ = symbol.rpartition(b"+0x")
+    return name if plus else symbol

@@ -1,0 +1,250 @@
+"""Rows of events: what their columns are, and how one is decoded.
+
+The layout of a row is described in `engine.arch.program`. An `EventInfo` holds what is needed
+to show rows without the session that recorded them, so it can be stored beside them.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, Kind, RecordLayout
+from engine.errors import EngineError
+
+Value: TypeAlias = int | bytes | tuple[int | bytes | None, ...] | None
+"""A decoded value: a number, a string without its NUL, None for a string that could not be read,
+or a tuple of these for an array."""
+
+HEAD = struct.Struct("<HHI")
+"""Event id, words, thread id."""
+
+_CODES = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One argument in the rows of an event.
+
+    Attributes:
+        name: as shown.
+        type: of the argument.
+        word: index of its first word.
+    """
+
+    name: str
+    type: FieldType
+    word: int
+
+    @property
+    def words(self) -> int:
+        """Words it takes: one for each element."""
+        return max(self.type.count, 1)
+
+    @property
+    def code(self) -> str:
+        """Format of its words for `struct`, without a byte order."""
+        if self.type.is_string:
+            return "Q" * self.words
+        one = _CODES[self.type.size]
+        return (one if self.type.kind is Kind.SIGNED else one.upper().replace("X", "x")) * (
+            self.words
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EventInfo:
+    """One event of the event table.
+
+    Attributes:
+        id: 1 to 65535.
+        group: first part of its name.
+        name: second part.
+        columns: its arguments.
+        words: of a row without strings' bytes.
+        returns: whether it is a return event.
+        symbolic: whether addresses print as symbols (kprobes) instead of hex (uprobes).
+    """
+
+    id: int
+    group: str
+    name: str
+    columns: tuple[Column, ...]
+    words: int = ROW_HEAD
+    returns: bool = False
+    symbolic: bool = False
+
+    @classmethod
+    def of(
+        cls, event_id: int, group: str, name: str, layout: RecordLayout, symbolic: bool = False
+    ) -> "EventInfo":
+        """The description of an event with a layout."""
+        columns = tuple(
+            Column(field.arg.name, field.arg.type, field.word) for field in layout.fields
+        )
+        returns = layout.head == RETURN_HEAD
+        return cls(event_id, group, name, columns, layout.words, returns, symbolic)
+
+    @property
+    def strings(self) -> bool:
+        """Whether bytes may follow the words."""
+        return any(column.type.is_string for column in self.columns)
+
+    def accepts(self, words: int) -> bool:
+        """Whether a row of so many words can be one of this event."""
+        return words >= self.words if self.strings else words == self.words
+
+    @property
+    def code(self) -> str:
+        """Format of a row's words behind the first one for `struct`: time, addresses, columns."""
+        head = "QQQ" if self.returns else "QQ"
+        return "<8x" + head + "".join(column.code for column in self.columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "id": self.id,
+            "group": self.group,
+            "name": self.name,
+            "returns": self.returns,
+            "symbolic": self.symbolic,
+            "columns": [
+                {
+                    "name": column.name,
+                    "kind": column.type.kind.value,
+                    "size": column.type.size,
+                    "count": column.type.count,
+                    "width": column.type.width,
+                    "offset": column.type.offset,
+                }
+                for column in self.columns
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "EventInfo":
+        """From plain data.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is not an event's.
+        """
+        returns = bool(data["returns"])
+        word = RETURN_HEAD if returns else ROW_HEAD
+        columns: list[Column] = []
+        for item in data["columns"]:
+            numbers = [int(item[key]) for key in ("size", "count", "width", "offset")]
+            column = Column(str(item["name"]), FieldType(Kind(item["kind"]), *numbers), word)
+            if column.type.size not in (0, *_CODES) or not 0 <= column.type.count <= 0xFFFF:
+                raise ValueError("a column of an impossible size")
+            if not column.type.size and not column.type.is_string:
+                raise ValueError("a number without a size")
+            columns.append(column)
+            word += column.words
+        name, group = str(data["name"]), str(data["group"])
+        symbolic = bool(data["symbolic"])
+        return cls(int(data["id"]), group, name, tuple(columns), word, returns, symbolic)
+
+
+EventTable: TypeAlias = Mapping[int, EventInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One recorded event.
+
+    Attributes:
+        id: the event's number.
+        group: first part of its name.
+        name: second part.
+        time: of the clock of the trace.
+        thread_id: who hit it.
+        address: of the probe; of the function for a return event.
+        returned_to: for a return event, else None.
+        values: of its arguments.
+    """
+
+    id: int
+    group: str
+    name: str
+    time: int
+    thread_id: int
+    address: int
+    returned_to: int | None
+    values: tuple[Value, ...]
+
+
+def decode(events: EventTable, data: bytes | memoryview, position: int = 0) -> Event:
+    """Decode the row at a position.
+
+    Raises:
+        KeyError: its event is not in the table.
+        struct.error: the row is shorter than its event's rows.
+    """
+    event_id, _, thread_id = HEAD.unpack_from(data, position)
+    info = events[event_id]
+    unpack, shapes = _decoder(info)
+    head = 3 if info.returns else 2
+    words = unpack(data, position)
+    returned_to = words[2] if info.returns else None
+    rest = iter(words[head:])
+    values = tuple(shape(rest, data, position) for shape in shapes)
+    return Event(
+        event_id, info.group, info.name, words[0], thread_id, words[1], returned_to, values
+    )
+
+
+def string_at(data: bytes | memoryview, position: int, word: int) -> bytes | None:
+    """A string of the row at a position by its word, None for one that could not be read."""
+    size = word >> 32
+    if not size:
+        return None
+    start = position + (word & 0xFFFFFFFF)
+    return bytes(data[start : start + size - 1])
+
+
+def count_rows(data: bytes, position: int = 0) -> int:
+    """Number of rows in a stretch of whole rows, from a position on.
+
+    Raises:
+        EngineError: one has no size.
+    """
+    rows, end = 0, len(data)
+    unpack = HEAD.unpack_from
+    while position < end:
+        words = unpack(data, position)[1]
+        if not words:
+            raise EngineError("a recorded event has no size")
+        position += words * 8
+        rows += 1
+    return rows
+
+
+_Shape: TypeAlias = Callable[[Iterator[int], "bytes | memoryview", int], Value]
+
+
+@lru_cache(maxsize=1024)
+def _decoder(
+    info: EventInfo,
+) -> tuple[Callable[..., tuple[int, ...]], tuple[_Shape, ...]]:
+    shapes = tuple(_shape(column.type) for column in info.columns)
+    return struct.Struct(info.code).unpack_from, shapes
+
+
+def _shape(type_: FieldType) -> _Shape:
+    def number(words: Iterator[int], data: bytes | memoryview, position: int) -> int:
+        return next(words)
+
+    def string(words: Iterator[int], data: bytes | memoryview, position: int) -> bytes | None:
+        return string_at(data, position, next(words))
+
+    one = string if type_.is_string else number
+    if not type_.count:
+        return one
+
+    def array(
+        words: Iterator[int], data: bytes | memoryview, position: int
+    ) -> tuple[int | bytes | None, ...]:
+        return tuple(one(words, data, position) for _ in range(type_.count))
+
+    return array

@@ -1,0 +1,145 @@
+"""What recording, keeping and printing events costs, without an emulator underneath.
+
+Run it as a script: `python tests/benchmarks/events.py [EVENTS]`. The reader of registers, the
+clock and the memory are stand-ins that do the least, so the figures are of the recording alone.
+"""
+
+import dataclasses
+import os
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+
+from engine.arch import by_name
+from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.fetch.evaluate import FetchContext, Site, recorder
+from engine.trace.formats import FORMATS, Names
+from engine.trace.ring import Ring
+from engine.trace.rows import EventInfo
+from engine.trace.staging import Staging
+
+TEXT = b"sixteen bytes.."
+NUMBER = FieldType(Kind.HEX, 8)
+
+
+class Processor:
+    """Registers that never change."""
+
+    def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
+        """A function that returns a tuple made beforehand."""
+        values = tuple(0x401000 + index for index in range(len(names)))
+        return lambda: values
+
+    def now(self) -> int:
+        """A constant."""
+        return 123456
+
+
+class Memory:
+    """Memory that holds the same everywhere."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Zeros."""
+        return bytes(size)
+
+    def read_cstring(self, address: int, limit: int) -> bytes:
+        """Always the same string."""
+        return TEXT
+
+
+def register(name: str) -> FetchArg:
+    """An argument that is a register."""
+    return FetchArg(name, "%" + name, Base(Source.REGISTER, name), (), NUMBER)
+
+
+def deref(name: str) -> FetchArg:
+    """An argument that is loaded from where a register points."""
+    return dataclasses.replace(register(name), derefs=(8,))
+
+
+def string(name: str) -> FetchArg:
+    """An argument that is the string a register points to."""
+    return dataclasses.replace(register(name), derefs=(0,), type=FieldType(Kind.STRING, 0))
+
+
+def best(run: Callable[[], None], count: int, repeat: int = 5) -> float:
+    """CPU nanoseconds for one of `count`, the best of some runs."""
+    times: list[int] = []
+    for _ in range(repeat):
+        before = time.process_time_ns()
+        run()
+        times.append(time.process_time_ns() - before)
+    return min(times) / count
+
+
+CASES = {
+    "no arguments": [],
+    "3 registers": [register(name) for name in ("rdi", "rsi", "rdx")],
+    "6 registers": [register(name) for name in ("rdi", "rsi", "rdx", "rcx", "r8", "r9")],
+    "3 loads": [deref(name) for name in ("rdi", "rsi", "rdx")],
+    "3 registers and a 16-byte string": [
+        *(register(name) for name in ("rdi", "rsi", "rdx")),
+        string("rcx"),
+    ],
+}
+
+
+def main() -> None:
+    """Measure and print."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    print(f"{'case':34} {'record':>9} {'keep':>9} {'memory':>9} {'ftrace':>10}")
+    print(f"{'':34} {'ns/event':>9} {'ns/event':>9} {'B/event':>9} {'s/million':>10}")
+    for name, args in CASES.items():
+        print(f"{name:34} " + measure(tuple(args), count))
+
+
+def measure(args: tuple[FetchArg, ...], count: int) -> str:
+    """One line of the table."""
+    layout = RecordLayout.of(args)
+    info = EventInfo.of(1, "bench", "event", layout)
+    drained: list[bytes] = []
+    staging = Staging(drained.append)
+    context = FetchContext(
+        by_name("x86_64"), Processor(), Memory(), staging, lambda thread: b"bench", hex
+    )
+    record = recorder(1, layout, Site(0x401156), context)
+
+    def hits() -> None:
+        drained.clear()
+        for _ in range(count):
+            record(77)
+
+    def nothing() -> None:
+        for _ in range(count):
+            pass
+
+    recording = best(hits, count) - best(nothing, count)
+    staging.drain()
+    tracemalloc.start()
+    ring = Ring()
+    for data in drained:
+        ring.append(data)
+    kept = tracemalloc.get_traced_memory()[0] / len(ring)
+    tracemalloc.stop()
+
+    def keep() -> None:
+        again = Ring()
+        for data in drained:
+            again.append(data)
+
+    keeping = best(keep, count, 3)
+    sink = os.open("/dev/null", os.O_WRONLY)
+
+    def write() -> None:
+        text = FORMATS[0]({1: info}, Names())
+        for data in ring.stretches():
+            os.write(sink, text.rows(data))
+
+    written = best(write, count, 3)
+    os.close(sink)
+    return f"{recording:9.0f} {keeping:9.0f} {kept:9.1f} {written / 1000:10.2f}"
+
+
+if __name__ == "__main__":
+    main()
