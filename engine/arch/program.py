@@ -45,6 +45,8 @@ class Source(Enum):
     """Memory at an absolute guest address."""
     IMAGE = "image"
     """Memory at an address relative to the probe's file in memory (`@+OFF`)."""
+    ENTRY = "entry"
+    """The Nth argument of the function (from 0) as it was at its entry, for its return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Base:
     Attributes:
         source: which kind.
         register: the architecture's own register name, for REGISTER.
-        value: immediate, stack index, address or offset.
+        value: immediate, stack index, address, offset or number of an argument.
         text: for TEXT.
     """
 
@@ -84,7 +86,7 @@ class FieldType:
 
     Attributes:
         kind: what it is.
-        size: bytes of one element (0 for strings).
+        size: bytes of one element (0 for strings; of the address for a symbol's name).
         count: elements of an array, 0 for a scalar.
         width: bits of a bitfield.
         offset: its lowest bit, counted as the kernel counts.
@@ -108,7 +110,7 @@ class FetchArg:
 
     The base is evaluated; each of `derefs` but the last reads a word at value plus offset; the
     last one (if any) and the memory sources say where the element of `type` is loaded from. A
-    value without a deref is the element itself.
+    value without a deref is the element itself. Elements of an array of strings are pointers.
 
     Attributes:
         name: as shown.
