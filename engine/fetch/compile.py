@@ -1,0 +1,399 @@
+"""Fetch arguments `[NAME=]BODY[:TYPE]` to data, with the kernel's errors and caret columns.
+
+Follows kernel/trace/trace_probe.c of Linux 6.18 in what it accepts, in the order of its checks
+and in the place an error points at. That place is mostly exact; an error found after the body
+was read counts from behind the prefix of the outermost dereference, as in the kernel.
+
+Not available: the variables that the kernel knows from BTF (NOSUP_BTFARG).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.arch.program import Base, FetchArg, FieldType, Kind, Source
+from engine.errors import ProbeSyntaxError
+from engine.fetch.numbers import decimal, signed, unsigned
+from engine.fetch.types import TYPES, bitfield, event_bytes, find_type
+
+MAX_ARGS: Final = 128
+"""Arguments of an event (MAX_TRACE_ARGS)."""
+
+FIRST_ARG: Final = 2
+"""Index of the first argument among the words of a definition."""
+
+PLACE: Final = 1
+"""Index of the place."""
+
+_MAX_NAME = 32
+_MAX_BODY = 63
+_MAX_ARRAY = 64
+_MAX_EVENT_BYTES = 3072
+_MAX_PARAMETER = 2048  # THREAD_SIZE / sizeof(long)
+_LAST_OP = 14  # of 16 fetch instructions the last is always the end
+_DIGITS = frozenset("0123456789")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SIGN = re.compile(r"[+-]")
+_RESERVED = (
+    "common_type",
+    "common_flags",
+    "common_preempt_count",
+    "common_pid",
+    "common_tgid",
+    "__probe_ip",
+    "__probe_ret_ip",
+    "__probe_func",
+)
+_MEMORY = (Source.ADDRESS, Source.IMAGE)
+_STRING_VALUES = (Source.IMMEDIATE, Source.COMM, Source.TEXT)
+_SYMBOL_VALUES = (Source.REGISTER, Source.STACK, Source.RETVAL)
+
+
+@dataclass(frozen=True, slots=True)
+class ArgContext:
+    """What the arguments of one definition may refer to.
+
+    Attributes:
+        arch: names of registers, width of an address.
+        uprobe: uprobe rules instead of kprobe rules.
+        is_return: the event is a function's return.
+        at_entry: a kprobe at a function's first instruction ($argN).
+        fail: (id of the kernel's error, index of the word, offset in it) to the error.
+        symbol: address of a data symbol for @SYM, None if there is none.
+    """
+
+    arch: Arch
+    uprobe: bool
+    is_return: bool
+    at_entry: bool
+    fail: Callable[[str, int, int], ProbeSyntaxError]
+    symbol: Callable[[str], int | None]
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a name follows the rules of C."""
+    return _IDENTIFIER.fullmatch(name) is not None
+
+
+def split_offset(text: str, bits: int) -> tuple[str, int] | None:
+    """`SYM[+OFF|-OFF]` to its two parts, None where the offset is no number."""
+    match = _SIGN.search(text)
+    if match is None:
+        return text, 0
+    offset = signed(text[match.start() :], bits)
+    return None if offset is None else (text[: match.start()], offset)
+
+
+def argument(arch: Arch, index: int) -> Base:
+    """Where a function's argument (from 0) is at its first instruction.
+
+    Beyond the registers it is on the stack, above the return address if that is there too.
+    (The kernel does the same on x86-64; on arm64 it would give 0.)
+    """
+    registers = arch.probes.arguments
+    if index < len(registers):
+        return Base(Source.REGISTER, register=registers[index])
+    return Base(Source.STACK, value=index - len(registers) + (arch.roles.link is None))
+
+
+def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, ...]:
+    """The arguments of a definition.
+
+    Args:
+        words: the definition's words behind the place.
+        context: what they may refer to.
+
+    Raises:
+        ProbeSyntaxError: with the kernel's error. Symbols that are not there are found last
+            and blamed on the place, as the kernel only looks for them when it registers.
+    """
+    if not context.uprobe:
+        _check_unnamed(words, context)
+    if len(words) > MAX_ARGS:
+        raise context.fail("TOO_MANY_ARGS", FIRST_ARG, 0)
+    args: list[FetchArg] = []
+    names = set(_RESERVED)
+    missing = ""
+    size = 0
+    for index, word in enumerate(words, FIRST_ARG):
+        name, offset = _name(word, index, names, context)
+        names.add(name)
+        reader = _Reader(context, index, offset, size)
+        args.append(reader.read(name, word[offset:]))
+        size = reader.size
+        missing = missing or reader.missing
+    if missing:
+        raise context.fail(missing, PLACE, 0)
+    return tuple(args)
+
+
+def _check_unnamed(words: Sequence[str], context: ArgContext) -> None:
+    """Refuse what the kernel refuses while it expands `$arg*`, before it reads any argument."""
+    star = 0
+    last = FIRST_ARG
+    for index, word in enumerate(words, FIRST_ARG):
+        if not word.startswith("$arg"):
+            continue
+        last = index
+        if not context.at_entry and not context.is_return:
+            raise context.fail("NOFENTRY_ARGS", index, 0)
+        if word[4:5] in _DIGITS:
+            continue
+        if word[4:5] != "*":
+            raise context.fail("BAD_VAR", index, 0)
+        if star:
+            raise context.fail("DOUBLE_ARGS", index, 0)
+        star = index
+    if star:
+        raise context.fail("NOSUP_BTFARG", last, 0)
+
+
+def _name(word: str, index: int, used: set[str], context: ArgContext) -> tuple[str, int]:
+    """An argument's name and the offset of its body."""
+    name, equals, _ = word.partition("=")
+    offset = 0
+    if equals:
+        if _length(name) > _MAX_NAME:
+            raise context.fail("ARG_NAME_TOO_LONG", index, 0)
+        if not name:
+            raise context.fail("NO_ARG_NAME", index, 0)
+        if not is_identifier(name):
+            raise context.fail("BAD_ARG_NAME", index, 0)
+        offset = len(name) + 1
+    else:
+        variable = word.partition(":")[0]
+        name = variable if is_identifier(variable) else f"arg{index - FIRST_ARG + 1}"
+    if name in used:
+        raise context.fail("USED_ARG_NAME", index, 0)
+    return name, offset
+
+
+def _length(text: str) -> int:
+    """Length in bytes."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogateescape"))
+
+
+class _Reader:
+    """Reads one body.
+
+    Attributes:
+        offset: what the kernel's messages count from, in the word.
+        ops: index of the fetch instruction that the kernel would have reached.
+        size: bytes of the kernel's record so far.
+        missing: error of a symbol that is not there.
+    """
+
+    __slots__ = ("_context", "_index", "missing", "offset", "ops", "size")
+
+    def __init__(self, context: ArgContext, index: int, offset: int, size: int) -> None:
+        self._context = context
+        self._index = index
+        self.offset = offset
+        self.ops = 0
+        self.size = size
+        self.missing = ""
+
+    def _fail(self, code: str, further: int = 0) -> ProbeSyntaxError:
+        return self._context.fail(code, self._index, self.offset + further)
+
+    def read(self, name: str, text: str) -> FetchArg:
+        """The argument with that body."""
+        if _length(text) > _MAX_BODY:
+            raise self._fail("ARG_TOO_LONG")
+        if not text:
+            raise self._fail("NO_ARG_BODY")
+        body, colon, type_text = text.partition(":")
+        type_name = type_text.partition("[")[0] if colon else None
+        type_offset = len(body) + 1 if colon else 0
+        kind = self._type(body, type_name, type_offset, type_text)
+        base, derefs, user = self._value(body)
+        self.size += event_bytes(kind)
+        if self.size > _MAX_EVENT_BYTES:
+            raise self._fail("EVENT_TOO_BIG")
+        kind = self._check(kind, type_name or "", type_offset, base, derefs, user)
+        if kind.is_string and base.source is Source.IMMEDIATE and not derefs:
+            derefs = (0,)  # the number is the string's address
+        return FetchArg(name, text, base, derefs, kind)
+
+    def _type(self, body: str, name: str | None, type_offset: int, type_text: str) -> FieldType:
+        before, bracket, array = type_text.partition("[")
+        count = 0
+        if bracket:
+            at = type_offset + len(before) + 1
+            number, closed, suffix = array.partition("]")
+            if not closed:
+                raise self._fail("ARRAY_NO_CLOSE", at + len(array))
+            if suffix:
+                raise self._fail("BAD_ARRAY_SUFFIX", at + len(number) + 1)
+            count = unsigned(number, 32) or 0
+            if not count:
+                raise self._fail("BAD_ARRAY_NUM", at)
+            if count > _MAX_ARRAY:
+                raise self._fail("ARRAY_TOO_BIG", at)
+        if body in ("$comm", "$COMM") or body.startswith('\\"'):
+            if count or name not in (None, "string"):
+                raise self._fail("NEED_STRING_TYPE", type_offset)
+            return TYPES["string"]
+        kind = find_type(name, self._context.arch.bits, uprobe=self._context.uprobe)
+        if kind is None:
+            raise self._fail("BAD_TYPE", type_offset)
+        return replace(kind, count=count) if count else kind
+
+    def _value(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
+        """Base, dereferences and whether the last of them names user memory."""
+        head = text[:1]
+        if head in ("+", "-"):
+            return self._dereference(text)
+        if head == "$":
+            return self._variable(text[1:]), (), False
+        if head == "%":
+            register = self._context.arch.probes.fetch_registers.get(text[1:])
+            if register is None:
+                raise self._fail("BAD_REG_NAME")
+            return Base(Source.REGISTER, register=register), (), False
+        if head == "@":
+            return self._memory(text[1:]), (), False
+        if head == "\\":
+            return self._immediate(text[1:]), (), False
+        if is_identifier(head):
+            raise self._fail("NOSUP_BTFARG")
+        raise self._fail("BAD_FETCH_ARG")
+
+    def _dereference(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
+        user = text[1:2] == "u"
+        if user:
+            text = text[0] + text[2:]
+        number, brace, rest = text.removeprefix("+").partition("(")
+        if not brace:
+            raise self._fail("DEREF_NEED_BRACE")
+        offset = signed(number, self._context.arch.bits)
+        if offset is None:
+            raise self._fail("BAD_DEREF_OFFS")
+        # The 'u', and a '+' before a '-', are not counted by the kernel either.
+        self.offset += len(number) + 1 + (not number.startswith("-"))
+        end = rest.rfind(")")
+        if end < 0:
+            raise self._fail("DEREF_OPEN_BRACE", len(rest))
+        here = self.offset
+        base, derefs, _ = self._value(rest[:end])
+        self.offset = here
+        if not derefs and base.source in (Source.COMM, Source.TEXT):
+            raise self._fail("COMM_CANT_DEREF")
+        self._next_op()
+        return base, (*derefs, offset), user
+
+    def _variable(self, name: str) -> Base:
+        context = self._context
+        if name.startswith("retval"):
+            if not context.is_return:
+                raise self._fail("RETVAL_ON_PROBE")
+            if not context.uprobe and name != "retval":
+                raise self._fail("NOSUP_BTFARG")
+            return Base(Source.RETVAL)
+        if name == "stack":
+            return Base(Source.STACK_POINTER)
+        if name.startswith("stack") and name[5] in _DIGITS:
+            number = decimal(name[5:], context.arch.bits)
+            if number is None:
+                raise self._fail("BAD_VAR")
+            if not context.uprobe and number > _MAX_PARAMETER:
+                raise self._fail("BAD_STACK_NUM")
+            return Base(Source.STACK, value=number & 0xFFFFFFFF)
+        if name in ("comm", "COMM"):
+            return Base(Source.COMM)
+        number = decimal(name[3:], context.arch.bits) if name.startswith("arg") else None
+        if number is None:
+            raise self._fail("BAD_VAR")
+        if not 0 < number <= _MAX_PARAMETER:
+            raise self._fail("BAD_ARG_NUM")
+        if context.at_entry:
+            return argument(context.arch, number - 1)
+        if context.is_return and not context.uprobe:
+            return Base(Source.ENTRY, value=number - 1)
+        raise self._fail("NOFENTRY_ARGS")
+
+    def _memory(self, text: str) -> Base:
+        context = self._context
+        bits = context.arch.bits
+        self.ops += 1
+        if text[:1] in _DIGITS:
+            address = unsigned(text, bits)
+            if address is None:
+                raise self._fail("BAD_MEM_ADDR")
+            return Base(Source.ADDRESS, value=address)
+        if text.startswith("+"):
+            if not context.uprobe:
+                raise self._fail("FILE_ON_KPROBE")
+            offset = signed(text[1:], bits)
+            if offset is None:
+                raise self._fail("BAD_FILE_OFFS")
+            return Base(Source.IMAGE, value=offset)
+        if context.uprobe:
+            raise self._fail("SYM_ON_UPROBE")
+        self.ops += 1  # the symbol's name takes one
+        place = split_offset(text, bits)
+        found = context.symbol(place[0]) if place else 0
+        if place is None or found is None:
+            self.missing = "BAD_PROBE_ADDR" if place else "FAIL_REG_PROBE"
+            return Base(Source.ADDRESS)
+        return Base(Source.ADDRESS, value=(found + place[1]) % (1 << bits))
+
+    def _immediate(self, text: str) -> Base:
+        bits = self._context.arch.bits
+        if text.startswith('"'):
+            if len(text) < 2 or not text.endswith('"'):
+                raise self._fail("IMMSTR_NO_CLOSE", len(text) + 1)
+            return Base(Source.TEXT, text=text[1:-1].encode(errors="surrogateescape"))
+        if text[:1] in _DIGITS:
+            value = unsigned(text, bits)
+        elif text.startswith("-"):
+            value = signed(text, bits)
+        else:
+            value = signed(text[1:], bits) if text.startswith("+") else None
+        if value is None:
+            raise self._fail("BAD_IMM", 1)
+        return Base(Source.IMMEDIATE, value=value % (1 << bits))
+
+    def _next_op(self, code: str = "TOO_MANY_OPS", further: int = 0) -> None:
+        self.ops += 1
+        if self.ops > _LAST_OP:
+            raise self._fail(code, further)
+
+    def _check(
+        self,
+        kind: FieldType,
+        type_name: str,
+        type_offset: int,
+        base: Base,
+        derefs: tuple[int, ...],
+        user: bool,
+    ) -> FieldType:
+        """Refuse a type that does not fit what was fetched; the final type."""
+        memory = bool(derefs) or base.source in _MEMORY
+        array_fits = memory and not user
+        if kind.kind is Kind.SYMSTR:
+            if not (array_fits or (not memory and base.source in _SYMBOL_VALUES)):
+                raise self._fail("BAD_SYMSTRING", type_offset)
+            array_fits = False
+            self._next_op()
+        elif kind.is_string:
+            if not memory and base.source not in _STRING_VALUES:
+                raise self._fail("BAD_STRING", type_offset)
+            array_fits = True
+            if not memory or kind.count:
+                self._next_op()
+        elif not memory:
+            self._next_op()
+        if type_name.startswith("b"):
+            field = bitfield(type_name, kind)
+            if field is None:
+                raise self._fail("BAD_BITFIELD", type_offset)
+            kind = field
+            self._next_op("BAD_BITFIELD", type_offset)
+        if kind.count:
+            if not array_fits:
+                raise self._fail("BAD_STRING", type_offset)
+            self._next_op()
+        return kind

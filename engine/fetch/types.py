@@ -1,0 +1,72 @@
+"""The types of fetch arguments (the kernel's probe_fetch_types, kernel/trace/trace_probe.c)."""
+
+from dataclasses import replace
+from typing import Final
+
+from engine.arch.program import FieldType, Kind
+from engine.fetch.numbers import leading, unsigned
+
+_SYMBOLS = {"symbol": Kind.SYMBOL, "symstr": Kind.SYMSTR}
+_INTEGERS = {Kind.UNSIGNED: "u", Kind.SIGNED: "s", Kind.HEX: "x"}
+
+TYPES: Final[dict[str, FieldType]] = {
+    "string": FieldType(Kind.STRING, 0),
+    "ustring": FieldType(Kind.USTRING, 0),
+    "char": FieldType(Kind.CHAR, 1),
+    **{
+        f"{letter}{8 * size}": FieldType(kind, size)
+        for kind, letter in _INTEGERS.items()
+        for size in (1, 2, 4, 8)
+    },
+}
+"""The types by name; `symbol` and `symstr` are as wide as an address and made when asked for."""
+
+_STRING_DESCRIPTOR = 4
+
+
+def find_type(name: str | None, bits: int, *, uprobe: bool) -> FieldType | None:
+    """The type of that name, None if there is none.
+
+    A bitfield `bW@O/SIZE` gives the unsigned integer it is taken from: `bitfield` reads the rest
+    once the body is known to be good, as the kernel does.
+
+    Args:
+        name: as written; None where no type was given.
+        bits: width of an address.
+        uprobe: symbols are not known to uprobes.
+    """
+    if name is None:
+        return TYPES[f"x{bits}"]
+    if name in _SYMBOLS:
+        return None if uprobe else FieldType(_SYMBOLS[name], bits // 8)
+    if name.startswith("b"):
+        size = unsigned(name.partition("/")[2], bits)
+        return TYPES.get(f"u{size}")
+    return TYPES.get(name)
+
+
+def bitfield(name: str, container: FieldType) -> FieldType | None:
+    """The bitfield that `name` describes in a container, None if it does not fit or parse."""
+    width, rest = leading(name[1:])
+    if width == 0 or not rest.startswith("@"):
+        return None
+    offset, tail = leading(rest[1:])
+    if tail == rest[1:] or not tail.startswith("/") or width + offset > 8 * container.size:
+        return None
+    return replace(container, kind=Kind.BITFIELD, width=width, offset=offset)
+
+
+def event_bytes(kind: FieldType) -> int:
+    """Bytes of a field in the kernel's own record; a string has a 4-byte descriptor."""
+    size = _STRING_DESCRIPTOR if kind.is_string else kind.size
+    return size * max(kind.count, 1)
+
+
+def same_type(first: FieldType, second: FieldType) -> bool:
+    """Whether siblings of one event may have these types: bits of a bitfield do not matter."""
+    return _name(first) == _name(second)
+
+
+def _name(kind: FieldType) -> tuple[Kind, int, int]:
+    plain = Kind.UNSIGNED if kind.kind is Kind.BITFIELD else kind.kind
+    return plain, kind.size, kind.count

@@ -1,0 +1,382 @@
+"""Definitions of probes: lines of `kprobe_events` and `uprobe_events`, as Linux 6.18 reads them.
+
+`parse` accepts and refuses what kernel/trace/trace_kprobe.c, trace_uprobe.c and trace_probe.c do,
+in the same order and with the same texts and carets. What differs, on purpose:
+
+- A place with a '/' is a uprobe's, any other a kprobe's: here the two files are one.
+- `LIB:SYM` may have '+' and '-' in the library's name; `FILE:LINE` and a leading '!' are ours.
+- The first number of a bitfield, the length of a name and the like count as written, where the
+  kernel's arithmetic would wrap.
+- In strict mode a return probe may be placed by number. The kernel takes `r 0xADDR` but neither
+  `0xADDR%return` nor `$retval` with it, by an oversight that `Mode.KERNEL` keeps.
+- Variables from BTF and `%pd`/`%pD` of dentries do not exist for a program.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.arch.plan import Mode
+from engine.arch.program import FetchArg
+from engine.errors import ProbeError, ProbeSyntaxError
+from engine.fetch.compile import (
+    FIRST_ARG,
+    MAX_ARGS,
+    PLACE,
+    ArgContext,
+    compile_args,
+    is_identifier,
+)
+from engine.fetch.numbers import unsigned
+from engine.fetch.types import same_type
+from engine.trace.errors import Command
+from engine.trace.place import (
+    Address,
+    FileOffset,
+    Lookup,
+    Target,
+    SourceLine,
+    Symbol,
+    read_file_offset,
+    read_kprobe_place,
+)
+
+MAX_LINE: Final = 4094
+"""Bytes of a line without its end."""
+
+_HEAD = 0
+_MAX_EVENT = 63
+_MAX_ACTIVE = 4096
+_MATCHED = 63  # characters of a word that the kernel builds to compare with a deletion's
+_BLANKS = re.compile(r"[ \t\n\v\f\r]+")
+_GROUP = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_NO_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]")
+_SEPARATOR = re.compile(r"[.\-_]")
+_DIGITS = frozenset("0123456789")
+_NOTHING = Lookup()
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One probe event.
+
+    Attributes:
+        kind: "kprobe" or "uprobe".
+        is_return: it fires when the function returns.
+        maxactive: instances of a return kprobe, 0 where not given.
+        group: of the event; the kernel's default where not given.
+        event: its name; the kernel's automatic one where not given.
+        place: the place as written.
+        target: the place as read.
+        args: what it records.
+        words: the definition, word by word.
+        bits: width of an address.
+        strict_override: a '!' was in front: place it even where strict mode would not.
+    """
+
+    kind: str
+    is_return: bool
+    maxactive: int
+    group: str
+    event: str
+    place: str
+    target: Target
+    args: tuple[FetchArg, ...]
+    words: tuple[str, ...]
+    bits: int
+    strict_override: bool = False
+
+    @property
+    def command(self) -> str:
+        """The line as error_log shows it."""
+        return " ".join(self.words)
+
+    def listing(self) -> str:
+        """The line as tracefs lists it."""
+        letter = "r" if self.is_return else "p"
+        maxactive = str(self.maxactive) if self.is_return and self.maxactive else ""
+        args = "".join(f" {arg.name}={arg.text}" for arg in self.args)
+        place = self.target.spelling(self.bits)
+        return f"{letter}{maxactive}:{self.group}/{self.event} {place}{args}"
+
+    def error(self, code: str, part: int = PLACE, offset: int = 0) -> ProbeSyntaxError:
+        """The kernel's error for what turns out to be wrong later.
+
+        Args:
+            code: id of the error.
+            part: index of the word it is about: 0 head, 1 place, 2... arguments.
+            offset: characters into that word.
+        """
+        return Command(_subsystem(self.kind), self.words).error(code, part, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A line that removes events.
+
+    Attributes:
+        group: only of this group; None for any.
+        event: only of this name; "" for any.
+        place: only at this place, spelled as in the listing; "" for any.
+        args: only with these first arguments, spelled as in the listing.
+    """
+
+    group: str | None
+    event: str
+    place: str = ""
+    args: tuple[str, ...] = ()
+
+
+def parse(
+    line: str, arch: Arch, *, mode: Mode = Mode.STRICT, lookup: Lookup = _NOTHING
+) -> Definition | Deletion | None:
+    """Read one line; None for one with nothing but blanks and comment.
+
+    Args:
+        line: with or without its end.
+        arch: of the program.
+        mode: whether the kernel's oversights are kept too.
+        lookup: what the program knows.
+
+    Raises:
+        ProbeSyntaxError: what the kernel writes to error_log.
+        ProbeError: what the kernel refuses without a word there.
+    """
+    line = _clean(line)
+    override = line.startswith("!")
+    if override:
+        line = _BLANKS.sub(" ", line[1:]).lstrip(" ")
+    words = tuple(filter(None, _BLANKS.split(line)))
+    if not words:
+        if override:
+            raise ProbeError("'!' goes in front of a definition")
+        return None
+    if line.startswith("-") and not override:
+        return _read_deletion(words)
+    letter = words[_HEAD][0]
+    if letter not in ("p", "r"):
+        raise ProbeError(f"{words[_HEAD]}: a definition begins with p, r or -: (EINVAL)")
+    if len(words) <= PLACE:
+        raise ProbeError(
+            f"{words[_HEAD]}: a definition needs a place: p[:[GRP/]EVENT] PLACE (EINVAL)"
+        )
+    if "/" in words[PLACE]:
+        return _read_uprobe(words, arch, lookup, override)
+    return _read_kprobe(words, arch, mode, lookup, override)
+
+
+def _clean(line: str) -> str:
+    """A line without end and comment; ProbeError if it is none that the kernel could be given."""
+    if line.endswith("\n"):
+        line = line[:-1]
+    try:
+        size = len(line) if line.isascii() else len(line.encode(errors="surrogateescape"))
+    except UnicodeEncodeError:
+        raise ProbeError("the definition is no text (EINVAL)") from None
+    if size > MAX_LINE:
+        raise ProbeError(f"a definition has at most {MAX_LINE} bytes (EINVAL)")
+    if "\0" in line or "\n" in line:
+        raise ProbeError("a definition is one line (EINVAL)")
+    return line.partition("#")[0]
+
+
+def _subsystem(kind: str) -> str:
+    return f"trace_{kind}"
+
+
+def _read_deletion(words: tuple[str, ...]) -> Deletion:
+    name = words[_HEAD]
+    group, slash, event = name[2:].partition("/")
+    if not slash:
+        group, event = "", group
+    if not name.startswith("-:") or (not slash and not event):
+        raise ProbeError(f"{name}: a deletion is -:[GRP/]EVENT [PLACE [ARG...]] (EINVAL)")
+    place = words[PLACE] if len(words) > PLACE else ""
+    return Deletion(group if slash else None, event, place, words[FIRST_ARG:])
+
+
+def _read_uprobe(words: tuple[str, ...], arch: Arch, lookup: Lookup, override: bool) -> Definition:
+    command = Command(_subsystem("uprobe"), words)
+    if len(words) - FIRST_ARG > MAX_ARGS:
+        raise command.error("TOO_MANY_ARGS", FIRST_ARG)
+    head = words[_HEAD]
+    target, suffixed = read_file_offset(words[PLACE], arch.bits, command, lookup)
+    is_return = suffixed or head.startswith("r")
+    # Digits of a maxactive make the kernel overlook the name.
+    group, event = _read_names(head, 1 if head[1:2] == ":" else -1, "uprobes", command)
+    context = ArgContext(
+        arch,
+        uprobe=True,
+        is_return=is_return,
+        at_entry=False,
+        fail=command.error,
+        symbol=lookup.address,
+    )
+    return Definition(
+        kind="uprobe",
+        is_return=is_return,
+        maxactive=0,
+        group=group,
+        event=event or event_name(target, is_return, arch.bits),
+        place=words[PLACE],
+        target=target,
+        args=compile_args(words[FIRST_ARG:], context),
+        words=words,
+        bits=arch.bits,
+        strict_override=override,
+    )
+
+
+def _read_kprobe(
+    words: tuple[str, ...], arch: Arch, mode: Mode, lookup: Lookup, override: bool
+) -> Definition:
+    command = Command(_subsystem("kprobe"), words)
+    head = words[_HEAD]
+    colon = head.find(":", 1)
+    maxactive = _read_maxactive(head, colon, command)
+    target, suffixed = read_kprobe_place(words[PLACE], arch.bits, command, mode)
+    is_return = suffixed or head.startswith("r")
+    if problem := lookup.place(target, is_return):
+        raise command.error(problem, PLACE)
+    group, event = _read_names(head, colon, "kprobes", command)
+    context = ArgContext(
+        arch,
+        uprobe=False,
+        is_return=is_return and not (mode is Mode.KERNEL and isinstance(target, Address)),
+        at_entry=not is_return and lookup.entry(target),
+        fail=command.error,
+        symbol=lookup.address,
+    )
+    return Definition(
+        kind="kprobe",
+        is_return=is_return,
+        maxactive=maxactive,
+        group=group,
+        event=event or event_name(target, is_return, arch.bits),
+        place=words[PLACE],
+        target=target,
+        args=compile_args(words[FIRST_ARG:], context),
+        words=words,
+        bits=arch.bits,
+        strict_override=override,
+    )
+
+
+def _read_maxactive(head: str, colon: int, command: Command) -> int:
+    digits = head[1:] if colon < 0 else head[1:colon]
+    if digits[:1] not in _DIGITS:
+        return 0
+    if not head.startswith("r"):
+        raise command.error("BAD_MAXACT_TYPE", _HEAD, 1)
+    maxactive = unsigned(digits, 32) if len(digits) <= _MAX_EVENT else None
+    if not maxactive:
+        raise command.error("BAD_MAXACT", _HEAD, 1)
+    if maxactive > _MAX_ACTIVE:
+        raise command.error("MAXACT_TOO_BIG", _HEAD, 1)
+    return maxactive
+
+
+def _read_names(head: str, colon: int, default: str, command: Command) -> tuple[str, str]:
+    """Group and event of the head; the event is "" where it is left to us."""
+    if colon < 0:
+        return default, ""
+    at = colon + 1
+    text = head[at:]
+    separator = "/" if "/" in text else "."
+    group, found, event = text.partition(separator)
+    if not found:
+        group, event = default, text
+    else:
+        if not group:
+            raise command.error("NO_GROUP_NAME", _HEAD, at)
+        if len(group) > _MAX_EVENT:
+            raise command.error("GROUP_TOO_LONG", _HEAD, at)
+        if _GROUP.fullmatch(group) is None:
+            raise command.error("BAD_GROUP_NAME", _HEAD, at)
+        at += len(group) + 1
+        if not event:
+            return group, ""
+    if not event:
+        raise command.error("NO_EVENT_NAME", _HEAD, at)
+    if len(event) > _MAX_EVENT:
+        raise command.error("EVENT_TOO_LONG", _HEAD, at)
+    if not is_identifier(event):
+        raise command.error("BAD_EVENT_NAME", _HEAD, at)
+    return group, event
+
+
+def event_name(place: Target, is_return: bool, bits: int) -> str:
+    """The name that an event without one gets.
+
+    The kernel says `p_` for every uprobe, also one that fires on return.
+    """
+    letter = "r" if is_return else "p"
+    match place:
+        case FileOffset(path, offset):
+            base = _SEPARATOR.split(path.rpartition("/")[2], maxsplit=1)[0]
+            return f"p_{base}_{offset:#x}"[:_MAX_EVENT]
+        case Symbol():
+            name = f"{letter}_{place.qualified}_{place.offset}"
+        case Address():
+            name = f"{letter}_{place.spelling(bits)}"
+        case SourceLine(file, line):
+            name = f"{letter}_{file}_{line}"
+    return _NO_IDENTIFIER.sub("_", name[:_MAX_EVENT])
+
+
+def compatible(first: Definition, second: Definition) -> None:
+    """Refuse `second` where the kernel would because of `first`, which is there already.
+
+    To be asked about every earlier definition; those with another name only matter to the
+    reference counter of the same uprobe place.
+
+    Raises:
+        ProbeSyntaxError: EVENT_EXIST, DIFF_PROBE_TYPE, DIFF_ARG_TYPE or SAME_PROBE (EEXIST).
+        ProbeError: another reference counter for the same place (EINVAL).
+    """
+    here, there = second.target, first.target
+    if isinstance(here, FileOffset) and isinstance(there, FileOffset):
+        same_site = (here.path, here.offset) == (there.path, there.offset)
+        if same_site and here.reference != there.reference:
+            raise ProbeError(
+                f"{second.place}: another probe there has a different reference counter (EINVAL)"
+            )
+    if (first.group, first.event) != (second.group, second.event):
+        return
+    if first.kind != second.kind:
+        raise second.error("EVENT_EXIST", _HEAD)
+    if first.is_return != second.is_return:
+        raise second.error("DIFF_PROBE_TYPE", _HEAD)
+    index = _different_arg(first.args, second.args)
+    if index is not None:
+        raise second.error("DIFF_ARG_TYPE", FIRST_ARG + index)
+    if here == there and [arg.text for arg in first.args] == [arg.text for arg in second.args]:
+        raise second.error("SAME_PROBE", _HEAD)
+
+
+def _different_arg(first: tuple[FetchArg, ...], second: tuple[FetchArg, ...]) -> int | None:
+    """Index of the first argument that differs; a missing one is looked for first."""
+    if len(first) != len(second):
+        return min(len(first), len(second))
+    for index, (one, other) in enumerate(zip(first, second, strict=True)):
+        if one.name != other.name or not same_type(one.type, other.type):
+            return index
+    return None
+
+
+def matches(deletion: Deletion, definition: Definition) -> bool:
+    """Whether a line removes a definition; the kernel says ENOENT where it removes none."""
+    if deletion.event and deletion.event != definition.event:
+        return False
+    if deletion.group is not None and deletion.group != definition.group:
+        return False
+    if not deletion.place:
+        return True
+    place = definition.target.spelling(definition.bits)
+    if not isinstance(definition.target, FileOffset):
+        place = place[:_MATCHED]
+    if place != deletion.place or len(deletion.args) > len(definition.args):
+        return False
+    spelled = (f"{arg.name}={arg.text}"[:_MATCHED] for arg in definition.args)
+    return all(word == arg for word, arg in zip(deletion.args, spelled, strict=False))

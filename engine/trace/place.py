@@ -1,0 +1,188 @@
+"""Where a definition says its probe goes: `PATH:OFFSET`, `SYM[+OFF]`, a number, `FILE:LINE`."""
+
+import re
+from dataclasses import dataclass
+
+from engine.arch.plan import Mode
+from engine.errors import ProbeError
+from engine.fetch.compile import PLACE, split_offset
+from engine.fetch.numbers import unsigned
+from engine.trace.errors import Command
+
+_MAX_SYMBOL_OFFSET = 0xFFFFFFFF
+_MODULE = re.compile(r"([^:]+):(?!:)(.+)", re.DOTALL)
+_LINE = re.compile(r"([^:]+):([0-9]+)", re.DOTALL)
+_DIGITS = frozenset("0123456789")
+
+
+@dataclass(frozen=True, slots=True)
+class FileOffset:
+    """A uprobe's place.
+
+    Attributes:
+        path: of the file, as given.
+        offset: in the file.
+        reference: offset in the file of a counter of users (a semaphore), 0 for none.
+    """
+
+    path: str
+    offset: int
+    reference: int = 0
+
+    def spelling(self, bits: int) -> str:
+        """As the kernel lists it."""
+        counter = f"({self.reference:#x})" if self.reference else ""
+        return f"{self.path}:0x{self.offset:0{bits // 4}x}{counter}"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A kprobe's place by name.
+
+    Attributes:
+        name: of the function.
+        offset: in it.
+        module: the library it is searched in, "" for the guest and then its libraries.
+    """
+
+    name: str
+    offset: int = 0
+    module: str = ""
+
+    def spelling(self, bits: int) -> str:
+        """As the kernel lists it."""
+        offset = f"+{self.offset}" if self.offset else ""
+        return f"{self.qualified}{offset}"
+
+    @property
+    def qualified(self) -> str:
+        """The name with the module it is searched in."""
+        return f"{self.module}:{self.name}" if self.module else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A kprobe's place by number: a link address of the guest."""
+
+    value: int
+
+    def spelling(self, bits: int) -> str:
+        """As the kernel lists it."""
+        return f"0x{self.value:0{bits // 4}x}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A kprobe's place by line of source: an extension, the kernel has no such thing."""
+
+    file: str
+    line: int
+
+    def spelling(self, bits: int) -> str:
+        """As it is written."""
+        return f"{self.file}:{self.line}"
+
+
+KprobeTarget = Symbol | Address | SourceLine
+Target = FileOffset | KprobeTarget
+
+
+class Lookup:
+    """What only the program can tell while a definition is read; this one knows nothing.
+
+    With the answers of a program, errors come in the kernel's order. Without, the definition is
+    read all the same and places are judged later (`Definition.error`).
+    """
+
+    def file(self, path: str) -> str:
+        """Id of the error for a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" for none."""
+        return ""
+
+    def place(self, place: KprobeTarget, is_return: bool) -> str:
+        """Id of the error for a place: BAD_PROBE_ADDR, NON_UNIQ_SYMBOL, BAD_RETPROBE; ""."""
+        return ""
+
+    def entry(self, place: KprobeTarget) -> bool:
+        """Whether a place is a function's entry (a landing pad may be in front of it)."""
+        return isinstance(place, Symbol) and not place.offset
+
+    def address(self, symbol: str) -> int | None:
+        """Address of a data symbol, None if there is none."""
+        return None
+
+
+def read_file_offset(
+    word: str, bits: int, command: Command, lookup: Lookup
+) -> tuple[FileOffset, bool]:
+    """A uprobe's place and whether it ends in `%return`.
+
+    Raises:
+        ProbeSyntaxError: with the kernel's error.
+        ProbeError: where the kernel says EINVAL and no more.
+    """
+    path, colon, text = word.rpartition(":")
+    if not colon or text[:1] not in _DIGITS:
+        raise ProbeError(
+            f"{word}: a uprobe's place is PATH:OFFSET with an offset in the file; "
+            "LIB:SYMBOL without a '/' is a kprobe's (EINVAL)"
+        )
+    if problem := lookup.file(path):
+        raise command.error(problem, PLACE)
+    at = len(path) + 1
+    text, reference = _read_reference(text, at, bits, command)
+    text, is_return = _read_suffix(text, at, command)
+    offset = unsigned(text, bits)
+    if offset is None:
+        raise command.error("BAD_UPROBE_OFFS", PLACE, at)
+    return FileOffset(path, offset, reference), is_return
+
+
+def _read_reference(text: str, at: int, bits: int, command: Command) -> tuple[str, int]:
+    before, brace, inside = text.partition("(")
+    if not brace:
+        return text, 0
+    number, closed, suffix = inside.partition(")")
+    if not closed:
+        raise command.error("REFCNT_OPEN_BRACE", PLACE, at + len(text))
+    if suffix:
+        raise command.error("BAD_REFCNT_SUFFIX", PLACE, at + len(text) - len(suffix))
+    reference = unsigned(number, bits)
+    if reference is None:
+        raise command.error("BAD_REFCNT", PLACE, at + len(before) + 1)
+    return before, reference
+
+
+def _read_suffix(text: str, at: int, command: Command) -> tuple[str, bool]:
+    before, percent, suffix = text.partition("%")
+    if percent and suffix != "return":
+        raise command.error("BAD_ADDR_SUFFIX", PLACE, at + len(before))
+    return before, bool(percent)
+
+
+def read_kprobe_place(
+    word: str, bits: int, command: Command, mode: Mode
+) -> tuple[KprobeTarget, bool]:
+    """A kprobe's place and whether it ends in `%return`.
+
+    In kernel mode a number takes no `%return`, as in the kernel.
+
+    Raises:
+        ProbeSyntaxError: with the kernel's error.
+    """
+    number = unsigned(word, bits)
+    if number is not None:
+        return Address(number), False
+    text, is_return = _read_suffix(word, 0, command)
+    if line := _LINE.fullmatch(text):
+        return SourceLine(line[1], int(line[2])), is_return
+    if mode is Mode.STRICT and (number := unsigned(text, bits)) is not None:
+        return Address(number), is_return
+    prefixed = _MODULE.fullmatch(text)
+    module, symbol = prefixed.groups() if prefixed else ("", text)
+    parts = split_offset(symbol, bits)
+    if parts is None or not 0 <= parts[1] <= _MAX_SYMBOL_OFFSET:
+        raise command.error("BAD_PROBE_ADDR", PLACE)
+    name, offset = parts
+    if not name or (not module and name[0] in _DIGITS):
+        raise command.error("BAD_PROBE_ADDR", PLACE)
+    return Symbol(name, offset, module), is_return
