@@ -1,7 +1,8 @@
 """AArch64 instructions carried out in software: those that read or write pc.
 
 Source: DDI 0487, chapter C6. Register 31 is the zero register in all of them. Linux simulates
-the same ones (arch/arm64/kernel/probes/simulate-insn.c).
+the same ones (arch/arm64/kernel/probes/simulate-insn.c) and, as here, leaves BTYPE alone, which
+matters to branches into guarded pages only: guests have none.
 """
 
 from collections.abc import Callable
@@ -99,16 +100,21 @@ def _conditional(word: int, address: int, kind: Kind) -> Operation:
     return Operation(f"jump to {target:#x} if {when}", run)
 
 
+def _pc(value: int) -> int:
+    """What pc becomes: user addresses lose their tag (D1.2.2, BranchAddr with TBI0 set)."""
+    return value if value >> 55 & 1 else value & (1 << 56) - 1
+
+
 def _indirect(word: int, address: int, kind: Kind) -> Operation:
     number = word >> 5 & 31
     name = _name(number)
     if kind is not Kind.BLR:
         verb = "return" if kind is Kind.RET else "jump"
-        return Operation(f"{verb} to the address in {name}", lambda cpu: _read(cpu, number))
+        return Operation(f"{verb} to the address in {name}", lambda cpu: _pc(_read(cpu, number)))
     behind = address + 4 & _MASK
 
     def link(cpu: StepCpu) -> int:
-        target = _read(cpu, number)  # first: it may be x30
+        target = _pc(_read(cpu, number))  # first: it may be x30
         cpu.write_register("x30", behind)
         return target
 
