@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Protocol
 
 from engine.arch.base import RegisterFile
+from engine.arch.flow import CodeFlow
 
 
 class Rules(Enum):
@@ -154,6 +155,10 @@ class ArchProbes:
         arguments: registers of a function's first arguments.
         retval: register of its result.
         nop: a no-operation as the kernel pads with.
+        skips_landing_pad: whether a kprobe on a function's entry goes behind its landing pad,
+            as on x86 (arch_adjust_kprobe_addr); elsewhere the trap itself is a valid pad.
+        flow: (bytes of a function, its address) to what is in use at its places; None where
+            nobody says.
     """
 
     kprobe: bytes
@@ -171,3 +176,5 @@ class ArchProbes:
     arguments: tuple[str, ...]
     retval: str
     nop: bytes
+    skips_landing_pad: bool = False
+    flow: Callable[[bytes, int], CodeFlow] | None = None

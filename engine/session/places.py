@@ -20,10 +20,12 @@ from engine.guest.modules import Modules
 from engine.image import ElfImage, Symbol, find_fde
 from engine.image.headers import PF_X, SHF_EXECINSTR
 from engine.session.libraries import Program, ProgramFile
+from engine.trace.place import Address, FileOffset, SourceLine, Target
 
 _OFFSET: Final = re.compile(r"(.+?)\+(0[xX][0-9a-fA-F]+|\d+)$", re.DOTALL)
 _LIBRARY: Final = re.compile(r"([^:]+):(?!:)(.+)$", re.DOTALL)
 _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+")
 _ADDRESS_END: Final = 1 << 64
 _NEAR_MAX: Final = 50_000
 
@@ -97,16 +99,37 @@ class Places:
             ImageError: a PATH is there but is no ELF file.
         """
         if "/" in text:
-            return (self._path_offset(text),)
-        if text.startswith(("0x", "0X")):
-            return (self._address(text),)
+            path, _, digits = text.rpartition(":")
+            if not path or not _NUMBER.fullmatch(digits):
+                raise PlaceError(
+                    f"{text}: not of the form PATH:OFFSET", "BAD_UPROBE_OFFS", "EINVAL"
+                )
+            return (self._path_offset(text, path, _number(digits)),)
+        if _HEX.fullmatch(text):
+            return (self._address(text, int(text, 16)),)
         match = _LIBRARY.match(text)
         if match is None:
-            return (self._symbol(text, text, None),)
+            return (self._symbol(text, text, 0, None),)
         if match[2].isdecimal():
             return self._line(text, match[1], int(match[2]))
         file = self._library(match[1], text)
-        return (self._symbol(text, match[2], file),)
+        return (self._symbol(text, match[2], 0, file),)
+
+    def of_target(self, target: Target, text: str) -> tuple[Place, ...]:
+        """The places of a definition that is read already; `text` stands in messages.
+
+        Raises:
+            PlaceError: there is none, or the name is not unique.
+            ImageError: a path is there but is no ELF file.
+        """
+        if isinstance(target, FileOffset):
+            return (self._path_offset(text, target.path, target.offset),)
+        if isinstance(target, Address):
+            return (self._address(text, target.value),)
+        if isinstance(target, SourceLine):
+            return self._line(text, target.file, target.line)
+        file = self._library(target.module, text) if target.module else None
+        return (self._symbol(text, target.name, target.offset, file),)
 
     def matching(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Place]:
         """The entries of all functions whose name matches GLOB or LIB:GLOB, by address.
@@ -138,12 +161,12 @@ class Places:
 
     # -- the forms of a place ----------------------------------------------------
 
-    def _symbol(self, text: str, rest: str, file: ProgramFile | None) -> Place:
-        name, offset = rest, 0
+    def _symbol(self, text: str, rest: str, offset: int, file: ProgramFile | None) -> Place:
+        name = rest
         files = self._program.files if file is None else (file,)
         found = self._find(name, files)
         if found is None and (match := _OFFSET.match(rest)):
-            name, offset = match[1], _number(match[2])
+            name, offset = match[1], offset + _number(match[2])
             found = self._find(name, files)
         if found is None:
             where = file.path if file else "the guest and its libraries"
@@ -199,11 +222,7 @@ class Places:
             f"{text}: no library {name!r} among the guest's ({known})", "BAD_PROBE_ADDR", "ENOENT"
         )
 
-    def _address(self, text: str) -> Place:
-        try:
-            link = int(text, 16)
-        except ValueError:
-            raise PlaceError(f"{text}: not an address", "BAD_PROBE_ADDR", "EINVAL") from None
+    def _address(self, text: str, link: int) -> Place:
         file = self._program.main
         if link >= _ADDRESS_END or not _covers(file.image, link):
             raise PlaceError(
@@ -230,10 +249,7 @@ class Places:
         )
         raise PlaceError(f"{text}: {reason}", "BAD_PROBE_ADDR", "ENOENT")
 
-    def _path_offset(self, text: str) -> Place:
-        path, colon, digits = text.rpartition(":")
-        if not colon or not _NUMBER.fullmatch(digits):
-            raise PlaceError(f"{text}: not of the form PATH:OFFSET", "BAD_UPROBE_OFFS", "EINVAL")
+    def _path_offset(self, text: str, path: str, offset: int) -> Place:
         file = self._program.at_path(path)
         if file is None:
             raise PlaceError(
@@ -241,7 +257,6 @@ class Places:
                 "FILE_NOT_FOUND",
                 "ENOENT",
             )
-        offset = _number(digits)
         if offset >= file.image.size:
             raise PlaceError(
                 f"{text}: the file ends at offset {file.image.size:#x}",

@@ -1,0 +1,18 @@
+"""What is in use at the places of a function: the facts a probe must leave alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFlow:
+    """Liveness before each instruction of one function.
+
+    Attributes:
+        red_zone: instruction address to (lowest, highest) offset from the stack pointer of
+            bytes below it that are read later; where not known, nothing is said.
+        flags: instruction address to the condition flags that are read later ("CF ZF").
+    """
+
+    red_zone: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    flags: Mapping[int, str] = field(default_factory=dict)

@@ -1,0 +1,33 @@
+"""Rules about what is in use at a place: stack, flags, other probes."""
+
+from engine.probes.lintrules.finding import Finding
+from engine.probes.site import Site
+
+
+def red_zone(site: Site) -> Finding | None:
+    """Whatever pushes there without stepping over the zone first damages the program."""
+    found = site.flow.red_zone.get(site.address)
+    if found is None:
+        return None
+    low, high = found
+    return Finding(
+        "red-zone",
+        "info",
+        f"the red zone is in use: {-low} to {-high} bytes below the stack pointer are read "
+        f"later; a call or push planted here would overwrite them",
+    )
+
+
+def flags(site: Site) -> Finding | None:
+    """Code planted there has to keep them."""
+    found = site.flow.flags.get(site.address)
+    if not found:
+        return None
+    return Finding("flags", "info", f"condition flags are in use: {found}")
+
+
+def probed(site: Site) -> Finding | None:
+    """Several probes share one trap."""
+    if not site.probed:
+        return None
+    return Finding("probed", "info", "a probe stands there already; both will fire")
