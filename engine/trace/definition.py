@@ -5,8 +5,8 @@ in the same order and with the same texts and carets. What differs, on purpose:
 
 - A place with a '/' is a uprobe's, any other a kprobe's: here the two files are one.
 - `LIB:SYM` may have '+' and '-' in the library's name; `FILE:LINE` and a leading '!' are ours.
-- The first number of a bitfield, the length of a name and the like count as written, where the
-  kernel's arithmetic would wrap.
+- Words end at ASCII blanks only: the kernel also splits at the byte 0xA0, in the middle of a
+  letter. A bitfield's numbers are not taken modulo 2**64.
 - In strict mode a return probe may be placed by number. The kernel takes `r 0xADDR` but neither
   `0xADDR%return` nor `$retval` with it, by an oversight that `Mode.KERNEL` keeps.
 - Variables from BTF and `%pd`/`%pD` of dentries do not exist for a program.
@@ -35,9 +35,9 @@ from engine.trace.place import (
     Address,
     FileOffset,
     Lookup,
-    Target,
     SourceLine,
     Symbol,
+    Target,
     read_file_offset,
     read_kprobe_place,
 )

@@ -429,11 +429,15 @@ def test_a_listing_deletes_what_it_lists() -> None:
         assert matches(deletion, definition)
 
 
-_PIECES = (
-    "p r p: r9: p:g/e -: ! # / . : = %di %return $retval $stack $stack1 $comm $arg1 $arg* @ @4 "
-    '@+4 @s + - +0( -u8( ( ) [ ] [4] \\ \\" " abc :u8 :x64 :string :symstr :symbol :b4@2/8 '
-    ":char work work+4 /a/b:4 main.c:7 0x40 0 -1 99999999999999999999 é , \t \x0b"
-).split(" ")
+# fmt: off
+_PIECES = [
+    "p", "r", "p:", "r9:", "p:g/e", "-:", "!", "#", "/", ".", ":", "=", "%di", "%return",
+    "$retval", "$stack", "$stack1", "$comm", "$arg1", "$arg*", "@", "@4", "@+4", "@s", "+", "-",
+    "+0(", "-u8(", "(", ")", "[", "]", "[4]", "\\", "\\\"", "\"", "abc", ":u8", ":x64",
+    ":string", ":symstr", ":symbol", ":b4@2/8", ":char", "work", "work+4", "/a/b:4", "main.c:7",
+    "0x40", "0", "-1", "99999999999999999999", "\u00e9", ",", "\t", "\x0b",
+]
+# fmt: on
 _LINES = st.lists(st.sampled_from([*_PIECES, " ", " "]), max_size=40).map("".join)
 _SHAPED = st.tuples(
     st.sampled_from(["p", "r", "p:g/e", "r3:g/", "!p"]),
@@ -448,13 +452,13 @@ _SHAPED = st.tuples(
 @example("p a " + "+0(" * 21, X86)
 @example("p a " + "0" * 4090 + ":u8", X86)
 def test_any_line_is_read_or_refused(line: str, arch: Arch) -> None:
+    parsed: object
     try:
         parsed = parse(line, arch)
-    except ProbeSyntaxError as error:
-        assert 0 <= error.column <= len(error.command) + 1
-        return
-    except ProbeError:
-        return
+    except ProbeError as error:
+        parsed = error
+    if isinstance(parsed, ProbeSyntaxError):
+        assert 0 <= parsed.column <= len(parsed.command) + 1
     if isinstance(parsed, Definition):
         again = parse(parsed.listing(), arch)
         assert isinstance(again, Definition)
