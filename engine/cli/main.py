@@ -7,11 +7,12 @@ from typing import Final
 
 import click
 
+from engine.cli.check import check
 from engine.cli.disasm import disasm
 from engine.cli.run import run
 from engine.errors import EngineError, KprobeTuiError
 
-COMMANDS: Final[tuple[click.Command, ...]] = (run, disasm)
+COMMANDS: Final[tuple[click.Command, ...]] = (run, disasm, check)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -27,7 +28,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     ctx.exit()
 
 
-_PLANNED: Final = ("trace", "graph", "check", "diff", "bt", "bench")
+_PLANNED: Final = ("trace", "graph", "diff", "bt", "bench")
 
 
 class _Group(click.Group):

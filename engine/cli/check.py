@@ -1,0 +1,223 @@
+"""`kprobe-tui check`: a verdict on every place, without running the guest."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Final
+
+import click
+
+from engine.arch.plan import Mode, Rules
+from engine.cli.options import config_of, program_options
+from engine.errors import CommandError, ProbeError
+from engine.session.inspection import Inspection
+from engine.session.placing import Placed, Placing
+from engine.trace.definition import Definition, parse
+
+_REASONS: Final = 20
+
+
+@click.command()
+@program_options
+@click.option(
+    "-e",
+    "definitions",
+    multiple=True,
+    metavar="DEF",
+    help="Check the place of a definition; again and again; @FILE reads lines.",
+)
+@click.option(
+    "-f",
+    "globs",
+    multiple=True,
+    metavar="GLOB",
+    help="Check the entries of matching functions; LIB:GLOB those of a library.",
+)
+@click.option("--all", "everything", is_flag=True, help="Check every instruction of GUEST.")
+@click.option("--summary", is_flag=True, help="Count verdicts and reasons instead.")
+@click.option("--json", "as_json", is_flag=True, help="A list of objects instead of lines.")
+@click.option(
+    "--as",
+    "rules_name",
+    type=click.Choice([rules.value for rules in Rules]),
+    help="Whose rules decide; by default a definition's own, kprobes' for -f and --all.",
+)
+@click.option(
+    "--mode",
+    "mode_name",
+    type=click.Choice([mode.value for mode in Mode]),
+    default=Mode.STRICT.value,
+    show_default=True,
+    help="kernel: refuse what Linux refuses; strict: also what would corrupt the program.",
+)
+@click.argument("guest", type=click.Path())
+def check(
+    definitions: tuple[str, ...],
+    globs: tuple[str, ...],
+    everything: bool,
+    summary: bool,
+    as_json: bool,
+    rules_name: str | None,
+    mode_name: str,
+    **values: Any,
+) -> int:
+    """Say for each place in GUEST whether a probe may stand there; nothing runs.
+
+    Lines are `ADDRESS SYMBOL+OFF TECHNIQUE REASON`; TECHNIQUE is "rejected" where no probe may
+    stand. Warnings follow on indented lines. Without -e, -f and --all the entries of all
+    functions of GUEST are checked.
+
+    Exit code: 0 if every place given with -e is accepted, 1 if one is rejected, 2 for bad
+    usage, a bad definition, or a place that does not exist.
+    """
+    if everything and (definitions or globs):
+        raise click.UsageError("--all stands alone: it has every place that -e and -f can name")
+    mode, rules = Mode(mode_name), Rules(rules_name) if rules_name else None
+    inspection = Inspection.open(config_of({**values, "args": ()}))
+    placing = Placing(inspection.arch, inspection.program, mode)
+    asked = [
+        placed
+        for definition in _read(definitions, inspection, mode)
+        for placed in placing.of_definition(definition, rules)
+    ]
+    default = rules or Rules.KPROBE
+    if everything:
+        rest = placing.of_all(default)
+    elif globs:
+        rest = chain.from_iterable(_functions(placing, glob, default) for glob in globs)
+    else:
+        rest = iter(()) if definitions else placing.of_functions("*", default)
+    found = chain(asked, rest)
+    if summary:
+        _show_summary(found, as_json=as_json)
+    elif as_json:
+        _show_json(found)
+    else:
+        _show_lines(found, notes=not everything)
+    sys.stdout.flush()
+    return int(any(not placed.judgement.ok for placed in asked))
+
+
+def _functions(placing: Placing, glob: str, rules: Rules) -> Iterator[Placed]:
+    none = True
+    for placed in placing.of_functions(glob, rules):
+        none = False
+        yield placed
+    if none:
+        raise ProbeError(f"-f {glob}: no function matches")
+
+
+def _read(
+    definitions: tuple[str, ...], inspection: Inspection, mode: Mode
+) -> Iterator[Definition]:
+    for line in _lines(definitions):
+        definition = parse(line, inspection.arch, mode=mode)
+        if isinstance(definition, Definition):
+            yield definition
+        elif definition is not None:
+            raise CommandError(f"-e {line}: a deletion has no place to check")
+
+
+def _lines(definitions: tuple[str, ...]) -> Iterator[str]:
+    for given in definitions:
+        if not given.startswith("@"):
+            yield given
+            continue
+        try:
+            with open(given[1:], encoding="utf-8", errors="surrogateescape") as file:
+                yield from file
+        except OSError as error:
+            raise CommandError(f"-e {given}: {error.strerror}") from error
+
+
+# -- output ----------------------------------------------------------------------------
+
+
+def _show_lines(found: Iterator[Placed], *, notes: bool) -> None:
+    write = sys.stdout.write
+    for placed in found:
+        place, judgement = placed.place, placed.judgement
+        if judgement.ok:
+            outcome = f"{placed.technique} {judgement.how}: {judgement.reason}"
+        else:
+            outcome = f"rejected {judgement.reason} ({judgement.errno})"
+        write(f"{place.link:#x} {place.name} {outcome}\n")
+        if not notes:
+            continue
+        for finding in judgement.findings:
+            if finding.message != judgement.reason:
+                write(f"    {finding.severity} {finding.rule}: {finding.message}\n")
+        nearest = next((f.nearest for f in judgement.findings if f.severity == "error"), None)
+        if nearest is not None:
+            write(f"    the nearest place that would do: {nearest:#x}\n")
+
+
+def _show_json(found: Iterator[Placed]) -> None:
+    separator = "["
+    for placed in found:
+        sys.stdout.write(f"{separator}\n{json.dumps(_as_json(placed))}")
+        separator = ","
+    sys.stdout.write("[]\n" if separator == "[" else "\n]\n")
+
+
+def _as_json(placed: Placed) -> dict[str, Any]:
+    place, judgement = placed.place, placed.judgement
+    plan = judgement.plan
+    return {
+        "address": f"{place.link:#x}",
+        "symbol": place.symbol,
+        "offset": place.offset,
+        "module": place.path,
+        "verdict": "ok" if judgement.ok else "rejected",
+        "technique": placed.technique,
+        "how": judgement.how,
+        "reason": judgement.reason,
+        "errno": judgement.errno or None,
+        "rules": [
+            {"rule": row.rule, "ok": row.ok, "detail": row.detail} for row in judgement.checks
+        ],
+        "plan": {"rule": plan.rule, "bytes": plan.raw.hex(), "proven": plan.proven},
+        "lint": [
+            {
+                "rule": finding.rule,
+                "severity": finding.severity,
+                "message": finding.message,
+                "nearest": None if finding.nearest is None else f"{finding.nearest:#x}",
+            }
+            for finding in judgement.findings
+        ],
+    }
+
+
+def _show_summary(found: Iterator[Placed], *, as_json: bool) -> None:
+    verdicts: Counter[str] = Counter()
+    reasons: Counter[tuple[str, str]] = Counter()
+    lint: Counter[str] = Counter()
+    for placed in found:
+        judgement = placed.judgement
+        verdict = "ok" if judgement.ok else "rejected"
+        verdicts[verdict] += 1
+        deciding = next((f.rule for f in judgement.findings if f.severity == "error"), "")
+        rule = judgement.plan.rule if deciding in ("", "instruction") else deciding
+        reasons[judgement.how or verdict, rule or judgement.reason] += 1
+        lint.update(finding.rule for finding in judgement.findings)
+    total = sum(verdicts.values())
+    ranked = [
+        {"outcome": outcome, "rule": rule, "count": count}
+        for (outcome, rule), count in reasons.most_common()
+    ]
+    if as_json:
+        summary = {"places": total, "verdicts": verdicts, "reasons": ranked, "lint": lint}
+        sys.stdout.write(json.dumps(summary) + "\n")
+        return
+    share = {name: f"{count / total:.2%}" for name, count in verdicts.items()}
+    counts = ", ".join(f"{n} {name} ({share[name]})" for name, n in verdicts.most_common())
+    sys.stdout.write(f"{total} places{': ' if counts else ''}{counts}\n")
+    for row in ranked[:_REASONS]:
+        sys.stdout.write(f"{row['count']:>9} {row['outcome']}: {row['rule']}\n")
+    if len(ranked) > _REASONS:
+        sys.stdout.write(f"          and {len(ranked) - _REASONS} more reasons\n")
+    for name, count in lint.most_common():
+        sys.stdout.write(f"{count:>9} lint: {name}\n")

@@ -1,0 +1,145 @@
+"""Verdicts on places: what `check` shows and what arming asks, from the files alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from engine.arch.base import Arch
+from engine.arch.plan import Mode, Rules
+from engine.image.headers import PF_X
+from engine.insn.disasm import Disassembler
+from engine.probes.lint import Judgement, judge
+from engine.probes.site import ImageCode, Site
+from engine.session.libraries import Program, ProgramFile
+from engine.session.places import Place, Places
+from engine.trace.definition import Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A place and the verdict on it.
+
+    Attributes:
+        place: where.
+        judgement: whether a probe may stand there, how and why.
+        technique: what would plant it.
+    """
+
+    place: Place
+    judgement: Judgement
+    technique: str = "breakpoint"
+
+
+class Placing:
+    """Judges places of one program."""
+
+    def __init__(self, arch: Arch, program: Program, mode: Mode = Mode.STRICT) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            arch: of the program.
+            program: its files.
+            mode: how strictly places are judged.
+        """
+        self.places = Places(arch, program)
+        self._arch = arch
+        self._program = program
+        self._mode = mode
+        self._decode = Disassembler(arch).decode
+        self._codes: dict[str, ImageCode] = {}
+
+    def judge(self, place: Place, *, mode: Mode | None = None, probed: bool = False) -> Placed:
+        """The verdict on a place.
+
+        Args:
+            place: where.
+            mode: another strictness than usual, for one place.
+            probed: a probe stands there already.
+        """
+        return Placed(place, judge(self.site(place, mode=mode, probed=probed)))
+
+    def site(self, place: Place, *, mode: Mode | None = None, probed: bool = False) -> Site:
+        """A place as the rules see it."""
+        code = self._code(place)
+        return Site(
+            code=code,
+            address=place.link,
+            rules=place.rules,
+            mode=mode or self._mode,
+            function_range=place.function,
+            symbol=code.symbols.at(place.link),
+            probed=probed,
+        )
+
+    def of_definition(
+        self, definition: Definition, rules: Rules | None = None
+    ) -> tuple[Placed, ...]:
+        """The verdicts on a definition's places; `!` lets the kernel's rules decide.
+
+        Raises:
+            PlaceError: there is no such place.
+        """
+        found = self.places.of_target(definition.target, definition.place)
+        mode = Mode.KERNEL if definition.strict_override else None
+        return tuple(self.judge(_under(place, rules), mode=mode) for place in found)
+
+    def of_functions(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Placed]:
+        """The verdicts on the entries of functions; see `Places.matching`."""
+        for place in self.places.matching(glob, rules):
+            yield self.judge(place)
+
+    def of_all(self, rules: Rules = Rules.KPROBE) -> Iterator[Placed]:
+        """The verdict on every instruction of every function of the guest's own file.
+
+        Functions that lie over each other share their instructions: each address comes once.
+        """
+        file = self._program.main
+        done = 0
+        for start, end, name in _ranges(file):
+            place = Place(
+                rules=rules,
+                path=file.path,
+                image=file.image,
+                link=start,
+                symbol=name,
+                offset=0,
+                function=(start, end - start),
+                text="",
+                paths=file.paths,
+            )
+            function = self._code(place).function(start, end - start)
+            for address in function.starts:
+                if address >= done:
+                    yield self.judge(replace(place, link=address, offset=address - start))
+            done = max(done, end)
+
+    def _code(self, place: Place) -> ImageCode:
+        code = self._codes.get(place.path)
+        if code is None:
+            file = self._program.at_path(place.path)
+            assert file is not None, "the place was found in it"
+            code = ImageCode(self._arch, file.image, file.symbols, self._decode)
+            self._codes[place.path] = code
+        return code
+
+
+def _under(place: Place, rules: Rules | None) -> Place:
+    return place if rules is None else replace(place, rules=rules)
+
+
+def _ranges(file: ProgramFile) -> Iterator[tuple[int, int, str]]:
+    """(start, end, name) of all functions; those without a size reach to the next."""
+    symbols = (s for s in file.symbols.functions() if _is_executable(file, s.address))
+    groups = [(start, list(group)) for start, group in groupby(symbols, lambda s: s.address)]
+    for number, (start, group) in enumerate(groups):
+        end = start + max(symbol.size for symbol in group)
+        if end == start:
+            section = next((s for s in file.image.sections if s.holds(start)), None)
+            end = section.addr + section.size if section else file.image.high
+            if number + 1 < len(groups):
+                end = min(end, groups[number + 1][0])
+        yield start, end, group[0].name
+
+
+def _is_executable(file: ProgramFile, address: int) -> bool:
+    return any(s.flags & PF_X and s.covers(address) for s in file.image.load_segments)
