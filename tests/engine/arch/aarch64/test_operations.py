@@ -8,7 +8,7 @@ import pytest
 from a64words import words_of
 from barecpu import CODE, BareCpu
 
-from engine.arch.aarch64.decode import Kind
+from engine.arch.aarch64.decode import Kind, classify
 from engine.arch.aarch64.operations import EMULATED, holds, operation
 from engine.cpu.base import StopKind
 from engine.cpu.ram import PAGE
@@ -136,8 +136,6 @@ def test_literals_that_are_there(kind: Kind) -> None:
     ids=hex,
 )
 def test_corners(word: int) -> None:
-    from engine.arch.aarch64.decode import classify
-
     rng = random.Random(17)
     cpu = _cpu()
     for _ in range(20):
