@@ -1,10 +1,44 @@
 """What x86_64 gives to breakpoint probes."""
 
-from engine.arch.plan import ArchProbes, InsnPlan, Mode, Rules, Verdict
+import struct
+from typing import Final
+
+from engine.arch.plan import ArchProbes
+from engine.arch.x86_64.analyze import analyze
+from engine.arch.x86_64.decode import LEGACY, decode, length
+from engine.arch.x86_64.operations import relative_target
+
+_REACH: Final = 1 << 31
+_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
+_JUMP_SIZE: Final = 5
+_ENDBR: Final = (b"\xf3\x0f\x1e\xfa", b"\xf3\x0f\x1e\xfb")
+_RELATIVE: Final = frozenset(
+    (*range(0x70, 0x80), *range(0xE0, 0xE4), 0xE8, 0xE9, 0xEB, *range(0x180, 0x190))
+)
+_XBEGIN: Final = (0xC7, 0xF8)
 
 
-def _analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -> InsnPlan:
-    return InsnPlan(address, raw[:1], Verdict.REJECTED, "not analysed yet", errno="EINVAL")
+def _jump(place: int, target: int) -> bytes | None:
+    """`jmp rel32`; None beyond 2 GiB."""
+    distance = (target - place - _JUMP_SIZE + (1 << 63) & _MASK) - (1 << 63)
+    if not -_REACH <= distance < _REACH:
+        return None
+    return b"\xe9" + struct.pack("<i", distance)
+
+
+def _target(raw: bytes, address: int) -> int | None:
+    """Where a relative branch goes; of xbegin, where an abort goes on."""
+    insn = decode(raw)
+    if insn is None or insn.encoding != LEGACY:
+        return None
+    if insn.key not in _RELATIVE and (insn.key, insn.modrm) != _XBEGIN:
+        return None
+    return relative_target(insn, raw, address)
+
+
+def _landing_pad(raw: bytes) -> int:
+    """`endbr64` or `endbr32`."""
+    return 4 if raw[:4] in _ENDBR else 0
 
 
 PROBES = ArchProbes(
@@ -13,14 +47,24 @@ PROBES = ArchProbes(
     after=b"\xcc",
     kprobe_slot=16,
     uprobe_slot=128,
-    reach=(1 << 31) - 64,
-    analyze=_analyze,
-    length=lambda raw: 0,
-    jump=lambda place, target: None,
-    target=lambda raw, address: None,
-    landing_pad=lambda raw: 0,
-    fetch_registers={},
+    reach=_REACH - 64,  # the jump back stands inside the slot
+    analyze=analyze,
+    length=length,
+    jump=_jump,
+    target=_target,
+    landing_pad=_landing_pad,
+    # regoffset_table of arch/x86/kernel/ptrace.c. orig_ax, the number of the system call that a
+    # program is in, is no register: outside of one the kernel shows -1, here it shows rax.
+    fetch_registers={
+        **{name: f"r{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp", "ip")},
+        **{f"r{number}": f"r{number}" for number in range(8, 16)},
+        "flags": "eflags",
+        "cs": "cs",
+        "ss": "ss",
+        "orig_ax": "rax",
+    },
     arguments=("rdi", "rsi", "rdx", "rcx", "r8", "r9"),
     retval="rax",
     nop=b"\x90",
+    skips_landing_pad=True,
 )

@@ -1,0 +1,219 @@
+"""What a probe does with an instruction of x86-64: from its bytes to an `InsnPlan`.
+
+Linux emulates under uprobes no-operations, relative jumps and calls and pushes of registers
+(branch_setup_xol_ops, push_setup_xol_ops), under kprobes whatever changes the instruction
+pointer or the interrupt flag (prepare_emulation); it steps a copy of the rest. Three things it
+gets wrong are done right here: kprobes ignore the immediate of `ret` and test rcx before a loop
+counts it down; both treat some VEX instructions by their last opcode byte as branches.
+"""
+
+from typing import Final
+
+from engine.arch.plan import Fixup, InsnPlan, Mode, Operation, Rules, Verdict
+from engine.arch.x86_64.decode import LEGACY, REP, REPNE, VEX, Decoded, decode
+from engine.arch.x86_64.operations import do_nothing, is_nop, operation, push_register
+from engine.arch.x86_64.verdicts import (
+    boostable,
+    forced_emulation,
+    kprobe_refusal,
+    strict_refusal,
+    undecodable,
+    uprobe_refusal,
+)
+
+_PUSHF, _POPF, _SYSCALL = 0x9C, 0x9D, 0x105
+_LOOPS: Final = frozenset({0xE0, 0xE1, 0xE2, 0xE3})
+_RETURNS: Final = frozenset({0xC2, 0xC3, 0xCA, 0xCB})
+_EMULATED_BRANCHES: Final = frozenset((0xE8, 0xE9, 0xEB, *range(0x70, 0x80), *range(0x180, 0x190)))
+_FLOW: Final = _EMULATED_BRANCHES | _LOOPS | _RETURNS | {0xFF}
+_STRINGS: Final = frozenset((*range(0xA4, 0xA8), *range(0xAA, 0xB0), *range(0x6C, 0x70)))
+_SCRATCH: Final = {6: "rsi", 7: "rdi", 3: "rbx"}
+_STEP: Final = (Fixup.IP,)
+
+
+def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -> InsnPlan:
+    """The plan for the instruction at the front of some bytes.
+
+    Args:
+        raw: up to 15 bytes from the address on.
+        address: where it stands.
+        rules: whose verdict: kprobes' or uprobes'.
+        mode: as Linux does, or stricter.
+        before: not needed on x86.
+    """
+    uprobe = rules is Rules.UPROBE
+    if not uprobe and forced_emulation(raw):
+        reason = "forced-emulation prefix of a hypervisor: not copied"
+        return _rejected(raw[:5], address, uprobe, ("EINVAL", "x86.forced-emulation", reason))
+    insn = decode(raw)
+    if insn is None:
+        return _rejected(raw[:1], address, uprobe, undecodable(raw, uprobe))
+    raw = raw[: insn.size]
+    refusal = uprobe_refusal(insn, raw) if uprobe else kprobe_refusal(insn, raw)
+    if refusal is not None:
+        return _rejected(raw, address, uprobe, refusal)
+    if mode is Mode.STRICT:
+        stricter = strict_refusal(insn)
+        if stricter is not None:
+            errno = "ENOTSUPP" if uprobe else "EOPNOTSUPP"
+            return _rejected(raw, address, uprobe, (errno, *stricter))
+    if uprobe:
+        return _uprobe(insn, raw, address, mode)
+    return _kprobe(insn, raw, address)
+
+
+def _rejected(raw: bytes, address: int, uprobe: bool, refusal: tuple[str, str, str]) -> InsnPlan:
+    errno, rule, reason = refusal
+    return InsnPlan(address, raw, Verdict.REJECTED, reason, errno=errno, rule=rule, proven=uprobe)
+
+
+def _emulated(raw: bytes, address: int, done: Operation, reason: str, proven: bool) -> InsnPlan:
+    return InsnPlan(
+        address,
+        raw,
+        Verdict.EMULATED,
+        reason,
+        rule="x86.emulated",
+        proven=proven,
+        operation=done,
+    )
+
+
+def _kprobe(insn: Decoded, raw: bytes, address: int) -> InsnPlan:
+    done = operation(insn, raw, address)
+    if done is not None:
+        return _emulated(raw, address, done, f"emulated: {done.text}", False)
+    repeats = _repeats(insn)
+    boosted = boostable(insn) and not repeats
+    displacement, scratch, scratch_copy = None, None, b""
+    rule, reason = "x86.copy", "copied as it is"
+    if insn.modrm & 0xC7 == 5:
+        displacement = insn.displacement_at
+        scratch, scratch_copy = _with_scratch(insn, raw)
+        rule, reason = "x86.rip-relative", "copied; displacement rebased"
+    elif insn.key in _SPECIAL and insn.encoding == LEGACY:
+        rule, reason = _SPECIAL[insn.key]
+    return InsnPlan(
+        address,
+        raw,
+        Verdict.XOL,
+        reason,
+        rule=rule,
+        proven=False,
+        copy=raw,
+        displacement=displacement,
+        scratch=scratch,
+        scratch_copy=scratch_copy,
+        fixups=_STEP,
+        boostable=boosted,
+        repeats=repeats,
+    )
+
+
+_SPECIAL: Final = {
+    _SYSCALL: ("x86.syscall", "copied; the address it leaves in rcx becomes the original's"),
+    0xFA: ("x86.privileged", "copied; at user level cli faults in the slot"),
+    0xFB: ("x86.privileged", "copied; at user level sti faults in the slot"),
+}
+
+
+def _uprobe(insn: Decoded, raw: bytes, address: int, mode: Mode) -> InsnPlan:
+    key = insn.key
+    done: Operation | None = None
+    fixups: tuple[Fixup, ...] = _STEP
+    rule, reason = "x86.copy", "copied as it is"
+    if insn.encoding == LEGACY:
+        if is_nop(insn):
+            text = "no-operation: emulated"
+            return _emulated(raw, address, do_nothing(insn, address), text, True)
+        if 0x50 <= key <= 0x57 and (insn.size == 1 or (insn.size == 2 and insn.rex == 0x41)):
+            done = push_register(insn, address)
+            return _emulated(raw, address, done, f"emulated: {done.text}", True)
+        if key in _FLOW:
+            done = operation(insn, raw, address)
+            if done is not None and key in _EMULATED_BRANCHES:
+                return _emulated(raw, address, done, f"emulated: {done.text}", True)
+            if key in _RETURNS:
+                rule, reason = "x86.return", "copied; a return leaves the slot by itself"
+                fixups = ()
+            elif key in _LOOPS:
+                rule, reason = "x86.loop", "copied; ip moves by original minus slot"
+            elif 2 <= insn.reg <= 5:
+                rule, reason, fixups = _INDIRECT[insn.reg & 6]
+        elif key == _PUSHF:
+            rule, reason, fixups = _PUSHF_PLANS[mode]
+        elif key == _POPF:
+            rule, reason = "x86.popf", "copied; what it leaves in TF stays"
+            fixups = (Fixup.IP, Fixup.FLAGS)
+        elif key in _SPECIAL:
+            rule, reason = _SPECIAL[key]
+    displacement, scratch, scratch_copy = None, None, b""
+    if insn.rip_relative:
+        displacement = insn.displacement_at
+        scratch, scratch_copy = _with_scratch(insn, raw)
+        fixups = (*fixups, Fixup.SCRATCH)
+        if done is None:
+            rule, reason = "x86.rip-relative", f"copied; {scratch} stands in for rip"
+        else:
+            reason += f"; {scratch} stands in for rip"
+    return InsnPlan(
+        address,
+        raw,
+        Verdict.XOL,
+        reason,
+        rule=rule,
+        copy=raw,
+        displacement=displacement,
+        scratch=scratch,
+        scratch_copy=scratch_copy,
+        fixups=fixups,
+        operation=done,
+        repeats=_repeats(insn),
+    )
+
+
+_INDIRECT: Final[dict[int, tuple[str, str, tuple[Fixup, ...]]]] = {
+    2: (
+        "x86.indirect-call",
+        "copied; the return address it pushes becomes the original's",
+        (Fixup.CALL,),
+    ),
+    4: ("x86.indirect-jump", "copied; the jump leaves the slot by itself", ()),
+}
+_PUSHF_PLANS: Final[dict[Mode, tuple[str, str, tuple[Fixup, ...]]]] = {
+    Mode.KERNEL: (
+        "x86.pushf",
+        "copied; as under Linux the pushed flags show TF of the single step",
+        (Fixup.IP, Fixup.TRACE_FLAG),
+    ),
+    Mode.STRICT: (
+        "x86.pushf",
+        "copied; a trap ends the step here, not TF, so the pushed flags are the program's",
+        _STEP,
+    ),
+}
+
+
+def _repeats(insn: Decoded) -> bool:
+    """Whether it is a string instruction with a repeat prefix."""
+    if not insn.prefixes & (REP | REPNE) or insn.encoding != LEGACY:
+        return False
+    return insn.key in _STRINGS
+
+
+def _with_scratch(insn: Decoded, raw: bytes) -> tuple[str, bytes]:
+    """A RIP-relative instruction with a register in place of rip (riprel_analyze).
+
+    The register is rsi, rdi or rbx: the first that is neither ModRM.reg nor VEX.vvvv. No
+    instruction with a RIP-relative operand uses rsi or rdi without naming it there, and
+    cmpxchg8b and cmpxchg16b, which use rbx, get rsi: their ModRM.reg is 1.
+    """
+    used = (insn.reg, insn.vvvv & 7 if insn.encoding != LEGACY else 0)
+    number = 6 if 6 not in used else 7 if 7 not in used else 3
+    copy = bytearray(raw)
+    if insn.rex:
+        copy[insn.extension_at] &= 0xFE  # REX.B would make it r8 to r15
+    elif insn.encoding != LEGACY and not (insn.encoding == VEX and raw[insn.extension_at] == 0xC5):
+        copy[insn.extension_at + 1] |= 0x60  # B and X, inverted
+    copy[insn.modrm_at] = 0x80 | insn.reg << 3 | number
+    return _SCRATCH[number], bytes(copy)

@@ -1,0 +1,239 @@
+"""Which instructions may be probed: Linux's rules for kprobes and uprobes, and the strict ones.
+
+Sources: arch/x86/kernel/uprobes.c, arch/x86/kernel/kprobes/core.c, arch/x86/lib/insn.c and
+arch/x86/lib/x86-opcode-map.txt of Linux 6.18. Linux looks opcodes of VEX, EVEX and XOP
+instructions up as if they were one-byte opcodes, and of two-byte opcodes only the escape 0f,
+which always passes. Where its decoder and the processor differ (REX2, a REX that a legacy
+prefix follows) the processor's reading is used here.
+"""
+
+from typing import Final
+
+from engine.arch.x86_64.decode import (
+    ADDRESS_SIZE,
+    CS,
+    DS,
+    ES,
+    LEGACY,
+    LOCK,
+    MUST_VEX,
+    OPERAND_SIZE,
+    PREFIX_BYTES,
+    SS,
+    Decoded,
+    mapped,
+    opcodes,
+)
+
+Refusal = tuple[str, str, str]
+"""Name of the error, id of the rule, reason in words."""
+
+_BAD_FOR_UPROBES: Final = frozenset(
+    opcodes(
+        "06 07 0e 16 17 1e 1f 27 2f 37 3f 60-62 6c-6f 82 9a cc-cf d4-d6 e4-e7 ea ec-ef f1 f4 fa fb"
+    )
+)
+_BAD_PREFIXES: Final = ES | CS | SS | DS | LOCK
+_NOT_BOOSTABLE: Final = frozenset(opcodes("62 70-7f 9a cc-ce d6 d8-df e0-e3 e8 e9 eb f0-f4"))
+_BOOSTABLE_0F: Final = frozenset(
+    opcodes(
+        "02 03 06 08 09 1f-23 31 40-4f 60-6b 6e 6f 74-77 7e-a1 a3-a5 a8 a9 ab-ad af-b7 bb-c1 c8-cf"
+        " d1-d3 d5 d8 d9 db-dd df e1 e2 e5 e8 e9 eb-ed ef f1-f3 f5 f8-fa fc-fe"
+    )
+) - frozenset(opcodes("80-8f"))
+_EMULATE_PREFIXES: Final = (bytes.fromhex("0f0b78656e"), bytes.fromhex("0f0b6b766d"))
+_JUMP: Final = 5
+_SLOT: Final = 16
+
+# What the strict rules look at twice; all else passes them at once.
+_NEAR_BRANCHES: Final = frozenset(
+    (*opcodes("70-7f c2 c3 e0-e3 e8 e9 eb"), *(0x180 | condition for condition in range(16)))
+)
+_GROUPS: Final = {
+    # Members that exist, bit N for ModRM.reg = N: (memory, register).
+    0x8C: (0b00111111, 0b00111111),
+    0x8D: (0xFF, 0),
+    0x8E: (0b00111101, 0b00111101),
+    0x8F: (1, 1),
+    0xC6: (1, 1),
+    0xC7: (1, 1),
+    0xFE: (3, 3),
+    0xFF: (0b01111111, 0b01010111),
+    0x1BA: (0xF0, 0xF0),
+    0x1C7: (0b11111010, 0b11000000),
+    0x1B2: (0xFF, 0),
+    0x1B4: (0xFF, 0),
+    0x1B5: (0xFF, 0),
+}
+_FAR: Final = frozenset({0x9A, 0xEA, 0xCA, 0xCB, 0xCF})
+_ENTRIES: Final = {
+    0x134: "sysenter",
+    0x135: "sysexit",
+    0x107: "sysret",
+    0x1AA: "rsm",
+}
+_UD: Final = {0x10B: "ud2", 0x1B9: "ud1", 0x1FF: "ud0"}
+_CLOSER_LOOK: Final = (
+    _NEAR_BRANCHES | frozenset(_GROUPS) | _FAR | frozenset(_ENTRIES) | frozenset(_UD)
+)
+
+
+def undecodable(raw: bytes, uprobe: bool) -> Refusal:
+    """The refusal of bytes that are no instruction."""
+    shown = raw[:4].hex(" ") or "nothing"
+    return (
+        "ENOEXEC" if uprobe else "EILSEQ",
+        "x86.undecodable",
+        f"no instruction begins with {shown}",
+    )
+
+
+def _linux_cannot_decode(insn: Decoded) -> bool:
+    """Whether Linux's decoder gives up: the opcode needs a VEX prefix, or must not have one."""
+    return insn.key in MUST_VEX if insn.encoding == LEGACY else not mapped(insn)
+
+
+def _masks_exceptions(insn: Decoded) -> bool:
+    """Whether Linux takes it for `mov ss`; pop ss does not exist at 64 bits."""
+    return (insn.first == 0x8E and insn.reg == 2) or insn.first == 0x1F
+
+
+def uprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
+    """Whether Linux refuses a uprobe (uprobe_init_insn, branch_setup_xol_ops)."""
+    if not insn.known and _linux_cannot_decode(insn):
+        return undecodable(raw, True)
+    if insn.prefixes & _BAD_PREFIXES:
+        return _bad_prefix(insn)
+    first = insn.first
+    if first in _BAD_FOR_UPROBES:
+        return (
+            "ENOTSUPP",
+            "x86.uprobe-opcode",
+            f"opcode {first:02x} is on the list that uprobes refuse"
+            + ("" if insn.encoding == LEGACY else " (taken for the one-byte opcode)"),
+        )
+    if first == 0x8E and insn.reg == 2:
+        return "ENOTSUPP", "x86.mask-exceptions", "mov ss holds exceptions back: not stepped"
+    if insn.prefixes & OPERAND_SIZE and _uprobe_branch(insn, raw):
+        return (
+            "ENOTSUPP",
+            "x86.branch-66",
+            "branch with operand-size prefix 66: Intel and AMD execute it differently",
+        )
+    return None
+
+
+def _bad_prefix(insn: Decoded) -> Refusal:
+    bit = next(bit for bit in (LOCK, CS, SS, DS, ES) if insn.prefixes & bit)
+    kind = "lock" if bit == LOCK else "segment-override"
+    text = f"{kind} prefix {PREFIX_BYTES[bit]:02x}: uprobes refuse it"
+    return "ENOTSUPP", "x86.uprobe-prefix", text
+
+
+def _uprobe_branch(insn: Decoded, raw: bytes) -> bool:
+    """Whether uprobes emulate it as a branch; a jump by 0 is a no-operation to Linux."""
+    key = insn.key
+    if key in (0xE9, 0xEB):
+        return any(raw[insn.immediate_at :])
+    return key == 0xE8 or 0x70 <= key <= 0x7F or 0x180 <= key <= 0x18F
+
+
+def kprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
+    """Whether Linux refuses a kprobe (can_probe, __copy_instruction, prepare_emulation)."""
+    first, key = insn.first, insn.key
+    if first == 0x0F:
+        if key in _UD:
+            return "EILSEQ", "x86.exception", f"{_UD[key]} raises an exception: never probed"
+        if insn.known:
+            if key == 0x101 and insn.modrm >= 0xC0 and not insn.reg:
+                return "EOPNOTSUPP", "x86.vm-extension", "virtual-machine instruction: not copied"
+            return None
+    if not insn.known and _linux_cannot_decode(insn):
+        return undecodable(raw, False)
+    if 0xCC <= first <= 0xCE or first == 0xF1:
+        return "EILSEQ", "x86.exception", "software interrupt: never probed"
+    if _masks_exceptions(insn):
+        return "EINVAL", "x86.mask-exceptions", "mov ss holds exceptions back: not stepped"
+    if first in (0x9A, 0xEA, 0xCF):
+        return "EOPNOTSUPP", "x86.far", "far transfer or iret: kprobes do not emulate it"
+    if first == 0xFF and 2 <= insn.reg <= 5:
+        if insn.reg & 1:
+            return "EOPNOTSUPP", "x86.far", "far call or jump: kprobes do not emulate it"
+        if insn.prefixes & ADDRESS_SIZE:
+            return "EOPNOTSUPP", "x86.address-size", "indirect branch with prefix 67: refused"
+        if insn.memory:
+            return (
+                "EOPNOTSUPP",
+                "x86.branch-memory",
+                "call or jump through memory: kprobes do not emulate it",
+            )
+    return None
+
+
+def forced_emulation(raw: bytes) -> bool:
+    """Whether bytes begin with Xen's or KVM's forced-emulation prefix."""
+    return raw[:5] in _EMULATE_PREFIXES
+
+
+def boostable(insn: Decoded) -> bool:
+    """Whether a kprobe's copy may be followed by a jump back (can_boost, prepare_singlestep)."""
+    if insn.size + _JUMP > _SLOT:
+        return False
+    key = insn.key
+    if insn.encoding == LEGACY and key >= 0x100:
+        return key < 0x200 and key & 0xFF in _BOOSTABLE_0F
+    if insn.prefixes & (CS | ADDRESS_SIZE):
+        return False
+    first = insn.first
+    if first in _NOT_BOOSTABLE:
+        return False
+    if first in (0xC0, 0xC1, 0xD0, 0xD1, 0xD2, 0xD3):
+        return insn.reg != 6
+    if first in (0xF6, 0xF7):
+        return insn.reg != 1
+    if first == 0xFE:
+        return insn.reg < 2
+    if first == 0xFF:
+        return insn.reg in (0, 1, 4)
+    return True
+
+
+def strict_refusal(insn: Decoded) -> tuple[str, str] | None:
+    """The rule and reason of what only the strict mode refuses."""
+    if not insn.known:
+        return "x86.undefined", "undefined encoding: what it does differs between processors"
+    if insn.encoding != LEGACY or insn.key not in _CLOSER_LOOK:
+        return None
+    key = insn.key
+    if key in _NEAR_BRANCHES:
+        return _operand_size(insn)
+    if key in _FAR:
+        return "x86.far", "far transfer: it would leave the slot by a segment"
+    if key in _ENTRIES:
+        return "x86.kernel-entry", f"{_ENTRIES[key]}: enters or leaves the kernel by address"
+    if key in _UD:
+        return "x86.undefined", f"{_UD[key]} does nothing but raise an exception"
+    if key == 0xC7 and insn.modrm == 0xF8:
+        return "x86.xbegin", "xbegin: an abort would go on in the slot"
+    if key == 0xC6 and insn.modrm == 0xF8:
+        return None
+    if key == 0xFF and 2 <= insn.reg <= 5:
+        if insn.reg & 1:
+            return "x86.far", "far transfer: it would leave the slot by a segment"
+        return _operand_size(insn)
+    members = _GROUPS[key][0 if insn.memory else 1]
+    if not members >> insn.reg & 1:
+        return (
+            "x86.undefined",
+            f"undefined member {insn.reg} of the group of opcode {key & 0xFF:02x}",
+        )
+    return None
+
+
+def _operand_size(insn: Decoded) -> tuple[str, str] | None:
+    if insn.prefixes & OPERAND_SIZE and not insn.wide:
+        return (
+            "x86.branch-66",
+            "branch with operand-size prefix 66: Intel and AMD execute it differently",
+        )
+    return None
