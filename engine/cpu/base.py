@@ -101,6 +101,9 @@ class Cpu(ArchCpu, Protocol):
     def blocks(self) -> int:
         """Ticks of the clock while it was on."""
 
+    def expect(self, address: int) -> None:
+        """An instruction that ends here was carried out from outside; elsewhere is a tick."""
+
     def exempt(self, *windows: tuple[int, int]) -> None:
         """(start, size) of up to two windows of the machinery, in which no time passes."""
 

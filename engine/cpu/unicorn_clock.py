@@ -42,7 +42,7 @@ class Clock:
         self._hook = 0
         self._end = FOREVER  # ticks when nothing of what was granted is left
         self._stops = 0
-        self._stopped = False
+        self._stopped = self._told = False
         self._choose_stop()
 
     @property
@@ -94,8 +94,9 @@ class Clock:
             shared.aside, shared.remaining = shared.remaining, 0
 
     def expect(self, address: int) -> None:
-        """The guest goes on at this address without a tick, as far as the clock can see."""
+        """Between two runs: only going on at this address is no tick."""
         self.words[EXPECTED] = address
+        self._told = True
 
     def ticks(self) -> int:
         """Ticks so far, also from inside a callback."""
@@ -116,11 +117,16 @@ class Clock:
     def enter(self, pc: int) -> None:
         """Before the emulator starts at `pc`, which is where it was: no tick.
 
-        After a stop of the clock's own the same block is asked about again.
+        After a stop of the clock's own the same block is asked about again; inside the
+        machinery what was expected behind it still is.
         """
-        if not self._stopped:
-            self.shared.expected = pc
-        self._stops = self.shared.stops
+        shared = self.shared
+        inside = pc - shared.high < shared.high_size if pc >= shared.high else False
+        inside = inside or 0 <= pc - shared.low < shared.low_size
+        if not (self._stopped or self._told or inside):
+            shared.expected = pc
+        self._told = False
+        self._stops = shared.stops
 
     def leave(self) -> bool:
         """After the emulator has returned: whether the granted ticks have run out."""

@@ -220,6 +220,10 @@ class UnicornCpu(UnicornState):
         """Ticks of the guest's clock while it was on."""
         return self._clock.ticks()
 
+    def expect(self, address: int) -> None:
+        """The instruction just carried out ends here: going on elsewhere is a tick."""
+        self._clock.expect(address)
+
     def exempt(self, *windows: tuple[int, int]) -> None:
         """(start, size) of up to two windows of the machinery, in which no time passes."""
         self._clock.windows(*windows)

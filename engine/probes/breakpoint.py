@@ -1,0 +1,250 @@
+"""The breakpoint technique's fast executor: what happens at a hit inside the emulator.
+
+For each armed point it builds the action of its breakpoint (and of the trap behind the copy,
+where the slot is not boosted). What the actions do is what the plan says; `phases` does the
+same one visible step at a time, and tests hold the two against each other.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.arch.plan import Fixup, Rules
+from engine.cpu.base import LEAVE, Cpu, Stop, StopKind, TrapAction
+from engine.errors import GuestFaultError
+from engine.probes.kprobe import Kprobe
+from engine.probes.point import ProbePoint
+from engine.probes.slots import InsnSlots, XolArea
+from engine.probes.stepping import GuestStep
+
+NAME: Final = "breakpoint"
+
+
+def _leave() -> int:
+    return LEAVE
+
+
+class Breakpoints:
+    """Prepares slots and actions.
+
+    Attributes:
+        fault: the fault that an operation met inside the callback; the manager passes it on.
+    """
+
+    def __init__(
+        self,
+        arch: Arch,
+        cpu: Cpu,
+        step: GuestStep,
+        slots: tuple[InsnSlots, ...],
+        area: XolArea,
+        thread: Callable[[], int],
+        *,
+        first_fit: bool,
+    ) -> None:
+        self._arch = arch
+        self._cpu = cpu
+        self._step = step
+        self._slots = slots
+        self._area = area
+        self._thread = thread
+        self._first_fit = first_fit
+        self.fault: Stop | None = None
+
+    # -- slots ----------------------------------------------------------------------------
+
+    def prepare(self, point: ProbePoint) -> bool:
+        """Find a slot and what stands in it; False if there is no slot left.
+
+        The bytes are not written: the manager does that for many points at once.
+        """
+        plan = point.plan
+        if plan.operation is not None:
+            return True
+        if plan.copy and self._steps_in_area(point):
+            point.scratch = bool(plan.scratch_copy)
+            copy = plan.scratch_copy or plan.copy
+            point.code = copy + self._arch.probes.after
+            return True
+        near = [s for s in self._slots if s.reaches(point.address, self._arch.probes.reach)]
+        for slots in (*near, *(other for other in self._slots if other not in near)):
+            slot = slots.get()
+            if slot is not None:
+                point.slot = slot
+                self.fill(point, post=point.wants_post())
+                return True
+        return False
+
+    def _steps_in_area(self, point: ProbePoint) -> bool:
+        return all(probe.rules is Rules.UPROBE for probe in point.probes)
+
+    def fill(self, point: ProbePoint, *, post: bool) -> None:
+        """Decide the bytes of a kprobe's slot."""
+        plan, probes, slot = point.plan, self._arch.probes, point.slot
+        assert slot is not None
+        copy = rebased(plan.copy, plan.displacement, plan.address - slot)
+        point.scratch = copy is None
+        if copy is None:
+            copy = plan.scratch_copy
+        jump = probes.jump(slot + len(copy), plan.next)
+        room = probes.kprobe_slot - len(copy)
+        point.boosted = (
+            plan.boostable
+            and not post
+            and not point.scratch
+            and jump is not None
+            and len(jump) <= room
+        )
+        point.code = copy + (jump if point.boosted and jump is not None else probes.after)
+
+    def give_back(self, point: ProbePoint) -> None:
+        """The point has no use for its slot any more."""
+        if point.slot is None:
+            return
+        for slots in self._slots:
+            if slots.window.start <= point.slot < slots.window.end:
+                self._cpu.traps.remove(point.slot + point.copy_size)
+                slots.free(point.slot, dirty=point.boosted)
+        point.slot = None
+
+    # -- actions --------------------------------------------------------------------------
+
+    def plant(self, point: ProbePoint) -> None:
+        """Install the point's actions as its probes want them now."""
+        traps, plan = self._cpu.traps, point.plan
+        traps.plant(point.address, self._action(point), plan.next)
+        if point.slot is not None and not point.boosted:
+            end = _leave if point.wants_engine() else self._end(point)
+            traps.plant(point.slot + point.copy_size, end, plan.next)
+
+    def remove(self, point: ProbePoint) -> None:
+        """Take the point's breakpoint out of service."""
+        self._cpu.traps.remove(point.address)
+
+    def _action(self, point: ProbePoint) -> TrapAction:
+        enabled = point.enabled()
+        if point.wants_engine():
+            return _leave
+        go = self._go(point)
+        if len(enabled) == 1 and enabled[0].record is not None:
+            return self._single(enabled[0], enabled[0].record, go, point)
+        thread = self._thread
+
+        def action() -> int:
+            for probe in enabled:
+                probe.hits += 1
+                if probe.record is not None:
+                    probe.record(thread())
+            return go()
+
+        return action
+
+    def _single(
+        self, probe: Kprobe, record: Callable[[int], None], go: TrapAction, point: ProbePoint
+    ) -> TrapAction:
+        """The usual case, with nothing that it does not need."""
+        thread = self._thread
+        if point.slot is not None and not point.scratch:
+            slot = point.slot
+
+            def straight() -> int:
+                probe.hits += 1
+                record(thread())
+                return slot
+
+            return straight
+
+        def action() -> int:
+            probe.hits += 1
+            record(thread())
+            return go()
+
+        return action
+
+    def _go(self, point: ProbePoint) -> TrapAction:
+        """What carries the instruction out; returns where the guest goes on."""
+        plan = point.plan
+        if plan.operation is not None:
+            run, step = plan.operation.run, self._step
+
+            def operate() -> int:
+                try:
+                    return run(step)
+                except GuestFaultError as error:
+                    self.fault = Stop(StopKind.FAULT, address=error.address, access=error.access)
+                    return LEAVE
+
+            return operate
+        return lambda: self.enter(point)
+
+    def enter(self, point: ProbePoint) -> int:
+        """Make the step ready; where its slot is, LEAVE while there is none."""
+        plan, slot = point.plan, point.slot
+        if slot is None:
+            slot = self._area.take(point.code, first_fit=self._first_fit)
+            if slot is None:
+                return LEAVE
+            end = slot + len(point.code) - len(self._arch.probes.after)
+            action = _leave if point.wants_engine() else self._area_end(point, slot)
+            self._cpu.traps.plant(end, action, plan.next)
+            self.stepping[slot] = point
+        if point.scratch:
+            assert plan.scratch is not None
+            point.saved = self._cpu.read_register(plan.scratch)
+            self._cpu.write_register(plan.scratch, plan.next)
+        return slot
+
+    @property
+    def stepping(self) -> dict[int, ProbePoint]:
+        """Slots of the XOL area in use, and whose step it is."""
+        return self._area.owners
+
+    def _end(self, point: ProbePoint) -> TrapAction:
+        """The step in a kprobe's slot is over."""
+        follow = point.plan.next
+        if not point.scratch:
+            return lambda: follow
+
+        def end() -> int:
+            self.undo_scratch(point)
+            return follow
+
+        return end
+
+    def _area_end(self, point: ProbePoint, slot: int) -> TrapAction:
+        follow = point.plan.next
+
+        def end() -> int:
+            self.finish(point, slot)
+            return follow
+
+        return end
+
+    def finish(self, point: ProbePoint, slot: int) -> None:
+        """The copy has run in its slot: what the plan's fix-ups say, but for pc."""
+        if Fixup.TRACE_FLAG in point.plan.fixups:
+            place = self._step.read_register(self._arch.roles.sp) + 1
+            self._step.store(place, bytes([self._step.load(place, 1)[0] | 1]))
+        self.leave(point, slot)
+
+    def leave(self, point: ProbePoint, slot: int) -> None:
+        """A step is over or given up: its registers and its slot of the area go back."""
+        self.undo_scratch(point)
+        if point.slot is None and self.stepping.pop(slot, None) is not None:
+            self._area.release(slot)
+
+    def undo_scratch(self, point: ProbePoint) -> None:
+        """The scratch register gets its own value back (Fixup.SCRATCH)."""
+        if point.scratch and point.plan.scratch is not None:
+            self._cpu.write_register(point.plan.scratch, point.saved)
+
+
+def rebased(copy: bytes, displacement: int | None, distance: int) -> bytes | None:
+    """The copy with its displacement moved by a distance; None where it does not reach."""
+    if displacement is None:
+        return copy
+    place = slice(displacement, displacement + 4)
+    value = int.from_bytes(copy[place], "little", signed=True) + distance
+    if not -(1 << 31) <= value < 1 << 31:
+        return None
+    return copy[:displacement] + value.to_bytes(4, "little", signed=True) + copy[place.stop :]

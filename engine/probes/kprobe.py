@@ -1,0 +1,126 @@
+"""Logical probes: what a user registers. Any number of them may share a `ProbePoint`."""
+
+from collections.abc import Callable
+from enum import Flag, auto
+
+from engine.arch.plan import Mode, Rules
+from engine.probes.regs import PtRegs
+
+
+class ProbeFlags(Flag):
+    """State of a probe (KPROBE_FLAG_* of include/linux/kprobes.h)."""
+
+    NONE = 0
+    GONE = auto()
+    """Its code is not there any more; it can never be enabled again."""
+    DISABLED = auto()
+    """Registered, but not armed; the only flag that may be given at registration."""
+
+
+PreHandler = Callable[["Kprobe", PtRegs], int | None]
+"""Runs before the displaced instruction. Non-zero: the handler has set ip itself; the
+instruction is not executed, no later pre-handler and no post-handler runs."""
+
+PostHandler = Callable[["Kprobe", PtRegs, int], None]
+"""Runs after the displaced instruction; the flags argument is always 0."""
+
+
+class Kprobe:
+    """A probe on an instruction.
+
+    Attributes:
+        symbol_name: where it is, by name; exclusive with `addr`.
+        offset: from the symbol.
+        addr: guest address; set by registration where a name was given.
+        pre_handler: see `PreHandler`; it may do anything with the guest.
+        post_handler: see `PostHandler`.
+        record: records the hit, given the thread id; runs inside the emulator's callback.
+        flags: its state.
+        hits: times it was hit while enabled, misses included.
+        nmissed: hits whose handlers did not run, because another probe's were running.
+        rules: whose rules decide whether it may be placed.
+        mode: strictness for this probe; None = the manager's.
+        name: for messages.
+    """
+
+    __slots__ = (
+        "addr",
+        "flags",
+        "hits",
+        "mode",
+        "name",
+        "nmissed",
+        "offset",
+        "post_handler",
+        "pre_handler",
+        "record",
+        "rules",
+        "symbol_name",
+    )
+
+    def __init__(
+        self,
+        *,
+        symbol_name: str | None = None,
+        offset: int = 0,
+        addr: int | None = None,
+        pre_handler: PreHandler | None = None,
+        post_handler: PostHandler | None = None,
+        record: Callable[[int], None] | None = None,
+        flags: ProbeFlags = ProbeFlags.NONE,
+        rules: Rules = Rules.KPROBE,
+        mode: Mode | None = None,
+        name: str = "",
+    ) -> None:
+        self.symbol_name = symbol_name
+        self.offset = offset
+        self.addr = addr
+        self.pre_handler = pre_handler
+        self.post_handler = post_handler
+        self.record = record
+        self.flags = flags
+        self.rules = rules
+        self.mode = mode
+        self.name = name
+        self.hits = 0
+        self.nmissed = 0
+
+    @property
+    def enabled(self) -> bool:
+        """Whether its handlers run when it is hit."""
+        return self.flags is ProbeFlags.NONE
+
+    def __str__(self) -> str:
+        if self.name:
+            return self.name
+        if self.symbol_name is not None:
+            return f"{self.symbol_name}+{self.offset:#x}"
+        return "?" if self.addr is None else f"{self.addr:#x}"
+
+
+class Uprobe(Kprobe):
+    """A probe on an instruction of a file, by uprobe rules: the manager's `Uprobe` consumer.
+
+    `handler` may return `REMOVE` to be taken out of this process for good
+    (UPROBE_HANDLER_REMOVE); it cannot skip the instruction, but may change ip.
+    """
+
+    REMOVE = 1
+
+    __slots__ = ("handler", "path", "place")
+
+    def __init__(
+        self,
+        path: str,
+        place: int,
+        *,
+        handler: Callable[["Uprobe", PtRegs], int | None] | None = None,
+        record: Callable[[int], None] | None = None,
+        mode: Mode | None = None,
+        name: str = "",
+    ) -> None:
+        """`place` is the file offset in the guest's file `path`."""
+        super().__init__(record=record, rules=Rules.UPROBE, mode=mode, name=name)
+        self.path = path
+        self.place = place
+        self.handler = handler

@@ -1,0 +1,521 @@
+"""Registration of probes, and what happens when the guest reaches one.
+
+The order of checks and the names of the errors are kernel/kprobes.c's. A hit whose probes only
+record never comes here: `breakpoint` serves it inside the emulator. What does come is a hit
+with handlers, and everything that goes wrong in the middle of the machinery.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from enum import Enum, auto
+from typing import Final
+
+from engine.arch.base import Arch, TrapKind
+from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
+from engine.cpu.base import Cpu, Stop, StopKind
+from engine.cpu.ram import EXECUTE
+from engine.errors import EngineError, GuestFaultError, ProbeRejectedError
+from engine.guest.memory import Memory
+from engine.guest.text import TextOverlay
+from engine.probes.blacklist import Blacklist
+from engine.probes.breakpoint import Breakpoints
+from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
+from engine.probes.placement import Placement
+from engine.probes.point import ProbePoint, missed
+from engine.probes.regs import PtRegs
+from engine.probes.slots import InsnSlots, Window, XolArea
+from engine.probes.stepping import GuestStep
+
+__all__ = ["ProbeManager", "Status"]
+
+_MANY: Final = 64
+
+
+class Status(Enum):
+    """What the current probe is doing (KPROBE_HIT_* of asm/kprobes.h)."""
+
+    IDLE = auto()
+    HIT_ACTIVE = auto()
+    HIT_SS = auto()
+    HIT_SSDONE = auto()
+    REENTER = auto()
+
+
+class ProbeManager:
+    """All probes of one guest.
+
+    Attributes:
+        points: by guest address.
+        mode: strictness of probes that do not say otherwise.
+        blacklist: where nothing may be probed.
+        status: of the probe whose handlers run or that is being stepped.
+        current: its point.
+        on_notice: told, in words, what happened to a probe without the user's doing.
+    """
+
+    def __init__(
+        self,
+        arch: Arch,
+        cpu: Cpu,
+        memory: Memory,
+        overlay: TextOverlay,
+        placement: Placement,
+        windows: Sequence[tuple[int, int]],
+        *,
+        mode: Mode = Mode.STRICT,
+        thread: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Plant nothing yet.
+
+        Args:
+            arch: the guest's architecture.
+            cpu: its processor.
+            memory: its memory.
+            overlay: owner of patched bytes.
+            placement: what is known about the code around an address.
+            windows: (start, size) of engine windows for slots; the first page of the first is
+                the XOL area.
+            mode: default strictness.
+            thread: id of the running thread.
+        """
+        self.arch, self.cpu, self.memory, self.overlay = arch, cpu, memory, overlay
+        self.placement = placement
+        self.mode = mode
+        self.thread = thread
+        self.points: dict[int, ProbePoint] = {}
+        self.blacklist = Blacklist()
+        self.status = Status.IDLE
+        self.current: ProbePoint | None = None
+        self.on_notice: Callable[[str], None] = lambda text: None
+        self.regs = PtRegs(arch, cpu, memory)
+        self.step = GuestStep(cpu, memory)
+        page = memory.plan.page_size
+        area_page = windows[0][0]
+        ranges = [(windows[0][0] + page, windows[0][1] - page), *windows[1:]]
+        slots = tuple(
+            InsnSlots(Window(memory, start, size), arch.probes.kprobe_slot)
+            for start, size in ranges
+        )
+        for start, size in windows:
+            self.blacklist.add(start, start + size, "[kprobe-tui]")
+        self.slots = slots
+        self.area = XolArea(memory, area_page, arch.probes.uprobe_slot)
+        self.breakpoints = Breakpoints(
+            arch,
+            cpu,
+            self.step,
+            slots,
+            self.area,
+            thread,
+            first_fit=mode is Mode.KERNEL,
+        )
+        self._saved: tuple[Status, ProbePoint | None] = (Status.IDLE, None)
+        self._back = len(arch.breakpoint) if arch.trap_advances_pc else 0
+        self._slots_of: dict[int, ProbePoint] = {}
+        overlay.on_lost = self._lost
+
+    # -- registration ---------------------------------------------------------------------
+
+    def register(self, probe: Kprobe) -> None:
+        """Register and arm one probe (register_kprobe).
+
+        Raises:
+            ProbeRejectedError: with the kernel's errno.
+        """
+        self.register_all([probe])
+
+    def register_all(self, probes: Sequence[Kprobe]) -> None:
+        """Register all or none (register_kprobes).
+
+        Raises:
+            ProbeRejectedError: of the first that cannot be placed; EINVAL for none at all.
+        """
+        if not probes:
+            raise ProbeRejectedError(0, "no probes given", "EINVAL")
+        done: list[Kprobe] = []
+        fresh: dict[int, ProbePoint] = {}
+        try:
+            for probe in probes:
+                point = self._place(probe, fresh)
+                point.probes.insert(0, probe)
+                done.append(probe)
+            for point in fresh.values():
+                if point.enabled() and not self.breakpoints.prepare(point):
+                    raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
+        except ProbeRejectedError:
+            for probe in done:
+                assert probe.addr is not None
+                owner = fresh.get(probe.addr) or self.points[probe.addr]
+                owner.probes.remove(probe)
+            for point in fresh.values():
+                self.breakpoints.give_back(point)
+            raise
+        self.points.update(fresh)
+        self._arm([point for point in fresh.values() if point.enabled()])
+        for address in {probe.addr for probe in done if probe.addr not in fresh}:
+            self._refresh(self.points[address or 0])
+
+    def _place(self, probe: Kprobe, fresh: dict[int, ProbePoint]) -> ProbePoint:
+        address = self._address(probe)
+        mode = probe.mode or self.mode
+        point = self.points.get(address) or fresh.get(address)
+        if point is not None and probe in point.probes:
+            raise ProbeRejectedError(address, "this probe is registered already", "EINVAL")
+        if probe.flags not in (ProbeFlags.NONE, ProbeFlags.DISABLED):
+            raise ProbeRejectedError(address, "only DISABLED may be given", "EINVAL")
+        self._allow(address, probe.rules)
+        if point is None:
+            plan = self.plan(address, probe.rules, mode)
+            point = fresh[address] = ProbePoint(address, plan)
+        elif any(other.rules is not probe.rules for other in point.probes):
+            self.plan(address, probe.rules, mode)  # its own rules must allow it too
+        probe.addr = address
+        return point
+
+    def _address(self, probe: Kprobe) -> int:
+        if (probe.symbol_name is None) == (probe.addr is None):
+            where = probe.addr or 0
+            raise ProbeRejectedError(where, "exactly one of symbol and address", "EINVAL")
+        if probe.addr is not None:
+            return probe.addr
+        assert probe.symbol_name is not None
+        address = self.placement.symbol(probe.symbol_name)
+        if address is None:
+            raise ProbeRejectedError(0, f"no symbol {probe.symbol_name}", "ENOENT")
+        address += probe.offset
+        return address if probe.rules is Rules.UPROBE else self._behind_pad(address)
+
+    def _behind_pad(self, address: int) -> int:
+        """Where a kprobe on a function's entry goes (arch_adjust_kprobe_addr)."""
+        probes = self.arch.probes
+        function = self.placement.function(address)
+        if not probes.skips_landing_pad or function is None:
+            return address
+        pad = probes.landing_pad(self._original(function[0], self.arch.insn_max))
+        return function[0] + pad if address - function[0] in (0, pad) else address
+
+    def _allow(self, address: int, rules: Rules) -> None:
+        mapping = self.memory.find(address)
+        if mapping is None or not mapping.perms & EXECUTE:
+            what = "nothing is mapped there" if mapping is None else "it is not executable"
+            raise ProbeRejectedError(address, what, "EINVAL", "executable")
+        if mapping.extent is not None:
+            raise ProbeRejectedError(
+                address, "the page is shared with others (MAP_SHARED)", "EINVAL", "shared"
+            )
+        name = self.blacklist.find(address)
+        if name is not None:
+            raise ProbeRejectedError(address, f"it is blacklisted: {name}", "EINVAL", "blacklist")
+
+    def plan(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
+        """What would be done with the instruction at a guest address.
+
+        Raises:
+            ProbeRejectedError: it cannot be probed.
+        """
+        before = b""
+        function = self.placement.function(address)
+        if (rules is Rules.KPROBE or mode is Mode.STRICT) and not self.placement.boundary(address):
+            raise ProbeRejectedError(
+                address, "it is in the middle of an instruction", "EILSEQ", "boundary"
+            )
+        if function is not None and function[0] < address:
+            start = max(function[0], address - 512)
+            before = self.overlay.original(start, address - start)
+        raw = self._original(address, self.arch.insn_max)
+        plan = self.arch.probes.analyze(raw, address, rules, mode, before)
+        if plan.verdict is Verdict.REJECTED:
+            raise ProbeRejectedError(address, plan.reason, plan.errno or "EINVAL", plan.rule)
+        return plan
+
+    def _original(self, address: int, size: int) -> bytes:
+        """Original bytes; fewer where the memory ends."""
+        while size:
+            try:
+                return self.overlay.original(address, size)
+            except GuestFaultError:
+                size -= 1
+        return b""
+
+    def unregister(self, probe: Kprobe) -> None:
+        """Take one probe out (unregister_kprobe)."""
+        self.unregister_all([probe])
+
+    def unregister_all(self, probes: Iterable[Kprobe]) -> None:
+        """Take probes out, all of them at once.
+
+        Raises:
+            ProbeRejectedError: EINVAL for one that is not registered; the others are gone.
+        """
+        empty: list[ProbePoint] = []
+        unknown: Kprobe | None = None
+        for probe in probes:
+            point = self.points.get(probe.addr or 0)
+            if point is None or probe not in point.probes:
+                unknown = probe
+                continue
+            point.probes.remove(probe)
+            if point.probes:
+                self._refresh(point)
+            else:
+                empty.append(point)
+                del self.points[point.address]
+        self._disarm([point for point in empty if point.armed])
+        if unknown is not None:
+            raise ProbeRejectedError(unknown.addr or 0, f"{unknown} is not registered", "EINVAL")
+
+    def enable(self, probe: Kprobe) -> None:
+        """Let a probe's handlers run again; EINVAL if it is gone or not registered."""
+        self._switch(probe, on=True)
+
+    def disable(self, probe: Kprobe) -> None:
+        """Keep a probe, but quiet; its point is disarmed once all its probes are disabled."""
+        self._switch(probe, on=False)
+
+    def _switch(self, probe: Kprobe, *, on: bool) -> None:
+        point = self.points.get(probe.addr or 0)
+        if point is None or probe not in point.probes or ProbeFlags.GONE in probe.flags:
+            raise ProbeRejectedError(probe.addr or 0, f"{probe} is not registered", "EINVAL")
+        probe.flags = ProbeFlags.NONE if on else ProbeFlags.DISABLED
+        self._refresh(point)
+
+    # -- arming ---------------------------------------------------------------------------
+
+    def _refresh(self, point: ProbePoint) -> None:
+        """The point's probes have changed."""
+        if not point.enabled():
+            if point.armed:
+                self._disarm([point])
+            return
+        if point.armed and point.slot is not None and point.boosted == point.wants_post():
+            # A post-handler came or went: the slot's end changes.
+            self._disarm([point])
+        if not point.armed:
+            if point.slot is None and not self.breakpoints.prepare(point):
+                raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
+            self._arm([point])
+        else:
+            self.breakpoints.plant(point)
+
+    def _arm(self, points: list[ProbePoint]) -> None:
+        many = len(points) > _MANY
+        probes = self.arch.probes
+        patches = {}
+        for point in points:
+            if point.slot is not None:
+                self.memory.poke(point.slot, point.code, forget=not many)
+                self._slots_of[point.slot] = point
+            kprobe = any(probe.rules is Rules.KPROBE for probe in point.probes)
+            value = probes.kprobe if kprobe else probes.uprobe
+            patches[point.address] = (value, point.plan.raw)
+            self.breakpoints.plant(point)
+            point.armed = True
+        self.overlay.plant(patches)
+
+    def _disarm(self, points: list[ProbePoint]) -> None:
+        self.overlay.lift([point.address for point in points])
+        for point in points:
+            point.armed = False
+            self.breakpoints.remove(point)
+            if point.slot is not None and not self._busy(point):
+                del self._slots_of[point.slot]
+                self.breakpoints.give_back(point)
+        for slots in self.slots:
+            slots.collect(lambda slot: self._in_slot(slot))
+
+    def _busy(self, point: ProbePoint) -> bool:
+        """Whether the guest is in the middle of this point's step."""
+        return point.slot is not None and self._in_slot(point.slot)
+
+    def _in_slot(self, slot: int) -> bool:
+        pc = self.cpu.read_register(self.arch.roles.pc)
+        return slot <= pc < slot + self.arch.probes.kprobe_slot
+
+    def _lost(self, address: int, why: str) -> None:
+        """The overlay gave a patch up: its code is gone, or is other code now."""
+        point = self.points.get(address)
+        if point is None:
+            return
+        point.armed = False
+        self.breakpoints.remove(point)
+        names = ", ".join(str(probe) for probe in point.probes)
+        if why == "rewritten":
+            try:
+                modes = {(probe.rules, probe.mode or self.mode) for probe in point.probes}
+                plans = [self.plan(address, rules, mode) for rules, mode in modes]
+                self._replace(point, plans[0])
+                self.on_notice(
+                    f"the guest rewrote its code at {address:#x}; {names}: armed again on "
+                    f"the new instruction"
+                )
+                return
+            except ProbeRejectedError as error:
+                why = f"rewritten by the guest: {error.reason}"
+        for probe in point.probes:
+            probe.flags |= ProbeFlags.GONE
+        del self.points[address]
+        self.breakpoints.give_back(point)
+        self.on_notice(f"the code at {address:#x} was {why}; {names}: dropped")
+
+    def _replace(self, point: ProbePoint, plan: InsnPlan) -> None:
+        if point.slot is not None:
+            self._slots_of.pop(point.slot, None)
+        self.breakpoints.give_back(point)
+        point.plan, point.scratch, point.boosted = plan, False, False
+        if not self.breakpoints.prepare(point):
+            raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
+        if point.enabled():
+            self._arm([point])
+
+    # -- hits -----------------------------------------------------------------------------
+
+    def handle(self, stop: Stop) -> Stop | None:
+        """See to a stop of the CPU; what is left of it for the guest's kernel."""
+        pc = self.cpu.read_register(self.arch.roles.pc)
+        if stop.kind is StopKind.TRAP and stop.trap is TrapKind.BREAKPOINT:
+            at = pc - self._back
+            point = self.points.get(at)
+            if point is not None and point.armed:
+                return self._hit(point)
+            point = self._step_of(at)
+            if point is not None:
+                return self._step_done(point, self._slot_around(at))
+            return stop
+        if stop.kind in (StopKind.QUANTUM, StopKind.HALTED):
+            return stop
+        point = self._step_of(pc)
+        return stop if point is None else self._interrupted(point, stop, pc)
+
+    def _hit(self, point: ProbePoint) -> Stop | None:
+        fault, self.breakpoints.fault = self.breakpoints.fault, None
+        self.regs.ip = point.address
+        if fault is not None:  # the instruction's own; it and the probe run again later
+            return fault
+        if self.status is not Status.IDLE:
+            self._enter_again(point)
+            return self._begin_step(point)
+        self.current, self.status = point, Status.HIT_ACTIVE
+        try:
+            moved = self._run_pre(point)
+        except BaseException:
+            self._idle()
+            raise
+        if moved or not point.armed:
+            self._idle()
+            return None
+        self.status = Status.HIT_SS
+        return self._begin_step(point)
+
+    def _enter_again(self, point: ProbePoint) -> None:
+        """A hit while another probe's handlers run: counted, stepped, not served."""
+        if self.status is Status.REENTER:
+            raise EngineError(f"probe {point.address:#x} was hit in a hit in a hit")
+        missed(point.enabled())
+        self._saved = (self.status, self.current)
+        self.status, self.current = Status.REENTER, point
+
+    def _run_pre(self, point: ProbePoint) -> bool:
+        """Whether a handler has set pc itself."""
+        for probe in point.enabled():
+            probe.hits += 1
+            if probe.record is not None:
+                probe.record(self.thread())
+            if isinstance(probe, Uprobe):
+                if probe.handler is not None and probe.handler(probe, self.regs) == Uprobe.REMOVE:
+                    self.unregister(probe)
+            elif probe.pre_handler is not None and probe.pre_handler(probe, self.regs):
+                return True
+        return self.regs.ip != point.address
+
+    def _begin_step(self, point: ProbePoint) -> Stop | None:
+        plan = point.plan
+        if plan.operation is not None:
+            try:
+                self.regs.ip = plan.operation.run(self.step)
+            except GuestFaultError as error:
+                self._idle()
+                return Stop(StopKind.FAULT, address=error.address, access=error.access)
+            self.cpu.expect(plan.next)
+            self._run_post(point)
+            return None
+        slot = self.breakpoints.enter(point)
+        if slot < 0:
+            raise EngineError("all slots of the XOL area are taken")
+        self.regs.ip = slot
+        self.cpu.expect(plan.next)
+        if point.boosted:
+            self._idle()
+        return None
+
+    def _step_done(self, point: ProbePoint, slot: int) -> Stop | None:
+        """The trap behind the copy was reached."""
+        self.breakpoints.finish(point, slot)
+        self.regs.ip = point.plan.next
+        self.cpu.expect(point.plan.next)
+        self._run_post(point)
+        return None
+
+    def _run_post(self, point: ProbePoint) -> None:
+        if self.status is Status.HIT_SS and self.current is point:
+            self.status = Status.HIT_SSDONE
+            for probe in point.enabled():
+                if probe.post_handler is not None:
+                    probe.post_handler(probe, self.regs, 0)
+        self._idle()
+
+    def _idle(self) -> None:
+        """The current probe is done; one that it interrupted goes on."""
+        if self.status is Status.REENTER:
+            self.status, self.current = self._saved
+        else:
+            self.status, self.current = Status.IDLE, None
+
+    # -- in the middle of the machinery ---------------------------------------------------
+
+    def _slot_around(self, address: int) -> int:
+        """The slot that an address lies in."""
+        size = self.arch.probes.kprobe_slot
+        if self.area.contains(address):
+            size = self.area.slot_size
+        return address - (address - self.area.page) % size
+
+    def _step_of(self, address: int) -> ProbePoint | None:
+        """The point whose slot an address lies in."""
+        if not self.inside(address):
+            return None
+        slot = self._slot_around(address)
+        return self.breakpoints.stepping.get(slot) or self._slots_of.get(slot)
+
+    def inside(self, address: int) -> bool:
+        """Whether an address lies in the pages of the slots."""
+        return self.area.contains(address) or any(
+            slots.window.start <= address < slots.window.end for slots in self.slots
+        )
+
+    def _interrupted(self, point: ProbePoint, stop: Stop, pc: int) -> Stop | None:
+        """The displaced instruction raised something of its own while in its slot."""
+        slot, plan = self._slot_around(pc), point.plan
+        if pc != slot and stop.kind is not StopKind.FAULT:
+            # It was carried out all the same: a system call, or the guest's own trap flag.
+            self.breakpoints.finish(point, slot)
+            self.regs.ip = plan.next
+            self.cpu.expect(plan.next)
+            self._run_post(point)
+            return stop
+        self.breakpoints.leave(point, slot)
+        self.regs.ip = plan.address
+        self._idle()
+        if stop.kind is StopKind.TRAP and stop.address:
+            return replace(stop, address=plan.address)
+        return stop
+
+    def original_pc(self, address: int) -> int:
+        """The program's own address for a place in a slot; others stay as they are."""
+        point = self._step_of(address)
+        if point is None:
+            return address
+        return point.address if address == self._slot_around(address) else point.plan.next
+
+    def busy(self) -> bool:
+        """Whether the guest stands in the machinery: signals wait until it has left."""
+        return self.inside(self.cpu.read_register(self.arch.roles.pc))

@@ -1,0 +1,16 @@
+"""What the manager asks about the code around an address; the session knows the answers."""
+
+from typing import Protocol
+
+
+class Placement(Protocol):
+    """Names and boundaries of the guest's code, by guest address."""
+
+    def symbol(self, name: str) -> int | None:
+        """Address of a symbol, None if there is none."""
+
+    def function(self, address: int) -> tuple[int, int] | None:
+        """(start, end) of the function around an address, None outside of all."""
+
+    def boundary(self, address: int) -> bool:
+        """Whether an instruction begins at an address, as far as can be known."""

@@ -1,0 +1,85 @@
+"""The physical side: one probed address, whatever number of probes want it."""
+
+from collections.abc import Iterable
+
+from engine.arch.plan import InsnPlan, Verdict
+from engine.probes.kprobe import Kprobe
+
+
+class ProbePoint:
+    """A code address with its instruction's plan, its slot and its probes (an aggregate kprobe).
+
+    Attributes:
+        address: guest address.
+        plan: what is done with the instruction.
+        probes: newest first: the order in which pre-handlers run.
+        armed: whether the breakpoint is planted.
+        slot: address of its kprobe slot, None without one.
+        code: what stands in the slot, the trap or jump behind the copy included.
+        boosted: the slot ends with a jump back in place of a trap.
+        scratch: the copy in the slot uses the scratch register.
+        saved: the scratch register's own value during a step.
+    """
+
+    __slots__ = (
+        "address",
+        "armed",
+        "boosted",
+        "code",
+        "plan",
+        "probes",
+        "saved",
+        "scratch",
+        "slot",
+    )
+
+    def __init__(self, address: int, plan: InsnPlan) -> None:
+        self.address = address
+        self.plan = plan
+        self.probes: list[Kprobe] = []
+        self.armed = False
+        self.slot: int | None = None
+        self.code = b""
+        self.boosted = False
+        self.scratch = False
+        self.saved = 0
+
+    @property
+    def how(self) -> str:
+        """How the displaced instruction is carried out: "emulated", "boosted" or "xol"."""
+        if self.plan.verdict is Verdict.EMULATED:
+            return "emulated"
+        return "boosted" if self.boosted else "xol"
+
+    @property
+    def copy_size(self) -> int:
+        """Bytes of the instruction's copy."""
+        return len(self.plan.scratch_copy if self.scratch else self.plan.copy)
+
+    def enabled(self) -> list[Kprobe]:
+        """Its probes whose handlers run."""
+        return [probe for probe in self.probes if probe.enabled]
+
+    def wants_post(self) -> bool:
+        """Whether anything is to run after the step: then the slot cannot be boosted."""
+        return any(probe.post_handler is not None for probe in self.enabled())
+
+    def wants_engine(self) -> bool:
+        """Whether a handler may do what the emulator's callback does not allow."""
+        return any(needs_engine(probe) for probe in self.enabled())
+
+
+def needs_engine(probe: Kprobe) -> bool:
+    """Whether a probe has handlers that run outside the emulator."""
+    return (
+        probe.pre_handler is not None
+        or probe.post_handler is not None
+        or getattr(probe, "handler", None) is not None
+    )
+
+
+def missed(probes: Iterable[Kprobe]) -> None:
+    """Count a hit that could not be served."""
+    for probe in probes:
+        probe.hits += 1
+        probe.nmissed += 1
