@@ -7,12 +7,22 @@ them and never ask who is behind.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.cpu.base import Stop
+
 
 def _same(address: int) -> int:
     return address
 
 
 def _never() -> bool:
+    return False
+
+
+def _untouched(stop: Stop) -> Stop | None:
+    return stop
+
+
+def _not_mine(address: int, access: str, pc: int) -> bool:
     return False
 
 
@@ -28,6 +38,10 @@ class GuestHooks:
         original_pc: the program's own address for a place in a slot, detour or trampoline.
         hold: whether signals and the end of a quantum must wait (a probe is in the middle
             of its machinery).
+        stopped: sees every stop of the CPU first; what is left of it for the kernel, if anything.
+        opened: (address, access, pc): whether a refused access was refused only because of the
+            machinery; it may be repeated then.
+        original: (address, bytes read there): the same bytes as the program put them there.
         mapped: (start, size) has been mapped with execute permission or gained it.
         unmapped: (start, size) is gone or lost its execute permission.
         syscall_enter: (number, name, arguments) before a system call is carried out.
@@ -39,6 +53,9 @@ class GuestHooks:
 
     original_pc: Callable[[int], int] = _same
     hold: Callable[[], bool] = _never
+    stopped: Callable[[Stop], Stop | None] = _untouched
+    opened: Callable[[int, str, int], bool] = _not_mine
+    original: Callable[[int, bytes], bytes] = lambda address, data: data
     mapped: Callable[[int, int], None] = _ignore
     unmapped: Callable[[int, int], None] = _ignore
     syscall_enter: Callable[[int, str, tuple[int, ...]], None] = _ignore

@@ -15,15 +15,19 @@ if TYPE_CHECKING:
     from engine.linux.kernel import Kernel
 
 
+def opened(k: "Kernel", stop: Stop) -> bool:
+    """Whether an access was refused for the engine's own reasons, and may be repeated now."""
+    extent = k.memory.turn(stop.address, stop.access)
+    if extent is None:
+        return k.hooks.opened(stop.address, stop.access, k.pc())
+    here = k.memory.find(k.pc())
+    if stop.access == "write" and here is not None and here.extent is extent:
+        k.memory.open_both(extent)
+    return True
+
+
 def fault(k: "Kernel", stop: Stop) -> None:
     """An access that the page table refuses."""
-    extent = k.memory.turn(stop.address, stop.access)
-    if extent is not None:
-        pc = k.cpu.read_register(k.arch.roles.pc)
-        here = k.memory.find(pc)
-        if stop.access == "write" and here is not None and here.extent is extent:
-            k.memory.open_both(extent)
-        return
     before = k.signals.last_fault[0]
     mapping = k.memory.find(stop.address)
     abi = k.arch.linux.signals
@@ -63,7 +67,7 @@ def trap(k: "Kernel", stop: Stop) -> None:
     pc = k.pc()
     if stop.trap in (TrapKind.PRIVILEGED, TrapKind.ILLEGAL):
         try:
-            raw = k.memory.read(pc, k.arch.insn_max)
+            raw = k.hooks.original(pc, k.memory.read(pc, k.arch.insn_max))
         except GuestFaultError:
             raw = b""
         after = k.arch.emulate_trapped(k.cpu, raw, pc)

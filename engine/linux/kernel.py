@@ -218,17 +218,31 @@ class Kernel:
         """One stretch of the program up to the next thing the kernel has to do."""
         if self.host.waiting():
             self.hear_host()
-        if not self.hooks.hold():
+        held = self.hooks.hold()
+        if not held:
             delivery.deliver_all(self)
         if self.exit is not None:
             return
         self.memory.sync()
-        stop = self.cpu.run(self._quantum())
+        stop: Stop | None
+        if held and self.signals.deliverable():
+            # As uprobes do: a signal waits for the end of the step.
+            stop = self.cpu.step()
+        else:
+            stop = self.cpu.run(self._quantum())
         self._count_blocks()
-        self.handle(stop)
+        if stop is not None:
+            self.handle(stop)
 
     def handle(self, stop: Stop) -> None:
         """Do what a stop of the CPU asks for."""
+        if stop.kind is not StopKind.FAULT or not faults.opened(self, stop):
+            left = self.hooks.stopped(stop)
+            if left is not None:
+                self._handle(left)
+        self._check_limits()
+
+    def _handle(self, stop: Stop) -> None:
         if stop.kind is StopKind.SYSCALL:
             self._syscall()
         elif stop.kind is StopKind.FAULT:
@@ -237,7 +251,6 @@ class Kernel:
             faults.trap(self, stop)
         elif stop.kind is StopKind.OUT_OF_MEMORY:
             self._out_of_memory(stop.address)
-        self._check_limits()
 
     def _out_of_memory(self, address: int) -> None:
         limit = self.memory_budget >> 20
