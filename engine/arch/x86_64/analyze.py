@@ -2,9 +2,10 @@
 
 Linux emulates under uprobes no-operations, relative jumps and calls and pushes of registers
 (branch_setup_xol_ops, push_setup_xol_ops), under kprobes whatever changes the instruction
-pointer or the interrupt flag (prepare_emulation); it steps a copy of the rest. Three things it
-gets wrong are done right here: kprobes ignore the immediate of `ret` and test rcx before a loop
-counts it down; both treat some VEX instructions by their last opcode byte as branches.
+pointer or the interrupt flag (prepare_emulation); it steps a copy of the rest. Some things it
+gets wrong are done right here: kprobes ignore the immediate of `ret`, take a far return for a
+near one and test rcx before a loop counts it down; both treat some VEX instructions by their
+last opcode byte as branches.
 """
 
 from typing import Final
@@ -110,7 +111,10 @@ def _kprobe(insn: Decoded, raw: bytes, address: int) -> InsnPlan:
     )
 
 
+_FAR_RETURN: Final = ("x86.far", "copied; a far return faults in the slot as it does in place")
 _SPECIAL: Final = {
+    0xCA: _FAR_RETURN,
+    0xCB: _FAR_RETURN,
     _SYSCALL: ("x86.syscall", "copied; the address it leaves in rcx becomes the original's"),
     0xFA: ("x86.privileged", "copied; at user level cli faults in the slot"),
     0xFB: ("x86.privileged", "copied; at user level sti faults in the slot"),
@@ -134,7 +138,9 @@ def _uprobe(insn: Decoded, raw: bytes, address: int, mode: Mode) -> InsnPlan:
             if done is not None and key in _EMULATED_BRANCHES:
                 return _emulated(raw, address, done, f"emulated: {done.text}", True)
             if key in _RETURNS:
-                rule, reason = "x86.return", "copied; a return leaves the slot by itself"
+                rule, reason = _SPECIAL.get(
+                    key, ("x86.return", "copied; a return leaves the slot by itself")
+                )
                 fixups = ()
             elif key in _LOOPS:
                 rule, reason = "x86.loop", "copied; ip moves by original minus slot"

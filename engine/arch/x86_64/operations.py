@@ -2,7 +2,8 @@
 
 Sources: Intel SDM volumes 1 and 2; AMD APM volume 3 for near returns and indirect branches with
 an operand-size prefix, which go to 16-bit addresses there and in the emulator. Relative
-branches ignore that prefix, as on Intel processors and in Linux.
+branches ignore that prefix, as on Intel processors and in Linux. Far transfers have no
+operation: the emulator refuses every one at user level, in a slot as in place.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,6 @@ from typing import Final
 
 from engine.arch.plan import Operation, StepCpu
 from engine.arch.x86_64.decode import ADDRESS_SIZE, FS, GS, OPERAND_SIZE, REP, Decoded
-from engine.errors import GuestFaultError
 
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 _LOW: Final = 0xFFFF_FFFF
@@ -183,42 +183,13 @@ def _dropped(extra: int) -> str:
     return f", drop {extra:#x} bytes" if extra else ""
 
 
-def _far_return(insn: Decoded, raw: bytes, address: int) -> Operation:
-    size = _far_size(insn)
-    extra = _immediate_word(insn, raw)
-
-    def run(cpu: StepCpu) -> int:
-        top = cpu.read_register("rsp")
-        target = _load(cpu, top, size)
-        _check_selector(cpu, _load(cpu, top + size & _MASK, size), address)
-        cpu.write_register("rsp", top + 2 * size + extra & _MASK)
-        return target
-
-    return Operation("pop the return address and cs, jump there" + _dropped(extra), run)
-
-
-def _far_size(insn: Decoded) -> int:
-    if insn.wide:
-        return 8
-    return 2 if insn.prefixes & OPERAND_SIZE else 4
-
-
-def _check_selector(cpu: StepCpu, selector: int, address: int) -> None:
-    """A program has one 64-bit code segment; any other selector is a fault of the branch."""
-    if selector & 0xFFFF != cpu.read_register("cs"):
-        raise GuestFaultError(address, "execute")
-
-
 def _group_five(insn: Decoded, raw: bytes, address: int) -> Operation | None:
-    """Ff /2 to /5: indirect calls and jumps."""
-    member = insn.reg
-    if not 2 <= member <= 5:
+    """Ff /2 and /4: indirect near calls and jumps."""
+    if insn.reg not in (2, 4):
         return None
-    if member & 1:
-        return _far_branch(insn, raw, address) if insn.memory else None
     size = _near_size(insn)
     behind = address + insn.size & _MASK
-    calls = member == 2
+    calls = insn.reg == 2
     if insn.memory:
         where, what = _operand(insn, raw, address)
 
@@ -243,30 +214,6 @@ def _group_five(insn: Decoded, raw: bytes, address: int) -> Operation | None:
         return target
 
     return Operation(f"push the return address {behind:#x}, jump to {what}", run, size)
-
-
-def _far_branch(insn: Decoded, raw: bytes, address: int) -> Operation:
-    size = _far_size(insn)
-    behind = address + insn.size & _MASK
-    where, what = _operand(insn, raw, address)
-
-    def target_of(cpu: StepCpu) -> int:
-        at = where(cpu)
-        target = _load(cpu, at, size)
-        _check_selector(cpu, _load(cpu, at + size & _MASK, 2), address)
-        return target
-
-    if insn.reg == 5:
-        return Operation(f"jump to the far address in {what}", target_of)
-
-    def run(cpu: StepCpu) -> int:
-        target = target_of(cpu)
-        pushed = behind & (1 << 8 * size) - 1 | cpu.read_register("cs") << 8 * size
-        _push(cpu, pushed, 2 * size)
-        return target
-
-    text = f"push cs and the return address {behind:#x}, jump to the far address in {what}"
-    return Operation(text, run, 2 * size)
 
 
 def _operand(insn: Decoded, raw: bytes, address: int) -> tuple[_Address, str]:
@@ -342,8 +289,6 @@ _BUILDERS: Final[dict[int, Callable[[Decoded, bytes, int], Operation | None]]] =
     0x9D: _pop_flags,
     0xC2: _return,
     0xC3: _return,
-    0xCA: _far_return,
-    0xCB: _far_return,
     0xE8: _call,
     0xE9: _jump,
     0xEB: _jump,
