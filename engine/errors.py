@@ -56,6 +56,7 @@ class ProbeSyntaxError(ProbeError):
         command: the definition as the kernel's error_log shows it.
         column: column of the caret in it, from 0.
         subsystem: "trace_kprobe", "trace_uprobe", ...
+        why: what we know beyond the kernel's words, "" if nothing.
     """
 
     def __init__(self, code: str, text: str, command: str, column: int, subsystem: str) -> None:
@@ -66,6 +67,15 @@ class ProbeSyntaxError(ProbeError):
         self.command = command
         self.column = column
         self.subsystem = subsystem
+        self.why = ""
+
+    def explain(self, why: str) -> None:
+        """Add what the kernel does not say."""
+        self.why = why
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}\n  {self.why}" if self.why else text
 
 
 class ProbeRejectedError(ProbeError):

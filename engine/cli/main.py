@@ -10,9 +10,10 @@ import click
 from engine.cli.check import check
 from engine.cli.disasm import disasm
 from engine.cli.run import run
-from engine.errors import EngineError, KprobeTuiError
+from engine.cli.trace import trace
+from engine.errors import EngineError, KprobeTuiError, ProbeSyntaxError
 
-COMMANDS: Final[tuple[click.Command, ...]] = (run, disasm, check)
+COMMANDS: Final[tuple[click.Command, ...]] = (run, trace, check, disasm)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -28,7 +29,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     ctx.exit()
 
 
-_PLANNED: Final = ("trace", "graph", "diff", "bt", "bench")
+_PLANNED: Final = ("graph", "diff", "bt", "bench")
 
 
 class _Group(click.Group):
@@ -75,6 +76,9 @@ def main(argv: list[str]) -> int:
         return 2
     except click.Abort:
         return 130
+    except ProbeSyntaxError as error:
+        print(error, file=sys.stderr)  # as error_log shows it
+        return 2
     except KprobeTuiError as error:
         if debug:
             traceback.print_exc()

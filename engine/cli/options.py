@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from engine.arch.plan import Mode
 from engine.session import GuestConfig
 from engine.session.config import DEFAULT_MEMORY
 
@@ -84,6 +85,16 @@ _GUEST_OPTIONS: Final = (
     click.option("--debug", is_flag=True, help="Show the engine's own figures and tracebacks."),
     click.argument("guest", type=click.Path()),
     click.argument("args", nargs=-1, type=click.UNPROCESSED),
+)
+
+
+mode_option: Final = click.option(
+    "--mode",
+    "mode_name",
+    type=click.Choice([mode.value for mode in Mode]),
+    default=Mode.STRICT.value,
+    show_default=True,
+    help="kernel: refuse what Linux refuses; strict: also what would corrupt the program.",
 )
 
 

@@ -101,6 +101,9 @@ class Cpu(ArchCpu, Protocol):
     def blocks(self) -> int:
         """Ticks of the clock while it was on."""
 
+    def now(self) -> int:
+        """The same as `blocks`, for whoever asks at each hit."""
+
     def expect(self, address: int) -> None:
         """An instruction that ends here was carried out from outside; elsewhere is a tick."""
 

@@ -84,6 +84,7 @@ class UnicornCpu(UnicornState):
         self._faults = FaultLocator(ram, self._hooks)
         self._code = native.build()
         self._clock = Clock(self._handle, self._hooks, ram.control, self._code, uc.ctl_flush_tb)
+        self.now = self._clock.ticks
         self._traps = Traps(self, self._clock, self._ask_to_stop)
         self._add_fill_hook()
         machine.enter_user_mode(self._uc, ram, self.page_table, pauth_keys)

@@ -163,7 +163,7 @@ class ProbeManager:
             raise ProbeRejectedError(address, "this probe is registered already", "EINVAL")
         if probe.flags not in (ProbeFlags.NONE, ProbeFlags.DISABLED):
             raise ProbeRejectedError(address, "only DISABLED may be given", "EINVAL")
-        self._allow(address, probe.rules)
+        self._allow(address)
         if point is None:
             plan = self.plan(address, probe.rules, mode)
             point = fresh[address] = ProbePoint(address, plan)
@@ -194,7 +194,16 @@ class ProbeManager:
         pad = probes.landing_pad(self._original(function[0], self.arch.insn_max))
         return function[0] + pad if address - function[0] in (0, pad) else address
 
-    def _allow(self, address: int, rules: Rules) -> None:
+    def check(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
+        """Whether a probe could be registered at an address, and its plan if so.
+
+        Raises:
+            ProbeRejectedError: it could not.
+        """
+        self._allow(address)
+        return self.plan(address, rules, mode)
+
+    def _allow(self, address: int) -> None:
         mapping = self.memory.find(address)
         if mapping is None or not mapping.perms & EXECUTE:
             what = "nothing is mapped there" if mapping is None else "it is not executable"

@@ -1,9 +1,11 @@
 """Builds a guest from a configuration and runs it."""
 
 import os
+from collections.abc import Callable
 
 from engine import arch as architectures
 from engine.arch.base import Arch
+from engine.arch.plan import Mode
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, Ram
 from engine.cpu.unicorn_cpu import UnicornCpu
@@ -26,7 +28,8 @@ from engine.linux.procview import ProcView
 from engine.session import report
 from engine.session.config import GuestConfig
 from engine.session.paths import locate
-from engine.session.report import Reports
+from engine.session.probing import Probing, exempt_windows
+from engine.session.report import Report, Reports
 
 _GUEST_ID = 1000
 _IMAGE_MAX = 1 << 30
@@ -110,6 +113,16 @@ class Session:
             self.fs, stdio or host_stdio(_Inputs(self.hooks)), lambda: self.kernel.limit("nofile")
         )
         self._load()
+        self.cpu.exempt(*exempt_windows(self))
+        self.probing: Probing | None = None
+        self.remarks: list[Report] = []
+        self.at_end: list[Callable[[], object]] = []
+
+    def probes(self, mode: Mode = Mode.STRICT) -> Probing:
+        """The probes of this guest; the first call, before it runs, says how strictly."""
+        if self.probing is None:
+            self.probing = Probing(self, mode)
+        return self.probing
 
     def _memory_changed(self, what: str, start: int, size: int) -> None:
         """Tell those above about code that comes and goes."""
@@ -235,6 +248,8 @@ class Session:
             end = self.kernel.run()
         finally:
             restore_terminals()
+        for call in self.at_end:
+            call()
         return self._reports(end)
 
     def _reports(self, end: Exit) -> Reports:
@@ -247,7 +262,8 @@ class Session:
                 self.view.refused.dropped,
             ),
         )
-        return Reports(end, tuple(remark for remark in remarks if remark is not None))
+        found = tuple(remark for remark in remarks if remark is not None)
+        return Reports(end, (*self.remarks, *found))
 
     def describe(self, pc: int) -> str:
         """An instruction's address, symbol, source line or file, and text, in one line."""
@@ -266,7 +282,7 @@ class Session:
         """Bytes of an instruction; fewer where the memory ends."""
         for size in range(self.arch.insn_max, 0, -1):
             try:
-                return self.memory.read(pc, size)
+                return self.hooks.original(pc, self.memory.read(pc, size))
             except GuestFaultError:
                 continue
         return b""

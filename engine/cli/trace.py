@@ -1,0 +1,113 @@
+"""`kprobe-tui trace`: run a guest with events."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from engine.arch.plan import Mode
+from engine.cli.host import attached
+from engine.cli.options import config_of, guest_options, mode_option
+from engine.cli.run import show
+from engine.errors import CommandError
+from engine.session import Session
+from engine.session.handlers import load_handlers
+from engine.session.report import Reports
+from engine.session.tracing import TraceOptions, Tracing
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option(
+    "-e",
+    "definitions",
+    multiple=True,
+    metavar="DEF",
+    help="An event, as a line of kprobe_events; again and again; @FILE reads lines.",
+)
+@click.option(
+    "-f",
+    "globs",
+    multiple=True,
+    metavar="GLOB",
+    help="An event on the entry of every matching function; LIB:GLOB in a library.",
+)
+@click.option(
+    "--handlers", metavar="FILE.py", help="Register the probes that a Python file defines."
+)
+@click.option("-o", "output", metavar="FILE", help="Write the trace there, not to stderr.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["ftrace"]),
+    default="ftrace",
+    show_default=True,
+    help="How events are written.",
+)
+@click.option(
+    "--buffer",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Keep N events and print them at the end.",
+)
+@click.option("--overwrite", is_flag=True, help="With --buffer: keep the last events.")
+@click.option("--list", "listing", is_flag=True, help="List the definitions and do not run.")
+@mode_option
+@guest_options
+def trace(
+    definitions: tuple[str, ...],
+    globs: tuple[str, ...],
+    handlers: str | None,
+    output: str | None,
+    form: str,
+    buffer: int | None,
+    overwrite: bool,
+    listing: bool,
+    mode_name: str,
+    **values: Any,
+) -> int:
+    """Run GUEST with ARGS and record events; standard streams and exit code are the guest's.
+
+    The trace goes to stderr, or to the file of -o.
+    """
+    if not definitions and not globs and handlers is None:
+        raise click.UsageError("nothing to trace: give -e DEF, -f GLOB or --handlers FILE.py")
+    if overwrite and buffer is None:
+        raise click.UsageError("--overwrite needs --buffer N")
+    session = Session(config_of(values))
+    try:
+        options = TraceOptions(form, output, buffer, overwrite, Mode(mode_name))
+        tracing = Tracing(session, options, sys.stderr.buffer)
+        for line in lines_of(definitions):
+            tracing.define(line)
+        for glob in globs:
+            tracing.trace_functions(glob)
+        if listing:
+            for line in tracing.listing():
+                click.echo(line)
+            return 0
+        if handlers is not None:
+            load_handlers(handlers, session)
+        tracing.start()
+        if output is None:
+            session.hooks.syscall_enter = lambda *_: tracing.drain()
+        with attached(session, values["timeout"]):
+            reports = session.run()
+        remarks = tracing.finish()
+        show(Reports(reports.exit, (*remarks, *reports.remarks)), values["color"])
+    finally:
+        session.close()
+    return reports.exit_code
+
+
+def lines_of(definitions: tuple[str, ...]) -> Iterator[str]:
+    """The lines of -e options, with those of files in their places."""
+    for given in definitions:
+        if not given.startswith("@"):
+            yield given
+            continue
+        try:
+            with open(given[1:], encoding="utf-8", errors="surrogateescape") as file:
+                yield from file
+        except OSError as error:
+            raise CommandError(f"-e {given}: {error.strerror}") from error

@@ -1,0 +1,242 @@
+"""Probes of a session: the machinery wired to the guest, and places turned into probes."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from engine.arch.plan import Mode
+from engine.errors import ProbeRejectedError
+from engine.guest.modules import Module
+from engine.guest.text import TextOverlay
+from engine.probes.kprobe import Kprobe
+from engine.probes.manager import ProbeManager
+from engine.probes.site import ImageCode
+from engine.session.inspection import program_of
+from engine.session.libraries import GuestTree, ProgramFile
+from engine.session.places import Place, function_at, guest_address
+from engine.session.placing import Placing
+
+if TYPE_CHECKING:
+    from engine.session.session import Session
+
+_SLOT_BYTES: Final = 1 << 20
+"""Of the window below the program: for slots; the rest is for detours."""
+_SHORT: Final = 64
+"""Distance from a function's start that is decoded rather than looked up."""
+
+
+class GuestCode:
+    """The guest's code by guest address; satisfies `engine.probes.placement.Placement`."""
+
+    def __init__(self, session: "Session", placing: Placing) -> None:
+        self._session = session
+        self._placing = placing
+        self._known: dict[int, tuple[ProgramFile, ImageCode]] = {}
+
+    def symbol(self, name: str) -> int | None:
+        """Address of a function in a file that is mapped, None if there is none."""
+        for place in self._placing.places.resolve(name):
+            return guest_address(place, self._session.modules, self._session.memory)
+        return None
+
+    def _of(self, module: Module) -> tuple[ProgramFile, ImageCode]:
+        found = self._known.get(id(module.image))
+        if found is None:
+            file = ProgramFile(module.name, module.image, frozenset({module.name}))
+            code = ImageCode(self._session.arch, module.image, file.symbols)
+            found = self._known[id(module.image)] = (file, code)
+        return found
+
+    def function(self, address: int) -> tuple[int, int] | None:
+        """(start, end) of the function around an address."""
+        module = self._session.modules.at(address)
+        if module is None:
+            return None
+        found = function_at(self._of(module)[0], address - module.bias)
+        if found is None:
+            return None
+        start = found[0] + module.bias
+        return start, start + found[1]
+
+    def boundary(self, address: int) -> bool:
+        """Whether an instruction begins there; yes where no function is known."""
+        function = self.function(address)
+        if function is None or function[0] == address:
+            return True
+        start, end = function
+        module = self._session.modules.at(address)
+        assert module is not None, "a function lies in a file"
+        if address - start > _SHORT:
+            code = self._of(module)[1]
+            return code.function(start - module.bias, end - start).holds(address - module.bias)
+        probes, longest = self._session.arch.probes, self._session.arch.insn_max
+        data = module.image.read_vaddr(start - module.bias, _SHORT + longest)
+        at = 0
+        while at < address - start:
+            size = probes.length(data[at : at + longest])
+            if not size:
+                return False
+            at += size
+        return at == address - start
+
+
+Ready = Callable[[Kprobe], None]
+"""Called once a probe's address is known, before it is armed."""
+
+Wanted = tuple[Place, Kprobe, Ready]
+"""A probe, where it goes, and what is to be done once it is known where that is."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """A probe whose file is not mapped yet.
+
+    Attributes:
+        place: where it will go.
+        probe: it.
+        text: for messages.
+        ready: see `Wanted`.
+    """
+
+    place: Place
+    probe: Kprobe
+    text: str
+    ready: "Ready"
+
+
+class Probing:
+    """What a session with probes has.
+
+    Attributes:
+        manager: registration and hits.
+        placing: places and verdicts from the files alone.
+        pending: probes that wait for their file.
+        notices: what happened to probes without the user's doing, in order.
+    """
+
+    def __init__(self, session: "Session", mode: Mode = Mode.STRICT) -> None:
+        """Wire the machinery to a loaded guest that has not run yet."""
+        self._session = session
+        config, memory, cpu = session.config, session.memory, session.cpu
+        program = program_of(
+            config, session.paths, session.image, session.arch, GuestTree(session.fs)
+        )
+        self.placing = Placing(session.arch, program, mode)
+        self.overlay = TextOverlay(memory, cpu)
+        self.manager = ProbeManager(
+            session.arch,
+            cpu,
+            memory,
+            self.overlay,
+            GuestCode(session, self.placing),
+            _windows(session),
+            mode=mode,
+            thread=lambda: session.kernel.pid,
+        )
+        self.pending: list[Pending] = []
+        self.notices: list[str] = []
+        self.manager.on_notice = self.notices.append
+        hooks = session.hooks
+        hooks.stopped = self.manager.handle
+        hooks.hold = self.manager.busy
+        hooks.original_pc = self.manager.original_pc
+        hooks.opened = self.overlay.refused
+        hooks.original = self.overlay.restore
+        hooks.mapped = self._mapped
+        hooks.unmapped = self.overlay.unmapped
+        memory.before_write = self.overlay.before_write
+        memory.after_write = self.overlay.written
+        self._arming = False
+
+    def place(self, wanted: Iterable[Wanted]) -> None:
+        """Register probes at places, all or none; those of files not mapped yet wait.
+
+        Raises:
+            ProbeRejectedError: one of them cannot be placed.
+        """
+        session = self._session
+        now: list[Kprobe] = []
+        later: list[Pending] = []
+        for place, probe, ready in wanted:
+            address = guest_address(place, session.modules, session.memory)
+            if address is None:
+                later.append(Pending(place, probe, place.text, ready))
+                continue
+            probe.addr = address
+            ready(probe)
+            now.append(probe)
+        if now:
+            self.manager.register_all(now)
+        self.pending += later
+
+    def place_each(self, wanted: Iterable[Wanted]) -> list[tuple[Place, str]]:
+        """Register as many as can be: the places that cannot take a probe, and why."""
+        refused: list[tuple[Place, str]] = []
+        good: list[Wanted] = []
+        session, manager = self._session, self.manager
+        for place, probe, ready in wanted:
+            address = guest_address(place, session.modules, session.memory)
+            if address is not None and address not in manager.points:
+                try:
+                    manager.check(address, probe.rules, probe.mode or manager.mode)
+                except ProbeRejectedError as error:
+                    refused.append((place, error.reason))
+                    continue
+            good.append((place, probe, ready))
+        self.place(good)
+        return refused
+
+    def _mapped(self, start: int, size: int) -> None:
+        self.overlay.mapped(start, size)
+        if not self.pending or self._arming:
+            return
+        self._arming = True  # committing slots maps memory too
+        try:
+            self._arm_pending()
+        finally:
+            self._arming = False
+
+    def _arm_pending(self) -> None:
+        session = self._session
+        waiting, ready = [], []
+        for item in self.pending:
+            address = guest_address(item.place, session.modules, session.memory)
+            if address is None:
+                waiting.append(item)
+            else:
+                item.probe.addr = address
+                item.ready(item.probe)
+                ready.append(item)
+        self.pending = waiting
+        for item in ready:
+            try:
+                self.manager.check(item.probe.addr or 0, item.probe.rules, self.manager.mode)
+            except ProbeRejectedError as error:
+                self.notices.append(f"{item.text}: not placed when its file was mapped: {error}")
+                ready = [other for other in ready if other is not item]
+        if ready:
+            self.manager.register_all([item.probe for item in ready])
+
+
+def _windows(session: "Session") -> list[tuple[int, int]]:
+    """(start, size) for slots: between the libraries and the stack, and below the program."""
+    plan = session.arch.plan
+    windows = [plan.xol]
+    windows += [
+        (mapping.start, min(mapping.size, _SLOT_BYTES))
+        for mapping in session.memory.mappings
+        if mapping.reserved and mapping.end <= plan.trampoline[0]
+    ][:1]
+    return windows
+
+
+def exempt_windows(session: "Session") -> list[tuple[int, int]]:
+    """(start, size) of where no time passes: all windows of the engine."""
+    plan = session.arch.plan
+    start, end = plan.trampoline[0], sum(plan.detour)
+    low = [
+        (mapping.start, mapping.size)
+        for mapping in session.memory.mappings
+        if mapping.reserved and mapping.end <= start
+    ]
+    return [(start, end - start), *low[:1]]

@@ -1,0 +1,349 @@
+"""A trace: definitions turned into events, recorded as rows, written as text."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from engine.arch.plan import Mode, Rules
+from engine.arch.program import RecordLayout
+from engine.errors import CommandError, ProbeError, ProbeRejectedError
+from engine.fetch.evaluate import FetchContext, Site, recorder
+from engine.probes.kprobe import Kprobe, Uprobe
+from engine.session.places import Place, PlaceError
+from engine.session.probing import Probing, Ready, Wanted
+from engine.session.report import Report
+from engine.session.session import Session
+from engine.trace.definition import Definition, Deletion, compatible, matches, parse
+from engine.trace.formats import FORMATS
+from engine.trace.formats.base import Names
+from engine.trace.ring import Ring
+from engine.trace.rows import EventInfo
+from engine.trace.staging import Staging, describe
+
+_SHOWN: Final = 10
+_EVENTS_MAX: Final = 0xFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """How a trace is kept and shown.
+
+    Attributes:
+        format: name of the output format.
+        output: file to write to, None for `stream`.
+        buffer: keep so many events and print them at the end; None = stream all.
+        overwrite: keep the last ones rather than the first.
+        mode: strictness of placement.
+    """
+
+    format: str = "ftrace"
+    output: str | None = None
+    buffer: int | None = None
+    overwrite: bool = False
+    mode: Mode = Mode.STRICT
+
+
+@dataclass(slots=True)
+class TraceEvent:
+    """An event and its probes.
+
+    Attributes:
+        info: what its rows are.
+        definitions: the lines that make it, siblings included.
+        probes: one for each place.
+        refused: places of a pattern that cannot take a probe.
+    """
+
+    info: EventInfo
+    definitions: list[Definition] = field(default_factory=list)
+    probes: list[Kprobe] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+class _FetchCpu:
+    """The session's processor as the evaluator sees it."""
+
+    def __init__(self, session: Session) -> None:
+        self.reader: Callable[[tuple[str, ...]], Callable[[], tuple[int, ...]]]
+        self.reader = session.cpu.traps.reader
+        self.now = session.cpu.now
+
+
+class Tracing:
+    """The trace of one session.
+
+    Attributes:
+        events: by group and name, in the order of definition.
+        ring: what is kept, None while streaming.
+    """
+
+    def __init__(
+        self, session: Session, options: TraceOptions, stream: BinaryIO | None = None
+    ) -> None:
+        """Set up an empty trace.
+
+        Args:
+            session: the guest, loaded and not running.
+            options: how.
+            stream: where text goes without an output file.
+
+        Raises:
+            CommandError: the output cannot be written.
+        """
+        self.session = session
+        self.options = options
+        self.events: dict[tuple[str, str], TraceEvent] = {}
+        self._definitions: list[Definition] = []
+        self._table: dict[int, EventInfo] = {}
+        self._probing: Probing = session.probes(options.mode)
+        self.ring: Ring | None = None
+        path = options.output
+        self._discard = path == "/dev/null"
+        self._file = stream
+        if path is not None and not self._discard:
+            try:
+                self._file = open(path, "wb")  # noqa: SIM115 - closed by `finish`
+            except OSError as error:
+                raise CommandError(f"-o {path}: {error.strerror}") from error
+        if options.buffer is not None:
+            self.ring = Ring(options.buffer, options.overwrite)
+        names = Names(self.symbol, lambda thread: session.kernel.comm)
+        formats = {kind.name: kind for kind in FORMATS}
+        if options.format not in formats:
+            known = ", ".join(formats)
+            raise CommandError(f"--format {options.format}: there is {known}")
+        self._format = formats[options.format](self._table, names)
+        backing = None
+        if path is not None and not self._discard and self.ring is None:
+            backing = Path(path + ".ring")
+        self._staging = Staging(self._consume, path=backing)
+        self._context = FetchContext(
+            session.arch,
+            _FetchCpu(session),
+            session.memory,
+            self._staging,
+            comm=lambda thread: session.kernel.comm,
+            symbol=self.symbol,
+        )
+        self._comm = session.kernel.comm
+
+    # -- definitions ----------------------------------------------------------------------
+
+    def define(self, line: str) -> None:
+        """Carry out one line of `kprobe_events`.
+
+        Raises:
+            ProbeError: it is not accepted; what came before stays.
+        """
+        parsed = parse(line, self.session.arch, mode=self.options.mode)
+        if isinstance(parsed, Definition):
+            self._define(parsed)
+        elif parsed is not None:
+            self._delete(parsed, line)
+
+    def _define(self, definition: Definition) -> None:
+        if definition.is_return:
+            raise ProbeError(f"{definition.command}: return probes are not part of this version")
+        for earlier in self._definitions:
+            compatible(earlier, definition)
+        mode = Mode.KERNEL if definition.strict_override else self.options.mode
+        try:
+            placed = self._probing.placing.of_definition(definition)
+        except PlaceError as error:
+            raise _explained(definition, error.code, str(error)) from error
+        for item in placed:
+            verdict = item.judgement
+            if not verdict.ok:
+                code = "BAD_INSN_BNDRY" if verdict.errno == "EILSEQ" else "FAIL_REG_PROBE"
+                nearest = next((f.nearest for f in verdict.findings if f.nearest), None)
+                hint = f"; the nearest place that would do is {nearest:#x}" if nearest else ""
+                why = f"{item.place.name}: {verdict.reason} ({verdict.errno}){hint}"
+                raise _explained(definition, code, why)
+        event = self._event(definition)
+        wanted = [self._wanted(event, definition, item.place, mode) for item in placed]
+        try:
+            self._probing.place(wanted)
+        except ProbeRejectedError as error:
+            raise _explained(definition, "FAIL_REG_PROBE", str(error)) from error
+        event.definitions.append(definition)
+        event.probes += [probe for _, probe, _ in wanted]
+        self._definitions.append(definition)
+
+    def _event(self, definition: Definition) -> TraceEvent:
+        layout = RecordLayout.of(definition.args)
+        return self._named(definition.group, definition.event, layout, definition.kind)
+
+    def _named(self, group: str, name: str, layout: RecordLayout, kind: str) -> TraceEvent:
+        event = self.events.get((group, name))
+        if event is None:
+            number = len(self._table) + 1
+            if number > _EVENTS_MAX:
+                raise CommandError(f"more than {_EVENTS_MAX} events")
+            info = EventInfo.of(number, group, name, layout, symbolic=kind == "kprobe")
+            self._table[number] = info
+            event = self.events[group, name] = TraceEvent(info)
+        return event
+
+    def _wanted(
+        self, event: TraceEvent, definition: Definition, place: Place, mode: Mode
+    ) -> Wanted:
+        probe = _make(place, mode, f"{definition.group}/{definition.event}")
+        layout = RecordLayout.of(definition.args)
+        return place, probe, self._recording(place, event.info.id, layout)
+
+    def _recording(self, place: Place, number: int, layout: RecordLayout) -> Ready:
+        """Gives a probe its recorder, which needs the address."""
+
+        def ready(probe: Kprobe) -> None:
+            assert probe.addr is not None
+            base = probe.addr - (place.file_offset or 0)
+            probe.record = recorder(number, layout, Site(probe.addr, base), self._context)
+
+        return ready
+
+    def trace_functions(self, glob: str) -> None:
+        """An entry event on every function that matches a pattern.
+
+        Raises:
+            ProbeError: none does.
+        """
+        layout = RecordLayout.of(())
+        wanted: list[Wanted] = []
+        owners: dict[int, TraceEvent] = {}
+        for place in self._probing.placing.places.matching(glob):
+            name = _identifier(place)
+            event = self._named("kprobes", name, layout, "kprobe")
+            probe = _make(place, self.options.mode, f"kprobes/{name}")
+            wanted.append((place, probe, self._recording(place, event.info.id, layout)))
+            owners[id(probe)] = event
+        if not wanted:
+            raise ProbeError(f"-f {glob}: no function matches")
+        refused = self._probing.place_each(wanted)
+        gone = {place.link for place, _ in refused}
+        for place, probe, _ in wanted:
+            if place.link not in gone:
+                owners[id(probe)].probes.append(probe)
+        for place, why in refused:
+            self.session.remarks.append(Report((f"no probe on {place.name}: {why}",)))
+
+    def _delete(self, deletion: Deletion, line: str) -> None:
+        found = [old for old in self._definitions if matches(deletion, old)]
+        if not found:
+            raise ProbeError(f"{line.strip()}: no such event (ENOENT)")
+        for definition in found:
+            event = self.events[definition.group, definition.event]
+            index = event.definitions.index(definition)
+            probe = event.probes.pop(index)
+            del event.definitions[index]
+            self._definitions.remove(definition)
+            if probe.addr is not None:
+                self._probing.manager.unregister(probe)
+            self._probing.pending = [p for p in self._probing.pending if p.probe is not probe]
+            if not event.definitions:
+                del self.events[definition.group, definition.event]
+
+    def listing(self) -> Iterator[str]:
+        """The definitions as the kernel lists them."""
+        for definition in self._definitions:
+            yield definition.listing()
+
+    # -- output ---------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Before the guest runs: the clock goes, the header is out."""
+        self.session.cpu.count_blocks(True)
+        self._staging.describe(describe(self._table.values(), self.session.arch.name))
+        if self.ring is None:
+            self._write(self._format.header())
+
+    def drain(self) -> None:
+        """Hand what was recorded so far to the output."""
+        if self.session.kernel.comm != self._comm:
+            self._comm = self.session.kernel.comm
+            self._format.renamed(self.session.kernel.pid)
+        self._staging.drain()
+
+    def finish(self) -> list[Report]:
+        """After the run: everything out, and what is to be said about it."""
+        self._staging.close()
+        ring = self.ring
+        if ring is not None:
+            self._write(self._format.header(len(ring), ring.written))
+            if ring.overwritten:
+                self._write(self._format.lost(ring.overwritten))
+            for stretch in ring.stretches():
+                self._write(self._format.rows(stretch))
+            if ring.lost:
+                self._write(self._format.lost(ring.lost))
+        self._write(self._format.end())
+        if self._file is not None:
+            self._file.flush()
+            if self.options.output is not None:
+                self._file.close()
+        return list(self._remarks())
+
+    def _consume(self, rows: bytes) -> None:
+        if self.ring is not None:
+            self.ring.append(rows)
+        elif not self._discard:
+            self._write(self._format.rows(rows))
+
+    def _write(self, text: bytes) -> None:
+        if self._file is not None and text:
+            self._file.write(text)
+            self._file.flush()
+
+    def symbol(self, address: int) -> str:
+        """An address as the kernel's `%pS` prints it."""
+        location = self.session.modules.locate(address)
+        if location.symbol is None:
+            return f"{address:#x}"
+        return f"{location.symbol.name}+{location.offset:#x}/{location.symbol.size:#x}"
+
+    # -- at the end -----------------------------------------------------------------------
+
+    def _remarks(self) -> Iterator[Report]:
+        staging = self._staging
+        if staging.lost:
+            why = staging.failure
+            yield Report((f"{staging.lost} events lost: {why}",))
+        pending = [item.text for item in self._probing.pending]
+        if pending:
+            yield _list("never placed, as their file was not mapped:", pending)
+        if self._probing.notices:
+            yield _list("changes to probes:", self._probing.notices)
+        missed = [
+            f"{probe}: {probe.nmissed} of {probe.hits} hits missed"
+            for event in self.events.values()
+            for probe in event.probes
+            if probe.nmissed
+        ]
+        if missed:
+            yield _list("missed hits:", missed)
+
+
+def _make(place: Place, mode: Mode, name: str) -> Kprobe:
+    if place.rules is Rules.UPROBE:
+        return Uprobe(place.path, place.file_offset or 0, mode=mode, name=name)
+    return Kprobe(mode=mode, name=name)
+
+
+def _explained(definition: Definition, code: str, why: str) -> ProbeError:
+    error = definition.error(code)
+    error.explain(why)
+    return error
+
+
+def _identifier(place: Place) -> str:
+    """The kernel's automatic name for a probe on a function."""
+    name = place.symbol or f"{place.link:#x}"
+    clean = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+    return f"p_{clean}_{place.offset}"
+
+
+def _list(head: str, lines: Iterable[str]) -> Report:
+    found = list(lines)
+    more = len(found) - _SHOWN
+    tail = (f"and {more} more",) if more > 0 else ()
+    return Report((head, *found[:_SHOWN], *tail))
