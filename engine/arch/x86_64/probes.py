@@ -6,6 +6,7 @@ from typing import Final
 from engine.arch.plan import ArchProbes
 from engine.arch.x86_64.analyze import analyze
 from engine.arch.x86_64.decode import LEGACY, decode, length
+from engine.arch.x86_64.liveness import flow
 from engine.arch.x86_64.operations import relative_target
 
 _REACH: Final = 1 << 31
@@ -67,4 +68,5 @@ PROBES = ArchProbes(
     retval="rax",
     nop=b"\x90",
     skips_landing_pad=True,
+    flow=flow,
 )
