@@ -49,7 +49,8 @@ def recover(path: Path) -> Recovered:
         CommandError: it cannot be read, or it is no such file, or its description is damaged.
     """
     try:
-        with path.open("rb") as file:
+        # Without O_NONBLOCK a FIFO would wait for a writer.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE:
                 raise CommandError(f"{path} holds no events")
@@ -70,7 +71,7 @@ def recover(path: Path) -> Recovered:
         arch = str(fields["arch"])
         symbols = {int(key): str(text) for key, text in fields["symbols"].items()}
         comms = {int(key): str(text) for key, text in fields["comms"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CommandError(f"{path}: the description of its events is damaged") from error
     rows = data[start : start + size]
     count, end = _whole_rows(rows, events)
