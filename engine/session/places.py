@@ -115,21 +115,30 @@ class Places:
         file = self._library(match[1], text)
         return (self._symbol(text, match[2], 0, file),)
 
-    def of_target(self, target: Target, text: str) -> tuple[Place, ...]:
-        """The places of a definition that is read already; `text` stands in messages.
+    def of_target(
+        self, target: Target, text: str, rules: Rules | None = None
+    ) -> tuple[Place, ...]:
+        """The places of a definition that is read already.
+
+        Args:
+            target: the place as read.
+            text: the place as written, for messages.
+            rules: other rules than the target's own.
 
         Raises:
             PlaceError: there is none, or the name is not unique.
             ImageError: a path is there but is no ELF file.
         """
+        kprobe = rules or Rules.KPROBE
         if isinstance(target, FileOffset):
-            return (self._path_offset(text, target.path, target.offset),)
+            uprobe = rules or Rules.UPROBE
+            return (self._path_offset(text, target.path, target.offset, uprobe),)
         if isinstance(target, Address):
-            return (self._address(text, target.value),)
+            return (self._address(text, target.value, kprobe),)
         if isinstance(target, SourceLine):
-            return self._line(text, target.file, target.line)
+            return self._line(text, target.file, target.line, kprobe)
         file = self._library(target.module, text) if target.module else None
-        return (self._symbol(text, target.name, target.offset, file),)
+        return (self._symbol(text, target.name, target.offset, file, kprobe),)
 
     def matching(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Place]:
         """The entries of all functions whose name matches GLOB or LIB:GLOB, by address.
@@ -161,7 +170,14 @@ class Places:
 
     # -- the forms of a place ----------------------------------------------------
 
-    def _symbol(self, text: str, rest: str, offset: int, file: ProgramFile | None) -> Place:
+    def _symbol(
+        self,
+        text: str,
+        rest: str,
+        offset: int,
+        file: ProgramFile | None,
+        rules: Rules = Rules.KPROBE,
+    ) -> Place:
         name = rest
         files = self._program.files if file is None else (file,)
         found = self._find(name, files)
@@ -183,7 +199,7 @@ class Places:
                 "NON_UNIQ_SYMBOL",
                 "EADDRNOTAVAIL",
             )
-        return self._at(owner, symbols[0].address + offset, Rules.KPROBE, text, symbols[0])
+        return self._at(owner, symbols[0].address + offset, rules, text, symbols[0])
 
     def _find(
         self, name: str, files: tuple[ProgramFile, ...]
@@ -222,7 +238,7 @@ class Places:
             f"{text}: no library {name!r} among the guest's ({known})", "BAD_PROBE_ADDR", "ENOENT"
         )
 
-    def _address(self, text: str, link: int) -> Place:
+    def _address(self, text: str, link: int, rules: Rules = Rules.KPROBE) -> Place:
         file = self._program.main
         if link >= _ADDRESS_END or not _covers(file.image, link):
             raise PlaceError(
@@ -231,15 +247,16 @@ class Places:
                 "BAD_PROBE_ADDR",
                 "EINVAL",
             )
-        return self._at(file, link, Rules.KPROBE, text, None)
+        return self._at(file, link, rules, text, None)
 
-    def _line(self, text: str, source: str, line: int) -> tuple[Place, ...]:
+    def _line(
+        self, text: str, source: str, line: int, rules: Rules = Rules.KPROBE
+    ) -> tuple[Place, ...]:
         for file in self._program.files:
             addresses = file.lines.addresses_of(source, line) if line else []
             if addresses:
                 return tuple(
-                    self._at(file, link, Rules.KPROBE, text, None, exact=True)
-                    for link in addresses
+                    self._at(file, link, rules, text, None, exact=True) for link in addresses
                 )
         has_lines = any(file.lines.debug_image is not None for file in self._program.files)
         reason = (
@@ -249,7 +266,9 @@ class Places:
         )
         raise PlaceError(f"{text}: {reason}", "BAD_PROBE_ADDR", "ENOENT")
 
-    def _path_offset(self, text: str, path: str, offset: int) -> Place:
+    def _path_offset(
+        self, text: str, path: str, offset: int, rules: Rules = Rules.UPROBE
+    ) -> Place:
         file = self._program.at_path(path)
         if file is None:
             raise PlaceError(
@@ -270,7 +289,7 @@ class Places:
                 "BAD_UPROBE_OFFS",
                 "EINVAL",
             )
-        return self._at(file, link, Rules.UPROBE, text, None)
+        return self._at(file, link, rules, text, None)
 
     # -- a place -----------------------------------------------------------------
 
@@ -323,9 +342,13 @@ def function_at(file: ProgramFile, link: int) -> tuple[int, int] | None:
     symbol = file.symbols.at(link)
     if symbol is not None and not _is_code(file.image, symbol):
         return None
+    fde = find_fde(file.image, link)
+    if fde is not None and "S" in fde.cie.augmentation and link > fde.start:
+        # Signal return code is described from one byte before it on: unwinders look up
+        # return addresses at address - 1 (glibc, sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c).
+        return fde.start + 1, fde.size - 1
     if symbol is not None and symbol.size and link < symbol.address + symbol.size:
         return symbol.address, symbol.size
-    fde = find_fde(file.image, link)
     if symbol is None:
         return (fde.start, fde.size) if fde is not None else None
     end = _unsized_end(file, symbol, link)

@@ -6,12 +6,13 @@ from itertools import groupby
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
+from engine.image import Symbol
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
 from engine.probes.lint import Judgement, judge
 from engine.probes.site import ImageCode, Site
 from engine.session.libraries import Program, ProgramFile
-from engine.session.places import Place, Places
+from engine.session.places import Place, Places, function_at
 from engine.trace.definition import Definition
 
 
@@ -79,9 +80,9 @@ class Placing:
         Raises:
             PlaceError: there is no such place.
         """
-        found = self.places.of_target(definition.target, definition.place)
+        found = self.places.of_target(definition.target, definition.place, rules)
         mode = Mode.KERNEL if definition.strict_override else None
-        return tuple(self.judge(_under(place, rules), mode=mode) for place in found)
+        return tuple(self.judge(place, mode=mode) for place in found)
 
     def of_functions(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Placed]:
         """The verdicts on the entries of functions; see `Places.matching`."""
@@ -95,13 +96,13 @@ class Placing:
         """
         file = self._program.main
         done = 0
-        for start, end, name in _ranges(file):
+        for start, end, symbol in _ranges(file):
             place = Place(
                 rules=rules,
                 path=file.path,
                 image=file.image,
                 link=start,
-                symbol=name,
+                symbol=symbol.name,
                 offset=0,
                 function=(start, end - start),
                 text="",
@@ -110,8 +111,16 @@ class Placing:
             function = self._code(place).function(start, end - start)
             for address in function.starts:
                 if address >= done:
-                    yield self.judge(replace(place, link=address, offset=address - start))
+                    yield self.judge(replace(place, link=address, offset=address - symbol.address))
             done = max(done, end)
+
+    def instructions(self, place: Place) -> Iterator[Place]:
+        """Every instruction of the function around a place."""
+        if place.function is None:
+            return
+        start, size = place.function
+        for address in self._code(place).function(start, size).starts:
+            yield replace(place, link=address, offset=address - symbol.address)
 
     def _code(self, place: Place) -> ImageCode:
         code = self._codes.get(place.path)
@@ -123,12 +132,8 @@ class Placing:
         return code
 
 
-def _under(place: Place, rules: Rules | None) -> Place:
-    return place if rules is None else replace(place, rules=rules)
-
-
-def _ranges(file: ProgramFile) -> Iterator[tuple[int, int, str]]:
-    """(start, end, name) of all functions; those without a size reach to the next."""
+def _ranges(file: ProgramFile) -> Iterator[tuple[int, int, Symbol]]:
+    """(start, end, symbol) of all functions; those without a size reach to the next."""
     symbols = (s for s in file.symbols.functions() if _is_executable(file, s.address))
     groups = [(start, list(group)) for start, group in groupby(symbols, lambda s: s.address)]
     for number, (start, group) in enumerate(groups):
@@ -138,7 +143,13 @@ def _ranges(file: ProgramFile) -> Iterator[tuple[int, int, str]]:
             end = section.addr + section.size if section else file.image.high
             if number + 1 < len(groups):
                 end = min(end, groups[number + 1][0])
-        yield start, end, group[0].name
+        yield _first_insn(file, start), end, group[0]
+
+
+def _first_insn(file: ProgramFile, start: int) -> int:
+    """A function's first instruction; unwind ranges may begin before it."""
+    function = function_at(file, start + 1)
+    return start + 1 if function is not None and function[0] == start + 1 else start
 
 
 def _is_executable(file: ProgramFile, address: int) -> bool:
