@@ -79,6 +79,7 @@ class UnicornCpu(UnicornState):
         self._halted = False
         self._stop: Stop | None = None
         self._progress = True
+        self._counted = False  # whether the translations count instructions
         self._idle = (0, 0)
         self._screen = Screen(arch, decode, self._uc, self._hooks, self._ask_to_stop)
         self._faults = FaultLocator(ram, self._hooks)
@@ -114,7 +115,7 @@ class UnicornCpu(UnicornState):
         try:
             # A `halt` that comes now is meant for the guest: go on where it stopped this.
             for _ in range(_PATIENCE):
-                api.emu_start(self._handle, at, end, 0, 0)
+                self._start(at, end)
                 at = self.read_register(self.arch.roles.pc)
                 if at == end or control.fault_access:
                     break
@@ -165,7 +166,7 @@ class UnicornCpu(UnicornState):
         api.reg_read(self._handle, self._pc_id, self._buffer_at)
         pc = int.from_bytes(self._buffer.raw[:8], "little")
         self._clock.enter(pc)
-        error = api.emu_start(self._handle, pc, 0, 0, count)
+        error = self._start(pc, count=count)
         screening = self._screen.waiting
         used_up = self._clock.leave()
         if self._traps.error is not None:
@@ -195,6 +196,18 @@ class UnicornCpu(UnicornState):
             at = self.read_register(self.arch.roles.pc)
             raise EngineError(f"the emulator failed at {at:#x}: error {error}")
         return None
+
+    def _start(self, pc: int, end: int = 0, count: int = 0) -> int:
+        """Enter the emulator, for `count` instructions if not 0.
+
+        Counting is built into the translations: Unicorn drops those that count before it runs
+        without, but not those that don't before it counts, and would run past the end of them.
+        """
+        if count and not self._counted:
+            self._uc.ctl_flush_tb()
+        self._counted = count != 0
+        error: int = api.emu_start(self._handle, pc, end, 0, count)
+        return error
 
     def _stuck(self, pc: int) -> bool:
         """Whether the emulator keeps returning to one place without a reason."""
@@ -284,7 +297,7 @@ class UnicornCpu(UnicornState):
             self._screen.let_pass(pc)
         self.flush_tlb()
         try:
-            api.emu_start(self._handle, pc, 0, 0, 0)
+            self._start(pc)
         finally:
             self._clock.resume(kept_clock)
             self.restore(state)
