@@ -29,6 +29,7 @@ class Breakpoints:
 
     Attributes:
         fault: the fault that an operation met inside the callback; the manager passes it on.
+        first_fit: slots of the XOL area are taken as Linux takes them.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Breakpoints:
         self._slots = slots
         self._area = area
         self._thread = thread
-        self._first_fit = first_fit
+        self.first_fit = first_fit
         self.fault: Stop | None = None
 
     # -- slots ----------------------------------------------------------------------------
@@ -181,7 +182,7 @@ class Breakpoints:
         """Make the step ready; where its slot is, LEAVE while there is none."""
         plan, slot = point.plan, point.slot
         if slot is None:
-            slot = self._area.take(point.code, first_fit=self._first_fit)
+            slot = self._area.take(point.code, first_fit=self.first_fit)
             if slot is None:
                 return LEAVE
             end = slot + len(point.code) - len(self._arch.probes.after)

@@ -401,21 +401,21 @@ class ProbeManager:
         if fault is not None:  # the instruction's own; it and the probe run again later
             return fault
         if self.status is not Status.IDLE:
-            self._enter_again(point)
+            self.enter_again(point)
             return self._begin_step(point)
         self.current, self.status = point, Status.HIT_ACTIVE
         try:
-            moved = self._run_pre(point)
+            moved = self.run_pre(point)
         except BaseException:
-            self._idle()
+            self.idle()
             raise
         if moved or not point.armed:
-            self._idle()
+            self.idle()
             return None
         self.status = Status.HIT_SS
         return self._begin_step(point)
 
-    def _enter_again(self, point: ProbePoint) -> None:
+    def enter_again(self, point: ProbePoint) -> None:
         """A hit while another probe's handlers run: counted, stepped, not served."""
         if self.status is Status.REENTER:
             raise EngineError(f"probe {point.address:#x} was hit in a hit in a hit")
@@ -423,7 +423,7 @@ class ProbeManager:
         self._saved = (self.status, self.current)
         self.status, self.current = Status.REENTER, point
 
-    def _run_pre(self, point: ProbePoint) -> bool:
+    def run_pre(self, point: ProbePoint) -> bool:
         """Whether a handler has set pc itself."""
         for probe in point.enabled():
             probe.hits += 1
@@ -442,10 +442,10 @@ class ProbeManager:
             try:
                 self.regs.ip = plan.operation.run(self.step)
             except GuestFaultError as error:
-                self._idle()
+                self.idle()
                 return Stop(StopKind.FAULT, address=error.address, access=error.access)
             self.cpu.expect(plan.next)
-            self._run_post(point)
+            self.run_post(point)
             return None
         slot = self.breakpoints.enter(point)
         if slot < 0:
@@ -453,7 +453,7 @@ class ProbeManager:
         self.regs.ip = slot
         self.cpu.expect(plan.next)
         if point.boosted:
-            self._idle()
+            self.idle()
         return None
 
     def _step_done(self, point: ProbePoint, slot: int) -> Stop | None:
@@ -461,18 +461,19 @@ class ProbeManager:
         self.breakpoints.finish(point, slot)
         self.regs.ip = point.plan.next
         self.cpu.expect(point.plan.next)
-        self._run_post(point)
+        self.run_post(point)
         return None
 
-    def _run_post(self, point: ProbePoint) -> None:
+    def run_post(self, point: ProbePoint) -> None:
+        """Run the post-handlers; the probe is done."""
         if self.status is Status.HIT_SS and self.current is point:
             self.status = Status.HIT_SSDONE
             for probe in point.enabled():
                 if probe.post_handler is not None:
                     probe.post_handler(probe, self.regs, 0)
-        self._idle()
+        self.idle()
 
-    def _idle(self) -> None:
+    def idle(self) -> None:
         """The current probe is done; one that it interrupted goes on."""
         if self.status is Status.REENTER:
             self.status, self.current = self._saved
@@ -509,11 +510,11 @@ class ProbeManager:
             self.breakpoints.finish(point, slot)
             self.regs.ip = plan.next
             self.cpu.expect(plan.next)
-            self._run_post(point)
+            self.run_post(point)
             return stop
         self.breakpoints.leave(point, slot)
         self.regs.ip = plan.address
-        self._idle()
+        self.idle()
         if stop.kind is StopKind.TRAP and stop.address:
             return replace(stop, address=plan.address)
         return stop

@@ -1,0 +1,356 @@
+"""The breakpoint technique one visible phase at a time: the second executor of a plan.
+
+What `breakpoint` does in one go inside the emulator is carried out here in the steps that a
+kernel goes through: the trap, the handlers, one single step of the copy in its slot (or the
+emulation), the fix-ups, the handlers afterwards. A copy that leaves its slot by itself (a
+return, an indirect call or jump), for which the fast executor uses software, really runs in
+a slot here, and the fix-ups put right what it leaves, as Linux's default_post_xol_op does. The
+planted breakpoint itself is never executed, so no action of the fast executor fires.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from engine.arch.plan import Fixup, Verdict
+from engine.cpu.base import Stop, StopKind
+from engine.errors import EngineError, GuestFaultError
+from engine.probes.breakpoint import rebased
+from engine.probes.manager import ProbeManager, Status
+from engine.probes.point import ProbePoint
+
+_WORD: Final = 8
+
+
+class Phase(Enum):
+    """Where a hit stands; the value is what people read."""
+
+    ARMED = "armed"
+    TRAP = "trap"
+    PRE = "pre-handlers"
+    SLOT = "out of line"
+    EMULATED = "emulated"
+    FIXUP = "fix-up"
+    POST = "post-handlers"
+    RESUME = "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRecord:
+    """What one phase did.
+
+    Attributes:
+        phase: which.
+        point: address of the point.
+        before: pc in front of it.
+        after: pc behind it.
+        registers: registers that changed, pc left out: name to (old, new).
+        memory: (address, old bytes, new bytes) of words of the site, the slot and the stack that
+            changed, or that the phase is about (old and new are the same then).
+        text: the phase in words.
+        stop: what the phase ended with for the guest's kernel, None for nothing.
+    """
+
+    phase: Phase
+    point: int
+    before: int
+    after: int
+    registers: dict[str, tuple[int, int]]
+    memory: tuple[tuple[int, bytes, bytes], ...]
+    text: str
+    stop: Stop | None = None
+
+
+class PhaseMachine:
+    """Carries one hit out.
+
+    Attributes:
+        point: the point that is hit.
+        next: the phase that `advance` carries out; None when the hit is over.
+        stop: what is left for the guest's kernel, as from `ProbeManager.handle`.
+    """
+
+    def __init__(self, manager: ProbeManager, *, trapped: bool = False) -> None:
+        """Take up the hit where the guest stands.
+
+        Args:
+            manager: of the probes.
+            trapped: the breakpoint was executed already; pc is where its trap left it.
+
+        Raises:
+            EngineError: the guest does not stand at an armed point.
+        """
+        self._manager = manager
+        self._cpu = manager.cpu
+        self._arch = manager.arch
+        pc = manager.regs.ip
+        back = len(self._arch.breakpoint) if self._arch.trap_advances_pc else 0
+        point = manager.points.get(pc - back if trapped else pc)
+        if point is None or not point.armed:
+            raise EngineError(f"no armed probe at {pc:#x}")
+        self.point: ProbePoint = point
+        self.next: Phase | None = Phase.PRE if trapped else Phase.ARMED
+        self.stop: Stop | None = None
+        self._advance_by = back
+        self._slot: int | None = None
+        self._size = 0
+        self._scratch: tuple[str, int] | None = None
+        self._again = False
+        self._do = {
+            Phase.ARMED: self._armed,
+            Phase.TRAP: self._trap,
+            Phase.PRE: self._pre,
+            Phase.SLOT: self._step_slot,
+            Phase.EMULATED: self._emulate,
+            Phase.FIXUP: self._fix,
+            Phase.POST: self._post,
+            Phase.RESUME: self._resume,
+        }
+
+    def run(self) -> list[PhaseRecord]:
+        """Carry out all phases that are left."""
+        records = []
+        while self.next is not None:
+            records.append(self.advance())
+        return records
+
+    def advance(self) -> PhaseRecord:
+        """Carry out one phase.
+
+        Raises:
+            EngineError: the hit is over, or it cannot be carried out (no slot is left, a
+                second re-entry).
+        """
+        phase = self.next
+        if phase is None:
+            raise EngineError(f"the hit of {self.point.address:#x} is over")
+        before = self._registers()
+        words = self._words()
+        text = self._do[phase]()
+        after = self._registers()
+        pc = self._arch.roles.pc
+        words |= {key: value for key, value in self._words().items() if key not in words}
+        return PhaseRecord(
+            phase,
+            self.point.address,
+            before[pc],
+            after[pc],
+            {
+                name: (value, after[name])
+                for name, value in before.items()
+                if name != pc and value != after[name]
+            },
+            tuple(self._changes(words, phase)),
+            text,
+            None if self.next is not None else self.stop,
+        )
+
+    # -- what is shown --------------------------------------------------------------------
+
+    def _registers(self) -> dict[str, int]:
+        return {item.name: self._cpu.read_register(item.name) for item in self._arch.registers}
+
+    def _words(self) -> dict[int, bytes]:
+        """Site, slot, and the words around the top of the stack."""
+        top = self._manager.regs.sp & -_WORD
+        found = {}
+        places = [(self.point.address, max(self.point.plan.size, 4))]
+        if self._slot is not None:
+            places.append((self._slot, self._size + len(self._arch.probes.after)))
+        places.extend((top + offset * _WORD, _WORD) for offset in range(-2, 2))
+        for address, size in places:
+            try:
+                found[address] = self._manager.memory.read(address, size)
+            except GuestFaultError:
+                continue
+        return found
+
+    def _changes(self, words: dict[int, bytes], phase: Phase) -> list[tuple[int, bytes, bytes]]:
+        shown = {Phase.ARMED: self.point.address, Phase.TRAP: self.point.address}.get(phase)
+        if phase is Phase.SLOT:
+            shown = self._slot
+        changes = []
+        for address, old in words.items():
+            try:
+                new = self._manager.memory.read(address, len(old))
+            except GuestFaultError:
+                continue
+            if new != old or address == shown:
+                changes.append((address, old, new))
+        return changes
+
+    # -- the phases -----------------------------------------------------------------------
+
+    def _armed(self) -> str:
+        self.next = Phase.TRAP
+        point = self.point
+        planted = self._manager.memory.read(point.address, len(self._arch.breakpoint))
+        raw = point.plan.raw.hex(" ")
+        return f"armed: {planted.hex(' ')} stands at {point.address:#x} in front of {raw}"
+
+    def _trap(self) -> str:
+        self.next = Phase.PRE
+        self._manager.regs.ip = self.point.address + self._advance_by
+        if self._advance_by:
+            return f"the breakpoint traps; pc is {self._advance_by} behind the probe"
+        return "the breakpoint traps; pc stays at the probe"
+
+    def _pre(self) -> str:
+        manager, point = self._manager, self.point
+        manager.regs.ip = point.address
+        follow = Phase.EMULATED if point.plan.verdict is Verdict.EMULATED else Phase.SLOT
+        self.next = follow
+        if manager.status is not Status.IDLE:
+            manager.enter_again(point)
+            return "another probe's handlers are running: counted as missed, stepped silently"
+        manager.current, manager.status = point, Status.HIT_ACTIVE
+        try:
+            moved = manager.run_pre(point)
+        except BaseException:
+            manager.idle()
+            self.next = None
+            raise
+        if moved or not point.armed:
+            manager.idle()
+            self.next = Phase.RESUME
+            if moved:
+                return f"a handler set pc to {manager.regs.ip:#x}: the instruction is skipped"
+            return "a handler took the last probe out: the instruction runs in place"
+        manager.status = Status.HIT_SS
+        return f"handlers of {len(point.enabled())} probe(s) ran"
+
+    def _step_slot(self) -> str:
+        self._enter()
+        point, slot, cpu = self.point, self._slot, self._cpu
+        assert slot is not None
+        regs = self._manager.regs
+        regs.ip = slot
+        text = f"the copy runs in slot {slot:#x}"
+        if self._scratch is not None:
+            text += f"; {self._scratch[0]} stands in for {self._arch.roles.pc}"
+        while True:
+            stop = cpu.step()
+            if stop is not None and stop.kind in (StopKind.HALTED, StopKind.QUANTUM):
+                continue
+            if stop is not None or regs.ip != slot or not point.plan.repeats:
+                break
+        if stop is None:
+            self.next = Phase.FIXUP
+            return text
+        if stop.kind is StopKind.FAULT or regs.ip == slot:
+            self._leave()
+            return self._fail(stop, text)
+        # It was carried out all the same: a system call, or the guest's own trap flag.
+        self.stop = stop
+        self.next = Phase.FIXUP
+        return f"{text}; it raised {_name(stop)}"
+
+    def _emulate(self) -> str:
+        operation = self.point.plan.operation
+        assert operation is not None
+        try:
+            target = operation.run(self._manager.step)
+        except GuestFaultError as error:
+            stop = Stop(StopKind.FAULT, address=error.address, access=error.access)
+            return self._fail(stop, operation.text)
+        self._manager.regs.ip = target
+        self.next = Phase.POST
+        return operation.text
+
+    def _fail(self, stop: Stop, text: str) -> str:
+        """The instruction faulted: as if it had never been tried."""
+        manager, address = self._manager, self.point.address
+        manager.regs.ip = address
+        manager.idle()
+        if stop.kind is StopKind.TRAP and stop.address:
+            stop = Stop(stop.kind, stop.trap, stop.number, address, stop.access, stop.detail)
+        self.stop = stop
+        self.next = None
+        return f"{text}; it raised {_name(stop)}: pc goes back to {address:#x}"
+
+    def _fix(self) -> str:
+        plan, regs, slot = self.point.plan, self._manager.regs, self._slot
+        assert slot is not None
+        done = []
+        for fixup in plan.fixups:
+            if fixup is Fixup.IP:
+                regs.ip = regs.ip + plan.address - slot & (1 << 64) - 1
+                done.append(f"pc moves from the slot to {regs.ip:#x}")
+            elif fixup is Fixup.CALL:
+                self._return_address(plan.next)
+                done.append(f"the return address becomes {plan.next:#x}")
+            elif fixup is Fixup.SCRATCH and self._scratch is not None:
+                done.append(f"{self._scratch[0]} gets its own value back")
+            elif fixup is Fixup.FLAGS:
+                done.append("TF stays as the instruction left it")
+            elif fixup is Fixup.TRACE_FLAG:
+                self._trace_flag()
+                done.append("the pushed flags show TF of the single step")
+        self._leave()
+        self.next = Phase.POST
+        return "; ".join(done) or "nothing to put right: the copy left the slot by itself"
+
+    def _return_address(self, value: int) -> None:
+        """The copy has pushed (or linked) an address in its slot."""
+        link = self._arch.roles.link
+        if link is not None:
+            self._cpu.write_register(link, value)
+        else:
+            self._manager.step.store(self._manager.regs.sp, value.to_bytes(_WORD, "little"))
+
+    def _trace_flag(self) -> None:
+        place = self._manager.regs.sp + 1
+        high = self._manager.step.load(place, 1)[0]
+        self._manager.step.store(place, bytes([high | 1]))
+
+    def _post(self) -> str:
+        served = self._manager.status is Status.HIT_SS
+        self._manager.run_post(self.point)
+        self.next = Phase.RESUME
+        if not served:
+            return "a hit in a hit: no handlers"
+        return "post-handlers ran" if self.point.wants_post() else "no post-handlers"
+
+    def _resume(self) -> str:
+        self.next = None
+        self._cpu.expect(self.point.plan.next)
+        return f"the guest goes on at {self._manager.regs.ip:#x}"
+
+    # -- the slot -------------------------------------------------------------------------
+
+    def _enter(self) -> None:
+        """Find a slot, write the copy if need be, put the scratch register in place."""
+        manager, point, plan = self._manager, self.point, self.point.plan
+        if point.slot is not None:
+            self._slot = point.slot
+            copy = rebased(plan.copy, plan.displacement, plan.address - point.slot)
+            scratch = copy is None
+        else:
+            scratch = bool(plan.scratch_copy)
+            copy = plan.scratch_copy or plan.copy
+            first_fit = manager.breakpoints.first_fit
+            code = copy + self._arch.probes.after
+            self._slot = manager.area.take(code, first_fit=first_fit)
+            if self._slot is None:
+                raise EngineError("all slots of the XOL area are taken")
+            manager.area.owners[self._slot] = point
+        self._size = len(plan.copy)
+        manager.memory.sync()
+        if scratch and plan.scratch is not None:
+            self._scratch = plan.scratch, self._cpu.read_register(plan.scratch)
+            self._cpu.write_register(plan.scratch, plan.next)
+
+    def _leave(self) -> None:
+        """The step is over or given up: the register and the slot go back."""
+        if self._scratch is not None:
+            self._cpu.write_register(*self._scratch)
+            self._scratch = None
+        slot = self._slot
+        area = self._manager.area
+        if slot is not None and area.owners.pop(slot, None) is not None:
+            area.release(slot)
+
+
+def _name(stop: Stop) -> str:
+    kind = stop.trap if stop.kind is StopKind.TRAP else stop.kind
+    return kind.name.lower().replace("_", " ")
