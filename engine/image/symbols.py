@@ -91,7 +91,9 @@ class SymbolTable:
             for index in table.named(raw):
                 symbol = table.symbol(index)
                 if self._is_wanted(symbol) and symbol.name == name:
-                    found.setdefault((symbol.address, symbol.kind), symbol)
+                    known = found.setdefault((symbol.address, symbol.kind), symbol)
+                    if symbol.default and not known.default:  # name@OLD and name@@NEW share code
+                        found[symbol.address, symbol.kind] = symbol
         return list(found.values())
 
     def _is_wanted(self, symbol: Symbol) -> bool:

@@ -119,8 +119,9 @@ class Placing:
         if place.function is None:
             return
         start, size = place.function
+        base = place.link - place.offset
         for address in self._code(place).function(start, size).starts:
-            yield replace(place, link=address, offset=address - symbol.address)
+            yield replace(place, link=address, offset=address - base)
 
     def _code(self, place: Place) -> ImageCode:
         code = self._codes.get(place.path)
