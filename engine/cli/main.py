@@ -8,12 +8,13 @@ from typing import Final
 import click
 
 from engine.cli.check import check
+from engine.cli.diff import diff
 from engine.cli.disasm import disasm
 from engine.cli.run import run
 from engine.cli.trace import trace
 from engine.errors import EngineError, KprobeTuiError, ProbeSyntaxError
 
-COMMANDS: Final[tuple[click.Command, ...]] = (run, trace, check, disasm)
+COMMANDS: Final[tuple[click.Command, ...]] = (run, trace, check, diff, disasm)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -29,7 +30,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     ctx.exit()
 
 
-_PLANNED: Final = ("graph", "diff", "bt", "bench")
+_PLANNED: Final = ("graph", "bt", "bench")
 
 
 class _Group(click.Group):

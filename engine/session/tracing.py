@@ -208,17 +208,32 @@ class Tracing:
         Raises:
             ProbeError: none does.
         """
+        self._trace_places(self._probing.placing.places.matching(glob), f"-f {glob}")
+
+    def trace_bodies(self, glob: str) -> None:
+        """An event on every instruction of the functions that match a pattern.
+
+        Raises:
+            ProbeError: none does.
+        """
+        placing = self._probing.placing
+        places = (
+            at for entry in placing.places.matching(glob) for at in placing.instructions(entry)
+        )
+        self._trace_places(places, f"--every-insn {glob}")
+
+    def _trace_places(self, places: Iterable[Place], option: str) -> None:
         layout = RecordLayout.of(())
         wanted: list[Wanted] = []
         owners: dict[int, TraceEvent] = {}
-        for place in self._probing.placing.places.matching(glob):
+        for place in places:
             name = _identifier(place)
             event = self._named("kprobes", name, layout, "kprobe")
             probe = _make(place, self.options.mode, f"kprobes/{name}")
             wanted.append((place, probe, self._recording(place, event.info.id, layout)))
             owners[id(probe)] = event
         if not wanted:
-            raise ProbeError(f"-f {glob}: no function matches")
+            raise ProbeError(f"{option}: no function matches")
         refused = self._probing.place_each(wanted)
         gone = {place.link for place, _ in refused}
         for place, probe, _ in wanted:

@@ -52,7 +52,7 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
     raw = raw[: insn.size]
     refusal = uprobe_refusal(insn, raw) if uprobe else kprobe_refusal(insn, raw)
     if refusal is not None:
-        return _rejected(raw, address, uprobe, refusal)
+        return _rejected(raw, address, uprobe and insn.encoding == LEGACY, refusal)
     if mode is Mode.STRICT:
         stricter = strict_refusal(insn)
         if stricter is not None:
@@ -63,9 +63,9 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
     return _kprobe(insn, raw, address)
 
 
-def _rejected(raw: bytes, address: int, uprobe: bool, refusal: tuple[str, str, str]) -> InsnPlan:
+def _rejected(raw: bytes, address: int, proven: bool, refusal: tuple[str, str, str]) -> InsnPlan:
     errno, rule, reason = refusal
-    return InsnPlan(address, raw, Verdict.REJECTED, reason, errno=errno, rule=rule, proven=uprobe)
+    return InsnPlan(address, raw, Verdict.REJECTED, reason, errno=errno, rule=rule, proven=proven)
 
 
 def _emulated(raw: bytes, address: int, done: Operation, reason: str, proven: bool) -> InsnPlan:
