@@ -90,7 +90,7 @@ def _run_stub(
 _X86_NAMES = {"fctrl": "FPCW", "fstat": "FPSW", "ftag": "FPTAG"}
 _X86_AT = 0xFFFF800000000000
 _USER_CS, _USER_SS = 0x33, 0x2B  # Linux's selectors
-_FLAGS_FIXED, _FLAGS_FREE = 0x202, 0x50DD5  # what a user program may set: FIX_EFLAGS
+_FLAGS_FIXED, _FLAGS_FREE = 0x202, 0x254DD5  # what popf sets at user level, and RF
 _CR4_TSD = 4  # rdtsc faults at user level, so that time stays deterministic
 _FLOAT_FLAGS_AT: list[int] = []
 _OLD_EXCEPTION_AT: list[int] = []

@@ -55,14 +55,18 @@ class Location:
         module: what it lies in, None outside all files.
         symbol: the symbol that covers it, if any.
         offset: distance from the symbol, or from the module's first byte.
+        engine: name of a place in the engine's own windows, "" elsewhere.
     """
 
     address: int
     module: Module | None
     symbol: Symbol | None
     offset: int
+    engine: str = ""
 
     def __str__(self) -> str:
+        if self.engine:
+            return self.engine
         if self.symbol is not None:
             return f"{self.symbol.demangled}+{self.offset:#x}"
         if self.module is not None:
@@ -78,6 +82,7 @@ class Modules:
         self._memory = memory
         self._load = load
         self._loaded: dict[tuple[str, int], Module | None] = {}
+        self.engine_name: Callable[[int], str] = lambda address: ""
         self.main: Module | None = None
         self.known: list[Module] = []
 
@@ -119,7 +124,7 @@ class Modules:
         """Name an address as well as can be."""
         module = self.at(address)
         if module is None:
-            return Location(address, None, None, 0)
+            return Location(address, None, None, 0, self.engine_name(address))
         symbol = module.symbol_at(address)
         if symbol is None:
             return Location(address, module, None, address - module.bias)

@@ -393,7 +393,11 @@ class ProbeManager:
         if stop.kind in (StopKind.QUANTUM, StopKind.HALTED):
             return stop
         point = self._step_of(pc)
-        return stop if point is None else self._interrupted(point, stop, pc)
+        if point is not None:
+            return self._interrupted(point, stop, pc)
+        if stop.kind is StopKind.TRAP and self.inside(stop.address):  # a boosted slot is left
+            return replace(stop, address=self.original_pc(stop.address))
+        return stop
 
     def _hit(self, point: ProbePoint) -> Stop | None:
         fault, self.breakpoints.fault = self.breakpoints.fault, None
@@ -511,11 +515,11 @@ class ProbeManager:
             self.regs.ip = plan.next
             self.cpu.expect(plan.next)
             self.run_post(point)
-            return stop
-        self.breakpoints.leave(point, slot)
-        self.regs.ip = plan.address
-        self.idle()
-        if stop.kind is StopKind.TRAP and stop.address:
+        else:
+            self.breakpoints.leave(point, slot)
+            self.regs.ip = plan.address
+            self.idle()
+        if stop.kind is StopKind.TRAP and stop.address:  # where the instruction stands
             return replace(stop, address=plan.address)
         return stop
 
@@ -525,6 +529,16 @@ class ProbeManager:
         if point is None:
             return address
         return point.address if address == self._slot_around(address) else point.plan.next
+
+    def name(self, address: int) -> str:
+        """A place in a slot as a symbol: whose slot, how far in; "" elsewhere."""
+        if not self.inside(address):
+            return ""
+        slot = self._slot_around(address)
+        kind = "xol_slot" if self.area.contains(address) else "kprobe_insn_slot"
+        point = self._step_of(address)
+        whose = f"{point.address:#x}" if point is not None else "free"
+        return f"{kind}[{whose}]+{address - slot:#x}"
 
     def busy(self) -> bool:
         """Whether the guest stands in the machinery: signals wait until it has left."""

@@ -121,8 +121,7 @@ def _observe(
     prepare: Callable[[Session], None],
     attach: Callable[[Session, Callable[[], Reports]], Reports],
 ) -> Observed:
-    first, second, third = host_stdio(io)
-    session = Session(config, (first, second, third))
+    session = Session(config, host_stdio(io))
     seen = Observed()
     try:
         io.now = lambda: session.kernel.syscall_count

@@ -136,6 +136,7 @@ class Probing:
         self.pending: list[Pending] = []
         self.notices: list[str] = []
         self.manager.on_notice = self.notices.append
+        session.modules.engine_name = self.manager.name
         hooks = session.hooks
         hooks.stopped = self.manager.handle
         hooks.hold = self.manager.busy

@@ -57,13 +57,14 @@ class Session:
     """
 
     def __init__(
-        self, config: GuestConfig, stdio: tuple[OpenFile, OpenFile, OpenFile] | None = None
+        self, config: GuestConfig, stdio: tuple[OpenFile | None, ...] | None = None
     ) -> None:
         """Load the program.
 
         Args:
             config: what to run and how.
-            stdio: the guest's standard streams; the host's if None.
+            stdio: the guest's standard streams, None for one that is closed; the host's if
+                not given.
 
         Raises:
             ImageError: the file cannot be run.

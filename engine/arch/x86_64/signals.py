@@ -103,10 +103,16 @@ def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
         cpu.clear_float_flags()
         cpu.read(fpstate, _FXSAVE_SIZE)  # faults here, not inside the helper code
         _float_state(cpu, code, _LOAD_AT, fpstate)
+    flags_before = cpu.read_register("eflags")
     for name, value in zip(_GENERAL, registers, strict=True):
+        if name == "eflags":
+            value = flags_before & ~_FIX_EFLAGS | value & _FIX_EFLAGS
         cpu.write_register(name, value)
     return mask, (sp, flags, size)
 
+
+_FIX_EFLAGS = 0x50DD5
+"""What a signal frame may change of the flags (FIX_EFLAGS of arch/x86/kernel/signal.c)."""
 
 _SIGILL, _SIGTRAP, _SIGBUS, _SIGFPE, _SIGSEGV = 4, 5, 7, 8, 11
 _SI_KERNEL = 0x80
