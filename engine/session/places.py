@@ -187,7 +187,7 @@ class Places:
         if found is None:
             where = file.path if file else "the guest and its libraries"
             raise PlaceError(
-                f"{text}: no symbol {name!r} in {where}{self._near(name, files)}",
+                f"{text}: no symbol {name!r} in {where}{self._missing()}{self._near(name, files)}",
                 "BAD_PROBE_ADDR",
                 "ENOENT",
             )
@@ -216,6 +216,10 @@ class Places:
             return file, functions
         return None
 
+    def _missing(self) -> str:
+        missing = self._program.missing
+        return f" (not found: {', '.join(missing)}; --root gives another tree)" if missing else ""
+
     def _near(self, name: str, files: tuple[ProgramFile, ...]) -> str:
         names: set[str] = set()
         for file in files:
@@ -235,7 +239,9 @@ class Places:
             return file
         known = ", ".join(file.path.rsplit("/", 1)[-1] for file in self._program.files)
         raise PlaceError(
-            f"{text}: no library {name!r} among the guest's ({known})", "BAD_PROBE_ADDR", "ENOENT"
+            f"{text}: no library {name!r} among the guest's ({known}){self._missing()}",
+            "BAD_PROBE_ADDR",
+            "ENOENT",
         )
 
     def _address(self, text: str, link: int, rules: Rules = Rules.KPROBE) -> Place:
