@@ -66,6 +66,7 @@ class Breakpoints:
             point.scratch = bool(plan.scratch_copy)
             copy = plan.scratch_copy or plan.copy
             point.code = copy + self._arch.probes.after
+            self._area.open()
             return True
         near = [s for s in self._slots if s.reaches(point.address, self._arch.probes.reach)]
         for slots in (*near, *(other for other in self._slots if other not in near)):

@@ -134,6 +134,12 @@ class XolArea:
         """Whether an address lies in the area."""
         return self.page <= address < self.page + PAGE
 
+    def open(self) -> None:
+        """Map the page, if it is not: a page mapped while the guest runs cannot be executed yet."""
+        if not self._mapped:
+            self._memory.commit(self.page, PAGE)
+            self._mapped = True
+
     def take(self, code: bytes, *, first_fit: bool) -> int | None:
         """A slot with this code in it; None while all are taken.
 
@@ -141,9 +147,7 @@ class XolArea:
         code costs an emulator its translation, so unless `first_fit` asks for the same, a
         free slot that holds the code already, or no code yet, comes first.
         """
-        if not self._mapped:
-            self._memory.commit(self.page, PAGE)
-            self._mapped = True
+        self.open()
         free = [index for index in range(XOL_RESERVED, self.count) if not self._taken[index]]
         if not free:
             return None
