@@ -65,6 +65,7 @@ def _deliver(k: "Kernel", item: Pending) -> None:
         why = "the stack has no room for a signal frame"
         k.die(sig.SIGSEGV, Crash(sig.SIGSEGV, pc, error.address, why))
         return
+    k.cpu.expect(pc)  # entering the handler is a jump: a loop of faults takes time
     state.saved = None
     if flags & sig.SS_AUTODISARM and fresh:
         state.altstack = (0, sig.SS_DISABLE, 0)
@@ -86,6 +87,7 @@ def rt_sigreturn(k: "Kernel") -> int:
         why = "rt_sigreturn without a signal frame"
         force(k, sig.SIGSEGV, sig.SI_KERNEL, 0, Crash(sig.SIGSEGV, pc, error.address, why))
         return 0
+    k.cpu.expect(pc)
     state.blocked = mask & ~(sig.bit(sig.SIGKILL) | sig.bit(sig.SIGSTOP))
     if state.on_altstack(sp):
         return 0  # restore_altstack fails silently
