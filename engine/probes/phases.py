@@ -8,7 +8,7 @@ a slot here, and the fix-ups put right what it leaves, as Linux's default_post_x
 planted breakpoint itself is never executed, so no action of the fast executor fires.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -234,14 +234,15 @@ class PhaseMachine:
                 continue
             if stop is not None or regs.ip != slot or not point.plan.repeats:
                 break
-        if stop is None:
+        if stop is None or (stop.access == "execute" and regs.ip != slot):
+            # A branch to where nothing can be executed was carried out: the fault is its target's.
             self.next = Phase.FIXUP
             return text
         if stop.kind is StopKind.FAULT or regs.ip == slot:
             self._leave()
             return self._fail(stop, text)
         # It was carried out all the same: a system call, or the guest's own trap flag.
-        self.stop = stop
+        self.stop = self._at_original(stop)
         self.next = Phase.FIXUP
         return f"{text}; it raised {_name(stop)}"
 
@@ -262,11 +263,15 @@ class PhaseMachine:
         manager, address = self._manager, self.point.address
         manager.regs.ip = address
         manager.idle()
-        if stop.kind is StopKind.TRAP and stop.address:
-            stop = Stop(stop.kind, stop.trap, stop.number, address, stop.access, stop.detail)
-        self.stop = stop
+        self.stop = self._at_original(stop)
         self.next = None
         return f"{text}; it raised {_name(stop)}: pc goes back to {address:#x}"
+
+    def _at_original(self, stop: Stop) -> Stop:
+        """The stop as if the original had raised it."""
+        if stop.kind is StopKind.TRAP and stop.address:
+            return replace(stop, address=self.point.address)
+        return stop
 
     def _fix(self) -> str:
         plan, regs, slot = self.point.plan, self._manager.regs, self._slot

@@ -1,0 +1,216 @@
+"""Instruction forms that real programs use, and random states to run them from.
+
+A form is one instruction of each shape: mnemonic, kinds and sizes of operands, prefixes, ModRM
+class. `tests/data/forms` keeps one to three of each, from libc, libcrypto, Python, gdb and others
+as Debian builds them; `collect` takes more from programs of this machine.
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import capstone
+from probekit import CODE, DATA, DATA_SIZE, SP, STACK_SIZE
+from sysroot import SysrootUnavailable, sysroot
+
+from engine.arch.x86_64.decode import decode
+from engine.arch.x86_64.operations import NAMES
+from engine.image import ElfImage
+
+FORMS = Path(__file__).resolve().parents[1] / "data" / "forms"
+MIDDLE = DATA + DATA_SIZE // 2
+_U64 = (1 << 64) - 1
+_CAPSTONE = {
+    "x86_64": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
+    "aarch64": (capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN),
+}
+_PROGRAMS = (
+    "usr/lib/*/libc.so.6",
+    "usr/lib/*/libm.so.6",
+    "usr/lib/*/libcrypto.so.3",
+    "usr/lib/*/libstdc++.so.6",
+    "usr/lib/*/libgcc_s.so.1",
+    "usr/bin/python3.11",
+    "usr/bin/busybox",
+    "usr/bin/perl",
+)
+
+# What compilers do not emit, or only in places where a random sample would miss it.
+EXTRA = {
+    "x86_64": """
+        c3 c20800 cb ca0800 f3c3 ff10 ff13 ff5308 ff1500000000 ff2500000000 ff20 ff24c5 ffd0 ffe3
+        41ffd2 41ff23 ff5424f8 ff642410 ff1424 ff542408 e2f0 e110 e010 e310 67e310 67e2f0 48e2f0
+        9c 9d 669c 669d e800010000 e900010000 eb20 7510 0f8400010000 54 5c 4154 415c 6a05
+        6800100000 ff33 8f03 ff3424 8f0424 ff742408 8f442408 a4 aa a5 48a5 f3a4 f348ab f3a6 f2ae
+        f3a6 f348a5 66f3ab 67f3a4 c9 c8100000 90 f390 0f1f00 660f1f440000 f30f1efa 488b0500000000
+        488d3500000000 48893d00000000 890500000000 0fb03500000000 480fc70d00000000 c5fa7e0500000000
+        c4e2f9180500000000 480fb11500000000 833d0000000001 c7050000000001000000 d900 dd1b d9c0 dec1
+        9b d93b dbe3 0fae5424f8 0fae1c24 f7f3 48f7fb f6f3 99 4899 0fa2 0f05 cd80 0f31 0fc7f0 0fc7f8
+        64488b042500000000 65488b0b d7 0fa3d8 480fa303 48ab fd fc f5 f8 f9 9e 9f ec ee f4 fa fb
+    """,
+    "aarch64": """
+        c0035fd6 a0035fd6 40001fd6 40003fd6 c0033fd6 00020014 00020094 40000054 41000054 400000b4
+        60000035 41003036 41003037 00000010 00000090 40000058 40000018 40000098 4000005c 4000009c
+        400000d8 1f2003d5 3f2003d5 bf2303d5 3f2303d5 5f2403d5 9f3b03d5 bf3b03d5 207c5fc8 207c00c8
+        010000d4 000020d4 40d03bd5 00423bd5 20423bd5 007ce0a8 6040c0da fd7bbfa9 fd7bc1a8
+    """,
+}
+
+
+def forms(arch: str) -> list[bytes]:
+    """The kept forms and the extra ones."""
+    text = (FORMS / f"{arch}.txt").read_text()
+    return [bytes.fromhex(word) for word in (*EXTRA[arch].split(), *text.split())]
+
+
+def collect(arch: str, per_form: int = 1) -> list[bytes]:
+    """Forms of programs of this machine's sysroot for the architecture."""
+    disassembler = capstone.Cs(*_CAPSTONE[arch])
+    disassembler.skipdata = True
+    counts: dict[tuple[object, ...], int] = {}
+    found = {}
+    for text in _texts(sysroot(arch)):
+        for at, size, mnemonic, operands in disassembler.disasm_lite(text, 0):
+            raw = text[at : at + size]
+            key = _shape(arch, mnemonic, operands, raw)
+            if arch == "aarch64" and re.search(r"\b(z\d+|p\d+|za\w*|vg)\b", operands):
+                continue  # SVE and SME: off in the emulated processor, mostly data
+            if mnemonic != ".byte" and counts.get(key, 0) < per_form:
+                counts[key] = counts.get(key, 0) + 1
+                found[raw] = None
+    return sorted(found)
+
+
+def _texts(tree: Path) -> Iterator[bytes]:
+    paths = [path for pattern in _PROGRAMS for path in sorted(tree.glob(pattern))]
+    if not paths:
+        raise SysrootUnavailable(f"no programs below {tree}")
+    for path in paths:
+        image = ElfImage.open(path)
+        for segment in image.load_segments:
+            if segment.flags & 1:
+                yield bytes(image.buffer[segment.offset : segment.offset + segment.filesz])
+
+
+def _shape(arch: str, mnemonic: str, operands: str, raw: bytes) -> tuple[object, ...]:
+    text = re.sub(r"#?-?\b0x[0-9a-f]+|#?-?\b\d+(\.\d+)?", "#", operands)
+    if arch == "aarch64":
+        return mnemonic, re.sub(r"\b([xwvqdshb])\d+", r"\1", text)
+    insn = decode(raw)
+    if insn is None:
+        return (mnemonic,)
+    modrm = (insn.modrm >> 6, insn.modrm & 7 in (4, 5)) if insn.modrm >= 0 else None
+    return mnemonic, insn.prefixes, insn.encoding, insn.key, insn.wide, modrm, insn.size
+
+
+def aimed(arch: str, raw: bytes, site: int) -> bytes:
+    """The instruction with what is relative to pc pointing into the data or near code."""
+    if arch == "x86_64":
+        insn = decode(raw)
+        if insn is None:
+            return raw
+        out = bytearray(raw)
+        if insn.rip_relative:
+            at, value = insn.displacement_at, MIDDLE - site - insn.size
+            out[at : at + 4] = value.to_bytes(4, "little", signed=True)
+        branch = insn.key in (0xE8, 0xE9) or 0x180 <= insn.key < 0x190
+        if not insn.encoding and branch and insn.immediate_size == 4:
+            at = insn.immediate_at
+            out[at : at + 4] = (0x100).to_bytes(4, "little")
+        return bytes(out)
+    word = int.from_bytes(raw, "little")
+    if word & 0x7C000000 == 0x14000000:
+        word = word & ~0x3FFFFFF | 0x40
+    elif word & 0x7E000000 == 0x34000000 or word & 0xFF000000 == 0x54000000:
+        word = word & ~(0x7FFFF << 5) | 0x40 << 5
+    elif word & 0x7E000000 == 0x36000000:
+        word = word & ~(0x3FFF << 5) | 0x40 << 5
+    elif word & 0x3B000000 == 0x18000000:
+        word = word & ~(0x7FFFF << 5) | (MIDDLE - site) // 4 << 5
+    return word.to_bytes(4, "little")
+
+
+@dataclass(frozen=True)
+class State:
+    """Registers by name and the bytes of data and stack."""
+
+    registers: dict[str, int]
+    data: bytes
+    stack: bytes
+
+
+def state(arch: str, raw: bytes, rng: random.Random) -> State:
+    """A random state in which the instruction's operands usually point somewhere."""
+    wild = rng.random() < 0.15
+    registers = _x86(raw, rng, wild) if arch == "x86_64" else _arm(rng, wild)
+    return State(registers, _words(rng, DATA_SIZE), _words(rng, STACK_SIZE))
+
+
+_POOL = random.Random(5).randbytes(1 << 17)
+
+
+def _words(rng: random.Random, size: int) -> bytes:
+    """Random bytes with addresses of code every few words."""
+    start = rng.randrange(0, len(_POOL) - size) & -8
+    out = bytearray(_POOL[start : start + size])
+    for at in range(0, size, 24):
+        out[at : at + 8] = (CODE + 0x2000 + at % 0x800 * 4).to_bytes(8, "little")
+    return bytes(out)
+
+
+def _value(rng: random.Random) -> int:
+    kind = rng.randrange(8)
+    if kind == 0:
+        return rng.getrandbits(64)
+    if kind == 1:
+        return rng.randrange(-4, 5) & _U64
+    if kind == 2:
+        return CODE + 0x2000 + rng.randrange(64) * 4
+    return MIDDLE + rng.randrange(-32, 32) * 16
+
+
+def _x86(raw: bytes, rng: random.Random, wild: bool) -> dict[str, int]:
+    found = {name: _value(rng) for name in NAMES}
+    insn = decode(raw)
+    if insn is not None and insn.memory and not wild:
+        displacement = 0
+        if insn.displacement_size:
+            at = insn.displacement_at
+            field = raw[at : at + insn.displacement_size]
+            displacement = int.from_bytes(field, "little", signed=True)
+        base = insn.modrm & 7 | insn.base_high << 3
+        if insn.modrm & 7 == 4:
+            index = insn.sib >> 3 & 7 | insn.index_high << 3
+            base = insn.sib & 7 | insn.base_high << 3
+            if insn.modrm >> 6 == 0 and insn.sib & 7 == 5:
+                base = -1
+                found[NAMES[index]] = (MIDDLE - displacement >> (insn.sib >> 6)) & _U64
+            else:
+                found[NAMES[index]] = rng.randrange(8)
+        if base >= 0:
+            found[NAMES[base]] = MIDDLE + rng.randrange(16) * 64 - displacement & _U64
+    found["rcx"] = rng.randrange(6) if rng.random() < 0.4 else found["rcx"]
+    if raw[:1] in (b"\xf2", b"\xf3") and insn is not None and 0xA4 <= insn.key <= 0xAF:
+        found["rcx"] = rng.randrange(6)
+    found["rsp"] = SP + rng.randrange(-8, 8) * 8
+    if wild and rng.random() < 0.4:
+        found["rsp"] = rng.choice((0x10000, 1 << 63, SP + 0x1000 - 4, SP - 0x1000))
+    found["eflags"] = 2 | rng.getrandbits(12) & 0x8D5 | rng.choice((0, 0, 0, 0x400))
+    found["fs_base"] = found["gs_base"] = MIDDLE
+    for number in range(16):
+        found[f"xmm{number}"] = rng.getrandbits(128)
+    return found
+
+
+def _arm(rng: random.Random, wild: bool) -> dict[str, int]:
+    found = {f"x{number}": _value(rng) for number in range(31)}
+    if not wild:
+        for number in range(31):
+            if rng.random() < 0.5:
+                found[f"x{number}"] = MIDDLE + rng.randrange(-8, 8) * 16
+    found["sp"] = SP + rng.randrange(-8, 8) * 16
+    found["cpsr"] = rng.getrandbits(4) << 28
+    found |= {f"v{number}": rng.getrandbits(128) for number in range(32)}
+    return found
