@@ -70,7 +70,7 @@ def collect(arch: str, per_form: int = 1) -> list[bytes]:
     disassembler = capstone.Cs(*_CAPSTONE[arch])
     disassembler.skipdata = True
     counts: dict[tuple[object, ...], int] = {}
-    found = {}
+    found: dict[bytes, None] = {}
     for text in _texts(sysroot(arch)):
         for at, size, mnemonic, operands in disassembler.disasm_lite(text, 0):
             raw = text[at : at + size]
