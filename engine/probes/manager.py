@@ -147,6 +147,8 @@ class ProbeManager:
                 assert probe.addr is not None
                 owner = fresh.get(probe.addr) or self.points[probe.addr]
                 owner.probes.remove(probe)
+                if probe.symbol_name is not None:
+                    probe.addr = None
             for point in fresh.values():
                 self.breakpoints.give_back(point)
             raise
