@@ -1,7 +1,7 @@
 """A trace: definitions turned into events, recorded as rows, written as text."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -62,12 +62,31 @@ class TraceEvent:
 
 
 class _FetchCpu:
-    """The session's processor as the evaluator sees it."""
+    """The session's processor as the evaluator sees it at one probe.
 
-    def __init__(self, session: Session) -> None:
-        self.reader: Callable[[tuple[str, ...]], Callable[[], tuple[int, ...]]]
-        self.reader = session.cpu.traps.reader
+    Its pc is the probe's address, wherever the trap left the real one.
+    """
+
+    def __init__(self, session: Session, address: int = 0) -> None:
+        self._reader = session.cpu.traps.reader
+        self._pc = session.arch.roles.pc
+        self._address = address
         self.now = session.cpu.now
+
+    def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
+        """Reads registers, all at once."""
+        read = self._reader(names)
+        if self._pc not in names:
+            return read
+        places = [index for index, name in enumerate(names) if name == self._pc]
+
+        def at_probe() -> tuple[int, ...]:
+            values = list(read())
+            for index in places:
+                values[index] = self._address
+            return tuple(values)
+
+        return at_probe
 
 
 class Tracing:
@@ -198,7 +217,8 @@ class Tracing:
         def ready(probe: Kprobe) -> None:
             assert probe.addr is not None
             base = probe.addr - (place.file_offset or 0)
-            probe.record = recorder(number, layout, Site(probe.addr, base), self._context)
+            context = replace(self._context, cpu=_FetchCpu(self.session, probe.addr))
+            probe.record = recorder(number, layout, Site(probe.addr, base), context)
 
         return ready
 
