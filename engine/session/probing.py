@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.plan import Mode
@@ -23,6 +24,8 @@ _SLOT_BYTES: Final = 1 << 20
 """Of the window below the program: for slots; the rest is for detours."""
 _SHORT: Final = 64
 """Distance from a function's start that is decoded rather than looked up."""
+_RANGES: Final = 1 << 14
+"""Functions remembered by address: arming asks four times for each, twice after all others."""
 
 
 class GuestCode:
@@ -32,6 +35,7 @@ class GuestCode:
         self._session = session
         self._placing = placing
         self._known: dict[int, tuple[ProgramFile, ImageCode]] = {}
+        self._function_at = lru_cache(maxsize=_RANGES)(function_at)
 
     def symbol(self, name: str) -> int | None:
         """Address of a function in a file that is mapped, None if there is none."""
@@ -52,7 +56,7 @@ class GuestCode:
         module = self._session.modules.at(address)
         if module is None:
             return None
-        found = function_at(self._of(module)[0], address - module.bias)
+        found = self._function_at(self._of(module)[0], address - module.bias)
         if found is None:
             return None
         start = found[0] + module.bias
