@@ -12,7 +12,7 @@ from engine.cli.options import config_of, guest_options, mode_option
 from engine.cli.run import show
 from engine.errors import CommandError
 from engine.session import Session
-from engine.session.handlers import load_handlers
+from engine.session.handlers import blamed, load_handlers
 from engine.session.report import Reports
 from engine.session.tracing import TraceOptions, Tracing
 
@@ -91,9 +91,11 @@ def trace(
         tracing.start()
         if output is None:
             session.hooks.syscall_enter = lambda *_: tracing.drain()
-        with attached(session, values["timeout"]):
-            reports = session.run()
-        remarks = tracing.finish()
+        try:
+            with attached(session, values["timeout"]), blamed(handlers):
+                reports = session.run()
+        finally:
+            remarks = tracing.finish()
         show(Reports(reports.exit, (*remarks, *reports.remarks)), values["color"])
     finally:
         session.close()

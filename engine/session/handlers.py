@@ -7,10 +7,12 @@ a kernel module.
 """
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import CommandError, ProbeError
+from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.probes.kprobe import Kprobe, Uprobe
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def load_handlers(path: str, session: "Session") -> dict[str, Any]:
     try:
         exec(compile(source, path, "exec"), names)
     except Exception as error:
-        raise CommandError(f"--handlers {path}: {where(error, path)}") from error
+        raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
     probes = names.get("probes")
     if not isinstance(probes, list | tuple) or not probes:
         raise CommandError(f"--handlers {path}: it defines no list 'probes'")
@@ -51,10 +53,28 @@ def load_handlers(path: str, session: "Session") -> dict[str, Any]:
         wanted += [(place, probe, lambda probe: None) for place in _places(probe, session)]
     probing.place(wanted)
     if callable(names.get("init")):
-        names["init"]()
+        with blamed(path):
+            names["init"]()
     if callable(names.get("exit")):
         session.at_end.append(names["exit"])
     return names
+
+
+@contextmanager
+def blamed(path: str | None) -> Iterator[None]:
+    """An error out of code of a handlers file becomes the user's, with its line.
+
+    Raises:
+        CommandError: for such an error; others pass.
+    """
+    try:
+        yield
+    except KprobeTuiError:
+        raise
+    except Exception as error:
+        if path is None or not _lines(error, path):
+            raise
+        raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
 
 
 def _places(probe: Kprobe, session: "Session") -> "list[Any]":
@@ -71,12 +91,14 @@ def _places(probe: Kprobe, session: "Session") -> "list[Any]":
     return [places.resolve(f"{probe.addr:#x}")[0]]
 
 
-def where(error: BaseException, path: str) -> str:
+def _where(error: BaseException, path: str) -> str:
     """An exception in a handlers file, with its line."""
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename == path and frame.lineno
-    ]
+    lines = _lines(error, path)
     place = f"line {lines[-1]}: " if lines else ""
     return f"{place}{type(error).__name__}: {error}"
+
+
+def _lines(error: BaseException, path: str) -> list[int]:
+    """Lines of the file that an exception passed, the innermost last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [frame.lineno for frame in frames if frame.filename == path and frame.lineno]

@@ -119,7 +119,7 @@ class Tracing:
         self.ring: Ring | None = None
         path = options.output
         self._discard = path == "/dev/null"
-        self._file = stream
+        self._file = None if self._discard else stream
         if path is not None and not self._discard:
             try:
                 self._file = open(path, "wb")  # noqa: SIM115 - closed by `finish`
