@@ -51,6 +51,7 @@ class Breakpoints:
         self._thread = thread
         self.first_fit = first_fit
         self.fault: Stop | None = None
+        self._ends: dict[int, ProbePoint] = {}  # slots of the area, and whose end is planted
 
     # -- slots ----------------------------------------------------------------------------
 
@@ -114,6 +115,7 @@ class Breakpoints:
     def plant(self, point: ProbePoint) -> None:
         """Install the point's actions as its probes want them now."""
         traps, plan = self._cpu.traps, point.plan
+        self._ends = {slot: other for slot, other in self._ends.items() if other is not point}
         traps.plant(point.address, self._action(point), plan.next)
         if point.slot is not None and not point.boosted:
             end = _leave if point.wants_engine() else self._end(point)
@@ -186,9 +188,11 @@ class Breakpoints:
             slot = self._area.take(point.code, first_fit=self.first_fit)
             if slot is None:
                 return LEAVE
-            end = slot + len(point.code) - len(self._arch.probes.after)
-            action = _leave if point.wants_engine() else self._area_end(point, slot)
-            self._cpu.traps.plant(end, action, plan.next)
+            if self._ends.get(slot) is not point:
+                self._ends[slot] = point
+                end = slot + len(point.code) - len(self._arch.probes.after)
+                action = _leave if point.wants_engine() else self._area_end(point, slot)
+                self._cpu.traps.plant(end, action, plan.next)
             self.stepping[slot] = point
         if point.scratch:
             assert plan.scratch is not None

@@ -6,22 +6,21 @@ with handlers, and everything that goes wrong in the middle of the machinery.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from enum import Enum, auto
 from typing import Final
 
-from engine.arch.base import Arch, TrapKind
+from engine.arch.base import Arch
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
-from engine.cpu.base import Cpu, Stop, StopKind
+from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE
-from engine.errors import EngineError, GuestFaultError, ProbeRejectedError
+from engine.errors import GuestFaultError, ProbeRejectedError
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.probes.blacklist import Blacklist
 from engine.probes.breakpoint import Breakpoints
-from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
+from engine.probes.hits import Hits, Status
+from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.placement import Placement
-from engine.probes.point import ProbePoint, missed
+from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
 from engine.probes.slots import InsnSlots, Window, XolArea
 from engine.probes.stepping import GuestStep
@@ -31,17 +30,7 @@ __all__ = ["ProbeManager", "Status"]
 _MANY: Final = 64
 
 
-class Status(Enum):
-    """What the current probe is doing (KPROBE_HIT_* of asm/kprobes.h)."""
-
-    IDLE = auto()
-    HIT_ACTIVE = auto()
-    HIT_SS = auto()
-    HIT_SSDONE = auto()
-    REENTER = auto()
-
-
-class ProbeManager:
+class ProbeManager(Hits):
     """All probes of one guest.
 
     Attributes:
@@ -112,6 +101,7 @@ class ProbeManager:
         self._saved: tuple[Status, ProbePoint | None] = (Status.IDLE, None)
         self._back = len(arch.breakpoint) if arch.trap_advances_pc else 0
         self._slots_of: dict[int, ProbePoint] = {}
+        self._checked: dict[tuple[int, Rules, Mode], InsnPlan] = {}
         overlay.on_lost = self._lost
 
     # -- registration ---------------------------------------------------------------------
@@ -152,6 +142,7 @@ class ProbeManager:
             for point in fresh.values():
                 self.breakpoints.give_back(point)
             raise
+        self._checked.clear()
         self.points.update(fresh)
         self._arm([point for point in fresh.values() if point.enabled()])
         for address in {probe.addr for probe in done if probe.addr not in fresh}:
@@ -167,7 +158,8 @@ class ProbeManager:
             raise ProbeRejectedError(address, "only DISABLED may be given", "EINVAL")
         self._allow(address)
         if point is None:
-            plan = self.plan(address, probe.rules, mode)
+            plan = self._checked.pop((address, probe.rules, mode), None)
+            plan = plan or self.plan(address, probe.rules, mode)
             point = fresh[address] = ProbePoint(address, plan)
         elif any(other.rules is not probe.rules for other in point.probes):
             self.plan(address, probe.rules, mode)  # its own rules must allow it too
@@ -203,7 +195,8 @@ class ProbeManager:
             ProbeRejectedError: it could not.
         """
         self._allow(address)
-        return self.plan(address, rules, mode)
+        plan = self._checked[address, rules, mode] = self.plan(address, rules, mode)
+        return plan
 
     def _allow(self, address: int) -> None:
         mapping = self.memory.find(address)
@@ -377,171 +370,3 @@ class ProbeManager:
             raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
         if point.enabled():
             self._arm([point])
-
-    # -- hits -----------------------------------------------------------------------------
-
-    def handle(self, stop: Stop) -> Stop | None:
-        """See to a stop of the CPU; what is left of it for the guest's kernel."""
-        pc = self.cpu.read_register(self.arch.roles.pc)
-        if stop.kind is StopKind.TRAP and stop.trap is TrapKind.BREAKPOINT:
-            at = pc - self._back
-            point = self.points.get(at)
-            if point is not None and point.armed:
-                return self._hit(point)
-            point = self._step_of(at)
-            if point is not None:
-                return self._step_done(point, self._slot_around(at))
-            return stop
-        if stop.kind in (StopKind.QUANTUM, StopKind.HALTED):
-            return stop
-        point = self._step_of(pc)
-        if point is not None:
-            return self._interrupted(point, stop, pc)
-        if stop.kind is StopKind.TRAP and self.inside(stop.address):  # a boosted slot is left
-            return replace(stop, address=self.original_pc(stop.address))
-        return stop
-
-    def _hit(self, point: ProbePoint) -> Stop | None:
-        fault, self.breakpoints.fault = self.breakpoints.fault, None
-        self.regs.ip = point.address
-        if fault is not None:  # the instruction's own; it and the probe run again later
-            return fault
-        if self.status is not Status.IDLE:
-            self.enter_again(point)
-            return self._begin_step(point)
-        self.current, self.status = point, Status.HIT_ACTIVE
-        try:
-            moved = self.run_pre(point)
-        except BaseException:
-            self.idle()
-            raise
-        if moved or not point.armed:
-            self.idle()
-            return None
-        self.status = Status.HIT_SS
-        return self._begin_step(point)
-
-    def enter_again(self, point: ProbePoint) -> None:
-        """A hit while another probe's handlers run: counted, stepped, not served."""
-        if self.status is Status.REENTER:
-            raise EngineError(f"probe {point.address:#x} was hit in a hit in a hit")
-        missed(point.enabled())
-        self._saved = (self.status, self.current)
-        self.status, self.current = Status.REENTER, point
-
-    def run_pre(self, point: ProbePoint) -> bool:
-        """Whether a handler has set pc itself."""
-        for probe in point.enabled():
-            probe.hits += 1
-            if probe.record is not None:
-                probe.record(self.thread())
-            if isinstance(probe, Uprobe):
-                if probe.handler is not None and probe.handler(probe, self.regs) == Uprobe.REMOVE:
-                    self.unregister(probe)
-            elif probe.pre_handler is not None and probe.pre_handler(probe, self.regs):
-                return True
-        return self.regs.ip != point.address
-
-    def _begin_step(self, point: ProbePoint) -> Stop | None:
-        plan = point.plan
-        if plan.operation is not None:
-            try:
-                self.regs.ip = plan.operation.run(self.step)
-            except GuestFaultError as error:
-                self.idle()
-                return Stop(StopKind.FAULT, address=error.address, access=error.access)
-            self.cpu.expect(plan.next)
-            self.run_post(point)
-            return None
-        slot = self.breakpoints.enter(point)
-        if slot < 0:
-            raise EngineError("all slots of the XOL area are taken")
-        self.regs.ip = slot
-        self.cpu.expect(plan.next)
-        if point.boosted:
-            self.idle()
-        return None
-
-    def _step_done(self, point: ProbePoint, slot: int) -> Stop | None:
-        """The trap behind the copy was reached."""
-        self.breakpoints.finish(point, slot)
-        self.regs.ip = point.plan.next
-        self.cpu.expect(point.plan.next)
-        self.run_post(point)
-        return None
-
-    def run_post(self, point: ProbePoint) -> None:
-        """Run the post-handlers; the probe is done."""
-        if self.status is Status.HIT_SS and self.current is point:
-            self.status = Status.HIT_SSDONE
-            for probe in point.enabled():
-                if probe.post_handler is not None:
-                    probe.post_handler(probe, self.regs, 0)
-        self.idle()
-
-    def idle(self) -> None:
-        """The current probe is done; one that it interrupted goes on."""
-        if self.status is Status.REENTER:
-            self.status, self.current = self._saved
-        else:
-            self.status, self.current = Status.IDLE, None
-
-    # -- in the middle of the machinery ---------------------------------------------------
-
-    def _slot_around(self, address: int) -> int:
-        """The slot that an address lies in."""
-        size = self.arch.probes.kprobe_slot
-        if self.area.contains(address):
-            size = self.area.slot_size
-        return address - (address - self.area.page) % size
-
-    def _step_of(self, address: int) -> ProbePoint | None:
-        """The point whose slot an address lies in."""
-        if not self.inside(address):
-            return None
-        slot = self._slot_around(address)
-        return self.breakpoints.stepping.get(slot) or self._slots_of.get(slot)
-
-    def inside(self, address: int) -> bool:
-        """Whether an address lies in the pages of the slots."""
-        return self.area.contains(address) or any(
-            slots.window.start <= address < slots.window.end for slots in self.slots
-        )
-
-    def _interrupted(self, point: ProbePoint, stop: Stop, pc: int) -> Stop | None:
-        """The displaced instruction raised something of its own while in its slot."""
-        slot, plan = self._slot_around(pc), point.plan
-        if pc != slot and stop.kind is not StopKind.FAULT:
-            # It was carried out all the same: a system call, or the guest's own trap flag.
-            self.breakpoints.finish(point, slot)
-            self.regs.ip = plan.next
-            self.cpu.expect(plan.next)
-            self.run_post(point)
-        else:
-            self.breakpoints.leave(point, slot)
-            self.regs.ip = plan.address
-            self.idle()
-        if stop.kind is StopKind.TRAP and stop.address:  # where the instruction stands
-            return replace(stop, address=plan.address)
-        return stop
-
-    def original_pc(self, address: int) -> int:
-        """The program's own address for a place in a slot; others stay as they are."""
-        point = self._step_of(address)
-        if point is None:
-            return address
-        return point.address if address == self._slot_around(address) else point.plan.next
-
-    def name(self, address: int) -> str:
-        """A place in a slot as a symbol: whose slot, how far in; "" elsewhere."""
-        if not self.inside(address):
-            return ""
-        slot = self._slot_around(address)
-        kind = "xol_slot" if self.area.contains(address) else "kprobe_insn_slot"
-        point = self._step_of(address)
-        whose = f"{point.address:#x}" if point is not None else "free"
-        return f"{kind}[{whose}]+{address - slot:#x}"
-
-    def busy(self) -> bool:
-        """Whether the guest stands in the machinery: signals wait until it has left."""
-        return self.inside(self.cpu.read_register(self.arch.roles.pc))

@@ -127,6 +127,7 @@ class XolArea:
         self.count = PAGE // slot_size
         self._taken = [index < XOL_RESERVED for index in range(self.count)]
         self._content: list[bytes] = [b""] * self.count
+        self._holding: dict[bytes, int] = {}
         self._mapped = False
         self.owners: dict[int, ProbePoint] = {}
 
@@ -135,7 +136,7 @@ class XolArea:
         return self.page <= address < self.page + PAGE
 
     def open(self) -> None:
-        """Map the page, if it is not: a page mapped while the guest runs cannot be executed yet."""
+        """Map the page once: one that is mapped while the guest runs cannot be executed yet."""
         if not self._mapped:
             self._memory.commit(self.page, PAGE)
             self._mapped = True
@@ -148,17 +149,19 @@ class XolArea:
         free slot that holds the code already, or no code yet, comes first.
         """
         self.open()
-        free = [index for index in range(XOL_RESERVED, self.count) if not self._taken[index]]
-        if not free:
-            return None
-        index = free[0]
-        if not first_fit:
-            index = next((at for at in free if self._content[at] == code), -1)
-            if index < 0:
-                index = next((at for at in free if not self._content[at]), free[0])
+        index = -1 if first_fit else self._holding.get(code, -1)
+        if index < 0 or self._taken[index]:
+            free = [at for at in range(XOL_RESERVED, self.count) if not self._taken[at]]
+            if not free:
+                return None
+            index = free[0]
+            if not first_fit:
+                index = next((at for at in free if not self._content[at]), index)
         self._taken[index] = True
         address = self.page + index * self.slot_size
         if self._content[index] != code:
+            self._holding.pop(self._content[index], None)
+            self._holding[code] = index
             self._content[index] = code
             self._memory.poke(address, code)
         return address

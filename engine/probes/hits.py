@@ -1,0 +1,225 @@
+"""What happens when the guest reaches a probe that has handlers, or stops in the machinery.
+
+A hit whose probes only record never comes here: `breakpoint` serves it inside the emulator.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import Enum, auto
+
+from engine.arch.base import Arch, TrapKind
+from engine.cpu.base import Cpu, Stop, StopKind
+from engine.errors import EngineError, GuestFaultError
+from engine.probes.breakpoint import Breakpoints
+from engine.probes.kprobe import Kprobe, Uprobe
+from engine.probes.point import ProbePoint, missed
+from engine.probes.regs import PtRegs
+from engine.probes.slots import InsnSlots, XolArea
+from engine.probes.stepping import GuestStep
+
+
+class Status(Enum):
+    """What the current probe is doing (KPROBE_HIT_* of asm/kprobes.h)."""
+
+    IDLE = auto()
+    HIT_ACTIVE = auto()
+    HIT_SS = auto()
+    HIT_SSDONE = auto()
+    REENTER = auto()
+
+
+class Hits:
+    """The state machine of hits; `ProbeManager` is what registers the probes.
+
+    Attributes:
+        points: by guest address.
+        status: of the probe whose handlers run or that is being stepped.
+        current: its point.
+    """
+
+    arch: Arch
+    cpu: Cpu
+    regs: PtRegs
+    step: GuestStep
+    slots: tuple[InsnSlots, ...]
+    area: XolArea
+    breakpoints: Breakpoints
+    points: dict[int, ProbePoint]
+    status: Status
+    current: ProbePoint | None
+    thread: Callable[[], int]
+    _saved: tuple[Status, ProbePoint | None]
+    _slots_of: dict[int, ProbePoint]
+    _back: int
+
+    def unregister(self, probe: Kprobe) -> None:
+        """Take one probe out."""
+        raise NotImplementedError
+
+    # -- hits -----------------------------------------------------------------------------
+
+    def handle(self, stop: Stop) -> Stop | None:
+        """See to a stop of the CPU; what is left of it for the guest's kernel."""
+        pc = self.cpu.read_register(self.arch.roles.pc)
+        if stop.kind is StopKind.TRAP and stop.trap is TrapKind.BREAKPOINT:
+            at = pc - self._back
+            point = self.points.get(at)
+            if point is not None and point.armed:
+                return self._hit(point)
+            point = self._step_of(at)
+            if point is not None:
+                return self._step_done(point, self._slot_around(at))
+            return stop
+        if stop.kind in (StopKind.QUANTUM, StopKind.HALTED):
+            return stop
+        point = self._step_of(pc)
+        if point is not None:
+            return self._interrupted(point, stop, pc)
+        if stop.kind is StopKind.TRAP and self.inside(stop.address):  # a boosted slot is left
+            return replace(stop, address=self.original_pc(stop.address))
+        return stop
+
+    def _hit(self, point: ProbePoint) -> Stop | None:
+        fault, self.breakpoints.fault = self.breakpoints.fault, None
+        self.regs.ip = point.address
+        if fault is not None:  # the instruction's own; it and the probe run again later
+            return fault
+        if self.status is not Status.IDLE:
+            self.enter_again(point)
+            return self._begin_step(point)
+        self.current, self.status = point, Status.HIT_ACTIVE
+        try:
+            moved = self.run_pre(point)
+        except BaseException:
+            self.idle()
+            raise
+        if moved or not point.armed:
+            self.idle()
+            return None
+        self.status = Status.HIT_SS
+        return self._begin_step(point)
+
+    def enter_again(self, point: ProbePoint) -> None:
+        """A hit while another probe's handlers run: counted, stepped, not served."""
+        if self.status is Status.REENTER:
+            raise EngineError(f"probe {point.address:#x} was hit in a hit in a hit")
+        missed(point.enabled())
+        self._saved = (self.status, self.current)
+        self.status, self.current = Status.REENTER, point
+
+    def run_pre(self, point: ProbePoint) -> bool:
+        """Whether a handler has set pc itself."""
+        for probe in point.enabled():
+            probe.hits += 1
+            if probe.record is not None:
+                probe.record(self.thread())
+            if isinstance(probe, Uprobe):
+                if probe.handler is not None and probe.handler(probe, self.regs) == Uprobe.REMOVE:
+                    self.unregister(probe)
+            elif probe.pre_handler is not None and probe.pre_handler(probe, self.regs):
+                return True
+        return self.regs.ip != point.address
+
+    def _begin_step(self, point: ProbePoint) -> Stop | None:
+        plan = point.plan
+        if plan.operation is not None:
+            try:
+                self.regs.ip = plan.operation.run(self.step)
+            except GuestFaultError as error:
+                self.idle()
+                return Stop(StopKind.FAULT, address=error.address, access=error.access)
+            self.cpu.expect(plan.next)
+            self.run_post(point)
+            return None
+        slot = self.breakpoints.enter(point)
+        if slot < 0:
+            raise EngineError("all slots of the XOL area are taken")
+        self.regs.ip = slot
+        self.cpu.expect(plan.next)
+        if point.boosted:
+            self.idle()
+        return None
+
+    def _step_done(self, point: ProbePoint, slot: int) -> Stop | None:
+        """The trap behind the copy was reached."""
+        self.breakpoints.finish(point, slot)
+        self.regs.ip = point.plan.next
+        self.cpu.expect(point.plan.next)
+        self.run_post(point)
+        return None
+
+    def run_post(self, point: ProbePoint) -> None:
+        """Run the post-handlers; the probe is done."""
+        if self.status is Status.HIT_SS and self.current is point:
+            self.status = Status.HIT_SSDONE
+            for probe in point.enabled():
+                if probe.post_handler is not None:
+                    probe.post_handler(probe, self.regs, 0)
+        self.idle()
+
+    def idle(self) -> None:
+        """The current probe is done; one that it interrupted goes on."""
+        if self.status is Status.REENTER:
+            self.status, self.current = self._saved
+        else:
+            self.status, self.current = Status.IDLE, None
+
+    # -- in the middle of the machinery ---------------------------------------------------
+
+    def _slot_around(self, address: int) -> int:
+        """The slot that an address lies in."""
+        size = self.arch.probes.kprobe_slot
+        if self.area.contains(address):
+            size = self.area.slot_size
+        return address - (address - self.area.page) % size
+
+    def _step_of(self, address: int) -> ProbePoint | None:
+        """The point whose slot an address lies in."""
+        if not self.inside(address):
+            return None
+        slot = self._slot_around(address)
+        return self.breakpoints.stepping.get(slot) or self._slots_of.get(slot)
+
+    def inside(self, address: int) -> bool:
+        """Whether an address lies in the pages of the slots."""
+        return self.area.contains(address) or any(
+            slots.window.start <= address < slots.window.end for slots in self.slots
+        )
+
+    def _interrupted(self, point: ProbePoint, stop: Stop, pc: int) -> Stop | None:
+        """The displaced instruction raised something of its own while in its slot."""
+        slot, plan = self._slot_around(pc), point.plan
+        if pc != slot and stop.kind is not StopKind.FAULT:
+            # It was carried out all the same: a system call, or the guest's own trap flag.
+            self.breakpoints.finish(point, slot)
+            self.regs.ip = plan.next
+            self.cpu.expect(plan.next)
+            self.run_post(point)
+        else:
+            self.breakpoints.leave(point, slot)
+            self.regs.ip = plan.address
+            self.idle()
+        if stop.kind is StopKind.TRAP and stop.address:  # where the instruction stands
+            return replace(stop, address=plan.address)
+        return stop
+
+    def original_pc(self, address: int) -> int:
+        """The program's own address for a place in a slot; others stay as they are."""
+        point = self._step_of(address)
+        if point is None:
+            return address
+        return point.address if address == self._slot_around(address) else point.plan.next
+
+    def name(self, address: int) -> str:
+        """A place in a slot as a symbol: whose slot, how far in; "" elsewhere."""
+        if not self.inside(address):
+            return ""
+        slot = self._slot_around(address)
+        kind = "xol_slot" if self.area.contains(address) else "kprobe_insn_slot"
+        point = self._step_of(address)
+        whose = f"{point.address:#x}" if point is not None else "free"
+        return f"{kind}[{whose}]+{address - slot:#x}"
+
+    def busy(self) -> bool:
+        """Whether the guest stands in the machinery: signals wait until it has left."""
+        return self.inside(self.cpu.read_register(self.arch.roles.pc))
