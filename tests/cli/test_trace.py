@@ -1,0 +1,203 @@
+"""The contract of `kprobe-tui trace`: definitions, output, buffers, handlers, exit codes."""
+
+import re
+from pathlib import Path
+
+import pytest
+from guestrun import ARCHES, Outcome, run
+from sysroot import CHECKOUT
+
+SAMPLES = CHECKOUT / "samples" / "bin"
+GUEST = str(SAMPLES / "x86_64" / "recursion")
+CALLS = 987
+"""Calls of fibonacci in the sample."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def trace(home: Path, *words: str, guest: str = GUEST) -> Outcome:
+    return run("trace", *words, guest, cwd=home)
+
+
+def events(text: str) -> list[str]:
+    return re.findall(r"\] \.{5} +\d+: (.*)", text)
+
+
+@pytest.mark.parametrize(
+    ("definition", "caret", "text"),
+    [
+        ("p:x nosuch", "nosuch", "Invalid probed address or symbol"),
+        ("p:x fibonacci n=%zz", "%zz", "Invalid register name"),
+        ("p:x 0x10", "0x10", "outside all segments"),
+        ("p:x /no/file:0x10", "/no/file", "Failed to find the given file"),
+        ("p:x fibonacci+1", "fibonacci+1", "not on an instruction|boundary"),
+    ],
+)
+def test_a_wrong_definition_is_shown_with_a_caret(
+    home: Path, definition: str, caret: str, text: str
+) -> None:
+    done = trace(home, "-e", definition)
+
+    assert (done.code, done.out) == (2, "")
+    head, command, marks, *_ = done.err.splitlines()
+    assert "error: " in head
+    assert command == f"  Command: {definition}"
+    assert marks.index("^") == command.index(caret)
+    assert re.search(text, done.err)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((), "nothing to trace"),
+        (("--overwrite", "-e", "p:x main"), "--overwrite needs --buffer"),
+        (("-e", "@nofile"), "-e @nofile: No such file or directory"),
+        (("-o", "/no/dir/file", "-e", "p:x main"), "-o /no/dir/file: No such file"),
+        (("--handlers", "none.py"), "--handlers none.py: No such file"),
+    ],
+)
+def test_usage(home: Path, words: tuple[str, ...], text: str) -> None:
+    done = trace(home, *words)
+
+    assert (done.code, done.out) == (2, "")
+    assert text in done.err
+
+
+def test_output_goes_where_it_is_told(home: Path) -> None:
+    plain = trace(home, "-e", "p:x fibonacci n=%di:u32")
+    file = trace(home, "-o", "out", "-e", "p:x fibonacci n=%di:u32")
+    nothing = trace(home, "-o", "/dev/null", "-e", "p:x fibonacci n=%di:u32")
+
+    assert plain.out == file.out == nothing.out != ""
+    assert (file.code, file.err, nothing.code, nothing.err) == (0, "", 0, "")
+    assert (home / "out").read_text() == plain.err
+    assert len(events(plain.err)) == CALLS
+    assert [path.name for path in home.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("size", [1, 3, CALLS - 1, CALLS, CALLS + 1])
+def test_a_buffer_says_exactly_what_it_lost(home: Path, size: int) -> None:
+    rows = events(trace(home, "-e", "p:x fibonacci n=%di:u32").err)
+    first = trace(home, "--buffer", str(size), "-e", "p:x fibonacci n=%di:u32")
+    last = trace(home, "--buffer", str(size), "--overwrite", "-e", "p:x fibonacci n=%di:u32")
+
+    kept = min(size, CALLS)
+    for done in (first, last):
+        lost = re.findall(r"^CPU:0 \[LOST (\d+) EVENTS\]$", done.err, re.MULTILINE)
+        assert lost == ([str(CALLS - size)] if size < CALLS else [])
+    assert events(first.err) == rows[:kept]
+    assert events(last.err) == rows[-kept:]
+
+
+def test_a_list_does_not_run(home: Path) -> None:
+    done = trace(home, "--list", "-e", "p:g/x fibonacci n=%di:u32", "-e", "p main")
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == ["p:g/x fibonacci n=%di:u32", "p:kprobes/p_main_0 main"]
+
+
+def test_a_file_of_lines(home: Path) -> None:
+    (home / "lines").write_text("# remark\np:x fibonacci\n\n-:x\np:y main\n")
+    done = trace(home, "-e", "@lines", "-e", "p:z main")
+
+    rows = events(done.err)
+    assert sorted(row.split(":")[0] for row in rows) == ["y", "z"]
+
+
+def test_a_probe_on_the_system_call(home: Path) -> None:
+    done = trace(home, "-e", "p:s 0x40022b nr=%ax:u32 fd=%di:u32 n=%dx:u32")
+
+    assert done.out == run("run", GUEST, cwd=home).out
+    rows = events(done.err)
+    assert rows
+    assert sum(int(row.rpartition("n=")[2]) for row in rows) == len(done.out)
+    assert all("nr=1 fd=1 " in row for row in rows)
+
+
+def test_the_same_place_as_kprobe_and_as_uprobe(home: Path) -> None:
+    base = 0x400000
+    row = events(trace(home, "-e", "p:k fibonacci").err)
+    found = trace(home, "-e", "p:k fibonacci ip=%ip", "-e", f"p:u {GUEST}:0x22b ip=%ip n=%dx:u32")
+
+    assert len(row) == CALLS
+    rows = [line for line in events(found.err) if line.startswith("u: ")]
+    assert rows
+    assert all(line.startswith(f"u: ({base + 0x22B:#x}) ip={base + 0x22B:#x} ") for line in rows)
+    for line in events(found.err):
+        if line.startswith("k: "):
+            assert line.endswith(" ip=" + line.rpartition("=")[2])
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_killed_guest_keeps_its_trace(home: Path, arch: str) -> None:
+    guest = str(SAMPLES / arch / "crash")
+    streamed = trace(home, "-o", "out", "-f", "*", guest=guest)
+    kept = trace(home, "--buffer", "100", "-f", "*", guest=guest)
+
+    assert (streamed.code, kept.code) == (139, 139)
+    rows = events((home / "out").read_text())
+    assert rows[0].startswith("p__start_0: (_start+0x0/")
+    assert any(row.startswith("p_read_value_0: ") for row in rows)
+    assert events(kept.err) == rows
+    assert "killed by SIGSEGV" in streamed.err
+
+
+def test_handlers_run_before_and_after(home: Path) -> None:
+    (home / "h.py").write_text(
+        "seen = []\n"
+        "def pre(p, regs):\n    seen.append(regs['di'] & 0xffffffff)\n"
+        "def post(p, regs, flags):\n    seen.append(regs.ip - p.addr)\n"
+        "probe = Kprobe(symbol_name='fibonacci', pre_handler=pre, post_handler=post)\n"
+        "probes = [probe]\n"
+        "def exit():\n    print(probe.hits, len(seen), seen[0], seen[1] > 0)\n"
+    )
+    done = trace(home, "--handlers", "h.py", "-e", "p:x fibonacci n=%di:u32")
+
+    rows = events(done.err)
+    first = rows[0].rpartition("=")[2]
+    assert (done.code, len(rows)) == (0, CALLS)
+    assert done.out.splitlines()[-1] == f"{CALLS} {2 * CALLS} {first} True"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("x = 1\n1/0\n", "line 2: ZeroDivisionError: division by zero"),
+        ("probes = [\n", "SyntaxError"),
+        ("x = 1\n", "it defines no list 'probes'"),
+        ("probes = [1]\n", "1 in 'probes' is no probe"),
+        ("probes = [Kprobe(symbol_name='nosuch')]\n", "no symbol 'nosuch'"),
+        ("probes = [Kprobe(symbol_name='main')]\ndef init():\n  {}['k']\n", "line 3: KeyError"),
+        ("probes = [Kprobe(symbol_name='main')]\ndef exit():\n  {}['k']\n", "line 3: KeyError"),
+    ],
+)
+def test_an_error_in_handlers(home: Path, source: str, text: str) -> None:
+    (home / "h.py").write_text(source)
+    done = trace(home, "--handlers", "h.py")
+
+    assert done.code == 2
+    assert text in done.err
+
+
+def test_an_error_at_a_hit_keeps_the_trace(home: Path) -> None:
+    (home / "h.py").write_text(
+        "def pre(p, regs):\n    raise ValueError('boom')\n"
+        "probes = [Kprobe(symbol_name='fibonacci', pre_handler=pre)]\n"
+    )
+    done = trace(home, "--handlers", "h.py", "-e", "p:x main")
+
+    assert done.code == 2
+    assert "--handlers h.py: line 2: ValueError: boom" in done.err
+    assert len(events(done.err)) == 1
+
+
+def test_a_file_that_is_never_mapped(home: Path) -> None:
+    other = SAMPLES / "x86_64" / "sort"
+    done = trace(home, "--share", str(other), "-e", f"p:x {other}:0x229", "-e", "p:m main")
+
+    assert done.code == 0
+    assert len(events(done.err)) == 1
+    assert f"never placed, as their file was not mapped:\nkprobe-tui:   {other}:0x229" in done.err

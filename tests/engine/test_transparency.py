@@ -1,0 +1,88 @@
+"""Probes do not change programs: golden guests and Debian's programs, run plain and probed."""
+
+import re
+from pathlib import Path
+
+import pytest
+from guestrun import ARCHES, Outcome, run
+from sysroot import CHECKOUT, SysrootUnavailable, sysroot
+
+GUESTS = CHECKOUT / "tests" / "data" / "guests"
+SAMPLES = CHECKOUT / "samples" / "bin"
+FOLDERS = {"x86_64": "amd64", "aarch64": "arm64"}
+
+each_arch = pytest.mark.parametrize("arch", ARCHES)
+
+
+def hits(done: Outcome) -> int:
+    """Hits of a comparison without an effect."""
+    assert done.code == 0, done.err
+    assert done.err.endswith("kprobe-tui: no effect\n"), done.err
+    found = re.search(r"(\d+) probed places, (\d+) hits", done.err)
+    assert found is not None
+    return int(found[2])
+
+
+@each_arch
+@pytest.mark.parametrize("what", ["signals", "segv", "setjmp", "strings", "smc"])
+def test_entries_of_all_functions(arch: str, what: str, tmp_path: Path) -> None:
+    guest = str(GUESTS / FOLDERS[arch] / "guests-static")
+    plain = run("run", "--clean-env", guest, what, cwd=tmp_path)
+    done = run("diff", "--clean-env", "-f", "*", guest, what, cwd=tmp_path)
+
+    assert hits(done) > 200
+    assert done.out == plain.out
+
+
+@each_arch
+@pytest.mark.parametrize(
+    ("sample", "functions"),
+    [
+        ("sort", ["quicksort", "by_weight", "swap", "by_label", "print*", "flush"]),
+        ("jumps", ["*"]),
+        ("crash", ["*"]),
+        ("recursion", ["fibonacci", "ackermann", "factorial", "print*"]),
+    ],
+)
+def test_every_instruction(arch: str, sample: str, functions: list[str], tmp_path: Path) -> None:
+    words = [word for name in functions for word in ("--every-insn", name)]
+    done = run("diff", *words, str(SAMPLES / arch / sample), cwd=tmp_path)
+
+    assert hits(done) > 100
+
+
+@each_arch
+def test_every_instruction_of_string_functions(arch: str, tmp_path: Path) -> None:
+    guest = str(GUESTS / FOLDERS[arch] / "guests-static")
+    words = [w for name in ("*memcpy*", "*strlen*", "t_*") for w in ("--every-insn", name)]
+    done = run("diff", "--clean-env", *words, guest, "strings", cwd=tmp_path)
+
+    assert hits(done) > 300
+
+
+@pytest.mark.sysroot
+@each_arch
+@pytest.mark.parametrize(
+    ("program", "words", "stdin"),
+    [
+        ("bin/busybox", ("sort", "-n"), b"3\n1\n20\n"),
+        ("usr/bin/lua5.4", ("-e", "print(2^10, ('x'):rep(9))"), b""),
+        ("usr/bin/sqlite3", (":memory:",), b"select 6*7, upper('a');\n"),
+    ],
+)
+def test_debian_programs(
+    arch: str, program: str, words: tuple[str, ...], stdin: bytes, tmp_path: Path
+) -> None:
+    try:
+        root = sysroot(arch)
+    except SysrootUnavailable as reason:
+        pytest.skip(str(reason))
+    probes = ["-f", "*"]
+    if "busybox" not in program:  # which is static
+        probes += ["-f", "libc:*"]
+    guest = str(root / program)
+    options = ["--root", str(root), "--clean-env"]
+    done = run("diff", *options, *probes, guest, *words, cwd=tmp_path, stdin=stdin)
+
+    assert hits(done) > 300
+    assert done.out == run("run", *options, guest, *words, cwd=tmp_path, stdin=stdin).out != ""
