@@ -42,7 +42,7 @@ def test_a_guest_that_reads_its_own_text(arch: str, tmp_path: Path) -> None:
     assert done.code == 1
     assert done.out == plain.out
     assert "the probes have an effect" in done.err
-    assert plain.out.strip() in done.err
+    assert " differs" in done.err  # the output, or already a register at a system call before it
     assert run("diff", "-e", "p:m main", "self", cwd=tmp_path).code == 0
 
 
