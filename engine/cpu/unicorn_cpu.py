@@ -297,7 +297,8 @@ class UnicornCpu(UnicornState):
             self._screen.let_pass(pc)
         self.flush_tlb()
         try:
-            self._start(pc)
+            with self._traps.ignored():
+                self._start(pc)
         finally:
             self._clock.resume(kept_clock)
             self.restore(state)

@@ -5,7 +5,8 @@ each planted breakpoint has an action that says where the guest goes on; only an
 needs the engine (or fails) makes the emulator return.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from engine.arch.base import TrapKind
@@ -56,6 +57,15 @@ class Traps:
     def remove(self, address: int) -> None:
         """Forget a breakpoint; its exception leaves the emulator again."""
         self._actions.pop(address, None)
+
+    @contextmanager
+    def ignored(self) -> Iterator[None]:
+        """Breakpoints stop the emulator meanwhile: what runs is not the guest's own course."""
+        reached, self.reached = self.reached, lambda: False
+        try:
+            yield
+        finally:
+            self.reached = reached
 
     def take_error(self) -> BaseException | None:
         """What an action raised, once."""
