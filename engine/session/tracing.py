@@ -18,7 +18,7 @@ from engine.trace.definition import Definition, Deletion, compatible, matches, p
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Names
 from engine.trace.ring import Ring
-from engine.trace.rows import EventInfo
+from engine.trace.rows import EventInfo, count_rows
 from engine.trace.staging import Staging, describe
 
 _SHOWN: Final = 10
@@ -118,11 +118,13 @@ class Tracing:
         self._probing: Probing = session.probes(options.mode)
         self.ring: Ring | None = None
         path = options.output
+        self._unwritten = 0
+        self._failure: OSError | None = None
         self._discard = path == "/dev/null"
         self._file = None if self._discard else stream
         if path is not None and not self._discard:
             try:
-                self._file = open(path, "wb")  # noqa: SIM115 - closed by `finish`
+                self._file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by `finish`
             except OSError as error:
                 raise CommandError(f"-o {path}: {error.strerror}") from error
         if options.buffer is not None:
@@ -290,7 +292,7 @@ class Tracing:
         self.session.cpu.count_blocks(True)
         self._staging.describe(describe(self._table.values(), self.session.arch.name))
         if self.ring is None:
-            self._write(self._format.header())
+            self._try_write(self._format.header())
 
     def drain(self) -> None:
         """Hand what was recorded so far to the output."""
@@ -304,18 +306,17 @@ class Tracing:
         self._staging.close()
         ring = self.ring
         if ring is not None:
-            self._write(self._format.header(len(ring), ring.written))
+            self._try_write(self._format.header(len(ring), ring.written))
             if ring.overwritten:
-                self._write(self._format.lost(ring.overwritten))
+                self._try_write(self._format.lost(ring.overwritten))
             for stretch in ring.stretches():
-                self._write(self._format.rows(stretch))
+                if not self._try_write(self._format.rows(stretch)):
+                    self._unwritten += count_rows(stretch)
             if ring.lost:
-                self._write(self._format.lost(ring.lost))
-        self._write(self._format.end())
-        if self._file is not None:
-            self._file.flush()
-            if self.options.output is not None:
-                self._file.close()
+                self._try_write(self._format.lost(ring.lost))
+        self._try_write(self._format.end())
+        if self._file is not None and self.options.output is not None:
+            self._file.close()
         return list(self._remarks())
 
     def _consume(self, rows: bytes) -> None:
@@ -325,9 +326,22 @@ class Tracing:
             self._write(self._format.rows(rows))
 
     def _write(self, text: bytes) -> None:
-        if self._file is not None and text:
-            self._file.write(text)
-            self._file.flush()
+        """Write all of it; OSError where the output takes no more."""
+        if self._file is None:
+            return
+        rest = memoryview(text)
+        while rest:
+            rest = rest[self._file.write(rest) or 0 :]
+        self._file.flush()
+
+    def _try_write(self, text: bytes) -> bool:
+        """Write outside of a drain; the first failure is reported at the end."""
+        try:
+            self._write(text)
+        except OSError as error:
+            self._failure = self._failure or error
+            return False
+        return True
 
     def symbol(self, address: int) -> str:
         """An address as the kernel's `%pS` prints it."""
@@ -340,9 +354,10 @@ class Tracing:
 
     def _remarks(self) -> Iterator[Report]:
         staging = self._staging
-        if staging.lost:
-            why = staging.failure
-            yield Report((f"{staging.lost} events lost: {why}",))
+        lost, failure = staging.lost + self._unwritten, staging.failure or self._failure
+        if failure is not None:
+            where = self.options.output or "the output"
+            yield Report((f"{where}: {failure.strerror}; {lost} events lost",))
         pending = [item.text for item in self._probing.pending]
         if pending:
             yield _list("never placed, as their file was not mapped:", pending)
