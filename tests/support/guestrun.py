@@ -75,6 +75,21 @@ def _feed(process: "subprocess.Popen[bytes]", data: bytes) -> None:
         stream.write(data)
 
 
+def _watch_peak(pid: int, peak: list[int]) -> None:
+    """Follow a run's peak memory; what wait4 says includes what this process had at the fork."""
+    path = Path(f"/proc/{pid}/status")
+    while True:
+        try:
+            text = path.read_text()
+        except OSError:
+            return
+        marks = [line for line in text.splitlines() if line.startswith("VmHWM:")]
+        if not marks:
+            return
+        peak[0] = int(marks[0].split()[1]) >> 10
+        time.sleep(0.01)
+
+
 def finish(
     process: "subprocess.Popen[bytes]", began: float, deadline: float = DEADLINE
 ) -> Outcome:
@@ -95,7 +110,11 @@ def finish(
         thread.start()
     late = threading.Timer(deadline, process.kill)
     late.start()
+    peak = [0]
+    watching = threading.Thread(target=_watch_peak, args=(process.pid, peak), daemon=True)
+    watching.start()
     _, status, usage = os.wait4(process.pid, 0)
+    watching.join()
     late.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
     for thread in threads:
@@ -107,6 +126,6 @@ def finish(
         process.returncode,
         parts["out"].decode(errors="replace"),
         err,
-        usage.ru_maxrss >> 10,
+        peak[0] or usage.ru_maxrss >> 10,
         time.monotonic() - began,
     )
