@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from engine.arch.plan import Mode, Rules
-from engine.cli.options import config_of, program_options
+from engine.cli.options import config_of, lines_of, program_options
 from engine.errors import CommandError, ProbeError
 from engine.session.inspection import Inspection
 from engine.session.placing import Placed, Placing
@@ -112,24 +112,12 @@ def _functions(placing: Placing, glob: str, rules: Rules) -> Iterator[Placed]:
 def _read(
     definitions: tuple[str, ...], inspection: Inspection, mode: Mode
 ) -> Iterator[Definition]:
-    for line in _lines(definitions):
+    for line in lines_of(definitions):
         definition = parse(line, inspection.arch, mode=mode)
         if isinstance(definition, Definition):
             yield definition
         elif definition is not None:
             raise CommandError(f"-e {line}: a deletion has no place to check")
-
-
-def _lines(definitions: tuple[str, ...]) -> Iterator[str]:
-    for given in definitions:
-        if not given.startswith("@"):
-            yield given
-            continue
-        try:
-            with open(given[1:], encoding="utf-8", errors="surrogateescape") as file:
-                yield from file
-        except OSError as error:
-            raise CommandError(f"-e {given}: {error.strerror}") from error
 
 
 # -- output ----------------------------------------------------------------------------

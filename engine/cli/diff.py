@@ -8,8 +8,7 @@ import click
 
 from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, mode_option
-from engine.cli.trace import lines_of
+from engine.cli.options import config_of, guest_options, lines_of, mode_option
 from engine.session import Session
 from engine.session.effect import compare
 from engine.session.report import Reports

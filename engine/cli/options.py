@@ -3,12 +3,13 @@
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 import click
 
 from engine.arch.plan import Mode
+from engine.errors import CommandError
 from engine.session import GuestConfig
 from engine.session.config import DEFAULT_MEMORY
 
@@ -135,3 +136,16 @@ def program_options(command: _Command) -> _Command:
     for option in reversed(_GUEST_OPTIONS[:-2]):
         command = option(command)
     return command
+
+
+def lines_of(definitions: tuple[str, ...]) -> Iterator[str]:
+    """The lines of -e options, with those of files in their places."""
+    for given in definitions:
+        if not given.startswith("@"):
+            yield given
+            continue
+        try:
+            with open(given[1:], encoding="utf-8", errors="surrogateescape") as file:
+                yield from file
+        except OSError as error:
+            raise CommandError(f"-e {given}: {error.strerror}") from error

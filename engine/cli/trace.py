@@ -1,16 +1,14 @@
 """`kprobe-tui trace`: run a guest with events."""
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, mode_option
+from engine.cli.options import config_of, guest_options, lines_of, mode_option
 from engine.cli.run import show
-from engine.errors import CommandError
 from engine.session import Session
 from engine.session.handlers import blamed, load_handlers
 from engine.session.report import Reports
@@ -100,16 +98,3 @@ def trace(
     finally:
         session.close()
     return reports.exit_code
-
-
-def lines_of(definitions: tuple[str, ...]) -> Iterator[str]:
-    """The lines of -e options, with those of files in their places."""
-    for given in definitions:
-        if not given.startswith("@"):
-            yield given
-            continue
-        try:
-            with open(given[1:], encoding="utf-8", errors="surrogateescape") as file:
-                yield from file
-        except OSError as error:
-            raise CommandError(f"-e {given}: {error.strerror}") from error
