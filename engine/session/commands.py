@@ -1,0 +1,216 @@
+"""What a front end may ask of a guest: plain records, carried out by `control.Control`.
+
+A command that cannot be carried out raises; the engine's thread turns that into a
+`events.Failed`. Commands marked "any time" are obeyed while the guest runs, the others when
+it stands.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Run on to the next stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Stop where the guest is; any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Start the program afresh with the same probes; any time. It stands at its first
+    instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepInsn:
+    """Execute instructions; a probe at hand is served on the way, all of its phases."""
+
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StepOver:
+    """Execute one instruction, with calls the whole function."""
+
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """Run on to another source line; `over`: not into functions."""
+
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepPhase:
+    """Carry out the next phase of the hit at hand; without one, an instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishHit:
+    """Carry out all that is left of the hit at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTo:
+    """Run on until an address is reached, or another stop."""
+
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Run on until the current function has returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """Carry out a line of `kprobe_events`; any time.
+
+    Attributes:
+        line: it.
+        replaces: id of the probe that it takes the place of.
+        stops: stop when it is hit.
+    """
+
+    line: str
+    replaces: int | None = None
+    stops: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Stop whenever a place is reached (a PLACE of a definition); any time. Again: no more."""
+
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Take probes out, by id; any time."""
+
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Enable:
+    """Let probes record again or keep them quiet, by id; any time."""
+
+    ids: tuple[int, ...]
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StopOnHit:
+    """Stop, or no longer, when probes are hit, by id; any time."""
+
+    ids: tuple[int, ...]
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Take the last change of probes, registers or memory back; any time for probes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """Do again what `Undo` took back."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRegister:
+    """Set a register."""
+
+    name: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMemory:
+    """Set bytes of the guest's memory, code included."""
+
+    address: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Assemble:
+    """Assemble instructions (";" between them) at an address, the rest filled with nops."""
+
+    address: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMemory:
+    """Ask for bytes; any time. The answer is an `events.MemoryRead`.
+
+    Attributes:
+        original: bytes as the program has them, without what is planted.
+    """
+
+    address: int
+    size: int
+    original: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Send the guest a signal, as kill(2) does; any time."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Bytes the user typed for the guest's terminal; any time."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """The size of the guest's terminal, in characters; any time."""
+
+    columns: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """Hand over what was recorded and make a view; any time."""
+
+
+Command: TypeAlias = (
+    Continue
+    | Halt
+    | Restart
+    | StepInsn
+    | StepOver
+    | StepLine
+    | StepPhase
+    | FinishHit
+    | RunTo
+    | Finish
+    | Define
+    | Break
+    | Delete
+    | Enable
+    | StopOnHit
+    | Undo
+    | Redo
+    | WriteRegister
+    | WriteMemory
+    | Assemble
+    | ReadMemory
+    | Signal
+    | Input
+    | Resize
+    | Refresh
+)

@@ -1,0 +1,263 @@
+"""What a front end sees: frozen records, made by the engine's thread and never changed.
+
+A view holds plain values only, so a widget can keep one as long as it likes while the guest
+runs on. Parts that have not changed since the view before are the same objects.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Literal
+
+Origin = Literal["", "insn", "machinery"]
+"""Who changed a register since the view before: nobody, the guest, or the probe's machinery."""
+
+_EMPTY: Mapping[int, bytes] = MappingProxyType({})
+
+
+class RunState(Enum):
+    """What the guest is doing; the value is what people read."""
+
+    READY = "ready"
+    """Loaded; nothing has run yet."""
+    RUNNING = "running"
+    STOPPED = "stopped"
+    WAITING = "waiting"
+    """Blocked in a system call; the engine listens."""
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterView:
+    """One register.
+
+    Attributes:
+        name: as gdb spells it.
+        value: unsigned.
+        bits: width.
+        group: "general", "flags", "system", "vector" or "float".
+        origin: who changed it since the stop before.
+        old: its value then, the same as `value` where nobody did.
+        meaning: what the value is: a symbol, flag letters, "" for nothing special.
+    """
+
+    name: str
+    value: int
+    bits: int = 64
+    group: str = "general"
+    origin: Origin = ""
+    old: int = 0
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleView:
+    """An ELF file in the guest's memory; guest addresses are link addresses plus `bias`."""
+
+    path: str
+    start: int
+    end: int
+    bias: int
+    main: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MappingView:
+    """A line of the guest's memory map; `perms` as in /proc/PID/maps ("r-xp")."""
+
+    start: int
+    end: int
+    perms: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeView:
+    """A probe the user has placed.
+
+    Attributes:
+        id: stays the same as long as the probe does.
+        kind: "p", "r", or "b" for a plain breakpoint.
+        definition: the line of `kprobe_events` (for "b": the place).
+        event: GROUP/NAME, "" for a breakpoint.
+        place: SYMBOL+OFF, or PATH:OFFSET.
+        addresses: guest addresses; none while it waits for its file.
+        technique: "breakpoint" or "jump".
+        how: "emulated", "xol" or "boosted"; "" while it is not armed.
+        reason: why this technique and this way, in words.
+        hits: times it was hit while enabled.
+        misses: hits whose handlers did not run.
+        enabled: whether it records.
+        pending: whether its file is not mapped yet.
+        stops: whether the guest stops when it is hit.
+        gone: whether its code is not there any more.
+    """
+
+    id: int
+    kind: str
+    definition: str
+    event: str
+    place: str
+    addresses: tuple[int, ...] = ()
+    technique: str = "breakpoint"
+    how: str = ""
+    reason: str = ""
+    hits: int = 0
+    misses: int = 0
+    enabled: bool = True
+    pending: bool = False
+    stops: bool = False
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Bytes of memory that a phase changed or is about (old and new are the same then)."""
+
+    address: int
+    old: bytes
+    new: bytes
+    what: Literal["site", "slot", "stack"] = "stack"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseView:
+    """One phase of a hit that has been carried out.
+
+    Attributes:
+        name: as people read it ("trap", "out of line").
+        text: what it did, in words.
+        before: pc in front of it.
+        after: pc behind it.
+        registers: (name, old, new) of those that changed, pc left out.
+        changes: of memory.
+        by_guest: whether the guest's own instruction did it (else the machinery).
+    """
+
+    name: str
+    text: str
+    before: int
+    after: int
+    registers: tuple[tuple[str, int, int], ...] = ()
+    changes: tuple[Change, ...] = ()
+    by_guest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HitView:
+    """A hit that is looked at phase by phase.
+
+    Attributes:
+        address: of the point.
+        place: SYMBOL+OFF.
+        probes: names of its probes.
+        route: names of the phases this hit goes through, in order.
+        done: the phases carried out so far.
+        next: name of the one that comes next, "" when the hit is over.
+        how: "emulated", "xol" or "boosted".
+        reason: why this way, in words.
+        original: the displaced instruction's bytes.
+        planted: what stands in their place.
+        insn: the instruction as text.
+        slot: address of the slot, None without one (not yet, or emulated).
+        slot_bytes: what stands there.
+        slot_text: the copy as text, one line an instruction.
+        fixups: what is put right afterwards, in words.
+    """
+
+    address: int
+    place: str
+    probes: tuple[str, ...]
+    route: tuple[str, ...]
+    done: tuple[PhaseView, ...]
+    next: str
+    how: str
+    reason: str
+    original: bytes
+    planted: bytes
+    insn: str
+    slot: int | None = None
+    slot_bytes: bytes = b""
+    slot_text: tuple[str, ...] = ()
+    fixups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FrameView:
+    """A frame of the backtrace, innermost first."""
+
+    number: int
+    pc: int
+    function: str
+    offset: int
+    module: str = ""
+    file: str = ""
+    line: int = 0
+    cfa: int = 0
+    source: str = ""
+    trampoline: bool = False
+    inlined: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GuestView:
+    """Everything about the guest at one moment.
+
+    Attributes:
+        state: what it is doing.
+        reason: why it stopped, or how it ended, in words.
+        arch: its architecture.
+        program: guest path of its file.
+        build_id: of that file, hex; a hash of the file where it has none.
+        pc: of the program itself: never a slot's.
+        raw_pc: where the processor really is.
+        location: `pc` as SYMBOL+OFF.
+        line: (source file, line) of `pc`, if known.
+        registers: in the architecture's order; of the last stop while it runs.
+        frames: the backtrace at a stop, innermost first.
+        frames_end: why the backtrace ends there.
+        hit: the hit at hand; None when the guest stands at no probe.
+        probes: all of them, in the order they were placed.
+        planted: guest address to bytes that stand there instead of the original.
+        modules: files in memory.
+        mappings: the memory map at the last stop.
+        comms: thread id to name.
+        time: of the guest's clock.
+        system_calls: made so far.
+        waiting_in: name of the system call it is blocked in.
+        events: recorded since the start.
+        lost: events that were recorded and could not be kept.
+        exit_code: once it has ended.
+        changed: counts changes of code bytes: code shown before is stale.
+        undo: what `Undo` would take back, "" for nothing.
+        redo: what `Redo` would do again.
+    """
+
+    state: RunState = RunState.READY
+    reason: str = ""
+    arch: str = ""
+    program: str = ""
+    build_id: str = ""
+    pc: int = 0
+    raw_pc: int = 0
+    location: str = ""
+    line: tuple[str, int] | None = None
+    registers: tuple[RegisterView, ...] = ()
+    frames: tuple[FrameView, ...] = ()
+    frames_end: str = ""
+    hit: HitView | None = None
+    probes: tuple[ProbeView, ...] = ()
+    planted: Mapping[int, bytes] = field(default_factory=lambda: _EMPTY)
+    modules: tuple[ModuleView, ...] = ()
+    mappings: tuple[MappingView, ...] = ()
+    comms: Mapping[int, str] = field(default_factory=dict)
+    time: int = 0
+    system_calls: int = 0
+    waiting_in: str = ""
+    events: int = 0
+    lost: int = 0
+    exit_code: int | None = None
+    changed: int = 0
+    undo: str = ""
+    redo: str = ""
