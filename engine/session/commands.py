@@ -21,8 +21,7 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Start the program afresh with the same probes; any time. It stands at its first
-    instruction."""
+    """Start the program afresh, with the same probes, up to its first instruction; any time."""
 
 
 @dataclass(frozen=True, slots=True)

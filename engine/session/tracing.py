@@ -11,6 +11,7 @@ from engine.errors import CommandError, ProbeError, ProbeRejectedError
 from engine.fetch.evaluate import FetchContext, Site, recorder
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.session.places import Place, PlaceError
+from engine.session.placing import Placed
 from engine.session.probing import Probing, Ready, Wanted
 from engine.session.report import Report
 from engine.session.session import Session
@@ -19,7 +20,7 @@ from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Names
 from engine.trace.ring import Ring
 from engine.trace.rows import EventInfo, count_rows
-from engine.trace.staging import Staging, describe
+from engine.trace.staging import Consumer, Staging, describe
 
 _SHOWN: Final = 10
 _EVENTS_MAX: Final = 0xFFFF
@@ -50,15 +51,28 @@ class TraceEvent:
 
     Attributes:
         info: what its rows are.
-        definitions: the lines that make it, siblings included.
-        probes: one for each place.
-        refused: places of a pattern that cannot take a probe.
+        defined: the lines that make it, siblings included.
+        probes: one for each place of them, or of a pattern.
     """
 
     info: EventInfo
-    definitions: list[Definition] = field(default_factory=list)
+    defined: list["Defined"] = field(default_factory=list)
     probes: list[Kprobe] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Defined:
+    """A definition that was carried out.
+
+    Attributes:
+        definition: it.
+        placed: its places and the verdicts on them.
+        probes: one for each place.
+    """
+
+    definition: Definition
+    placed: tuple[Placed, ...]
+    probes: tuple[Kprobe, ...]
 
 
 class _FetchCpu:
@@ -98,7 +112,11 @@ class Tracing:
     """
 
     def __init__(
-        self, session: Session, options: TraceOptions, stream: BinaryIO | None = None
+        self,
+        session: Session,
+        options: TraceOptions,
+        stream: BinaryIO | None = None,
+        consumer: Consumer | None = None,
     ) -> None:
         """Set up an empty trace.
 
@@ -106,6 +124,7 @@ class Tracing:
             session: the guest, loaded and not running.
             options: how.
             stream: where text goes without an output file.
+            consumer: takes the rows as they are; nothing becomes text then.
 
         Raises:
             CommandError: the output cannot be written.
@@ -113,7 +132,7 @@ class Tracing:
         self.session = session
         self.options = options
         self.events: dict[tuple[str, str], TraceEvent] = {}
-        self._definitions: list[Definition] = []
+        self.defined: list[Defined] = []
         self._table: dict[int, EventInfo] = {}
         self._probing: Probing = session.probes(options.mode)
         self.ring: Ring | None = None
@@ -138,7 +157,7 @@ class Tracing:
         backing = None
         if path is not None and not self._discard and self.ring is None:
             backing = Path(path + ".ring")
-        self._staging = Staging(self._consume, path=backing)
+        self._staging = Staging(consumer or self._consume, path=backing)
         self._context = FetchContext(
             session.arch,
             _FetchCpu(session),
@@ -151,23 +170,24 @@ class Tracing:
 
     # -- definitions ----------------------------------------------------------------------
 
-    def define(self, line: str) -> None:
-        """Carry out one line of `kprobe_events`.
+    def define(self, line: str) -> Defined | None:
+        """Carry out one line of `kprobe_events`: what it has defined, if anything.
 
         Raises:
             ProbeError: it is not accepted; what came before stays.
         """
         parsed = parse(line, self.session.arch, mode=self.options.mode)
         if isinstance(parsed, Definition):
-            self._define(parsed)
-        elif parsed is not None:
+            return self._define(parsed)
+        if parsed is not None:
             self._delete(parsed, line)
+        return None
 
-    def _define(self, definition: Definition) -> None:
+    def _define(self, definition: Definition) -> Defined:
         if definition.is_return:
             raise ProbeError(f"{definition.command}: return probes are not part of this version")
-        for earlier in self._definitions:
-            compatible(earlier, definition)
+        for earlier in self.defined:
+            compatible(earlier.definition, definition)
         mode = Mode.KERNEL if definition.strict_override else self.options.mode
         try:
             placed = self._probing.placing.of_definition(definition)
@@ -187,9 +207,11 @@ class Tracing:
             self._probing.place(wanted)
         except ProbeRejectedError as error:
             raise _explained(definition, "FAIL_REG_PROBE", str(error)) from error
-        event.definitions.append(definition)
-        event.probes += [probe for _, probe, _ in wanted]
-        self._definitions.append(definition)
+        done = Defined(definition, placed, tuple(probe for _, probe, _ in wanted))
+        event.defined.append(done)
+        event.probes += done.probes
+        self.defined.append(done)
+        return done
 
     def _event(self, definition: Definition) -> TraceEvent:
         layout = RecordLayout.of(definition.args)
@@ -265,25 +287,30 @@ class Tracing:
             self.session.remarks.append(Report((f"no probe on {place.name}: {why}",)))
 
     def _delete(self, deletion: Deletion, line: str) -> None:
-        found = [old for old in self._definitions if matches(deletion, old)]
+        found = [old for old in self.defined if matches(deletion, old.definition)]
         if not found:
             raise ProbeError(f"{line.strip()}: no such event (ENOENT)")
-        for definition in found:
-            event = self.events[definition.group, definition.event]
-            index = event.definitions.index(definition)
-            probe = event.probes.pop(index)
-            del event.definitions[index]
-            self._definitions.remove(definition)
-            if probe.addr is not None:
-                self._probing.manager.unregister(probe)
-            self._probing.pending = [p for p in self._probing.pending if p.probe is not probe]
-            if not event.definitions:
-                del self.events[definition.group, definition.event]
+        for old in found:
+            self.remove(old)
+
+    def remove(self, old: Defined) -> None:
+        """Take the probes of one definition out; its event goes with its last definition."""
+        key = old.definition.group, old.definition.event
+        event = self.events[key]
+        event.defined.remove(old)
+        event.probes = [probe for probe in event.probes if probe not in old.probes]
+        self.defined.remove(old)
+        probing = self._probing
+        waiting = {id(item.probe) for item in probing.pending}
+        probing.manager.unregister_all([p for p in old.probes if id(p) not in waiting])
+        probing.pending = [item for item in probing.pending if item.probe not in old.probes]
+        if not event.defined:
+            del self.events[key]
 
     def listing(self) -> Iterator[str]:
         """The definitions as the kernel lists them."""
-        for definition in self._definitions:
-            yield definition.listing()
+        for done in self.defined:
+            yield done.definition.listing()
 
     # -- output ---------------------------------------------------------------------------
 
