@@ -41,6 +41,7 @@ class TextOverlay:
 
     Attributes:
         on_lost: told (address, why) when a patch is gone for good: "unmapped" or "rewritten".
+        changes: counts changes of what is planted.
     """
 
     def __init__(self, memory: Memory, cpu: Cpu) -> None:
@@ -49,6 +50,7 @@ class TextOverlay:
         self._patches: dict[int, Patch] = {}
         self._pages: dict[int, list[int]] = {}
         self.on_lost: Callable[[int, str], None] = lambda address, why: None
+        self.changes = 0
 
     def __contains__(self, address: int) -> bool:
         return address in self._patches
@@ -110,6 +112,7 @@ class TextOverlay:
 
     def _write(self, writes: list[tuple[int, bytes, Patch]], *, planted: bool) -> None:
         many = len(writes) > _MANY
+        self.changes += bool(writes)
         for address, data, patch in writes:
             self._memory.poke(address, data, forget=not many)
             patch.planted = planted
@@ -117,6 +120,10 @@ class TextOverlay:
             self._cpu.invalidate_all()
 
     # -- looking --------------------------------------------------------------------------
+
+    def planted(self) -> dict[int, bytes]:
+        """Address to the bytes that stand there now in place of the original."""
+        return {at: patch.value for at, patch in self._patches.items() if patch.planted}
 
     def original(self, address: int, size: int) -> bytes:
         """Bytes of the guest's memory without the patches; GuestFaultError where none are."""

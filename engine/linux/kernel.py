@@ -98,6 +98,7 @@ class Kernel:
         self.exe = b""
         self.max_blocks = max_blocks
         self.syscall_count = 0
+        self.waiting_in = ""
         self._random = random.Random(seed)
         self._table = build()
         self._names = arch.linux.syscalls
@@ -191,10 +192,17 @@ class Kernel:
         self.host.put(limit, 0)
         self.cpu.halt()
 
+    def host_attention(self) -> None:
+        """Have `hooks.attention` called in the engine's thread, soon; from any thread."""
+        self.host.put("attention", 0)
+        self.cpu.halt()
+
     def hear_host(self) -> None:
         """Take what the host has said."""
         for kind, number in self.host.take():
-            if kind == "signal":
+            if kind == "attention":
+                self.hooks.attention()
+            elif kind == "signal":
                 self.post(Pending(number, sig.info_kill(number, sig.SI_USER, 0, self.uid)))
             else:
                 self.exit = Exit(limit=kind)
@@ -234,15 +242,32 @@ class Kernel:
         if stop is not None:
             self.handle(stop)
 
+    def step(self) -> None:
+        """One instruction; or the delivery of a signal, up to its handler's first one."""
+        if self.host.waiting():
+            self.hear_host()
+        pc = self.arch.roles.pc
+        before = self.cpu.read_register(pc)
+        if not self.hooks.hold():
+            delivery.deliver_all(self)
+        if self.exit is not None or self.cpu.read_register(pc) != before:
+            return
+        self.memory.sync()
+        stop = self.cpu.step()
+        self._count_blocks()
+        if stop is not None:
+            self.handle(stop)
+
     def handle(self, stop: Stop) -> None:
         """Do what a stop of the CPU asks for."""
         if stop.kind is not StopKind.FAULT or not faults.opened(self, stop):
             left = self.hooks.stopped(stop)
             if left is not None:
-                self._handle(left)
+                self.take(left)
         self._check_limits()
 
-    def _handle(self, stop: Stop) -> None:
+    def take(self, stop: Stop) -> None:
+        """Do what is left of a stop once the machinery of probes has seen it."""
         if stop.kind is StopKind.SYSCALL:
             self._syscall()
         elif stop.kind is StopKind.FAULT:
@@ -335,7 +360,9 @@ class Kernel:
         try:
             coherence.before(self, name, arguments)
             result = handler(self, *arguments[:count])
-            result = waiting.wait_for(self, result) if isinstance(result, Wait) else result
+            if isinstance(result, Wait):
+                self.waiting_in = name
+                result = waiting.wait_for(self, result)
             coherence.after(self, name, arguments)
             return result
         except LinuxError as error:
@@ -348,3 +375,5 @@ class Kernel:
             return -(error.errno or errno.EIO)
         except (MemoryError, OverflowError):
             return -errno.ENOMEM
+        finally:
+            self.waiting_in = ""

@@ -1,0 +1,94 @@
+"""A terminal of its own for a guest: what a front end with a pane gives it as its streams.
+
+A pseudo-terminal of the host does the line editing and the echo, so that programs behave as
+in a terminal window. It is never the controlling terminal of anything: Ctrl-C is the front
+end's to turn into a signal.
+"""
+
+import fcntl
+import os
+import select
+import struct
+import termios
+from collections import deque
+from typing import Final
+
+from engine.linux.fs import flags as fl
+from engine.linux.fs.stdio import HostIO, HostStream
+
+_CHUNK: Final = 1 << 16
+_INPUT_MAX: Final = 1 << 20
+"""Bytes typed ahead that are kept; a guest that never reads must not fill the host."""
+
+
+class GuestTerminal:
+    """The two ends of a pseudo-terminal.
+
+    `read` belongs to one thread, `write` and `resize` to another.
+
+    Attributes:
+        dropped: bytes of input that found no room.
+    """
+
+    def __init__(self, columns: int = 80, rows: int = 24) -> None:
+        """Open one.
+
+        Raises:
+            OSError: the host has none left.
+        """
+        self._master, self._slave = os.openpty()
+        os.set_blocking(self._master, False)
+        self._waiting: deque[bytes] = deque()
+        self._queued = 0
+        self._ended, self._end = os.pipe()
+        self.dropped = 0
+        self.resize(columns, rows)
+
+    def streams(self) -> tuple[HostStream, ...]:
+        """Standard input, output and error of a guest."""
+        return tuple(HostStream(self._slave, HostIO(), fl.O_RDWR) for _ in range(3))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Tell the guest another size."""
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("=4H", rows, columns, 0, 0))
+
+    def write(self, data: bytes) -> None:
+        """The user has typed something; what does not fit now goes out by later calls."""
+        if self._queued + len(data) > _INPUT_MAX:
+            self.dropped += len(data)
+            data = b""
+        if data:
+            self._waiting.append(data)
+            self._queued += len(data)
+        while self._waiting:
+            try:
+                done = os.write(self._master, self._waiting[0])
+            except BlockingIOError:
+                return
+            self._queued -= done
+            rest = self._waiting.popleft()[done:]
+            if rest:
+                self._waiting.appendleft(rest)
+
+    def read(self, timeout: float | None = None) -> bytes | None:
+        """What the guest wrote; b"" if nothing came in time, None once `close` was called."""
+        poller = select.poll()
+        poller.register(self._master, select.POLLIN)
+        poller.register(self._ended, select.POLLIN)
+        milliseconds = None if timeout is None else timeout * 1000
+        ready = dict(poller.poll(milliseconds))
+        if self._master in ready:
+            try:
+                return os.read(self._master, _CHUNK)
+            except BlockingIOError:
+                return b""
+        return None if self._ended in ready else b""
+
+    def finish(self) -> None:
+        """Make `read` return None once all output is out; from any thread."""
+        os.write(self._end, b"x")
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for descriptor in (self._master, self._slave, self._ended, self._end):
+            os.close(descriptor)
