@@ -21,7 +21,8 @@ class GuestMemory(Protocol):
 class PtRegs:
     """Registers by name (`regs["rdi"]`) and by role; changes take effect when the guest goes on.
 
-    While a pre-handler runs, `ip` is the probe's address, as under Linux.
+    While a pre-handler runs, `ip` is the probe's address. (Linux's kprobes on x86 show the
+    address behind the int3 there; all others show the probe's.)
     """
 
     __slots__ = ("_arch", "_cpu", "memory")

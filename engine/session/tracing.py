@@ -78,13 +78,13 @@ class Defined:
 class _FetchCpu:
     """The session's processor as the evaluator sees it at one probe.
 
-    Its pc is the probe's address, wherever the trap left the real one.
+    Its pc is `pc`, wherever the trap left the real one.
     """
 
-    def __init__(self, session: Session, address: int = 0) -> None:
+    def __init__(self, session: Session, pc: int = 0) -> None:
         self._reader = session.cpu.traps.reader
         self._pc = session.arch.roles.pc
-        self._address = address
+        self._address = pc
         self.now = session.cpu.now
 
     def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
@@ -241,10 +241,23 @@ class Tracing:
         def ready(probe: Kprobe) -> None:
             assert probe.addr is not None
             base = probe.addr - (place.file_offset or 0)
-            context = replace(self._context, cpu=_FetchCpu(self.session, probe.addr))
+            context = replace(self._context, cpu=_FetchCpu(self.session, self._pc_at(probe)))
             probe.record = recorder(number, layout, Site(probe.addr, base), context)
 
         return ready
+
+    def _pc_at(self, probe: Kprobe) -> int:
+        """What `%ip` is at a probe: its address.
+
+        For Linux's kprobes on x86 it is the address behind the int3, one byte on, also where
+        ftrace or a jump stands in for it (arch/x86/kernel/kprobes: core.c, ftrace.c, opt.c);
+        uprobes put it back (kernel/events/uprobes.c, handle_swbp).
+        """
+        assert probe.addr is not None
+        arch = self.session.arch
+        as_linux = self.options.mode is Mode.KERNEL and probe.rules is Rules.KPROBE
+        behind = len(arch.breakpoint) if as_linux and arch.trap_advances_pc else 0
+        return probe.addr + behind
 
     def trace_functions(self, glob: str) -> None:
         """An entry event on every function that matches a pattern.
