@@ -6,10 +6,12 @@ Frames") and parse one record. Without a table, or with a damaged one, all recor
 them is the unwinder's work.
 """
 
+import re
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -18,8 +20,11 @@ from engine.image.elf import ElfImage
 from engine.image.frames import PE_OMIT, PE_PCREL_SDATA4, Cie, Fde, FrameArea, FrameParser
 from engine.image.reader import DamagedError, Reader
 
-__all__ = ["Cie", "Fde", "find_fde", "function_ranges"]
+__all__ = ["Cie", "Fde", "find_fde", "function_ranges", "signal_frames"]
 
+_SIGNAL: Final = re.compile(
+    rb"[\x01\x03\x04]z[A-RT-Z]*S[A-Z]*\0"
+)  # version and augmentation of a CIE
 _HDR_TABLE: Final = 0x3B  # datarel | sdata4: the only form linkers write and unwinders search
 
 
@@ -46,6 +51,14 @@ def find_fde(image: ElfImage, address: int) -> Fde | None:
     For a return address ask for address - 1: a call may be the last instruction.
     """
     return _frames(image).find(address)
+
+
+def signal_frames(image: ElfImage) -> tuple[tuple[int, int], ...]:
+    """All (start, size) marked as signal frames: their return address is where they go on.
+
+    Files without the mark, nearly all, are not read record by record.
+    """
+    return _frames(image).signal_frames
 
 
 _cache: WeakKeyDictionary[ElfImage, "_Frames"] = WeakKeyDictionary()
@@ -158,6 +171,23 @@ class _Frames:
         if at + 1 < table.count:
             entry_of(at + 1)
         return None
+
+    @cached_property
+    def signal_frames(self) -> tuple[tuple[int, int], ...]:
+        """See `signal_frames`."""
+        areas = [area for area in (self._eh, self._debug) if area is not None]
+        if not any(_SIGNAL.search(area.data, area.start, area.end) for area in areas):
+            return ()
+        return tuple(
+            (start, size) for start, size, at, area in self._rows() if self._is_signal(area, at)
+        )
+
+    def _is_signal(self, area: FrameArea, place: int) -> bool:
+        try:
+            _, cie_offset, _ = self._parser.record(area, place)
+            return cie_offset is not None and self._parser.cie(area, cie_offset).signal_frame
+        except DamagedError:
+            return False
 
     def ranges(self) -> tuple[tuple[int, int], ...]:
         """See `function_ranges`."""

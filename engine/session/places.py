@@ -17,9 +17,9 @@ from engine.cpu.ram import EXECUTE
 from engine.errors import ProbeError
 from engine.guest.memory import Memory
 from engine.guest.modules import Modules
-from engine.image import ElfImage, Symbol, find_fde
-from engine.image.headers import PF_X, SHF_EXECINSTR
+from engine.image import ElfImage, Symbol
 from engine.session.libraries import Program, ProgramFile
+from engine.session.ranges import FunctionRanges, is_code
 from engine.trace.place import Address, FileOffset, SourceLine, Target
 
 _OFFSET: Final = re.compile(r"(.+?)\+(0[xX][0-9a-fA-F]+|\d+)$", re.DOTALL)
@@ -84,10 +84,15 @@ class Place:
 
 
 class Places:
-    """Resolves the places of one program."""
+    """Resolves the places of one program.
+
+    Attributes:
+        ranges: the functions of its files.
+    """
 
     def __init__(self, arch: Arch, program: Program) -> None:
         """Nothing is read before the first question."""
+        self.ranges = FunctionRanges()
         self._arch = arch
         self._program = program
 
@@ -209,7 +214,7 @@ class Places:
             found = [s for s in file.symbols.find_all(name) if s.kind != "tls"]
             if not found:
                 continue
-            code = [s for s in found if _is_code(file.image, s)] or found
+            code = [s for s in found if is_code(file.image, s)] or found
             # An old version (name@VER) is not what a program links to today.
             current = [s for s in code if s.default] or code
             functions = [s for s in current if s.is_function] or current
@@ -317,7 +322,7 @@ class Places:
                 "EINVAL",
             )
         symbol = symbol or file.symbols.at(link)
-        function = function_at(file, link)
+        function = self.ranges.at(file, link)
         if rules is Rules.KPROBE and not exact and function is not None:
             # The kernel puts a kprobe on a function's entry behind ENDBR
             # (arch/x86/kernel/kprobes/core.c, arch_adjust_kprobe_addr).
@@ -337,46 +342,6 @@ class Places:
             paths=file.paths,
             indirect=symbol is not None and symbol.kind == "ifunc",
         )
-
-
-def function_at(file: ProgramFile, link: int) -> tuple[int, int] | None:
-    """(start, size) of the function around a link address; None outside of all.
-
-    A symbol with a size says it best, then the unwind tables, then a symbol without a size
-    up to the next name or the end of its section.
-    """
-    symbol = file.symbols.at(link)
-    if symbol is not None and not _is_code(file.image, symbol):
-        return None
-    fde = find_fde(file.image, link)
-    if fde is not None and "S" in fde.cie.augmentation and link > fde.start:
-        # Signal return code is described from one byte before it on: unwinders look up
-        # return addresses at address - 1 (glibc, sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c).
-        return fde.start + 1, fde.size - 1
-    if symbol is not None and symbol.size and link < symbol.address + symbol.size:
-        return symbol.address, symbol.size
-    if symbol is None:
-        return (fde.start, fde.size) if fde is not None else None
-    end = _unsized_end(file, symbol, link)
-    if fde is not None and fde.start == symbol.address:
-        end = fde.start + fde.size
-    return symbol.address, end - symbol.address
-
-
-def _unsized_end(file: ProgramFile, symbol: Symbol, link: int) -> int:
-    """Where a symbol without a size ends: at the next one, or with its section."""
-    low, high = link, file.image.high
-    for section in file.image.sections:
-        if section.holds(symbol.address):
-            high = section.addr + section.size
-    while low + 1 < high:  # symbols.at is monotonous up to the next name
-        middle = (low + high) // 2
-        covering = file.symbols.at(middle)
-        if covering is not None and covering.address == symbol.address:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def guest_address(place: Place, modules: Modules, memory: Memory) -> int | None:
@@ -407,15 +372,3 @@ def _number(digits: str) -> int:
 
 def _covers(image: ElfImage, link: int) -> bool:
     return any(segment.covers(link) for segment in image.load_segments)
-
-
-def _is_code(image: ElfImage, symbol: Symbol) -> bool:
-    """Whether a symbol names something in executable memory that is not typed as data."""
-    if symbol.is_function:
-        return True
-    if symbol.kind != "notype":
-        return False
-    sections = image.sections
-    if 0 < symbol.section < len(sections):
-        return bool(sections[symbol.section].flags & SHF_EXECINSTR)
-    return any(s.flags & PF_X and s.covers(symbol.address) for s in image.load_segments)

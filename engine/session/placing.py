@@ -12,7 +12,8 @@ from engine.insn.disasm import Disassembler
 from engine.probes.lint import Judgement, judge
 from engine.probes.site import ImageCode, Site
 from engine.session.libraries import Program, ProgramFile
-from engine.session.places import Place, Places, function_at
+from engine.session.places import Place, Places
+from engine.session.ranges import function_at
 from engine.trace.definition import Definition
 
 
@@ -48,6 +49,11 @@ class Placing:
         self._mode = mode
         self._decode = Disassembler(arch).decode
         self._codes: dict[str, ImageCode] = {}
+
+    @property
+    def main(self) -> ProgramFile:
+        """The guest's own file."""
+        return self._program.main
 
     def judge(self, place: Place, *, mode: Mode | None = None, probed: bool = False) -> Placed:
         """The verdict on a place.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.plan import Mode
@@ -14,7 +13,7 @@ from engine.probes.manager import ProbeManager
 from engine.probes.site import ImageCode
 from engine.session.inspection import program_of
 from engine.session.libraries import GuestTree, ProgramFile
-from engine.session.places import Place, function_at, guest_address
+from engine.session.places import Place, guest_address
 from engine.session.placing import Placing
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ _SLOT_BYTES: Final = 1 << 20
 """Of the window below the program: for slots; the rest is for detours."""
 _SHORT: Final = 64
 """Distance from a function's start that is decoded rather than looked up."""
-_RANGES: Final = 1 << 14
-"""Functions remembered by address: arming asks four times for each, twice after all others."""
 
 
 class GuestCode:
@@ -35,7 +32,6 @@ class GuestCode:
         self._session = session
         self._placing = placing
         self._known: dict[int, tuple[ProgramFile, ImageCode]] = {}
-        self._function_at = lru_cache(maxsize=_RANGES)(function_at)
 
     def symbol(self, name: str) -> int | None:
         """Address of a function in a file that is mapped, None if there is none."""
@@ -46,7 +42,9 @@ class GuestCode:
     def _of(self, module: Module) -> tuple[ProgramFile, ImageCode]:
         found = self._known.get(id(module.image))
         if found is None:
-            file = ProgramFile(module.name, module.image, frozenset({module.name}))
+            file = self._placing.main
+            if file.image is not module.image:
+                file = ProgramFile(module.name, module.image, frozenset({module.name}))
             code = ImageCode(self._session.arch, module.image, file.symbols)
             found = self._known[id(module.image)] = (file, code)
         return found
@@ -56,7 +54,7 @@ class GuestCode:
         module = self._session.modules.at(address)
         if module is None:
             return None
-        found = self._function_at(self._of(module)[0], address - module.bias)
+        found = self._placing.places.ranges.at(self._of(module)[0], address - module.bias)
         if found is None:
             return None
         start = found[0] + module.bias

@@ -11,7 +11,8 @@ from compiled import build, tool
 from engine.arch.plan import Rules
 from engine.session.config import GuestConfig
 from engine.session.inspection import Inspection
-from engine.session.places import PlaceError, Places, function_at
+from engine.session.places import PlaceError, Places
+from engine.session.ranges import function_at
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 SAMPLES = CHECKOUT / "samples" / "bin"
