@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from engine.arch.plan import Mode, Rules
-from engine.cli.options import config_of, lines_of, program_options
+from engine.cli.options import config_of, lines_of, probe_options, program_options
 from engine.errors import CommandError, ProbeError
 from engine.session.inspection import Inspection
 from engine.session.placing import Placed, Placing
@@ -44,14 +44,7 @@ _REASONS: Final = 20
     type=click.Choice([rules.value for rules in Rules]),
     help="Whose rules decide; by default a definition's own, kprobes' for -f and --all.",
 )
-@click.option(
-    "--mode",
-    "mode_name",
-    type=click.Choice([mode.value for mode in Mode]),
-    default=Mode.STRICT.value,
-    show_default=True,
-    help="kernel: refuse what Linux refuses; strict: also what would corrupt the program.",
-)
+@probe_options
 @click.argument("guest", type=click.Path())
 def check(
     definitions: tuple[str, ...],

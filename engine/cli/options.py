@@ -89,7 +89,7 @@ _GUEST_OPTIONS: Final = (
 )
 
 
-mode_option: Final = click.option(
+_mode_option: Final = click.option(
     "--mode",
     "mode_name",
     type=click.Choice([mode.value for mode in Mode]),
@@ -97,6 +97,30 @@ mode_option: Final = click.option(
     show_default=True,
     help="kernel: refuse what Linux refuses; strict: also what would corrupt the program.",
 )
+
+
+def _technique(ctx: click.Context, param: click.Parameter, value: str) -> None:
+    """Refuse what cannot be given; `auto` and `breakpoint` are the same so far."""
+    if value == "jump":
+        raise click.BadParameter(
+            "jump probes are not part of this version; auto and breakpoint use breakpoints"
+        )
+
+
+_technique_option: Final = click.option(
+    "--technique",
+    type=click.Choice(["auto", "breakpoint", "jump"]),
+    default="auto",
+    show_default=True,
+    expose_value=False,
+    callback=_technique,
+    help="How probes are planted; jump is not part of this version.",
+)
+
+
+def probe_options(command: _Command) -> _Command:
+    """Add the options of every subcommand that places or judges probes."""
+    return _mode_option(_technique_option(command))
 
 
 def guest_options(command: _Command) -> _Command:

@@ -7,7 +7,7 @@ import click
 
 from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of, mode_option
+from engine.cli.options import config_of, guest_options, lines_of, probe_options
 from engine.cli.run import show
 from engine.session import Session
 from engine.session.handlers import blamed, load_handlers
@@ -50,7 +50,7 @@ from engine.session.tracing import TraceOptions, Tracing
 )
 @click.option("--overwrite", is_flag=True, help="With --buffer: keep the last events.")
 @click.option("--list", "listing", is_flag=True, help="List the definitions and do not run.")
-@mode_option
+@probe_options
 @guest_options
 def trace(
     definitions: tuple[str, ...],

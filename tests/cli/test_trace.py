@@ -7,6 +7,8 @@ import pytest
 from guestrun import ARCHES, Outcome, run
 from sysroot import CHECKOUT
 
+from engine.image import ElfImage, SymbolTable
+
 SAMPLES = CHECKOUT / "samples" / "bin"
 GUEST = str(SAMPLES / "x86_64" / "recursion")
 CALLS = 987
@@ -57,6 +59,7 @@ def test_a_wrong_definition_is_shown_with_a_caret(
         (("-e", "@nofile"), "-e @nofile: No such file or directory"),
         (("-o", "/no/dir/file", "-e", "p:x main"), "-o /no/dir/file: No such file"),
         (("--handlers", "none.py"), "--handlers none.py: No such file"),
+        (("--technique", "jump", "-e", "p:x main"), "jump probes are not part of this version"),
     ],
 )
 def test_usage(home: Path, words: tuple[str, ...], text: str) -> None:
@@ -108,27 +111,46 @@ def test_a_file_of_lines(home: Path) -> None:
 
 
 def test_a_probe_on_the_system_call(home: Path) -> None:
-    done = trace(home, "-e", "p:s 0x40022b nr=%ax:u32 fd=%di:u32 n=%dx:u32")
+    listing = run("disasm", GUEST, "sys_write", cwd=home).out
+    place = re.search(r"^(0x\w+) <sys_write\+0x\w+>: 0f 05 +syscall$", listing, re.MULTILINE)
+    assert place is not None
+    plain = run("run", GUEST, cwd=home)
+    words = ("-e", f"p:s {place[1]} nr=%ax:u32 fd=%di:u32 first=+0(%si):char n=%dx:u32")
+    done = trace(home, *words)
 
-    assert done.out == run("run", GUEST, cwd=home).out
-    rows = events(done.err)
-    assert rows
-    assert sum(int(row.rpartition("n=")[2]) for row in rows) == len(done.out)
-    assert all("nr=1 fd=1 " in row for row in rows)
+    assert (done.out, done.code) == (plain.out, plain.code)
+    values = [row.partition(") ")[2] for row in events(done.err)]
+    assert values == [
+        f"nr=1 fd=1 first='{line[0]}' n={len(line)}"
+        for line in plain.out.splitlines(keepends=True)
+    ]
 
 
-def test_the_same_place_as_kprobe_and_as_uprobe(home: Path) -> None:
-    base = 0x400000
-    row = events(trace(home, "-e", "p:k fibonacci").err)
-    found = trace(home, "-e", "p:k fibonacci ip=%ip", "-e", f"p:u {GUEST}:0x22b ip=%ip n=%dx:u32")
+@pytest.mark.parametrize("mode", ["strict", "kernel"])
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_same_place_as_kprobe_and_as_uprobe(home: Path, arch: str, mode: str) -> None:
+    """Newest first at every hit; a kprobe's line has the symbol, a uprobe's the address.
 
-    assert len(row) == CALLS
-    rows = [line for line in events(found.err) if line.startswith("u: ")]
-    assert rows
-    assert all(line.startswith(f"u: ({base + 0x22B:#x}) ip={base + 0x22B:#x} ") for line in rows)
-    for line in events(found.err):
-        if line.startswith("k: "):
-            assert line.endswith(" ip=" + line.rpartition("=")[2])
+    On x86 Linux hands a kprobe the address behind the int3, and kernel mode does.
+    """
+    guest = str(SAMPLES / arch / "recursion")
+    image = ElfImage.open(guest)
+    at = next(s.address for s in SymbolTable(image).find_all("fibonacci"))
+    offset = image.file_offset(at)
+    number, ip = {"x86_64": ("%di", "%ip"), "aarch64": ("%x0", "%pc")}[arch]
+    values = f"n={number}:u32 ip={ip}"
+    words = ("-e", f"p:k {at:#x} {values}", "-e", f"p:u {guest}:{offset:#x} {values}")
+    rows = events(trace(home, "--mode", mode, *words, guest=guest).err)
+
+    behind = 1 if (arch, mode) == ("x86_64", "kernel") else 0
+    kprobe = re.compile(rf"k: \(fibonacci\+0x0/0x\w+\) n=(\d+) ip={at + behind:#x}")
+    uprobe = re.compile(rf"u: \({at:#x}\) n=(\d+) ip={at:#x}")
+    newer = [uprobe.fullmatch(row) for row in rows[::2]]
+    older = [kprobe.fullmatch(row) for row in rows[1::2]]
+    assert len(newer) == len(older) == CALLS
+    numbers = [match and int(match[1]) for match in newer]
+    assert numbers == [match and int(match[1]) for match in older]
+    assert numbers[:3] == [15, 14, 13]  # the first calls of fibonacci(15)
 
 
 @pytest.mark.parametrize("arch", ARCHES)
