@@ -1,7 +1,8 @@
 """Keeps recorded rows in memory: the first ones, the last ones, or all.
 
 Rows stay the bytes they were recorded as, in chunks; of the places where they begin only every
-16th is noted, so that a row costs its own bytes and a quarter of one more.
+16th is noted, so that a row costs its own bytes and a quarter of one more. Whoever reads while
+a guest runs has no time to spare for a row: rows of one size are taken all at once.
 """
 
 from array import array
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.errors import EngineError
-from engine.trace.rows import HEAD, count_rows
+from engine.trace.rows import HEAD, count_rows, halfwords, uniform
 
 STRIDE = 16
 """Every how many rows the place of one is noted."""
@@ -51,11 +52,18 @@ class Ring:
     Attributes:
         capacity: how many rows it keeps at the most, None for all.
         overwrite: whether it keeps the last ones instead of the first ones.
+        most_bytes: about how many bytes of rows an overwriting ring keeps at the most, None for
+            no bound: a chunk more or less.
         lost: rows refused because it was full.
         overwritten: rows dropped for later ones.
     """
 
-    def __init__(self, capacity: int | None = None, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        capacity: int | None = None,
+        overwrite: bool = False,
+        most_bytes: int | None = None,
+    ) -> None:
         """Make an empty one.
 
         Raises:
@@ -65,9 +73,11 @@ class Ring:
             raise ValueError("a ring keeps at least one event")
         self.capacity = capacity
         self.overwrite = overwrite
+        self.most_bytes = most_bytes
         self.lost = 0
         self.overwritten = 0
         self._chunks: deque[_Chunk] = deque()
+        self._bytes = 0
         self._end = 0
         """Number of the row that comes next, counted from the first one ever kept."""
 
@@ -92,6 +102,7 @@ class Ring:
             chunk = self._open_chunk()
             stop, rows = self._index(chunk, data, position, room)
             chunk.data += data[position:stop]
+            self._bytes += stop - position
             chunk.rows += rows
             self._end += rows
             position = stop
@@ -128,9 +139,27 @@ class Ring:
             if first < chunk.rows:
                 yield bytes(memoryview(chunk.data)[chunk.offset(first) :])
 
+    def stretch(self, index: int, rows: int) -> tuple[bytes, int]:
+        """Some of the rows kept, from one on: (their bytes, how many they are).
+
+        They are at least one and at the most `rows`; fewer where a chunk ends.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        if not 0 <= index < len(self):
+            raise IndexError(f"event {index} of {len(self)}")
+        number = index + self.overwritten
+        chunk = self._chunks[self._chunk_of(number)]
+        first = number - chunk.first
+        last = min(first + max(rows, 1), chunk.rows)
+        piece = memoryview(chunk.data)[chunk.offset(first) : chunk.offset(last)]
+        return bytes(piece), last - first
+
     def clear(self) -> None:
         """Forget all rows and counts."""
         self._chunks.clear()
+        self._bytes = 0
         self._end = self.lost = self.overwritten = 0
 
     def _chunk_of(self, number: int) -> int:
@@ -152,13 +181,20 @@ class Ring:
         """Note where the rows begin that the chunk takes: (end of them, how many)."""
         base = len(chunk.data) - position
         end = min(len(data), position + CHUNK - len(chunk.data))
+        size, rows = uniform(data, position)
+        if rows:
+            rows = min(rows, -(-(end - position) // size), rows if room is None else room)
+            first = base + position + -chunk.rows % STRIDE * size
+            stop = position + rows * size
+            chunk.marks.extend(range(first, base + stop, STRIDE * size))
+            return stop, rows
         until = chunk.rows + room if room is not None else -1
         row = chunk.rows
-        unpack, mark = HEAD.unpack_from, chunk.marks.append
+        halves, mark = halfwords(data), chunk.marks.append
         while position < end and row != until:
             if not row % STRIDE:
                 mark(base + position)
-            words = unpack(data, position)[1]
+            words = halves[position // 2 + 1]
             if not words:
                 raise EngineError("a recorded event has no size")
             position += words * 8
@@ -167,8 +203,12 @@ class Ring:
 
     def _forget(self) -> None:
         """Drop the oldest rows that are too many."""
-        if not self.overwrite or self.capacity is None:
+        if not self.overwrite:
             return
-        self.overwritten = max(self.overwritten, self._end - self.capacity)
+        if self.capacity is not None:
+            self.overwritten = max(self.overwritten, self._end - self.capacity)
+        if self.most_bytes is not None and self._bytes > self.most_bytes and len(self._chunks) > 1:
+            oldest = self._chunks[0]
+            self.overwritten = max(self.overwritten, oldest.first + oldest.rows)
         while self._chunks[0].first + self._chunks[0].rows <= self.overwritten:
-            self._chunks.popleft()
+            self._bytes -= len(self._chunks.popleft().data)

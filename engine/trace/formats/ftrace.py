@@ -106,22 +106,22 @@ class FtraceFormat:
 
     def _compile(self, event_id: int) -> Line:
         info = self._events[event_id]
-        columns = [_show(column) for column in info.columns]
-        where = _show_place(info)
+        columns = [argument_template(column) for column in info.columns]
+        where = place_template(info)
         template = b"%%s %%12d: %s: (%s)%s\n" % (
-            _literal(info.name),
+            literal(info.name),
             where,
             b"".join(
-                b" %s=%s" % (_literal(column.name), shown)
+                b" %s=%s" % (literal(column.name), shown)
                 for column, shown in zip(info.columns, columns, strict=True)
             ),
         )
         unpack = struct.Struct(info.code).unpack_from
-        line = (template, unpack, self._completion(info))
+        line = (template, unpack, self.completion(info))
         self._lines[event_id] = line
         return line
 
-    def _completion(self, info: EventInfo) -> Complete | None:
+    def completion(self, info: EventInfo) -> Complete | None:
         """What `%` alone cannot do for an event, None if it can do all."""
         first = 3 if info.returns else 2
         strings: list[int] = []
@@ -161,17 +161,19 @@ class FtraceFormat:
         return complete
 
 
-def _literal(text: str) -> bytes:
+def literal(text: str) -> bytes:
+    """A name as a part of a `%` template."""
     return text.encode(errors="surrogateescape").replace(b"%", b"%%")
 
 
-def _show_place(info: EventInfo) -> bytes:
+def place_template(info: EventInfo) -> bytes:
+    """The template of an event's place: where it is, or where it returns to and from."""
     one = b"%s" if info.symbolic else b"0x%x"
     return one + b" <- " + one if info.returns else one
 
 
-def _show(column: Column) -> bytes:
-    """The template of a column (the PRINT_TYPE functions of trace_probe.c)."""
+def argument_template(column: Column) -> bytes:
+    """The template of an argument's value (the PRINT_TYPE functions of trace_probe.c)."""
     kind = column.type.kind
     if column.type.is_string or kind is Kind.SYMBOL:
         one = b"%s"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.errors import EngineError
 from engine.trace import ring as ring_module
 from engine.trace.ring import Ring
-from engine.trace.rows import HEAD, count_rows
+from engine.trace.rows import HEAD, count_rows, tally
 
 
 def make_row(number: int, words: int) -> bytes:
@@ -21,7 +21,11 @@ def make_row(number: int, words: int) -> bytes:
 @given(
     capacity=st.none() | st.integers(1, 120),
     overwrite=st.booleans(),
-    batches=st.lists(st.lists(st.integers(3, 40), max_size=60), max_size=8),
+    batches=st.lists(
+        st.lists(st.integers(3, 40), max_size=60)
+        | st.builds(lambda size, rows: [size] * rows, st.integers(3, 40), st.integers(0, 90)),
+        max_size=8,
+    ),
     chunk=st.sampled_from((64, 512, 1 << 18)),
     queries=st.lists(st.integers(0, 400), max_size=10),
 )
@@ -45,9 +49,13 @@ def test_the_ring_is_the_front_or_the_end_of_a_list(
             assert (ring.lost, ring.overwritten) == ((0, missing) if overwrite else (missing, 0))
             assert list(ring) == kept
             assert b"".join(ring.stretches()) == b"".join(kept)
+            assert sum(tally(row)[1] for row in kept) == tally(b"".join(kept))[1] == len(kept)
             for index in queries:
                 if index < len(kept):
                     assert ring.row(index) == kept[index]
+                    piece, some = ring.stretch(index, 20)
+                    assert 1 <= some <= 20
+                    assert piece == b"".join(kept[index : index + some])
                 else:
                     with pytest.raises(IndexError):
                         ring.row(index)
@@ -115,3 +123,13 @@ def test_an_event_without_a_size_is_an_error_and_no_endless_loop() -> None:
 def test_a_ring_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         Ring(0)
+
+
+def test_bytes_are_bounded_as_well() -> None:
+    ring = Ring(None, overwrite=True, most_bytes=1 << 20)
+    for batch in range(40):
+        ring.append(b"".join(make_row(batch * 1000 + number, 20) for number in range(1000)))
+        assert sum(map(len, ring)) <= (1 << 20) + 2 * ring_module.CHUNK
+    assert ring.written == 40_000 == len(ring) + ring.overwritten
+    assert HEAD.unpack_from(ring.row(len(ring) - 1))[2] == 39_999
+    assert HEAD.unpack_from(ring.row(0))[2] == ring.overwritten
