@@ -159,6 +159,7 @@ class ArchProbes:
             as on x86 (arch_adjust_kprobe_addr); elsewhere the trap itself is a valid pad.
         flow: (bytes of a function, its address) to what is in use at its places; None where
             nobody says.
+        returns: (bytes) to the sizes of return instructions that they may end with.
     """
 
     kprobe: bytes
@@ -178,3 +179,4 @@ class ArchProbes:
     nop: bytes
     skips_landing_pad: bool = False
     flow: Callable[[bytes, int], CodeFlow] | None = None
+    returns: Callable[[bytes], tuple[int, ...]] = lambda code: ()

@@ -104,6 +104,14 @@ class Cpu(ArchCpu, Protocol):
     def now(self) -> int:
         """The same as `blocks`, for whoever asks at each hit."""
 
+    @property
+    def left(self) -> memoryview:
+        """Addresses behind the last two instructions from which control went elsewhere.
+
+        The last one first; only what the running clock has seen. Whoever asks may write 0 for
+        "not known" to see later what has come since.
+        """
+
     def expect(self, address: int) -> None:
         """An instruction that ends here was carried out from outside; elsewhere is a tick."""
 

@@ -39,7 +39,8 @@ class BlockClock(ctypes.Structure):
     uc_emu_stop; `stops` counts the times that happened; `aside` is what `pause` has taken out
     of `remaining`; `expected` is the address behind the last block; `repeated` is the last
     block inside the machinery; (`low`, `low_size`) and (`high`, `high_size`) are the windows
-    of the machinery.
+    of the machinery. `left` is the address behind the last instruction from which control went
+    elsewhere, `left_before` that of the one before it.
     """
 
     _fields_ = (
@@ -53,6 +54,8 @@ class BlockClock(ctypes.Structure):
         ("high_size", ctypes.c_uint64),
         ("low", ctypes.c_uint64),
         ("low_size", ctypes.c_uint64),
+        ("left", ctypes.c_uint64),
+        ("left_before", ctypes.c_uint64),
     )
 
 
@@ -283,6 +286,8 @@ def tick(clock: BlockClock, address: int, size: int) -> bool:
             clock.stops += 1
             return True
         clock.remaining -= 1
+        if not inside:
+            clock.left, clock.left_before = clock.expected, clock.left
     if not inside:
         clock.expected = address + size
         clock.repeated = 0

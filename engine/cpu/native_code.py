@@ -93,20 +93,24 @@ BLOCK: Final = bytes.fromhex(
     "4889f0"  # mov rax, rsi
     "482b4130"  # sub rax, [rcx+0x30]       the machinery near the libraries
     "483b4138"  # cmp rax, [rcx+0x38]
-    "7233"  # jb window
+    "7243"  # jb window
     "4889f0"  # mov rax, rsi
     "482b4140"  # sub rax, [rcx+0x40]       the machinery below the program
     "483b4148"  # cmp rax, [rcx+0x48]
-    "7226"  # jb window
+    "7236"  # jb window
     "89d2"  # mov edx, edx
     "4801f2"  # add rdx, rsi
     "483b7120"  # cmp rsi, [rcx+0x20]       goes on where the last block ended?
-    "740e"  # je follows
+    "741e"  # je follows
     "488b01"  # mov rax, [rcx]              remaining
     "4885c0"  # test rax, rax
-    "742c"  # je stop
+    "743c"  # je stop
     "48ffc8"  # dec rax
     "488901"  # mov [rcx], rax
+    "488b4120"  # mov rax, [rcx+0x20]
+    "488b7950"  # mov rdi, [rcx+0x50]       left
+    "48897958"  # mov [rcx+0x58], rdi       left_before
+    "48894150"  # mov [rcx+0x50], rax
     # follows:
     "48895120"  # mov [rcx+0x20], rdx       expected
     "48c7412800000000"  # mov [rcx+0x28], 0x0

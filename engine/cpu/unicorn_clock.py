@@ -17,6 +17,8 @@ from engine.cpu.ram import Control
 FOREVER: Final = 1 << 62
 EXPECTED: Final = 4
 """Index of `BlockClock.expected` among the words."""
+_LEFT: Final = slice(10, 12)
+"""Those of `BlockClock.left` and `left_before`."""
 
 
 class Clock:
@@ -39,6 +41,7 @@ class Clock:
         stop = ctypes.cast(api.emu_stop, api.VOID).value or 0
         self.shared = native.BlockClock(remaining=FOREVER, stop=stop)
         self.words = memoryview(self.shared).cast("B").cast("Q")
+        self.left = self.words[_LEFT]
         self._hook = 0
         self._end = FOREVER  # ticks when nothing of what was granted is left
         self._stops = 0

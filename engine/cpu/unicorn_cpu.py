@@ -234,6 +234,11 @@ class UnicornCpu(UnicornState):
         """Ticks of the guest's clock while it was on."""
         return self._clock.ticks()
 
+    @property
+    def left(self) -> memoryview:
+        """Addresses behind the last two instructions from which control went elsewhere."""
+        return self._clock.left
+
     def expect(self, address: int) -> None:
         """The instruction just carried out ends here: going on elsewhere is a tick."""
         self._clock.expect(address)

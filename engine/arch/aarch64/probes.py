@@ -39,6 +39,13 @@ def _landing_pad(raw: bytes) -> int:
     return 4 if len(raw) >= 4 and is_landing_pad(int.from_bytes(raw[:4], "little")) else 0
 
 
+def _returns(code: bytes) -> tuple[int, ...]:
+    """`ret xN`, `retaa`, `retab`."""
+    word = int.from_bytes(code[-4:], "little")
+    is_return = word & ~0x3E0 == 0xD65F0000 or word | 0x400 == 0xD65F0FFF
+    return (4,) if is_return else ()
+
+
 PROBES = ArchProbes(
     kprobe=bytes.fromhex("800020d4"),  # brk #4 (asm/brk-imm.h)
     uprobe=bytes.fromhex("a00020d4"),  # brk #5
@@ -61,4 +68,5 @@ PROBES = ArchProbes(
     arguments=tuple(f"x{number}" for number in range(8)),
     retval="x0",
     nop=bytes.fromhex("1f2003d5"),
+    returns=_returns,
 )

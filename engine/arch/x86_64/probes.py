@@ -42,6 +42,16 @@ def _landing_pad(raw: bytes) -> int:
     return 4 if raw[:4] in _ENDBR else 0
 
 
+def _returns(code: bytes) -> tuple[int, ...]:
+    """Near and far returns, with a prefix (rep, bnd) and with bytes to drop."""
+    sizes = []
+    if code[-1:] in (b"\xc3", b"\xcb"):
+        sizes = [1, 2] if code[-2:-1] in (b"\xf3", b"\xf2") else [1]
+    if code[-3:-2] in (b"\xc2", b"\xca"):
+        sizes.append(3)
+    return tuple(sizes)
+
+
 PROBES = ArchProbes(
     kprobe=b"\xcc",
     uprobe=b"\xcc",
@@ -68,5 +78,6 @@ PROBES = ArchProbes(
     retval="rax",
     nop=b"\x90",
     skips_landing_pad=True,
+    returns=_returns,
     flow=flow,
 )
