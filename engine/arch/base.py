@@ -9,6 +9,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from engine.arch.frames import ArchUnwind
     from engine.arch.plan import ArchProbes
 
 
@@ -22,6 +23,7 @@ class Register:
         dwarf: DWARF number, or None where the ABI gives none.
         aliases: other spellings that definitions and commands accept.
         group: "general", "flags", "system", "vector" or "float": how panes sort it.
+        flags: (bit, name) of the flags in it that are worth showing, as gdb names them.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Register:
     dwarf: int | None = None
     aliases: tuple[str, ...] = ()
     group: str = "general"
+    flags: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +306,7 @@ class Arch:
         emulate_trapped: executes an instruction whose execution the CPU refused at user
             level although Linux lets programs use it (counters); None when it is not ours.
         probes: what breakpoint probes need of it.
+        unwind: what the unwinder needs of it; None where unwinding has its own tables only.
     """
 
     name: str
@@ -326,3 +330,4 @@ class Arch:
     classify_trap: Callable[[int], TrapKind]
     emulate_trapped: Callable[[ArchCpu, bytes, int], int | None]
     probes: "ArchProbes"
+    unwind: "ArchUnwind | None" = None

@@ -119,6 +119,26 @@ class TextOverlay:
         if many:
             self._cpu.invalidate_all()
 
+    def rewrite(self, address: int, data: bytes) -> None:
+        """Change the program's own bytes, as a debugger does; patches there are looked at again.
+
+        Raises:
+            GuestFaultError: not all of it is mapped; nothing has changed then.
+        """
+        end = address + len(data)
+        self._memory.read(address, len(data))
+        touched = [
+            at
+            for page in _pages(address - PAGE, len(data) + PAGE)
+            for at in self._pages.get(page, ())
+            if at < end and address < at + len(self._patches[at].original)
+        ]
+        touched = sorted(set(touched))
+        self._take(touched)
+        self._memory.poke(address, data)
+        self.changes += 1
+        self._check(touched)
+
     # -- looking --------------------------------------------------------------------------
 
     def planted(self) -> dict[int, bytes]:

@@ -107,6 +107,11 @@ class PhaseMachine:
             Phase.RESUME: self._resume,
         }
 
+    @property
+    def slot(self) -> int | None:
+        """The slot of this hit; None while it has none, and for an emulated instruction."""
+        return self._slot if self._slot is not None else self.point.slot
+
     def run(self) -> list[PhaseRecord]:
         """Carry out all phases that are left."""
         records = []

@@ -251,9 +251,10 @@ class Session:
             restore_terminals()
         for call in self.at_end:
             call()
-        return self._reports(end)
+        return self.report(end)
 
-    def _reports(self, end: Exit) -> Reports:
+    def report(self, end: Exit) -> Reports:
+        """What is to be said about a run that has ended."""
         pc = end.crash.pc if end.crash else self.cpu.read_register(self.arch.roles.pc)
         remarks = (
             report.ending(end, lambda: self.describe(self.hooks.original_pc(pc))),
@@ -274,13 +275,13 @@ class Session:
             line = location.module.line_at(pc)
             where = f"{line[0]}:{line[1]}" if line else location.module.name
             parts.append(f"{location} ({where})")
-        insn = next(iter(self.disassembler.decode(pc, self._code_at(pc))), None)
+        insn = next(iter(self.disassembler.decode(pc, self.code_at(pc))), None)
         if insn is not None:
             parts.append(insn.text)
         return ": ".join((" ".join(parts[:2]), *parts[2:]))
 
-    def _code_at(self, pc: int) -> bytes:
-        """Bytes of an instruction; fewer where the memory ends."""
+    def code_at(self, pc: int) -> bytes:
+        """Original bytes of the instruction at an address; fewer where the memory ends."""
         for size in range(self.arch.insn_max, 0, -1):
             try:
                 return self.hooks.original(pc, self.memory.read(pc, size))

@@ -1,5 +1,6 @@
 """AArch64: the facts the generic engine needs, as data."""
 
+from engine.arch.aarch64.frames import UNWIND
 from engine.arch.aarch64.probes import PROBES
 from engine.arch.aarch64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.aarch64.signals import SIGNALS
@@ -13,7 +14,13 @@ _REGISTERS = (
     Register("x30", dwarf=30, aliases=("lr",)),
     Register("sp", dwarf=31),
     Register("pc", dwarf=32),
-    Register("cpsr", bits=32, aliases=("pstate", "flags"), group="flags"),
+    Register(
+        "cpsr",
+        bits=32,
+        aliases=("pstate", "flags"),
+        group="flags",
+        flags=((31, "N"), (30, "Z"), (29, "C"), (28, "V")),
+    ),
     Register("tpidr", dwarf=36, aliases=("tpidr_el0",), group="system"),
     Register("fpcr", bits=32, group="float"),
     Register("fpsr", bits=32, group="float"),
@@ -98,4 +105,5 @@ AARCH64 = Arch(
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.OTHER),
     emulate_trapped=emulate_trapped,
     probes=PROBES,
+    unwind=UNWIND,
 )

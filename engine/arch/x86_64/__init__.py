@@ -1,6 +1,7 @@
 """x86-64: the facts the generic engine needs, as data."""
 
 from engine.arch.base import AddressPlan, Arch, EngineNames, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.x86_64.frames import UNWIND
 from engine.arch.x86_64.probes import PROBES
 from engine.arch.x86_64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.x86_64.signals import SIGNALS
@@ -18,7 +19,17 @@ _REGISTERS = (
     Register("rsp", dwarf=7, aliases=("sp",)),
     *(Register(f"r{number}", dwarf=number) for number in range(8, 16)),
     Register("rip", dwarf=16, aliases=("pc", "ip")),
-    Register("eflags", bits=32, dwarf=49, aliases=("flags", "rflags"), group="flags"),
+    Register(
+        "eflags",
+        bits=32,
+        dwarf=49,
+        aliases=("flags", "rflags"),
+        group="flags",
+        flags=(
+            *((0, "CF"), (2, "PF"), (4, "AF"), (6, "ZF"), (7, "SF")),
+            *((8, "TF"), (9, "IF"), (10, "DF"), (11, "OF")),
+        ),
+    ),
     *(
         Register(name, bits=16, dwarf=dwarf, group="system")
         for name, dwarf in (("cs", 51), ("ss", 52), ("ds", 53), ("es", 50), ("fs", 54), ("gs", 55))
@@ -103,4 +114,5 @@ X86_64 = Arch(
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.PRIVILEGED),
     emulate_trapped=emulate_trapped,
     probes=PROBES,
+    unwind=UNWIND,
 )

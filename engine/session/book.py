@@ -1,0 +1,419 @@
+"""The probes a user has placed, as a list that is edited: placed, changed, undone.
+
+The list outlives a run of the program: `rows` is all that is needed to place the same probes
+in a fresh one.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from engine.arch.plan import Mode, Rules
+from engine.errors import CommandError, KprobeTuiError, ProbeError
+from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
+from engine.session.places import Place, PlaceError
+from engine.session.placing import Placed
+from engine.session.probing import Probing, Wanted
+from engine.session.tracing import Defined, Tracing
+from engine.session.views import ProbeView
+
+_UNDO: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the list, without the run it belongs to.
+
+    Attributes:
+        id: of the probe.
+        kind: "p" for a definition of any kind, "b" for a breakpoint.
+        line: the definition, or the breakpoint's place.
+        enabled: whether it records.
+        stops: whether the guest stops there.
+    """
+
+    id: int
+    kind: str
+    line: str
+    enabled: bool = True
+    stops: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """A row and what it has come to in the run at hand.
+
+    Attributes:
+        row: it.
+        placed: its places and the verdicts on them.
+        defined: of a definition.
+        stoppers: probes that stop the guest, one a place.
+    """
+
+    row: Row
+    placed: tuple[Placed, ...]
+    defined: Defined | None = None
+    stoppers: list[Kprobe] = field(default_factory=list)
+
+    @property
+    def probes(self) -> tuple[Kprobe, ...]:
+        """Its probes; a breakpoint's own ones."""
+        return self.defined.probes if self.defined else tuple(self.stoppers)
+
+
+Rows = tuple[Row, ...]
+
+
+class ProbeBook:
+    """The list for one run.
+
+    Attributes:
+        entries: in the order they were placed.
+        on_change: told, in words, of every change but those by `undo` and `redo`.
+    """
+
+    def __init__(self, probing: Probing, tracing: Tracing, mode: Mode) -> None:
+        """Start with an empty list."""
+        self._probing = probing
+        self._tracing = tracing
+        self._mode = mode
+        self._next = 1
+        self._undo: list[tuple[str, Rows]] = []
+        self._redo: list[tuple[str, Rows]] = []
+        self._stops: set[int] = set()
+        self._views: dict[int, ProbeView] = {}
+        self.entries: list[Entry] = []
+        self.on_change: Callable[[str], object] = lambda text: None
+
+    # -- asking ---------------------------------------------------------------------------
+
+    def stops_at(self, probes: Iterable[Kprobe]) -> Entry | None:
+        """Of the probes that were hit: the entry that stops the guest, if one does."""
+        for probe in probes:
+            if id(probe) in self._stops and probe.enabled:
+                return next(entry for entry in self.entries if probe in entry.stoppers)
+        return None
+
+    @property
+    def rows(self) -> Rows:
+        """The list, to be placed in another run."""
+        return tuple(entry.row for entry in self.entries)
+
+    def entry(self, probe_id: int) -> Entry:
+        """The entry of a probe.
+
+        Raises:
+            CommandError: there is none.
+        """
+        for entry in self.entries:
+            if entry.row.id == probe_id:
+                return entry
+        raise CommandError(f"there is no probe {probe_id}")
+
+    # -- editing --------------------------------------------------------------------------
+
+    def define(self, line: str, replaces: int | None = None, *, stops: bool = False) -> str:
+        """Carry out a line of `kprobe_events`; what came of it in words.
+
+        Raises:
+            ProbeError: it is not accepted; nothing has changed.
+            CommandError: the probe to replace is gone.
+        """
+        before, line = self.rows, line.strip()
+        old = self.entry(replaces) if replaces is not None else None
+        place = self.entries.index(old) if old else len(self.entries)
+        if old:
+            self._remove(old)
+        try:
+            row = Row(
+                replaces or self._fresh(), "p", line, True, stops or bool(old and old.row.stops)
+            )
+            made = self._define(row, place)
+        except KprobeTuiError:
+            if old:
+                self._place(old.row, place)
+            raise
+        if made is None:  # a deletion, or nothing but a comment
+            self._forget_deleted()
+            text = f"deleted by {line}"
+        else:
+            text = f"placed {line}"
+        self._changed(text, before)
+        return text
+
+    def toggle_break(self, place: str) -> str:
+        """A breakpoint at a place, or no longer; what was done in words.
+
+        Raises:
+            ProbeError: none can stand there.
+        """
+        before = self.rows
+        found = self._resolve(place)
+        for entry in self.entries:
+            if entry.row.kind == "b" and _same(entry.placed, found):
+                self._remove(entry)
+                text = f"breakpoint at {entry.row.line} deleted"
+                break
+        else:
+            self._place(Row(self._fresh(), "b", place, True, True), len(self.entries))
+            text = f"breakpoint at {place}"
+        self._changed(text, before)
+        return text
+
+    def delete(self, ids: Iterable[int]) -> str:
+        """Take probes out."""
+        before = self.rows
+        going = [self.entry(number) for number in ids]
+        for entry in going:
+            self._remove(entry)
+        text = f"deleted {_names(going)}"
+        self._changed(text, before)
+        return text
+
+    def enable(self, ids: Iterable[int], *, on: bool) -> str:
+        """Let probes record, or keep them quiet."""
+        before = self.rows
+        found = [self.entry(number) for number in ids]
+        for entry in found:
+            self._switch(entry, on)
+        text = f"{'enabled' if on else 'disabled'} {_names(found)}"
+        self._changed(text, before)
+        return text
+
+    def stop_on_hit(self, ids: Iterable[int], *, on: bool) -> str:
+        """Let the guest stop where probes are hit, or run through."""
+        before = self.rows
+        found = [self.entry(number) for number in ids]
+        for entry in found:
+            if entry.row.kind == "b":
+                raise CommandError("a breakpoint always stops; delete or disable it")
+            self._set_stops(entry, on)
+        text = f"{'stop' if on else 'no stop'} at {_names(found)}"
+        self._changed(text, before)
+        return text
+
+    def undo(self) -> str:
+        """Take the last change back; what it was.
+
+        Raises:
+            CommandError: there is nothing to take back.
+        """
+        if not self._undo:
+            raise CommandError("nothing to undo")
+        return self._back(self._undo, self._redo)
+
+    def redo(self) -> str:
+        """Do again what was taken back.
+
+        Raises:
+            CommandError: there is nothing to do again.
+        """
+        if not self._redo:
+            raise CommandError("nothing to redo")
+        return self._back(self._redo, self._undo)
+
+    def restore(self, rows: Rows) -> list[str]:
+        """Make the list these rows: what could not be placed, in words."""
+        failures = []
+        kept = {row.id: row for row in rows}
+        for entry in list(self.entries):
+            row = kept.get(entry.row.id)
+            if row is None or (row.kind, row.line) != (entry.row.kind, entry.row.line):
+                self._remove(entry)
+        present = {entry.row.id: entry for entry in self.entries}
+        for row in rows:
+            self._next = max(self._next, row.id + 1)
+            try:
+                old = present.get(row.id)
+                if old is None:
+                    self._place(row, len(self.entries))
+                    continue
+                if old.row.enabled != row.enabled:
+                    self._switch(old, row.enabled)
+                self._set_stops(old, row.stops)
+            except KprobeTuiError as error:
+                failures.append(f"{row.line}: {error}")
+        order = {row.id: number for number, row in enumerate(rows)}
+        self.entries.sort(key=lambda entry: order.get(entry.row.id, len(order)))
+        return failures
+
+    def _back(self, source: list[tuple[str, Rows]], other: list[tuple[str, Rows]]) -> str:
+        text, rows = source.pop()
+        other.append((text, self.rows))
+        return "; ".join([text, *self.restore(rows)])
+
+    def _changed(self, text: str, before: Rows) -> None:
+        self._undo.append((text, before))
+        del self._undo[:-_UNDO]
+        self._redo.clear()
+        self.on_change(text)
+
+    # -- the machinery --------------------------------------------------------------------
+
+    def _fresh(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _place(self, row: Row, index: int) -> None:
+        if row.kind == "b":
+            entry = Entry(row, self._resolve(row.line))
+            self._stop(entry)
+            self.entries.insert(index, entry)
+            if not row.enabled:
+                self._switch(entry, False)
+        else:
+            self._define(row, index)
+
+    def _define(self, row: Row, index: int) -> Entry | None:
+        defined = self._tracing.define(row.line)
+        if defined is None:
+            return None
+        entry = Entry(row, defined.placed, defined)
+        self.entries.insert(index, entry)
+        try:
+            if row.stops:
+                self._stop(entry)
+            if not row.enabled:
+                self._switch(entry, False)
+        except KprobeTuiError:
+            self._remove(entry)
+            raise
+        return entry
+
+    def _remove(self, entry: Entry) -> None:
+        self._unstop(entry)
+        if entry.defined is not None:
+            self._tracing.remove(entry.defined)
+        self.entries.remove(entry)
+        self._views.pop(entry.row.id, None)
+
+    def _forget_deleted(self) -> None:
+        """A line of definitions has deleted others."""
+        left = self._tracing.defined
+        for entry in list(self.entries):
+            if entry.defined is not None and entry.defined not in left:
+                self._unstop(entry)
+                self.entries.remove(entry)
+                self._views.pop(entry.row.id, None)
+
+    def _switch(self, entry: Entry, on: bool) -> None:
+        manager = self._probing.manager
+        waiting = {id(item.probe) for item in self._probing.pending}
+        for probe in {*entry.probes, *entry.stoppers}:
+            if id(probe) in waiting:
+                probe.flags = ProbeFlags.NONE if on else ProbeFlags.DISABLED
+            elif ProbeFlags.GONE not in probe.flags:
+                (manager.enable if on else manager.disable)(probe)
+        entry.row = replace(entry.row, enabled=on)
+
+    def _stop(self, entry: Entry) -> None:
+        wanted: list[Wanted] = []
+        for item in entry.placed:
+            probe = _stopper(item.place, entry.row.line)
+            wanted.append((item.place, probe, lambda _: None))
+        self._probing.place(wanted)
+        entry.stoppers = [probe for _, probe, _ in wanted]
+        self._stops.update(id(probe) for probe in entry.stoppers)
+
+    def _set_stops(self, entry: Entry, on: bool) -> None:
+        if entry.row.stops == on or entry.row.kind == "b":
+            return
+        self._unstop(entry)
+        entry.row = replace(entry.row, stops=on)
+        if on:
+            self._stop(entry)
+
+    def _unstop(self, entry: Entry) -> None:
+        probing = self._probing
+        waiting = {id(item.probe) for item in probing.pending}
+        mine = {id(probe) for probe in entry.stoppers}
+        probing.manager.unregister_all(
+            [probe for probe in entry.stoppers if id(probe) not in waiting and probe.addr]
+        )
+        probing.pending = [item for item in probing.pending if id(item.probe) not in mine]
+        self._stops -= mine
+        entry.stoppers = []
+
+    def _resolve(self, text: str) -> tuple[Placed, ...]:
+        placing = self._probing.placing
+        try:
+            places = placing.places.resolve(text)
+        except PlaceError as error:
+            raise ProbeError(str(error)) from error
+        found = tuple(placing.judge(place, mode=Mode.KERNEL) for place in places)
+        for item in found:
+            if not item.judgement.ok:
+                raise ProbeError(f"{item.place.name}: {item.judgement.reason}")
+        return found
+
+    # -- views ----------------------------------------------------------------------------
+
+    def views(self) -> tuple[ProbeView, ...]:
+        """All probes as a front end shows them; unchanged ones are the same objects."""
+        pending = {id(item.probe) for item in self._probing.pending}
+        return tuple(self._view(entry, pending) for entry in self.entries)
+
+    def _view(self, entry: Entry, pending: set[int]) -> ProbeView:
+        probes, row = entry.probes, entry.row
+        hits = sum(probe.hits for probe in probes)
+        misses = sum(probe.nmissed for probe in probes)
+        old = self._views.get(row.id)
+        waits = bool(probes) and all(id(probe) in pending for probe in probes)
+        if (
+            old is not None
+            and (old.hits, old.misses, old.enabled, old.stops, old.pending)
+            == (hits, misses, row.enabled, row.stops, waits)
+            and not old.gone
+            and old.definition == row.line
+        ):
+            return old
+        points = self._probing.manager.points
+        here = [probe for probe in probes if id(probe) not in pending and probe.addr is not None]
+        point = next((points[p.addr] for p in here if p.addr in points), None)
+        definition = entry.defined.definition if entry.defined else None
+        view = ProbeView(
+            id=row.id,
+            kind="b" if definition is None else "r" if definition.is_return else "p",
+            definition=row.line,
+            event=f"{definition.group}/{definition.event}" if definition else "",
+            place=", ".join(_where(item.place) for item in entry.placed[:3]),
+            addresses=tuple(probe.addr for probe in here if probe.addr is not None),
+            technique=entry.placed[0].technique if entry.placed else "breakpoint",
+            how=point.how if point is not None else "",
+            reason=entry.placed[0].judgement.reason if entry.placed else "",
+            hits=hits,
+            misses=misses,
+            enabled=row.enabled,
+            pending=waits,
+            stops=row.stops,
+            gone=any(ProbeFlags.GONE in probe.flags for probe in probes),
+        )
+        self._views[row.id] = view
+        return view
+
+
+def _stopper(place: Place, name: str) -> Kprobe:
+    """A probe that does nothing but make the hit come to the engine."""
+    if place.rules is Rules.UPROBE:
+        probe = Uprobe(place.path, place.file_offset or 0, mode=Mode.KERNEL, name=name)
+        probe.handler = lambda probe, regs: None
+        return probe
+    return Kprobe(mode=Mode.KERNEL, name=name, pre_handler=lambda probe, regs: None)
+
+
+def _where(place: Place) -> str:
+    if place.rules is Rules.UPROBE:
+        return f"{place.path}:{place.file_offset or 0:#x}"
+    return place.name
+
+
+def _same(one: tuple[Placed, ...], other: tuple[Placed, ...]) -> bool:
+    return [(p.place.path, p.place.link) for p in one] == [
+        (p.place.path, p.place.link) for p in other
+    ]
+
+
+def _names(entries: list[Entry]) -> str:
+    if len(entries) > 3:
+        return f"{len(entries)} probes"
+    return ", ".join(entry.row.line for entry in entries)

@@ -1,0 +1,337 @@
+"""A guest under control: runs, stops, steps, and is asked things in between.
+
+`Control` belongs to one thread. It gets its commands from `execute`, and while the guest runs
+from `waiting`, which the guest's kernel asks whenever `attention` was called (from any thread).
+What happens is told through `tell`. A worker thread, a test or a script may stand behind both.
+"""
+
+from collections.abc import Callable, Iterable
+
+from engine.arch.plan import Mode
+from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
+from engine.session import commands as cmd
+from engine.session import events as ev
+from engine.session.book import ProbeBook, Row
+from engine.session.config import GuestConfig
+from engine.session.editing import Editing
+from engine.session.running import Abandoned, Running
+from engine.session.session import Session
+from engine.session.terminal import GuestTerminal
+from engine.session.tracing import TraceOptions, Tracing
+from engine.session.viewing import Viewing
+from engine.session.views import GuestView, RegisterView, RunState
+from engine.trace.rows import count_rows
+
+
+class Control:
+    """One guest, run after run.
+
+    Attributes:
+        session: the run at hand.
+        book: its probes.
+        waiting: gives the next command that has come in, None for none; asked while the
+            guest runs.
+        wait: the same, but waits for one, None to give up; asked while the guest stands
+            inside a blocked call.
+    """
+
+    def __init__(
+        self,
+        config: GuestConfig,
+        tell: Callable[[ev.SessionEvent], object],
+        *,
+        mode: Mode = Mode.STRICT,
+        terminal: GuestTerminal | None = None,
+    ) -> None:
+        """Load the program.
+
+        Args:
+            config: what to run.
+            tell: takes what is to be known.
+            mode: strictness of placement.
+            terminal: the guest's standard streams; the host's own if None.
+
+        Raises:
+            ImageError: the file cannot be run.
+            CommandError: an option cannot be carried out.
+        """
+        self._config = config
+        self._tell = tell
+        self._mode = mode
+        self._terminal = terminal
+        self.waiting: Callable[[], cmd.Command | None] = lambda: None
+        self.wait: Callable[[], cmd.Command | None] = lambda: None
+        self._view = GuestView()
+        self._changed = 0
+        self._begin(())
+
+    def _begin(self, rows: Iterable[Row]) -> None:
+        """A fresh run with these probes."""
+        streams = self._terminal.streams() if self._terminal else None
+        self.session = session = Session(self._config, streams)
+        self._tracing = Tracing(session, TraceOptions(mode=self._mode), consumer=self._rows)
+        self._probing = session.probes(self._mode)
+        self.book = ProbeBook(self._probing, self._tracing, self._mode)
+        self._viewing = Viewing(session)
+        self._running = Running(session, self._probing, self.book, self._viewing)
+        self._editing = Editing(session, self.book)
+        self._events = self._declared = self._told = 0
+        self._exit_code: int | None = None
+        self._again: cmd.Restart | None = None
+        session.hooks.attention = self._heard
+        self._tracing.start()
+        for failure in self.book.restore(tuple(rows)):
+            self._tell(ev.Notice(failure))
+        self._declare()
+
+    # -- from any thread --------------------------------------------------------------------
+
+    def attention(self) -> None:
+        """Make a running guest ask `waiting` soon."""
+        self.session.kernel.host_attention()
+
+    def nudge(self) -> None:
+        """Ask again if nobody has heard yet; for a timer."""
+        if self.session.waiting():
+            self.session.nudge()
+
+    # -- commands -----------------------------------------------------------------------------
+
+    def execute(self, command: cmd.Command) -> None:
+        """Carry a command out; the guest stands, and stands again afterwards."""
+        self._attempt(command, self._dispatch)
+        while (again := self._again) is not None:
+            self._again = None
+            self._attempt(again, self._dispatch)
+        self.refresh()
+
+    def _attempt(self, command: cmd.Command, call: Callable[[cmd.Command], str]) -> None:
+        """Carry a command out and tell how it went."""
+        try:
+            self._tell(ev.Done(command, call(command)))
+        except ProbeSyntaxError as error:
+            text = str(error)
+            self._tell(ev.Failed(command, text, error.hint, error.command, error.column))
+        except KprobeTuiError as error:
+            self._tell(ev.Failed(command, str(error), error.hint))
+
+    def _dispatch(self, command: cmd.Command) -> str:
+        """Carry out any command; the guest stands."""
+        if isinstance(command, cmd.Restart):
+            return self._restart()
+        motion = self._motion(command)
+        if motion is None:
+            return self._any_time(command)
+        running = self._running
+        if running.ended:
+            raise CommandError("the program has ended; r runs it from its start")
+        try:
+            motion()
+        except Abandoned:
+            pass
+        if running.ended:
+            self._ended()
+        return running.reason
+
+    def _motion(self, command: cmd.Command) -> Callable[[], None] | None:
+        """What makes the guest move, None for a command that does not."""
+        running = self._running
+        match command:
+            case cmd.Continue():
+                return running.on
+            case cmd.StepInsn(count):
+                return lambda: running.steps(count, over=False)
+            case cmd.StepOver(count):
+                return lambda: running.steps(count, over=True)
+            case cmd.StepLine(over):
+                return lambda: running.step_line(over=over)
+            case cmd.StepPhase():
+                return running.step_phase
+            case cmd.FinishHit():
+                return running.finish_hit
+            case cmd.RunTo(address):
+                return lambda: running.to(address)
+            case cmd.Finish():
+                return running.out
+        return None
+
+    def _any_time(self, command: cmd.Command) -> str:
+        """Carry out a command that does not move the guest."""
+        book, terminal = self.book, self._terminal
+        match command:
+            case cmd.Refresh() | cmd.Halt():
+                return ""
+            case cmd.Input(data):
+                if terminal is not None:
+                    terminal.write(data)
+                return ""
+            case cmd.Resize(columns, rows):
+                if terminal is not None:
+                    terminal.resize(columns, rows)
+                return ""
+            case cmd.Signal(number):
+                self.session.interrupt(number)
+                return f"signal {number} sent"
+            case cmd.ReadMemory(address, size, original):
+                pieces = self._editing.read(address, size, original)
+                self._tell(ev.MemoryRead(command, pieces, self._code_changes()))
+                return ""
+            case cmd.Define(line, replaces, stops):
+                text = book.define(line, replaces, stops=stops)
+            case cmd.Break(place):
+                text = book.toggle_break(place)
+            case cmd.Delete(ids):
+                text = book.delete(ids)
+            case cmd.Enable(ids, on):
+                text = book.enable(ids, on=on)
+            case cmd.StopOnHit(ids, on):
+                text = book.stop_on_hit(ids, on=on)
+            case _:
+                text = self._edit(command)
+        self._declare()
+        return text
+
+    def _edit(self, command: cmd.Command) -> str:
+        if self._running.state is RunState.RUNNING:
+            raise CommandError("the program is running; Ctrl-C stops it")
+        if self._running.machine is not None:
+            raise CommandError("in the middle of a hit; let it finish first")
+        text = self._editing.carry_out(command)
+        self._changed += 1
+        self._running.origin = ""
+        return text
+
+    def _restart(self) -> str:
+        rows, old = self.book.rows, self.session
+        self._tracing.finish()
+        old.close()
+        self._tell(ev.Restarted())
+        self._begin(rows)
+        self._changed += 1
+        return "started afresh"
+
+    def _ended(self) -> None:
+        """The program is over: everything that was recorded goes out, and what is to be said."""
+        end = self.session.kernel.exit
+        assert end is not None
+        reports = self.session.report(end)
+        self._exit_code = reports.exit_code
+        if end.limit:
+            self._running.reason = f"stopped by --{end.limit}"
+        elif end.signal:
+            self._running.reason = f"killed by signal {end.signal}"
+        else:
+            self._running.reason = f"exited with {reports.exit_code}"
+        for remark in (*self._tracing.finish(), *reports.remarks):
+            self._tell(ev.Notice("\n".join(remark.lines)))
+
+    # -- while the guest runs ------------------------------------------------------------------
+
+    def _heard(self) -> None:
+        """The kernel's ear: commands have come in while the guest runs or is blocked."""
+        while (command := self.waiting()) is not None:
+            self._obey(command)
+        self.refresh()
+        while self._running.state is RunState.STOPPED:  # in the middle of a blocked call
+            command = self.wait()
+            if command is None:
+                raise Abandoned
+            self._obey(command)
+            self.refresh()
+
+    def _obey(self, command: cmd.Command) -> None:
+        """Carry out a command in the middle of a run."""
+        running, blocked_in = self._running, self.session.kernel.waiting_in
+        if isinstance(command, cmd.Restart):
+            self._again = command
+            raise Abandoned
+        if isinstance(command, cmd.Halt):
+            running.wanted = "interrupted"
+            if blocked_in:
+                running.state, running.reason = RunState.STOPPED, f"interrupted in {blocked_in}()"
+        elif self._motion(command) is None:
+            self._attempt(command, self._any_time)
+        elif running.state is RunState.STOPPED:
+            # The call has to end before anything else can happen.
+            running.wanted = "" if isinstance(command, cmd.Continue) else f"{blocked_in}() ended"
+            running.state = RunState.RUNNING
+        else:
+            self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
+
+    # -- telling ---------------------------------------------------------------------------------
+
+    def _rows(self, data: bytes) -> None:
+        count = count_rows(data)
+        self._events += count
+        self._tell(ev.Rows(data, count))
+
+    def _declare(self) -> None:
+        """Tell of events that are new."""
+        infos = self._tracing.table
+        if len(infos) > self._declared:
+            fresh = tuple(info for number, info in infos.items() if number > self._declared)
+            self._declared = len(infos)
+            self._tell(ev.Declared(fresh))
+
+    def refresh(self) -> None:
+        """Hand over what was recorded, and a view of how things are."""
+        if not self._running.ended:
+            self._tracing.drain()
+        notices = self._probing.notices
+        for text in notices[self._told :]:
+            self._tell(ev.Notice(text))
+        self._told = len(notices)
+        self._tell(ev.Viewed(self.view()))
+
+    def _code_changes(self) -> int:
+        return self._changed + self._probing.overlay.changes
+
+    def view(self) -> GuestView:
+        """How things are now."""
+        session, viewing, kernel = self.session, self._viewing, self.session.kernel
+        running, modules = self._running, self.session.modules
+        waiting = kernel.waiting_in
+        stands = running.state is not RunState.RUNNING
+        raw = session.cpu.read_register(session.arch.roles.pc)
+        pc = running.machine.point.address if running.machine else session.hooks.original_pc(raw)
+        module = modules.at(pc) if stands else None
+        self._view = GuestView(
+            state=RunState.WAITING if waiting and not stands else running.state,
+            reason=running.reason,
+            arch=session.arch.name,
+            program=session.paths.guest,
+            build_id=viewing.build_id,
+            pc=pc,
+            raw_pc=raw,
+            location=str(modules.locate(pc)) if stands else self._view.location,
+            line=module.line_at(pc) if module is not None else None,
+            registers=self._registers() if stands else viewing.same_registers(),
+            hit=running.hit,
+            probes=self.book.views(),
+            planted=viewing.planted(),
+            modules=viewing.modules(),
+            mappings=viewing.mappings() if stands else self._view.mappings,
+            comms={kernel.pid: kernel.comm.decode(errors="replace")},
+            time=session.cpu.blocks(),
+            system_calls=kernel.syscall_count,
+            waiting_in=waiting,
+            events=self._events,
+            exit_code=self._exit_code,
+            changed=self._code_changes(),
+            undo=self._editing.undo_text,
+            redo=self._editing.redo_text,
+        )
+        return self._view
+
+    def _registers(self) -> tuple[RegisterView, ...]:
+        """Looked at once after each motion, so that the marks of changes stay."""
+        origin, self._running.origin = self._running.origin, None
+        return (
+            self._viewing.same_registers() if origin is None else self._viewing.registers(origin)
+        )
+
+    def close(self) -> None:
+        """End the run and give everything back."""
+        if self._exit_code is None:
+            self._tracing.finish()
+        self.session.close()

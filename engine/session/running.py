@@ -1,0 +1,274 @@
+"""How a guest moves and stops: free runs, steps, and hits carried out phase by phase."""
+
+from collections.abc import Callable
+from typing import Final
+
+from engine.arch.base import TrapKind
+from engine.cpu.base import Stop, StopKind
+from engine.errors import CommandError
+from engine.probes.kprobe import Kprobe
+from engine.probes.phases import PhaseMachine
+from engine.session.book import Entry, ProbeBook
+from engine.session.probing import Probing
+from engine.session.session import Session
+from engine.session.stepping import Motion, Motions
+from engine.session.viewing import Viewing
+from engine.session.views import HitView, Origin, PhaseView, RunState
+
+_OFTEN: Final = 256
+"""Steps between two looks at whether the user wants something."""
+
+
+class Abandoned(Exception):  # noqa: N818 - not an error
+    """Leaves a system call in which the guest is blocked: its run is given up."""
+
+
+class Running:
+    """The motions of one run.
+
+    Attributes:
+        state: what the guest is doing.
+        reason: why it stopped, or how it ended.
+        origin: who changed registers since `origin` was last taken; None for no motion since.
+        wanted: why the guest is to stop as soon as it can, "" for no reason.
+    """
+
+    def __init__(
+        self, session: Session, probing: Probing, book: ProbeBook, viewing: Viewing
+    ) -> None:
+        """Hook into a run that has not begun."""
+        self._session = session
+        self._manager = probing.manager
+        self._book = book
+        self._viewing = viewing
+        self._motions = Motions(session)
+        self._goal: Motion | None = None
+        self._machine: PhaseMachine | None = None
+        self._phases: tuple[PhaseView, ...] = ()
+        self._over: HitView | None = None
+        self.state, self.reason = RunState.READY, "loaded"
+        self.origin: Origin | None = ""
+        self.wanted = ""
+        session.hooks.stopped = self._stopped
+
+    @property
+    def ended(self) -> bool:
+        """Whether the program is over."""
+        return self.state is RunState.ENDED
+
+    @property
+    def machine(self) -> PhaseMachine | None:
+        """The hit at hand, None if the guest is not in the middle of one."""
+        return self._machine
+
+    @property
+    def hit(self) -> HitView | None:
+        """The hit at hand, or the one that the last step has carried out."""
+        if self._machine is not None:
+            return self._viewing.hit(self._machine, self._phases)
+        return self._over
+
+    # -- motions ------------------------------------------------------------------------------
+
+    def on(self) -> None:
+        """Run on to a stop."""
+        self._run(None)
+
+    def to(self, address: int) -> None:
+        """Run to an address, or another stop.
+
+        Raises:
+            ProbeRejectedError: the guest cannot be stopped there.
+        """
+        self._run(self._motions.to(address))
+
+    def out(self) -> None:
+        """Run until the current function has returned.
+
+        Raises:
+            CommandError: its caller is not known.
+        """
+        self._run(self._motions.out())
+
+    def steps(self, count: int, *, over: bool) -> None:
+        """Execute instructions; `over`: a call counts as one."""
+        for _ in range(max(count, 1)):
+            motion = self._motions.over() if over else None
+            if motion is not None:
+                self._run(motion)
+            else:
+                self._move(self._step)
+            if self.state is not RunState.STOPPED or self.reason != "stepped":
+                break
+
+    def step_line(self, *, over: bool) -> None:
+        """Run on to another source line.
+
+        Raises:
+            CommandError: the current one is not known.
+        """
+        motions, kernel = self._motions, self._session.kernel
+        start = motions.line()
+        if start is None:
+            raise CommandError("no line information here; i steps an instruction")
+
+        def go() -> None:
+            done = 0
+            while not self.wanted and kernel.exit is None:
+                motion = motions.line_call(over)
+                if motion is not None:
+                    self._through(motion)
+                else:
+                    self._step()
+                    self._settle()
+                done += 1
+                if done % _OFTEN == 0:
+                    self._session.hooks.attention()
+                if motions.left_line(start):
+                    return
+
+        self._move(go)
+
+    def step_phase(self) -> None:
+        """Carry out the next phase of the hit at hand; without one, an instruction."""
+        if self._machine is None and not self._take_up():
+            self._move(self._step)
+            return
+        machine = self._machine
+        assert machine is not None
+        record = machine.advance()
+        shown = self._viewing.phase(record, machine)
+        self._phases = (*self._phases, shown)
+        self.origin = "insn" if shown.by_guest else "machinery"
+        self.state, self.reason = RunState.STOPPED, shown.name
+        if machine.next is None:
+            self.wanted = ""
+            self._hit_over(machine)
+            self._look()
+
+    def finish_hit(self) -> None:
+        """Carry out all that is left of the hit at hand.
+
+        Raises:
+            CommandError: the guest stands at no probe.
+        """
+        if self._machine is None and not self._take_up():
+            raise CommandError("the guest stands at no probe")
+        self._move(self._step)
+
+    # -- how they are done ----------------------------------------------------------------------
+
+    def _move(self, call: Callable[[], None]) -> None:
+        """Let the guest move, and see how it stands afterwards."""
+        self.state, self.reason, self.wanted = RunState.RUNNING, "stepped", ""
+        self._over = None
+        try:
+            call()
+            self._settle()
+        finally:
+            self.origin = "insn"
+            self._look()
+
+    def _look(self) -> None:
+        """See whether the guest stands or has ended."""
+        if self._session.kernel.exit is not None:
+            self.state = RunState.ENDED
+            self._machine = None
+        else:
+            self.state = RunState.STOPPED
+            self.reason = self.wanted or self.reason
+
+    def _run(self, motion: Motion | None) -> None:
+        def go() -> None:
+            if motion is not None:
+                self._through(motion)
+            else:
+                self._go()
+
+        self._move(go)
+
+    def _go(self, motion: Motion | None = None) -> None:
+        kernel = self._session.kernel
+        self._pass()
+        while not self.wanted and kernel.exit is None and not (motion and motion.reached):
+            kernel.resume()
+
+    def _through(self, motion: Motion) -> None:
+        """Run until a motion has led to its place."""
+        manager = self._manager
+        manager.register(motion.probe)
+        self._goal = motion
+        try:
+            self._go(motion)
+        finally:
+            self._goal = None
+            point = manager.points.get(motion.probe.addr or 0)
+            if point is not None and motion.probe in point.probes:
+                manager.unregister(motion.probe)
+        if motion.reached:
+            self.reason = motion.text
+
+    def _step(self) -> None:
+        """One instruction, with everything that its probes do."""
+        if not self._pass():
+            self._session.kernel.step()
+
+    def _take_up(self) -> bool:
+        """Whether an armed probe stands at pc; its hit is at hand then."""
+        manager = self._manager
+        point = manager.points.get(manager.regs.ip)
+        if point is None or not point.armed:
+            return False
+        self._machine, self._phases, self._over = PhaseMachine(manager), (), None
+        return True
+
+    def _pass(self) -> bool:
+        """Carry out the hit at hand, if there is one: whether there was."""
+        if self._machine is None and not self._take_up():
+            return False
+        machine = self._machine
+        assert machine is not None
+        for record in machine.run():
+            self._phases = (*self._phases, self._viewing.phase(record, machine))
+        self._hit_over(machine)
+        return True
+
+    def _hit_over(self, machine: PhaseMachine) -> None:
+        self._over = self._viewing.hit(machine, self._phases)
+        self._machine = None
+        if machine.stop is not None:
+            self._session.kernel.take(machine.stop)
+
+    def _settle(self) -> None:
+        """Leave slots and detours: the guest is shown at its own code."""
+        kernel = self._session.kernel
+        while kernel.exit is None and self._machine is None and self._manager.busy():
+            kernel.step()
+
+    # -- stops ----------------------------------------------------------------------------------
+
+    def _stopped(self, stop: Stop) -> Stop | None:
+        """See a stop of the CPU before the machinery does: is it one of the user's?"""
+        manager, arch = self._manager, self._session.arch
+        if stop.kind is StopKind.TRAP and stop.trap is TrapKind.BREAKPOINT:
+            at = manager.regs.ip - (len(arch.breakpoint) if arch.trap_advances_pc else 0)
+            point = manager.points.get(at)
+            if point is not None and point.armed and self._ends_here(point.probes):
+                manager.regs.ip = at
+                return None
+        return manager.handle(stop)
+
+    def _ends_here(self, probes: list[Kprobe]) -> bool:
+        motion = self._goal
+        if motion is not None and motion.probe in probes and motion.arrived():
+            motion.reached = True
+            return True
+        entry = self._book.stops_at(probes)
+        if entry is not None:
+            self.wanted = _hit_text(entry)
+        return entry is not None
+
+
+def _hit_text(entry: Entry) -> str:
+    kind = "breakpoint" if entry.row.kind == "b" else "probe"
+    return f"{kind} {entry.row.id}: {entry.row.line}"

@@ -1,0 +1,205 @@
+"""Makes the frozen views of a guest from the session that runs it."""
+
+import hashlib
+from typing import Final, Literal
+
+from engine.arch.base import Register
+from engine.arch.plan import Fixup, Verdict
+from engine.cpu.ram import EXECUTE, READ, WRITE
+from engine.errors import GuestFaultError
+from engine.probes.phases import Phase, PhaseMachine, PhaseRecord
+from engine.probes.point import ProbePoint
+from engine.session.session import Session
+from engine.session.views import (
+    Change,
+    HitView,
+    MappingView,
+    ModuleView,
+    Origin,
+    PhaseView,
+    RegisterView,
+)
+
+_FIXUPS: Final = {
+    Fixup.IP: "pc moves from behind the copy to behind the original",
+    Fixup.CALL: "the return address becomes the original's",
+    Fixup.SCRATCH: "the register that stood in for pc gets its own value back",
+    Fixup.FLAGS: "TF stays as the instruction left it",
+    Fixup.TRACE_FLAG: "the pushed flags show TF of the single step",
+}
+_BY_GUEST: Final = frozenset({Phase.SLOT, Phase.EMULATED})
+
+
+class Viewing:
+    """The parts of a `GuestView` that take work, remembered until they change."""
+
+    def __init__(self, session: Session) -> None:
+        """Nothing is looked at yet."""
+        self._session = session
+        self._before: dict[str, int] = {}
+        self._registers: tuple[RegisterView, ...] = ()
+        self._modules: dict[tuple[int, int], ModuleView] = {}
+        self._planted: tuple[int, dict[int, bytes]] = (-1, {})
+        self.build_id = session.image.build_id or _digest(session)
+
+    # -- registers ------------------------------------------------------------------------
+
+    def registers(self, origin: Origin) -> tuple[RegisterView, ...]:
+        """All registers now; those that changed since the last call were changed by `origin`."""
+        session = self._session
+        items = session.arch.registers
+        values = [session.cpu.read_register(item.name) for item in items]
+        before, views = self._before, []
+        for item, value in zip(items, values, strict=True):
+            old = before.get(item.name, value)
+            views.append(
+                RegisterView(
+                    item.name,
+                    value,
+                    item.bits,
+                    item.group,
+                    origin if old != value else "",
+                    old,
+                    self._meaning(item, value),
+                )
+            )
+        self._before = {item.name: value for item, value in zip(items, values, strict=True)}
+        self._registers = tuple(views)
+        return self._registers
+
+    def same_registers(self) -> tuple[RegisterView, ...]:
+        """Those of the last stop."""
+        return self._registers
+
+    def _meaning(self, register: Register, value: int) -> str:
+        if register.flags:
+            return " ".join(name for bit, name in register.flags if value >> bit & 1)
+        if register.group != "general" or value < self._session.arch.plan.mmap_min:
+            return ""
+        mapping = self._session.memory.find(value)
+        if mapping is None:
+            return ""
+        location = str(self._session.modules.locate(value))
+        return mapping.name if location == "?" else location
+
+    # -- code and memory ------------------------------------------------------------------
+
+    def planted(self) -> dict[int, bytes]:
+        """What stands in place of original bytes."""
+        probing = self._session.probing
+        if probing is None:
+            return {}
+        if self._planted[0] != probing.overlay.changes:
+            self._planted = probing.overlay.changes, probing.overlay.planted()
+        return self._planted[1]
+
+    def modules(self) -> tuple[ModuleView, ...]:
+        """The files in memory, by address."""
+        session = self._session
+        spans: dict[int, list[int]] = {}
+        found = {}
+        for mapping in session.memory.mappings:
+            if not mapping.perms or mapping.reserved:
+                continue
+            module = session.modules.at(mapping.start)
+            if module is None:
+                continue
+            found[id(module)] = module
+            span = spans.setdefault(id(module), [mapping.start, mapping.end])
+            span[0], span[1] = min(span[0], mapping.start), max(span[1], mapping.end)
+        views = []
+        for key, module in found.items():
+            start, end = spans[key]
+            known = self._modules.get((key, end))
+            if known is None or known.start != start:
+                known = self._modules[key, end] = ModuleView(
+                    module.name, start, end, module.bias, module is session.modules.main
+                )
+            views.append(known)
+        return tuple(sorted(views, key=lambda view: view.start))
+
+    def mappings(self) -> tuple[MappingView, ...]:
+        """The memory map as /proc/PID/maps shows it, the engine's windows included."""
+        return tuple(
+            MappingView(mapping.start, mapping.end, _perms(mapping.perms), mapping.name)
+            for mapping in self._session.memory.mappings
+            if mapping.perms or not mapping.reserved
+        )
+
+    # -- a hit ----------------------------------------------------------------------------
+
+    def hit(self, machine: PhaseMachine, done: tuple[PhaseView, ...]) -> HitView:
+        """A hit as far as it has come."""
+        point, session = machine.point, self._session
+        planted = self.planted().get(point.address, b"")
+        slot = machine.slot
+        code = self._slot_code(point, slot)
+        listed = session.disassembler.decode(slot or 0, code) if slot is not None else ()
+        insn = session.disassembler.decode(point.address, point.plan.raw)
+        return HitView(
+            address=point.address,
+            place=str(session.modules.locate(point.address)),
+            probes=tuple(str(probe) for probe in point.probes),
+            route=_route(point, done),
+            done=done,
+            next=machine.next.value if machine.next is not None else "",
+            how=point.how,
+            reason=point.plan.reason,
+            original=point.plan.raw,
+            planted=planted,
+            insn=insn[0].text if insn else "",
+            slot=slot,
+            slot_bytes=code,
+            slot_text=tuple(f"{item.address:x}  {item.text}" for item in listed),
+            fixups=tuple(_FIXUPS[fixup] for fixup in point.plan.fixups),
+        )
+
+    def _slot_code(self, point: ProbePoint, slot: int | None) -> bytes:
+        if slot is None:
+            return b""
+        if slot == point.slot:
+            return point.code
+        size = len(point.plan.scratch_copy or point.plan.copy)
+        try:
+            return self._session.memory.read(slot, size + len(self._session.arch.probes.after))
+        except GuestFaultError:
+            return b""
+
+    def phase(self, record: PhaseRecord, machine: PhaseMachine) -> PhaseView:
+        """A phase that was carried out."""
+        site, slot = record.point, machine.slot
+        kinds: dict[int | None, Literal["site", "slot"]] = {slot: "slot", site: "site"}
+        changes = [
+            Change(address, old, new, kinds.get(address, "stack"))
+            for address, old, new in record.memory
+        ]
+        return PhaseView(
+            record.phase.value,
+            record.text,
+            record.before,
+            record.after,
+            tuple((name, old, new) for name, (old, new) in record.registers.items()),
+            tuple(changes),
+            record.phase in _BY_GUEST,
+        )
+
+
+def _route(point: ProbePoint, done: tuple[PhaseView, ...]) -> tuple[str, ...]:
+    """The phases of a hit: those done, then those that will follow if nothing goes wrong."""
+    emulated = point.plan.verdict is Verdict.EMULATED
+    middle = (Phase.EMULATED,) if emulated else (Phase.SLOT, Phase.FIXUP)
+    route = [p.value for p in (Phase.ARMED, Phase.TRAP, Phase.PRE, *middle, Phase.POST)]
+    route.append(Phase.RESUME.value)
+    names = [phase.name for phase in done]
+    rest = route[route.index(names[-1]) + 1 :] if names and names[-1] in route else route
+    return (*names, *rest)
+
+
+def _perms(perms: int) -> str:
+    letters = ((READ, "r"), (WRITE, "w"), (EXECUTE, "x"))
+    return "".join(letter if perms & bit else "-" for bit, letter in letters) + "p"
+
+
+def _digest(session: Session) -> str:
+    with open(session.paths.host, "rb") as file:
+        return hashlib.file_digest(file, "sha1").hexdigest()

@@ -1,0 +1,189 @@
+"""The engine's thread: owns a guest, obeys commands, and keeps what it has to say in an outbox.
+
+The front end posts commands and drains the outbox at its own pace, many events at a time.
+Events of which only the last counts (views) are kept once. When the outbox holds too many
+rows or too much output, the guest waits: nothing is dropped.
+"""
+
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from engine.arch.plan import Mode
+from engine.session import commands as cmd
+from engine.session import events as ev
+from engine.session.config import GuestConfig
+from engine.session.control import Control
+from engine.session.running import Abandoned
+from engine.session.terminal import GuestTerminal
+
+ROWS_MAX: Final = 16 << 20
+"""Bytes of rows in the outbox from which on the guest waits."""
+OUTPUT_MAX: Final = 1 << 20
+"""Bytes of output in the outbox from which on the guest's terminal fills up."""
+SWITCH_INTERVAL: Final = 0.0005
+"""Seconds between two offers of the interpreter's lock: keys must not wait for hits."""
+
+
+class Outbox:
+    """What the engine has to say, until the front end takes it."""
+
+    def __init__(self, wake: Callable[[], object]) -> None:
+        """`wake` is called, from any thread, when something comes into an empty outbox."""
+        self._wake = wake
+        self._events: deque[ev.SessionEvent] = deque()
+        self._view: ev.Viewed | None = None
+        self._rows = self._output = 0
+        self._room = threading.Condition()
+        self._closed = False
+
+    def put(self, event: ev.SessionEvent) -> None:
+        """Add an event; waits while there is no room for rows or output."""
+        with self._room:
+            if isinstance(event, ev.Rows):
+                self._room.wait_for(lambda: self._rows < ROWS_MAX or self._closed)
+                self._rows += len(event.data)
+            elif isinstance(event, ev.Output):
+                self._room.wait_for(lambda: self._output < OUTPUT_MAX or self._closed)
+                self._output += len(event.data)
+            was_empty = not self._events and self._view is None
+            if isinstance(event, ev.Viewed):
+                self._view = event
+            else:
+                self._events.append(event)
+        if was_empty:
+            self._wake()
+
+    def take(self) -> list[ev.SessionEvent]:
+        """Everything so far, in order; the last view comes last."""
+        with self._room:
+            events = list(self._events)
+            self._events.clear()
+            if self._view is not None:
+                events.append(self._view)
+            self._view = None
+            self._rows = self._output = 0
+            self._room.notify_all()
+        return events
+
+    def close(self) -> None:
+        """Nobody takes anything any more: nobody has to wait."""
+        with self._room:
+            self._closed = True
+            self._room.notify_all()
+
+
+class Worker:
+    """A guest in a thread of its own.
+
+    Attributes:
+        outbox: what it has to say.
+    """
+
+    def __init__(
+        self,
+        config: GuestConfig,
+        wake: Callable[[], object] = lambda: None,
+        *,
+        mode: Mode = Mode.STRICT,
+        size: tuple[int, int] = (80, 24),
+    ) -> None:
+        """Load the program; `start` starts the thread.
+
+        Args:
+            config: what to run.
+            wake: see `Outbox`.
+            mode: strictness of placement.
+            size: columns and rows of the guest's terminal.
+
+        Raises:
+            ImageError: the file cannot be run.
+            CommandError: an option cannot be carried out.
+        """
+        self.outbox = Outbox(wake)
+        self._terminal = GuestTerminal(*size)
+        try:
+            self._control = Control(config, self.outbox.put, mode=mode, terminal=self._terminal)
+        except BaseException:
+            self._terminal.close()
+            raise
+        self._inbox: deque[cmd.Command | None] = deque()
+        self._more = threading.Semaphore(0)
+        self._closing = False
+        self._control.waiting = self._next
+        self._control.wait = self._await
+        self._threads = (
+            threading.Thread(target=self._work, name="engine", daemon=True),
+            threading.Thread(target=self._listen, name="terminal", daemon=True),
+        )
+        self._interval = sys.getswitchinterval()
+
+    def start(self) -> None:
+        """Begin to obey."""
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        for thread in self._threads:
+            thread.start()
+
+    def post(self, command: cmd.Command) -> None:
+        """Have a command carried out; from the front end's thread."""
+        self._inbox.append(command)
+        self._more.release()
+        self._control.attention()
+
+    def nudge(self) -> None:
+        """Make sure that a running guest has heard; for a timer of the front end."""
+        if self._inbox:
+            self._control.nudge()
+
+    def close(self) -> None:
+        """End the run and the threads."""
+        self._closing = True
+        self.outbox.close()
+        self._inbox.append(None)
+        self._more.release()
+        started = self._threads[0].is_alive()
+        while self._threads[0].is_alive():
+            self._control.attention()
+            self._control.nudge()
+            self._threads[0].join(0.01)
+        if started:
+            self._terminal.finish()
+            self._threads[1].join()
+        sys.setswitchinterval(self._interval)
+        self._control.close()
+        self._terminal.close()
+
+    # -- the threads ----------------------------------------------------------------------------
+
+    def _await(self) -> cmd.Command | None:
+        """The next command; waits for one. None at the end."""
+        self._more.acquire()
+        return self._inbox.popleft()
+
+    def _next(self) -> cmd.Command | None:
+        """The next command, None if none has come in."""
+        if not self._more.acquire(blocking=False):
+            return None
+        command = self._inbox.popleft()
+        if command is None:  # the end: for whoever waits next
+            self._inbox.appendleft(None)
+            self._more.release()
+            raise Abandoned
+        return command
+
+    def _work(self) -> None:
+        try:
+            self._control.refresh()
+            while not self._closing and (command := self._await()) is not None:
+                self._control.execute(command)
+        except Exception as error:
+            self.outbox.put(ev.Crashed(repr(error), traceback.format_exc()))
+
+    def _listen(self) -> None:
+        """Pass on what the guest writes, and what it could not take before."""
+        while (data := self._terminal.read()) is not None:
+            if data:
+                self.outbox.put(ev.Output(data))
