@@ -45,6 +45,7 @@ class SymbolIndex:
         self._values: list[int] = []
         self._sizes: list[int] = []
         self._bases: list[int] = []
+        self._latest: tuple[int, Symbol | None] = (-1, None)
         self.has_static_functions = False
         refs: list[int] = []
         elsewhere: list[int] = []
@@ -125,8 +126,12 @@ class SymbolIndex:
 
     def symbol(self, ref: int) -> Symbol:
         """Build the symbol of a row."""
-        table, row = self._table(ref)
-        return table.symbol(row)
+        found, symbol = self._latest  # a walk over all functions asks for each several times
+        if symbol is None or found != ref:
+            table, row = self._table(ref)
+            symbol = table.symbol(row)
+            self._latest = ref, symbol
+        return symbol
 
     def address(self, ref: int) -> int:
         """The link address of a row."""

@@ -371,4 +371,7 @@ def _number(digits: str) -> int:
 
 
 def _covers(image: ElfImage, link: int) -> bool:
-    return any(segment.covers(link) for segment in image.load_segments)
+    for segment in image.load_segments:  # asked for each of thousands: no generator
+        if segment.covers(link):
+            return True
+    return False

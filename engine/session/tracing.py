@@ -1,6 +1,9 @@
 """A trace: definitions turned into events, recorded as rows, written as text."""
 
+import gc
+import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -23,6 +26,7 @@ from engine.trace.rows import EventInfo, count_rows
 from engine.trace.staging import Consumer, Staging, describe
 
 _SHOWN: Final = 10
+_UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_]")
 _EVENTS_MAX: Final = 0xFFFF
 
 
@@ -238,10 +242,15 @@ class Tracing:
     def _recording(self, place: Place, number: int, layout: RecordLayout) -> Ready:
         """Gives a probe its recorder, which needs the address."""
 
+        names_pc = any(f.arg.base.register == self.session.arch.roles.pc for f in layout.fields)
+
         def ready(probe: Kprobe) -> None:
             assert probe.addr is not None
             base = probe.addr - (place.file_offset or 0)
-            context = replace(self._context, cpu=_FetchCpu(self.session, self._pc_at(probe)))
+            context = self._context
+            if names_pc:
+                pc = self._pc_at(probe)
+                context = replace(context, cpu=_FetchCpu(self.session, pc))
             probe.record = recorder(number, layout, Site(probe.addr, base), context)
 
         return ready
@@ -265,7 +274,8 @@ class Tracing:
         Raises:
             ProbeError: none does.
         """
-        self._trace_places(self._probing.placing.places.matching(glob), f"-f {glob}")
+        with _collector_paused():
+            self._trace_places(self._probing.placing.places.matching(glob), f"-f {glob}")
 
     def trace_bodies(self, glob: str) -> None:
         """An event on every instruction of the functions that match a pattern.
@@ -277,7 +287,8 @@ class Tracing:
         places = (
             at for entry in placing.places.matching(glob) for at in placing.instructions(entry)
         )
-        self._trace_places(places, f"--every-insn {glob}")
+        with _collector_paused():
+            self._trace_places(places, f"--every-insn {glob}")
 
     def _trace_places(self, places: Iterable[Place], option: str) -> None:
         layout = RecordLayout.of(())
@@ -413,6 +424,19 @@ class Tracing:
             yield _list("missed hits:", missed)
 
 
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No search for garbage: thousands of new probes all stay, and each search reads them all."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def _make(place: Place, mode: Mode, name: str) -> Kprobe:
     if place.rules is Rules.UPROBE:
         return Uprobe(place.path, place.file_offset or 0, mode=mode, name=name)
@@ -428,8 +452,7 @@ def _explained(definition: Definition, code: str, why: str) -> ProbeError:
 def _identifier(place: Place) -> str:
     """The kernel's automatic name for a probe on a function."""
     name = place.symbol or f"{place.link:#x}"
-    clean = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
-    return f"p_{clean}_{place.offset}"
+    return f"p_{_UNNAMEABLE.sub('_', name)}_{place.offset}"
 
 
 def _list(head: str, lines: Iterable[str]) -> Report:
