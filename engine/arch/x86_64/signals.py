@@ -31,6 +31,8 @@ _FPSTATE = _MCONTEXT + 184
 _SIGMASK = _UCONTEXT + 296
 _SIGINFO = _UCONTEXT + 304
 _SIZE = _SIGINFO + 128
+SAVED_REGISTERS = {name: _MCONTEXT - 8 + 8 * number for number, name in enumerate(_GENERAL)}
+"""Where a frame keeps registers, as distances from sp once the handler has returned."""
 _HANDLER_FLAGS = ~(1 << 10 | 1 << 16 | 1 << 8)  # DF, RF, TF are cleared
 
 _SAVE_AT, _LOAD_AT = 16, 24

@@ -1,0 +1,111 @@
+"""What an architecture gives to the unwinder: what instructions do to the stack, signal frames.
+
+The effects are stated in a small language of their own, so that one analysis (engine.unwind)
+serves every architecture.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Flow(Enum):
+    """Where an instruction leads."""
+
+    NEXT = auto()
+    JUMP = auto()
+    """To `target` only; None = wherever a register or memory says."""
+    BRANCH = auto()
+    """To `target` or on."""
+    CALL = auto()
+    RETURN = auto()
+    STOP = auto()
+    """Nowhere: a trap, undefined code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """`target` becomes `source` + `offset`; source "" = nobody knows what."""
+
+    target: str
+    source: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """`target` becomes a number."""
+
+    target: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """`target` becomes `left` + `sign` * `right`, all registers."""
+
+    target: str
+    left: str
+    right: str
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The word at `base` + `offset` becomes register `source`; "" = something unknown."""
+
+    base: str
+    offset: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Register `target` becomes the word at `base` + `offset`."""
+
+    target: str
+    base: str
+    offset: int
+
+
+Effect = Copy | Constant | Add | Store | Load
+
+
+@dataclass(frozen=True, slots=True)
+class StackInsn:
+    """An instruction as the unwinder sees it.
+
+    Attributes:
+        size: bytes.
+        effects: what happens to registers and words of the stack, in order; a return's own
+            removal of the return address is not among them.
+        flow: where it leads.
+        target: of a direct jump, branch or call.
+    """
+
+    size: int
+    effects: tuple[Effect, ...] = ()
+    flow: Flow = Flow.NEXT
+    target: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchUnwind:
+    """What an architecture gives to the unwinder.
+
+    Attributes:
+        read: (up to `insn_max` bytes, address) to the instruction; None if there is none.
+        preserved: registers that a function gives back as it found them; sp is not among them.
+        alignment: of the CFA in bytes.
+        sigreturn: code of rt_sigreturn as C libraries and the kernel write it, with the offsets
+            of its instructions.
+        saved: register to the offset of its word from sp while that code runs.
+        strip: an address without its authentication code.
+    """
+
+    read: Callable[[bytes, int], StackInsn | None]
+    preserved: tuple[str, ...]
+    alignment: int
+    sigreturn: tuple[tuple[bytes, tuple[int, ...]], ...]
+    saved: Mapping[str, int]
+    strip: Callable[[int], int]

@@ -1,0 +1,267 @@
+"""Rows from the instructions themselves, where no table describes a function.
+
+Two ways, each right where the other is not:
+
+- Forwards from the function's entry, over its branches, to the place: exact where the entry
+  is known and the way there is visible. Values are distances from the CFA.
+- Onwards from the place to the nearest return: needs no entry and no size, sees `leave` and
+  a restored sp, but not past a call that never returns. Values are distances from what the
+  registers hold now.
+
+Method: a small abstract interpretation, `stackwalk`, over `ArchUnwind.read`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.arch.frames import ArchUnwind, Flow, StackInsn
+from engine.unwind.rows import (
+    AtCfa,
+    AtRegister,
+    CfaRegister,
+    CfiRow,
+    Rule,
+    SameValue,
+    Undefined,
+)
+from engine.unwind.stackwalk import CFA, StackState, Value
+
+ReadCode = Callable[[int, int], bytes]
+"""(address, size) to the program's own code, without planted bytes; less where it ends."""
+
+FunctionAt = Callable[[int], tuple[int, int] | None]
+"""Address to (start, end) of the function around it, None where none is known."""
+
+_STEPS: Final = 20_000
+"""Instructions looked at in one function."""
+_KEPT: Final = 512
+"""Functions whose analysis is kept."""
+
+
+class Prologues:
+    """Analyses code for rows.
+
+    Attributes:
+        source: as `Frame.source` names it.
+    """
+
+    source: Final = "prologue"
+
+    def __init__(
+        self,
+        arch: Arch,
+        read: ReadCode,
+        function_at: FunctionAt,
+        is_entry: Callable[[int], bool],
+    ) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            arch: the architecture, with `unwind`.
+            read: the program's code.
+            function_at: where functions are.
+            is_entry: whether a program or its loader is entered there: nobody has called it.
+        """
+        assert arch.unwind is not None, "checked by the unwinder"
+        self._arch = arch
+        self._unwind: ArchUnwind = arch.unwind
+        self._read = read
+        self._function_at = function_at
+        self._is_entry = is_entry
+        self._pushed = 0 if arch.roles.link else arch.bits // 8
+        self._states: dict[int, dict[int, StackState]] = {}
+
+    def rows(self, pc: int, exact: bool) -> Iterator[CfiRow]:
+        """The rows that may hold at a place, the most trustworthy first.
+
+        Args:
+            pc: guest address.
+            exact: an instruction about to be executed, not a return address.
+        """
+        function = self._function_at(pc if exact else pc - 1)
+        if function is not None and self._is_entry(function[0]):
+            yield self._nobody()
+            return
+        if function is not None:
+            row = self._from_entry(function, pc, exact)
+            if row is not None:
+                yield row
+        row = self._to_return(pc, exact)
+        if row is not None:
+            yield row
+
+    def insn(self, address: int) -> StackInsn | None:
+        """The instruction at an address; None if there is none."""
+        raw = self._read(address, self._arch.insn_max)
+        return self._unwind.read(raw, address) if raw else None
+
+    def _nobody(self) -> CfiRow:
+        """At a program's entry: sp is what the kernel gave, or a little below it."""
+        sp = CfaRegister(self._arch.roles.sp, 0)
+        column = self._arch.roles.link or self._arch.roles.pc
+        return CfiRow(sp, {column: Undefined()}, column)
+
+    # -- from the entry --------------------------------------------------------------------
+
+    def _from_entry(self, function: tuple[int, int], pc: int, exact: bool) -> CfiRow | None:
+        states = self._analyse(function)
+        if exact:
+            state = states.get(pc)
+            return None if state is None else self._entry_row(state)
+        longest = self._arch.insn_max
+        for address in range(pc - 1, pc - longest - 1, -1):
+            state = states.get(address)
+            insn = None if state is None else self.insn(address)
+            if state is not None and insn is not None and address + insn.size == pc:
+                after = state.copy()
+                self._pass(after, insn)
+                return self._entry_row(after)
+        return None
+
+    def _pass(self, state: StackState, insn: StackInsn) -> None:
+        state.apply(insn.effects)
+        if insn.flow is Flow.CALL:
+            state.call((self._arch.roles.sp, *self._unwind.preserved))
+
+    def _analyse(self, function: tuple[int, int]) -> dict[int, StackState]:
+        start, end = function
+        known = self._states.get(start)
+        if known is not None:
+            return known
+        if len(self._states) >= _KEPT:
+            self._states.clear()
+        states: dict[int, StackState] = {start: self._at_entry()}
+        self._states[start] = states
+        work = deque([start])
+        for _ in range(_STEPS):
+            if not work:
+                break
+            address = work.popleft()
+            insn = self.insn(address)
+            if insn is None:
+                continue
+            state = states[address].copy()
+            self._pass(state, insn)
+            for follower in _followers(address, insn):
+                if not start <= follower < end:
+                    continue
+                there = states.get(follower)
+                if there is None:
+                    states[follower] = state.copy()
+                    work.append(follower)
+                elif there.merge(state):
+                    work.append(follower)
+        return states
+
+    def _at_entry(self) -> StackState:
+        roles = self._arch.roles
+        names = (*self._unwind.preserved, *((roles.link,) if roles.link else ()))
+        registers: dict[str, Value] = {name: (("entry", name), 0) for name in names}
+        registers[roles.sp] = (CFA, -self._pushed)
+        return StackState(registers)
+
+    def _entry_row(self, state: StackState) -> CfiRow | None:
+        roles = self._arch.roles
+        names = (roles.sp, roles.fp, *state.registers)
+        base = next(
+            (
+                name
+                for name in names
+                if name in state.registers and state.registers[name][0] == CFA
+            ),
+            None,
+        )
+        if base is None:
+            return None
+        rules: dict[str, Rule] = {}
+        for address, (what, distance) in state.memory.items():
+            if address[0] != CFA or distance or not isinstance(what, tuple):
+                continue
+            if what[0] == "entry" and state.registers.get(what[1]) != (what, 0):
+                rules[what[1]] = AtCfa(address[1])
+        column = roles.link or roles.pc
+        if roles.link is None:
+            rules[column] = AtCfa(-self._pushed)
+        elif state.registers.get(column) == (("entry", column), 0):
+            rules[column] = SameValue()
+        elif column not in rules:
+            return None
+        return CfiRow(CfaRegister(base, -state.registers[base][1]), rules, column)
+
+    # -- to the return ---------------------------------------------------------------------
+
+    def _to_return(self, pc: int, exact: bool) -> CfiRow | None:
+        roles = self._arch.roles
+        names = {roles.sp, roles.fp, *self._unwind.preserved}
+        if exact and roles.link:
+            names.add(roles.link)
+        begin = StackState({name: (("now", name), 0) for name in names}, reads=True)
+        work = deque([(pc, begin)])
+        seen = {pc}
+        last: StackState | None = None  # at a jump nobody knows where to, as of a tail call
+        for _ in range(_STEPS):
+            if not work:
+                break
+            address, state = work.popleft()
+            insn = self.insn(address)
+            if insn is None:
+                continue
+            if insn.flow is Flow.RETURN:
+                return self._return_row(state)
+            if insn.flow is Flow.JUMP and insn.target is None:
+                last = last or state
+            self._pass(state, insn)
+            for follower in _followers(address, insn):
+                if follower not in seen:
+                    seen.add(follower)
+                    work.append((follower, state.copy()))
+        return None if last is None else self._return_row(last)
+
+    def _return_row(self, state: StackState) -> CfiRow | None:
+        """Read the row off the state in front of a return."""
+        roles = self._arch.roles
+        sp = state.registers.get(roles.sp)
+        if sp is None or not isinstance(sp[0], tuple) or sp[0][0] != "now":
+            return None
+        base, distance = sp[0][1], sp[1] + self._pushed
+        rules: dict[str, Rule] = {}
+        column = roles.link or roles.pc
+        if roles.link is None:
+            rules[column] = AtCfa(-self._pushed)
+        for name in (*self._unwind.preserved, *((roles.link,) if roles.link else ())):
+            rule = _rule_of(state.registers.get(name), name, base, distance)
+            if rule is not None:
+                rules[name] = rule
+        if column not in rules:
+            return None
+        return CfiRow(CfaRegister(base, distance), rules, column)
+
+
+def _rule_of(value: Value | None, name: str, base: str, distance: int) -> Rule | None:
+    """How a register's value in front of a return is found now."""
+    if value is None or value[1] or not isinstance(value[0], tuple):
+        return None
+    kind, what = value[0]
+    if kind == "now":
+        return SameValue() if what == name else None
+    if kind != "word":
+        return None
+    origin, offset = what
+    if not isinstance(origin, tuple) or origin[0] != "now":
+        return None
+    register = origin[1]
+    return AtCfa(offset - distance) if register == base else AtRegister(register, offset)
+
+
+def _followers(address: int, insn: StackInsn) -> tuple[int, ...]:
+    """Where control may go from an instruction, calls passed over."""
+    after = address + insn.size
+    if insn.flow in (Flow.NEXT, Flow.CALL):
+        return (after,)
+    if insn.flow is Flow.BRANCH:
+        return (after,) if insn.target is None else (after, insn.target)
+    if insn.flow is Flow.JUMP and insn.target is not None:
+        return (insn.target,)
+    return ()

@@ -1,0 +1,312 @@
+"""The walk: from the registers of a stop down the stack, by whichever rules fit.
+
+Return addresses are looked up at address - 1, because a call may be the last instruction of a
+function; the pc of a stop, and of code that a signal has interrupted, is exact.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.arch.frames import Flow
+from engine.errors import EngineError
+from engine.guest.modules import Module
+from engine.unwind.dwarf import DwarfTables
+from engine.unwind.expression import ReadMemory
+from engine.unwind.framepointer import FramePointers
+from engine.unwind.functions import Functions
+from engine.unwind.prologue import Prologues, ReadCode
+from engine.unwind.rows import Caller, CfiRow, Unreadable
+from engine.unwind.signals import SignalFrames
+
+LIMIT: Final = 1 << 17
+"""Frames of one walk, if nobody says otherwise."""
+
+
+class EndReason(Enum):
+    """Why a walk ended."""
+
+    OUTERMOST = "outermost"
+    """The last frame has no caller: its table says so, or the kernel entered the program there."""
+    ZERO = "zero"
+    """The return address is 0, as code without tables marks its end."""
+    NOT_CODE = "not-code"
+    """The return address is not in executable memory."""
+    UNREADABLE = "unreadable"
+    """The rules lead to memory or registers that are not there."""
+    LOOP = "loop"
+    """The same frame comes again."""
+    STALLED = "stalled"
+    """The CFA is below the stack pointer: the stack would grow upwards."""
+    UNALIGNED = "unaligned"
+    """The CFA is not aligned."""
+    LIMIT = "limit"
+    """So many frames were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnwindEnd:
+    """The end of a walk: what it is and the same in words."""
+
+    reason: EndReason
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One activation of a function.
+
+    Attributes:
+        pc: the next instruction of this frame, by the program's own addresses.
+        cfa: the canonical frame address; None where nothing could find it.
+        registers: what is known of the registers in this frame.
+        source: what found its CFA: "cfi", "prologue", "framepointer", "trampoline" (signal
+            return code, the trampoline of return probes); "" where nothing did.
+        exact: `pc` is where execution stands or was interrupted, not a return address.
+        signal: this is the frame that a signal has put there.
+        trampoline: the callee returns here by way of a return probe's trampoline.
+    """
+
+    pc: int
+    cfa: int | None
+    registers: Mapping[str, int] = field(repr=False)
+    source: str
+    exact: bool = False
+    signal: bool = False
+    trampoline: bool = False
+
+    @property
+    def lookup(self) -> int:
+        """The address that belongs to the running statement: for names, lines and tables."""
+        return self.pc if self.exact else self.pc - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A backtrace: the frames, innermost first, and why there are no more."""
+
+    frames: tuple[Frame, ...]
+    end: UnwindEnd
+
+
+ResolveReturn = Callable[[int, int], int | None]
+"""(return address as found, sp at the entry of the function that returns there) to the real
+return address where the found one is a return probe's trampoline; None where it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuestView:
+    """All that the unwinder sees of a guest.
+
+    Attributes:
+        arch: its architecture.
+        module_at: the file around an address.
+        read: its memory; raises `GuestFaultError`.
+        code: its code without planted bytes; fewer bytes where it ends.
+        executable: whether code may run at an address.
+        resolve_return: see `ResolveReturn`.
+        original_pc: the program's own address for a place in a slot or detour.
+    """
+
+    arch: Arch
+    module_at: Callable[[int], Module | None]
+    read: ReadMemory
+    code: ReadCode
+    executable: Callable[[int], bool]
+    resolve_return: ResolveReturn = lambda address, slot: None
+    original_pc: Callable[[int], int] = lambda address: address
+
+
+FORMATS: Final = ("cfi", "trampoline", "prologue", "framepointer")
+"""The order in which rules are asked for."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """A row that was carried out."""
+
+    source: str
+    row: CfiRow
+    caller: Caller
+    trampoline: bool = False
+
+
+class Unwinder:
+    """Walks the stacks of one guest; keeps what it has read of tables and code."""
+
+    def __init__(self, view: GuestView, formats: tuple[str, ...] = FORMATS) -> None:
+        """Nothing is read yet.
+
+        Args:
+            view: the guest.
+            formats: which rules to use, of `FORMATS`.
+
+        Raises:
+            EngineError: the architecture does not say how its frames look.
+        """
+        arch = view.arch
+        if arch.unwind is None:
+            raise EngineError(f"no frames are known of {arch.name}")
+        self._view = view
+        self._arch = arch
+        self._unwind = arch.unwind
+        self._formats = formats
+        self._pushed = 0 if arch.roles.link else arch.bits // 8
+        functions = Functions(arch, view.module_at)
+        self._tables = DwarfTables(arch, view.module_at)
+        self._signals = SignalFrames(arch, view.code)
+        self._prologues = Prologues(arch, view.code, functions.at, functions.is_entry)
+        self._pointers = FramePointers(arch)
+
+    def walk(
+        self, registers: Mapping[str, int], *, limit: int = LIMIT, exact: bool = True
+    ) -> Walk:
+        """The frames from some registers on.
+
+        Args:
+            registers: by name, with pc and sp.
+            limit: of frames.
+            exact: the pc is not a return address.
+        """
+        frames: list[Frame] = []
+        pc = self._arch.roles.pc
+        known = dict(registers)
+        known[pc] = self._view.original_pc(known[pc])
+        trampoline = self._in_trampoline(known)
+        if trampoline is not None:
+            frames.append(
+                Frame(known[pc], known[self._arch.roles.sp], dict(known), "trampoline", True)
+            )
+            known[pc], exact = trampoline, False
+        end = self._follow(frames, known, exact, trampoline is not None, limit)
+        return Walk(tuple(frames), end)
+
+    def _in_trampoline(self, registers: Mapping[str, int]) -> int | None:
+        """The real return address if the program stands at a return probe's trampoline."""
+        roles = self._arch.roles
+        return self._view.resolve_return(registers[roles.pc], registers[roles.sp] - self._pushed)
+
+    def _follow(
+        self,
+        frames: list[Frame],
+        registers: Mapping[str, int],
+        exact: bool,
+        trampoline: bool,
+        limit: int,
+    ) -> UnwindEnd:
+        roles = self._arch.roles
+        seen: set[tuple[int, int | None]] = set()
+        while True:
+            pc = registers[roles.pc]
+            if len(frames) >= limit:
+                return UnwindEnd(EndReason.LIMIT, f"the limit of {limit} frames")
+            key = pc, registers.get(roles.sp)
+            if key in seen:
+                return UnwindEnd(EndReason.LOOP, f"the frame at {pc:#x} comes again")
+            seen.add(key)
+            step, end = self._step(pc, registers, exact)
+            cfa = step.caller.cfa if step is not None else None
+            source = step.source if step is not None else ""
+            signal = step is not None and step.row.signal_frame
+            frames.append(Frame(pc, cfa, registers, source, exact, signal, trampoline))
+            if step is None or end is not None:
+                assert end is not None, "a walk without a next frame has an end"
+                return end
+            registers, exact, trampoline = step.caller.registers, signal, step.trampoline
+
+    # -- one frame -------------------------------------------------------------------------
+
+    def _step(
+        self, pc: int, registers: Mapping[str, int], exact: bool
+    ) -> tuple[_Step | None, UnwindEnd | None]:
+        """The first row that leads to a caller, or the end that the best row names."""
+        second: tuple[_Step | None, UnwindEnd | None] | None = None
+        doubtful: _Step | None = None
+        for source, row in self._candidates(pc, exact):
+            step, end = self._try(source, row, registers)
+            if step is not None and end is None:
+                if source in ("cfi", "trampoline") or self._is_called(step):
+                    return step, None
+                doubtful = doubtful or step
+            elif end is not None and end.reason is EndReason.OUTERMOST:
+                return step, end
+            elif second is None or (second[0] is None and step is not None):
+                second = step, end
+        if doubtful is not None:
+            return doubtful, None
+        if second is not None:
+            return second
+        return None, UnwindEnd(EndReason.UNREADABLE, f"no rules are known at {pc:#x}")
+
+    def _candidates(self, pc: int, exact: bool) -> Iterator[tuple[str, CfiRow]]:
+        for name in self._formats:
+            if name == "cfi":
+                row = self._tables.row(pc, exact)
+                if row is not None:
+                    yield name, row
+            elif name == "trampoline":
+                row = self._signals.row(pc)
+                if row is not None:
+                    yield name, row
+                    return
+            elif name == "prologue":
+                for row in self._prologues.rows(pc, exact):
+                    yield name, row
+            else:
+                yield name, self._pointers.row(pc, exact)
+
+    def _try(
+        self, source: str, row: CfiRow, registers: Mapping[str, int]
+    ) -> tuple[_Step | None, UnwindEnd | None]:
+        caller = row.caller(self._arch, registers, self._view.read)
+        if isinstance(caller, Unreadable):
+            return None, UnwindEnd(EndReason.UNREADABLE, caller.reason)
+        step = _Step(source, row, caller)
+        if caller.pc is None:
+            return step, UnwindEnd(EndReason.OUTERMOST, "the outermost frame has no caller")
+        end = self._stack_end(row, caller, registers)
+        if end is not None:
+            return None, end
+        if not row.signal_frame:
+            real = self._view.resolve_return(caller.pc, caller.cfa - self._pushed)
+            if real is not None:
+                pc = self._arch.roles.pc
+                caller = Caller(caller.cfa, real, {**caller.registers, pc: real})
+                step = _Step(source, row, caller, trampoline=True)
+        assert caller.pc is not None, "there is a caller"
+        if caller.pc == 0:
+            return step, UnwindEnd(EndReason.ZERO, "the return address is 0")
+        lookup = caller.pc if row.signal_frame else caller.pc - 1
+        if not self._view.executable(lookup):
+            text = f"the return address {caller.pc:#x} is not in executable memory"
+            return step, UnwindEnd(EndReason.NOT_CODE, text)
+        return step, None
+
+    def _stack_end(
+        self, row: CfiRow, caller: Caller, registers: Mapping[str, int]
+    ) -> UnwindEnd | None:
+        """What is wrong with a CFA."""
+        if row.signal_frame:
+            return None  # interrupted anywhere, on any stack
+        cfa, sp = caller.cfa, registers.get(self._arch.roles.sp)
+        if cfa % self._unwind.alignment:
+            return UnwindEnd(EndReason.UNALIGNED, f"the CFA {cfa:#x} is not aligned")
+        if sp is not None and cfa < sp + self._pushed:
+            text = f"the CFA {cfa:#x} is below the stack pointer {sp:#x}"
+            return UnwindEnd(EndReason.STALLED, text)
+        return None
+
+    def _is_called(self, step: _Step) -> bool:
+        """Whether a call stands in front of the return address, or a trampoline at it."""
+        pc = step.caller.pc or 0
+        if step.trampoline or self._signals.row(pc) is not None:
+            return True
+        arch = self._arch
+        for size in range(arch.insn_align, arch.insn_max + 1, arch.insn_align):
+            raw = self._view.code(pc - size, size)
+            insn = self._unwind.read(raw, pc - size) if len(raw) == size else None
+            if insn is not None and insn.size == size and insn.flow is Flow.CALL:
+                return True
+        return False
