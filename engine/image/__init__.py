@@ -21,7 +21,7 @@ in .gnu_debugdata (LZMA inside an ELF inside a section, on one distribution), se
 compressed with zstd while Python's library lacks it.
 """
 
-from engine.image.cfi import Cie, Fde, find_fde, function_ranges, signal_frames
+from engine.image.cfi import Cie, Fde, find_fde, function_ranges, range_at, signal_frames
 from engine.image.dwarf import Lines
 from engine.image.elf import ElfImage
 from engine.image.headers import Section, Segment
@@ -39,5 +39,6 @@ __all__ = [
     "SymbolTable",
     "find_fde",
     "function_ranges",
+    "range_at",
     "signal_frames",
 ]

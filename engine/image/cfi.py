@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -20,7 +21,7 @@ from engine.image.elf import ElfImage
 from engine.image.frames import PE_OMIT, PE_PCREL_SDATA4, Cie, Fde, FrameArea, FrameParser
 from engine.image.reader import DamagedError, Reader
 
-__all__ = ["Cie", "Fde", "find_fde", "function_ranges", "signal_frames"]
+__all__ = ["Cie", "Fde", "find_fde", "function_ranges", "range_at", "signal_frames"]
 
 _SIGNAL: Final = re.compile(
     rb"[\x01\x03\x04]z[A-RT-Z]*S[A-Z]*\0"
@@ -51,6 +52,14 @@ def find_fde(image: ElfImage, address: int) -> Fde | None:
     For a return address ask for address - 1: a call may be the last instruction.
     """
     return _frames(image).find(address)
+
+
+def range_at(image: ElfImage, address: int) -> tuple[int, int] | None:
+    """(start, size) of the entry that covers a link address; None as for `find_fde`.
+
+    Once all records have been walked none is parsed for it.
+    """
+    return _frames(image).range_at(address)
 
 
 def signal_frames(image: ElfImage) -> tuple[tuple[int, int], ...]:
@@ -137,15 +146,27 @@ class _Frames:
             else:
                 if fde is not None or self._debug is None:
                     return fde
-        rows = self._rows()
-        at = bisect_right(rows, address, key=lambda row: row[0]) - 1
-        if at < 0 or address >= rows[at][0] + rows[at][1]:
+        row = self._row_at(address)
+        if row is None:
             return None
-        _, _, offset, area = rows[at]
+        _, _, offset, area = row
         try:
             return self._parser.fde(area, offset)
         except DamagedError:
             return None
+
+    def range_at(self, address: int) -> tuple[int, int] | None:
+        """See `range_at`."""
+        if self._index is None:
+            fde = self.find(address)
+            return None if fde is None else (fde.start, fde.size)
+        row = self._row_at(address)
+        return None if row is None else row[:2]
+
+    def _row_at(self, address: int) -> tuple[int, int, int, FrameArea] | None:
+        rows = self._rows()
+        at = bisect_right(rows, address, key=itemgetter(0)) - 1
+        return rows[at] if at >= 0 and address < rows[at][0] + rows[at][1] else None
 
     def _by_table(self, table: _Table, area: FrameArea, address: int) -> Fde | None:
         entry = struct.Struct(self._parser.order + "ii")

@@ -223,21 +223,24 @@ class SymbolTable:
             return []
         index = self._index
         known = {index.address(ref) for ref in index.refs if index.is_function(ref)}
-        stubs = plt.plt_sections(self.image)
         return [
             _make_up(start, size)
             for start, size in cfi.function_ranges(self.image)
-            if start not in known and not any(section.holds(start) for section in stubs)
+            if start not in known and not any(section.holds(start) for section in self._plt)
         ]
+
+    @cached_property
+    def _plt(self) -> list[headers.Section]:
+        return list(plt.plt_sections(self.image))
 
     def _made_up_at(self, address: int) -> Symbol | None:
         """As `_made_up`, for one address and without reading all unwind records."""
         if self._index.has_static_functions:
             return None
-        fde = cfi.find_fde(self.image, address)
-        if fde is None or any(s.holds(fde.start) for s in plt.plt_sections(self.image)):
+        found = cfi.range_at(self.image, address)
+        if found is None or any(section.holds(found[0]) for section in self._plt):
             return None
-        return _make_up(fde.start, fde.size)
+        return _make_up(*found)
 
     @cached_property
     def _names(self) -> list[str]:

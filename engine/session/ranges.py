@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from engine.image import ElfImage, Symbol, find_fde, signal_frames
+from engine.image import ElfImage, Symbol, range_at, signal_frames
 from engine.image.headers import PF_X, SHF_EXECINSTR
 from engine.session.libraries import ProgramFile
 
@@ -33,13 +33,12 @@ def function_at(file: ProgramFile, link: int) -> tuple[int, int] | None:
             return start + 1, size - 1
     if symbol is not None and symbol.size and link < symbol.address + symbol.size:
         return symbol.address, symbol.size
-    fde = find_fde(file.image, link)
+    described = range_at(file.image, link)
     if symbol is None:
-        return (fde.start, fde.size) if fde is not None else None
-    end = _unsized_end(file, symbol, link)
-    if fde is not None and fde.start == symbol.address:
-        end = fde.start + fde.size
-    return symbol.address, end - symbol.address
+        return described
+    if described is not None and described[0] == symbol.address:
+        return described
+    return symbol.address, _unsized_end(file, symbol, link) - symbol.address
 
 
 def _unsized_end(file: ProgramFile, symbol: Symbol, link: int) -> int:
