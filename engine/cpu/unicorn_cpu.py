@@ -25,6 +25,7 @@ from engine.cpu.base import Decode, Stop, StopKind, TrapTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
 from engine.cpu.unicorn_clock import Clock
 from engine.cpu.unicorn_faults import FaultLocator
+from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_machines import MACHINES
 from engine.cpu.unicorn_screen import Screen
 from engine.cpu.unicorn_state import WIDE, UnicornState
@@ -81,8 +82,10 @@ class UnicornCpu(UnicornState):
         self._progress = True
         self._counted = False  # whether the translations count instructions
         self._idle = (0, 0)
+        self._decode = decode
         self._screen = Screen(arch, decode, self._uc, self._hooks, self._ask_to_stop)
         self._faults = FaultLocator(ram, self._hooks)
+        self._guard = Guard(self._handle, self.engine_address, arch.engines.unicorn)
         self._code = native.build()
         self._clock = Clock(self._handle, self._hooks, ram.control, self._code, uc.ctl_flush_tb)
         self.now = self._clock.ticks
@@ -154,8 +157,11 @@ class UnicornCpu(UnicornState):
             if stop is not None or self._progress:
                 return stop
 
-    def _run_once(self, count: int) -> Stop | None:
-        """One stretch inside Unicorn; None when the engine itself wants to go on."""
+    def _run_once(self, count: int, end: int = 0) -> Stop | None:
+        """One stretch inside Unicorn, up to `end` if not 0.
+
+        None when the engine itself wants to go on.
+        """
         if self._halted:
             self._halted = False
             return Stop(StopKind.HALTED)
@@ -166,7 +172,11 @@ class UnicornCpu(UnicornState):
         api.reg_read(self._handle, self._pc_id, self._buffer_at)
         pc = int.from_bytes(self._buffer.raw[:8], "little")
         self._clock.enter(pc)
-        error = self._start(pc, count=count)
+        error = self._start(pc, end, count)
+        if error == ABORTED:
+            error = self._approach(count)
+        if end:
+            self.invalidate(pc, end - pc)  # the stop is built into the translation
         screening = self._screen.waiting
         used_up = self._clock.leave()
         if self._traps.error is not None:
@@ -189,7 +199,8 @@ class UnicornCpu(UnicornState):
         if used_up:
             return Stop(StopKind.QUANTUM)
         if error == api.ERROR_EXCEPTION and control.fault_access:
-            return self._fault()
+            last = 0 if end else self._fetched_ahead(count)
+            return self._run_once(count, last) if last else self._fault()
         if control.fills >= control.limit:
             return None
         if (error and error != api.ERROR_EXCEPTION) or (not count and self._stuck(pc)):
@@ -206,8 +217,25 @@ class UnicornCpu(UnicornState):
         if count and not self._counted:
             self._uc.ctl_flush_tb()
         self._counted = count != 0
-        error: int = api.emu_start(self._handle, pc, end, 0, count)
-        return error
+        return self._guard.start(pc, end, count)
+
+    def _approach(self, count: int) -> int:
+        """Unicorn could not translate a block: execute its first instruction, or refuse it.
+
+        Blocks that end behind the instruction are tried, as Unicorn alone knows its length.
+        """
+        pc = self.arch.roles.pc
+        at = self.read_register(pc)
+        for size in range(self.arch.insn_align, self.arch.insn_max + 1, self.arch.insn_align):
+            error = self._start(at, at + size, count)
+            self.invalidate(at, size)
+            if error != ABORTED:
+                return error
+            if self.read_register(pc) != at:  # it went on to the next such block
+                self._clock.stay()
+                return 0
+        self._stop = Stop(StopKind.TRAP, TrapKind.ILLEGAL, detail="not an instruction")
+        return 0
 
     def _stuck(self, pc: int) -> bool:
         """Whether the emulator keeps returning to one place without a reason."""
@@ -272,6 +300,23 @@ class UnicornCpu(UnicornState):
         self._uc.ctl_flush_tb()
 
     # -- faults ---------------------------------------------------------------------------
+
+    def _fetched_ahead(self, count: int) -> int:
+        """Where to stop so that what can be fetched is executed; 0 if that is nothing.
+
+        Translation met a page that cannot be fetched: the block behind pc has not run, though
+        all of it in front of that page is to.
+        """
+        control, pc = self._ram.control, self.read_register(self.arch.roles.pc)
+        page = control.fault_address & -PAGE
+        if control.fault_access != 18 or not 0 < page - pc < PAGE:
+            return 0
+        last = pc
+        for insn in self._decode(pc, self.read(pc, page - pc)):
+            last = insn.address + insn.size
+            if count:
+                break
+        return last if last != pc else 0
 
     def _fault(self) -> Stop:
         control = self._ram.control
