@@ -100,19 +100,22 @@ class HostCode:
     memory: mmap.mmap
 
 
-def build() -> HostCode | None:
-    """Place the callbacks in executable memory; None where that cannot be done here."""
+def possible() -> bool:
+    """Whether the host can run this code and nobody has asked for the twins."""
     if os.environ.get("KPROBE_TUI_PORTABLE") == "1":
-        return None
-    if platform.machine() not in ("x86_64", "AMD64") or os.name != "posix":
-        return None
+        return False
+    return platform.machine() in ("x86_64", "AMD64") and os.name == "posix"
+
+
+def place(pieces: tuple[bytes, ...]) -> tuple[list[int], mmap.mmap] | None:
+    """Put code into executable memory: addresses and what must be kept; None if refused."""
     try:
         memory = mmap.mmap(-1, PAGE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     except (OSError, ValueError):
         return None
     places: list[int] = []
     at = 0
-    for piece in (FILL, BLOCK, EDGE, PAUSE):
+    for piece in pieces:
         memory[at : at + len(piece)] = piece
         places.append(at)
         at += -(-len(piece) // _ALIGN) * _ALIGN
@@ -120,7 +123,15 @@ def build() -> HostCode | None:
     libc = ctypes.CDLL(None)
     libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     libc.mprotect(address, PAGE, mmap.PROT_READ | mmap.PROT_EXEC)
-    fill_at, block_at, edge_at, pause_at = (address + place for place in places)
+    return [address + where for where in places], memory
+
+
+def build() -> HostCode | None:
+    """Place the callbacks in executable memory; None where that cannot be done here."""
+    placed = place((FILL, BLOCK, EDGE, PAUSE)) if possible() else None
+    if placed is None:
+        return None
+    (fill_at, block_at, edge_at, pause_at), memory = placed
     code = HostCode(fill_at, block_at, edge_at, pause_at, memory)
     return code if _trial(code) else None
 

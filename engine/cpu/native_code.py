@@ -205,3 +205,30 @@ EDGE: Final = bytes.fromhex(
     # ask:
     "ff6118"  # jmp [rcx+0x18]          ask(uc, current, previous, sieve)
 )
+
+ABORT_RECORD: Final = bytes.fromhex("1122334455667788")
+"""Stands for the address of the record in ABORT, whose code is placed once a process."""
+
+# void abort(void), as Unicorn calls it; the record is that of `unicorn_guard`.
+# Inside uc_emu_start it stops the emulator and leaves its loop, elsewhere it is abort.
+ABORT: Final = bytes.fromhex(
+    "64488b042500000000"  # mov rax, fs:[0]     this thread
+    "49b81122334455667788"  # movabs r8, record
+    "493b00"  # cmp rax, [r8]
+    "7519"  # jne real
+    "4c89c3"  # mov rbx, r8
+    "48ff4308"  # inc qword [rbx+8]
+    "4883e4f0"  # and rsp, -16
+    "488b7b18"  # mov rdi, [rbx+24]
+    "ff5310"  # call [rbx+16]       uc_emu_stop(uc)
+    "488b7b28"  # mov rdi, [rbx+40]
+    "ff5320"  # call [rbx+32]       cpu_loop_exit(cpu), which does not return
+    # real:
+    "41ff6030"  # jmp [r8+48]
+)
+
+# int printf(const char *, ...) that prints nothing
+SILENCE: Final = bytes.fromhex(
+    "31c0"  # xor eax, eax
+    "c3"  # ret
+)

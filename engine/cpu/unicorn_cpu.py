@@ -232,7 +232,7 @@ class UnicornCpu(UnicornState):
             if error != ABORTED:
                 return error
             if self.read_register(pc) != at:  # it went on to the next such block
-                self._clock.stay()
+                self._clock.expect(self._clock.shared.expected)
                 return 0
         self._stop = Stop(StopKind.TRAP, TrapKind.ILLEGAL, detail="not an instruction")
         return 0
