@@ -1,10 +1,11 @@
 """Probes where pages end, where code is written by the program itself, and where pages go."""
 
 import pytest
-from probekit import CODE, EXECUTE, PAGE, READ, WRITE, ProbeGuest
+from probekit import CODE, EXECUTE, READ, WRITE, ProbeGuest
 
 from engine.arch.plan import Rules
 from engine.cpu.base import Stop
+from engine.cpu.ram import PAGE
 from engine.probes.kprobe import Kprobe, ProbeFlags
 
 EDGE = CODE + PAGE

@@ -1,0 +1,85 @@
+"""Sessions in the test's own process: their output in memory, their trace as text."""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sysroot import CHECKOUT
+
+from engine.linux.fs.stdio import FeedStream, SinkStream
+from engine.session import GuestConfig, Reports, Session
+from engine.session.tracing import TraceOptions, Tracing
+
+SAMPLES = CHECKOUT / "samples" / "bin"
+
+
+class Guest:
+    """A loaded guest.
+
+    Attributes:
+        session: it.
+        text: of its trace, once it has run.
+    """
+
+    def __init__(self, session: Session, written: list[bytes]) -> None:
+        self.session = session
+        self._written = written
+        self._stream = io.BytesIO()
+
+    def tracing(self, options: TraceOptions | None = None) -> Tracing:
+        """A trace that goes to memory unless the options name a file."""
+        return Tracing(self.session, options or TraceOptions(), self._stream)
+
+    def run(self, tracing: Tracing | None = None) -> Reports:
+        """Run to the end; the remarks are the trace's, then the session's."""
+        if tracing is None:
+            return self.session.run()
+        tracing.start()
+        try:
+            reports = self.session.run()
+        finally:
+            remarks = tracing.finish()
+        return Reports(reports.exit, (*remarks, *reports.remarks))
+
+    @property
+    def out(self) -> str:
+        """What the guest wrote."""
+        return b"".join(self._written).decode()
+
+    @property
+    def text(self) -> str:
+        """The whole trace."""
+        return self._stream.getvalue().decode()
+
+    @property
+    def events(self) -> list[str]:
+        """The rows of the trace without task, CPU and time."""
+        return events(self.text)
+
+
+def events(text: str) -> list[str]:
+    """The rows of an ftrace text without task, CPU and time."""
+    return re.findall(r"\] \.{5} +\d+: (.*)", text)
+
+
+@contextmanager
+def loaded(path: Path | str, *args: str, **config: object) -> Iterator[Guest]:
+    """A guest that stands before its first instruction; more words are `GuestConfig`'s."""
+    written: list[bytes] = []
+    sink = SinkStream(written.append)
+    config.setdefault("isolated", True)
+    session = Session(
+        GuestConfig(guest=str(path), args=args, **config),  # type: ignore[arg-type]
+        stdio=(FeedStream(b"", ended=True), sink, sink),
+    )
+    try:
+        yield Guest(session, written)
+    finally:
+        session.close()
+
+
+def heads(reports: Reports) -> list[str]:
+    """The remarks, each as one text."""
+    return ["\n".join(remark.lines) for remark in reports.remarks]
