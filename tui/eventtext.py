@@ -1,0 +1,130 @@
+"""Events as people read them in the log: `NAME(ARGUMENTS) PLACE`."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from engine.trace.formats.base import Names
+from engine.trace.formats.ftrace import (
+    Complete,
+    FtraceFormat,
+    Words,
+    argument_template,
+    literal,
+    place_template,
+)
+from engine.trace.rows import HEAD, EventTable
+
+_Line: TypeAlias = tuple[str, bytes, bytes, int, Callable[[bytes, int], Words], Complete | None]
+"""Name, template of the arguments, template of the place, words in front of the arguments,
+unpacking of a row, and what is left to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventText:
+    """The parts of a line; text of the guest is as it is, harmless or not.
+
+    Attributes:
+        time: of the clock of the trace.
+        task: COMM-ID.
+        name: of the event.
+        arguments: "n=4, s=..." without the parentheses.
+        place: where it was hit; for a return, where it returns to and from.
+        returns: whether it is a return.
+        address: of the probe; where it returns to for a return.
+    """
+
+    time: int
+    task: bytes
+    name: str
+    arguments: bytes
+    place: bytes
+    returns: bool
+    address: int
+
+
+class EventLines:
+    """Makes the text of rows."""
+
+    def __init__(self, events: EventTable, names: Names) -> None:
+        """For the events of a table, which may still grow."""
+        self._events = events
+        self._names = names
+        self._ftrace = FtraceFormat(events, names)
+        self._lines: dict[int, _Line] = {}
+        self._tasks: dict[int, bytes] = {}
+
+    def renamed(self, thread_id: int) -> None:
+        """A thread has another name from here on."""
+        self._tasks.pop(thread_id, None)
+        self._ftrace.renamed(thread_id)
+
+    def ftrace(self, row: bytes) -> bytes:
+        """A row as ftrace prints it."""
+        return self._ftrace.rows(row)
+
+    def parts(self, row: bytes) -> EventText:
+        """The parts of a row's line."""
+        event_id, _, thread_id = HEAD.unpack_from(row)
+        name, arguments, place, head, unpack, complete = self._line(event_id)
+        words = unpack(row, 0)
+        shown = tuple(words if complete is None else complete(words, row, 0))
+        return EventText(
+            words[0],
+            self.task(thread_id),
+            name,
+            arguments % shown[head:],
+            place % shown[1:head],
+            head == 3,
+            words[head - 1],
+        )
+
+    def rows(self, data: bytes) -> list[bytes]:
+        """The searchable line of each row: TIME TASK NAME(ARGUMENTS) PLACE."""
+        out: list[bytes] = []
+        unpack_head, position, end = HEAD.unpack_from, 0, len(data)
+        lines, tasks = self._lines, self._tasks
+        while position < end:
+            event_id, size, thread_id = unpack_head(data, position)
+            line = lines.get(event_id) or self._line(event_id)
+            name, arguments, place, head, unpack, complete = line
+            task = tasks.get(thread_id) or self.task(thread_id)
+            words = unpack(data, position)
+            shown = tuple(words if complete is None else complete(words, data, position))
+            out.append(
+                b"%d %s %s(%s) %s"
+                % (
+                    words[0],
+                    task,
+                    name.encode(),
+                    arguments % shown[head:],
+                    place % shown[1:head],
+                )
+            )
+            position += size * 8
+        return out
+
+    def task(self, thread_id: int) -> bytes:
+        """COMM-ID of a thread, remembered."""
+        task = self._tasks.get(thread_id)
+        if task is None:
+            comm = self._names.comm(thread_id)
+            task = b"%s-%d" % (b"<...>" if comm is None else comm, thread_id)
+            self._tasks[thread_id] = task
+        return task
+
+    def _line(self, event_id: int) -> _Line:
+        line = self._lines.get(event_id)
+        if line is None:
+            info = self._events[event_id]
+            arguments = b", ".join(
+                b"%s=%s" % (literal(column.name), argument_template(column))
+                for column in info.columns
+            )
+            unpack = struct.Struct(info.code).unpack_from
+            complete = self._ftrace.completion(info)
+            head = 3 if info.returns else 2
+            line = (info.name, arguments, place_template(info), head, unpack, complete)
+            self._lines[event_id] = line
+        return line

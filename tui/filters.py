@@ -1,0 +1,166 @@
+"""Which events the log shows: a condition typed by the user, compiled.
+
+`n<4`, `name==malloc`, `mall*`, `path~"*.so" && fd!=-1`, `n<4 || ret==0`. A word alone is a
+pattern for the event's name. Fields are an event's arguments and `name`, `group`, `time`,
+`tid`, `address`. An event without the field does not match.
+"""
+
+import operator
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Final, Protocol
+
+from engine.errors import CommandError
+from engine.trace.rows import Event, EventInfo, EventTable, Value
+
+
+class FilterError(CommandError):
+    """A filter is not understood.
+
+    Attributes:
+        column: where in the text, from 0.
+    """
+
+    def __init__(self, message: str, column: int) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+class EventFilter(Protocol):
+    """What the event log needs of a filter."""
+
+    text: str
+
+    def applies(self, info: EventInfo) -> bool | None:
+        """Whether rows of an event match: all, none, or None where each must be asked."""
+
+    def __call__(self, event: Event) -> bool:
+        """Whether an event matches."""
+
+
+_OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "~": lambda value, pattern: fnmatchcase(str(value), pattern),
+}
+_TERM: Final = re.compile(r"\s*([\w$%.*?\[\]-]+?)\s*(?:(==|!=|<=|>=|<|>|~|=)\s*(.*?))?\s*")
+_OF_EVENT: Final = ("name", "group")
+_OF_ROW: Final = {"time": "time", "tid": "thread_id", "address": "address"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """One comparison; `number` is None where the value is text only."""
+
+    name: str
+    compare: Callable[[Any, Any], bool]
+    text: str
+    number: int | None
+
+    def holds(self, value: Value) -> bool:
+        if isinstance(value, tuple):
+            return any(self.holds(each) for each in value)
+        if value is None:
+            return False
+        if isinstance(value, bytes):
+            return self.compare(value.decode(errors="backslashreplace"), self.text)
+        if self.number is None or self.compare is _OPERATORS["~"]:
+            return self.compare(str(value), self.text)
+        return self.compare(value, self.number)
+
+    def column(self, info: EventInfo) -> int | None:
+        names = [column.name for column in info.columns]
+        return names.index(self.name) if self.name in names else None
+
+
+@dataclass(slots=True)
+class _Filter:
+    """Alternatives, each a list of terms that must all hold."""
+
+    text: str
+    alternatives: list[list[_Term]]
+    events: EventTable
+    _columns: dict[tuple[int, str], int | None] = field(default_factory=dict)
+
+    def applies(self, info: EventInfo) -> bool | None:
+        some = [self._applies(terms, info) for terms in self.alternatives]
+        return True if True in some else None if None in some else False
+
+    def _applies(self, terms: list[_Term], info: EventInfo) -> bool | None:
+        sure = True
+        for term in terms:
+            if term.column(info) is not None or term.name in _OF_ROW:
+                sure = False
+            elif term.name not in _OF_EVENT or not term.holds(getattr(info, term.name).encode()):
+                return False
+        return True if sure else None
+
+    def __call__(self, event: Event) -> bool:
+        return any(all(self._holds(term, event) for term in terms) for terms in self.alternatives)
+
+    def _holds(self, term: _Term, event: Event) -> bool:
+        key = (event.id, term.name)
+        if key not in self._columns:
+            self._columns[key] = term.column(self.events[event.id])
+        column = self._columns[key]
+        if column is not None:
+            return term.holds(event.values[column])
+        if term.name in _OF_EVENT:
+            return term.holds(getattr(event, term.name).encode())
+        if term.name in _OF_ROW:
+            return term.holds(getattr(event, _OF_ROW[term.name]))
+        return False
+
+
+def compile_filter(text: str, events: EventTable) -> EventFilter:
+    """The filter that a text means, for the events of a table, which may still grow.
+
+    Raises:
+        FilterError: it means nothing.
+    """
+    alternatives: list[list[_Term]] = []
+    start = 0
+    for alternative in text.split("||"):
+        terms: list[_Term] = []
+        for part in alternative.split("&&"):
+            terms.append(_term(part, start))
+            start += len(part) + 2
+        alternatives.append(terms)
+    return _Filter(text.strip(), alternatives, events)
+
+
+def _term(part: str, start: int) -> _Term:
+    found = _TERM.fullmatch(part)
+    if found is None:
+        where = start + len(part) - len(part.lstrip())
+        raise FilterError("expected FIELD OP VALUE or the name of an event", where)
+    name, sign, value = found.groups()
+    if sign is None:
+        return _Term("name", _OPERATORS["~"], name, None)
+    if not value:
+        raise FilterError("a value is missing", start + len(part.rstrip()))
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        raise FilterError("a quote is not closed", start + found.start(3)) from error
+    if len(words) != 1:
+        raise FilterError("one value is enough", start + found.start(3))
+    compare = _OPERATORS["==" if sign == "=" else sign]
+    number = _number(words[0])
+    if sign in ("<", ">", "<=", ">=") and number is None:
+        raise FilterError("expected a number", start + found.start(3))
+    return _Term(name, compare, words[0], number)
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None

@@ -1,0 +1,77 @@
+"""What every pane draws with: marks, text made harmless, numbers as people read them."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from textual.app import App
+
+
+class Mark(NamedTuple):
+    """A sign, and what stands for it on a terminal without Unicode."""
+
+    sign: str
+    plain: str
+
+
+MARKS: Final[dict[str, Mark]] = {
+    "armed": Mark("\N{BLACK CIRCLE}", "*"),
+    "off": Mark("\N{DOTTED CIRCLE}", "-"),
+    "return": Mark("\N{WHITE CIRCLE}", "o"),
+    "pending": Mark("?", "?"),
+    "gone": Mark("\N{BALLOT X}", "x"),
+    "swallowed": Mark("\N{BOX DRAWINGS LIGHT QUADRUPLE DASH VERTICAL}", ":"),
+    "trampoline": Mark("T", "T"),
+    "stop": Mark("\N{BLACK SQUARE}", "#"),
+    "cursor": Mark("\N{BLACK RIGHT-POINTING POINTER}", ">"),
+    "selected": Mark("\N{BOX DRAWINGS HEAVY VERTICAL}", "|"),
+    "enter": Mark("\N{BLACK RIGHT-POINTING TRIANGLE}", ">"),
+    "leave": Mark("\N{BLACK LEFT-POINTING TRIANGLE}", "<"),
+    "yes": Mark("\N{CHECK MARK}", "+"),
+    "no": Mark("\N{BALLOT X}", "x"),
+    "times": Mark("\N{MULTIPLICATION SIGN}", "x"),
+    "more": Mark("\N{HORIZONTAL ELLIPSIS}", "~"),
+    "rule": Mark("\N{BOX DRAWINGS LIGHT HORIZONTAL}", "-"),
+    "arrow": Mark("\N{RIGHTWARDS ARROW}", "->"),
+    "branch": Mark("\N{WAVE ARROW POINTING DIRECTLY RIGHT}", "~>"),
+}
+"""All signs that carry a meaning. Each means the same in every pane, and none needs a colour."""
+
+_SPARKS: Final = ("".join(map(chr, range(0x2581, 0x2589))), "_.:-=+*#")
+"""The eighths of a block, and what stands for them."""
+
+
+def is_ascii(app: App[object]) -> bool:
+    """Whether the user asked for plain ASCII (`--ascii`): the app's own flag `ascii`."""
+    return bool(getattr(app, "ascii", False))
+
+
+def mark(name: str, ascii_only: bool = False) -> str:
+    """The sign of a name in `MARKS`."""
+    return MARKS[name][ascii_only]
+
+
+def harmless(text: str | bytes, ascii_only: bool = False) -> str:
+    r"""Text of a guest as it may go to a terminal: what does not print is shown as `\xNN`."""
+    if isinstance(text, bytes):
+        text = text.decode(errors="backslashreplace")
+    if not text.isprintable():
+        text = "".join(
+            each if each.isprintable() else each.encode("unicode_escape").decode()
+            for each in text.encode(errors="backslashreplace").decode()
+        )
+    if ascii_only and not text.isascii():
+        text = text.encode("ascii", errors="backslashreplace").decode()
+    return text
+
+
+def grouped(number: int) -> str:
+    """A number with its digits in threes: "12 408"."""
+    return f"{number:,}".replace(",", " ")
+
+
+def sparkline(values: Sequence[float], ascii_only: bool = False) -> str:
+    """A small column for each value, the largest one being full height."""
+    most = max(values, default=0)
+    signs = _SPARKS[ascii_only]
+    top = len(signs) - 1
+    return "".join(signs[round(value / most * top) if most else 0] for value in values)

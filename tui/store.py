@@ -1,0 +1,265 @@
+"""The events of a run as the interface keeps them: the last million, whatever the guest does.
+
+All of it belongs to the interface's thread. Rows stay the bytes they were recorded as; text is
+made for what is looked at. Long work (filter, fold, search) is done in slices.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from engine.trace.formats.base import Names
+from engine.trace.ring import Ring
+from engine.trace.rows import Event, EventInfo, decode, tally
+from tui.eventtext import EventLines, EventText
+from tui.filters import EventFilter
+from tui.lineindex import Fold, LineIndex
+
+CAPACITY: Final = 1_000_000
+"""Events that are kept."""
+BYTES: Final = 256 << 20
+"""About how many bytes of rows are kept, however large their strings are."""
+_BLOCK: Final = 512
+"""Rows searched between two looks at the clock."""
+_BUCKET: Final = 0.5
+"""Seconds that a value of the rate stands for."""
+_BUCKETS: Final = 120
+
+
+class EventStore:
+    """Recorded events, and the lines they are shown as.
+
+    Rows are numbered from the first one of the run; lines as `LineIndex` has them.
+
+    Attributes:
+        events: the event table.
+        counts: rows ever recorded, by event id.
+        generation: changes whenever lines are no longer what they were.
+    """
+
+    def __init__(
+        self,
+        names: Names | None = None,
+        capacity: int = CAPACITY,
+        most_bytes: int = BYTES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """An empty one.
+
+        Args:
+            names: turns addresses and threads into names.
+            capacity: events kept.
+            most_bytes: bytes of rows kept.
+            clock: for the rate, in seconds.
+        """
+        self.events: dict[int, EventInfo] = {}
+        self.counts: Counter[int] = Counter()
+        self.generation = 0
+        self._names = Names() if names is None else names
+        self._ring = Ring(capacity, overwrite=True, most_bytes=most_bytes)
+        self._text = EventLines(self.events, self._names)
+        self._index: LineIndex | None = None
+        self._clock = clock
+        self._rates: deque[int] = deque(maxlen=_BUCKETS)
+        self._bucket = 0
+
+    # -- rows -----------------------------------------------------------------------------
+
+    def declare(self, infos: Iterable[EventInfo]) -> None:
+        """Events that rows may be of from now on."""
+        self.events.update((info.id, info) for info in infos)
+
+    def append(self, data: bytes) -> None:
+        """Take whole rows.
+
+        Raises:
+            EngineError: they are no rows.
+        """
+        if not data:
+            return
+        before = self._ring.written
+        self._ring.append(data)
+        self.counts.update(tally(data))
+        self._tick()
+        self._rates[-1] += self._ring.written - before
+        if self._index is not None:
+            self._index.forget()
+
+    def clear(self) -> None:
+        """A new run: everything afresh, filter and fold stay."""
+        self._ring.clear()
+        self.events.clear()
+        self.counts.clear()
+        self._rates.clear()
+        self._text = EventLines(self.events, self._names)
+        self._show(self.filter, self.fold)
+
+    def renamed(self, thread_id: int) -> None:
+        """A thread has another name from here on."""
+        self._text.renamed(thread_id)
+        self.generation += 1
+
+    @property
+    def first(self) -> int:
+        """Number of the oldest row kept: how many have been overwritten."""
+        return self._ring.overwritten
+
+    @property
+    def end(self) -> int:
+        """Number of the row that comes next: how many were ever recorded."""
+        return self._ring.written
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    def row(self, number: int) -> bytes:
+        """A row by its number.
+
+        Raises:
+            IndexError: it is not kept, or never was.
+        """
+        return self._ring.row(number - self._ring.overwritten)
+
+    def event(self, number: int) -> Event:
+        """A row, decoded."""
+        return decode(self.events, self.row(number))
+
+    def parts(self, number: int) -> EventText:
+        """A row in pieces of text."""
+        return self._text.parts(self.row(number))
+
+    def text(self, number: int) -> str:
+        """A row as ftrace prints it, without the newline."""
+        line = self._text.ftrace(self.row(number))
+        return line.removesuffix(b"\n").decode(errors="backslashreplace")
+
+    def rates(self, values: int) -> list[float]:
+        """Events a second, in steps of half a second, the newest last."""
+        self._tick()
+        recent = list(self._rates)[-values:]
+        return [count / _BUCKET for count in recent]
+
+    def _tick(self) -> None:
+        now = int(self._clock() / _BUCKET)
+        if not self._rates:
+            self._bucket = now
+            self._rates.append(0)
+        for _ in range(min(now - self._bucket, _BUCKETS)):
+            self._rates.append(0)
+        self._bucket = now
+
+    # -- lines ----------------------------------------------------------------------------
+
+    @property
+    def filter(self) -> EventFilter | None:
+        """What rows must match to be shown."""
+        return None if self._index is None else self._index.filter
+
+    @filter.setter
+    def filter(self, value: EventFilter | None) -> None:
+        self._show(value, self.fold)
+
+    @property
+    def fold(self) -> Fold:
+        """How repeats are shown."""
+        return Fold.NONE if self._index is None else self._index.fold
+
+    @fold.setter
+    def fold(self, value: Fold) -> None:
+        self._show(self.filter, value)
+
+    def _show(self, filter_: EventFilter | None, fold: Fold) -> None:
+        self.generation += 1
+        if filter_ is None and fold is Fold.NONE:
+            self._index = None
+        else:
+            self._index = LineIndex(self._ring, self.events, filter_, fold)
+
+    def step(self, seconds: float) -> bool:
+        """Do work that was put off, for so long; whether there is more."""
+        return self._index is not None and self._index.step(seconds)
+
+    @property
+    def pending(self) -> int:
+        """Rows that filter and fold have still to look at."""
+        return 0 if self._index is None else self._index.pending
+
+    @property
+    def skipped(self) -> int:
+        """Rows overwritten before the filter could look at them."""
+        return 0 if self._index is None else self._index.skipped
+
+    @property
+    def line_count(self) -> int:
+        """Lines there are now."""
+        return len(self._ring) if self._index is None else len(self._index)
+
+    @property
+    def origin(self) -> int:
+        """Lines that went in front of the first one."""
+        return self._ring.overwritten if self._index is None else self._index.dropped
+
+    def number(self, line: int) -> int:
+        """Number of the row that a line shows, the last one of those folded into it."""
+        if self._index is None:
+            return self._ring.overwritten + line
+        return self._index.row(line)
+
+    def folded(self, line: int) -> int:
+        """Rows folded into a line, as far back as the run began."""
+        return 1 if self._index is None else self._index.count(line)
+
+    def line_of(self, number: int) -> int:
+        """The line that shows a row, or the next one behind it."""
+        if self._index is None:
+            return number - self._ring.overwritten
+        return self._index.line_of(number)
+
+    # -- search ---------------------------------------------------------------------------
+
+    def find(self, pattern: str, start: int, stop: int, backwards: bool) -> Iterator[int | None]:
+        """Look through lines from `start` to before `stop` for a text, in slices.
+
+        Yields:
+            None after each slice, then the line (as it is numbered then) that matches.
+        """
+        wanted = pattern.encode()
+        folded = pattern.islower()
+        first, last = start + self.origin, stop + self.origin
+        lines = self._back(first, last) if backwards else self._ahead(first, last)
+        for block in lines:
+            for line, text in block:
+                if wanted in (text.lower() if folded else text):
+                    yield line - self.origin
+                    return
+            yield None
+
+    def _ahead(self, at: int, last: int) -> Iterator[Iterable[tuple[int, bytes]]]:
+        while True:
+            at = max(at, self.origin)
+            count = min(last, self.origin + self.line_count) - at
+            if count <= 0:
+                return
+            texts = self._texts(at - self.origin, count)
+            yield enumerate(texts, at)
+            at += len(texts)
+
+    def _back(self, at: int, last: int) -> Iterator[Iterable[tuple[int, bytes]]]:
+        at = min(at, self.origin + self.line_count - 1)
+        while at > last and at >= self.origin:
+            begin = max(at - _BLOCK + 1, last + 1, self.origin)
+            pairs: list[tuple[int, bytes]] = []
+            while begin + len(pairs) <= at:
+                more = self._texts(begin + len(pairs) - self.origin, at + 1 - begin - len(pairs))
+                pairs += enumerate(more, begin + len(pairs))
+            yield reversed(pairs)
+            at = begin - 1
+
+    def _texts(self, line: int, count: int) -> list[bytes]:
+        """Searchable text of some lines from one on: of one at least, of `_BLOCK` at most."""
+        count = min(count, _BLOCK)
+        if self._index is None:
+            return self._text.rows(self._ring.stretch(line, count)[0])
+        numbers = [self._index.row(each) for each in range(line, line + count)]
+        return self._text.rows(b"".join(map(self.row, numbers)))

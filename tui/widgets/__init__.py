@@ -1,0 +1,1 @@
+"""Widgets that panes are made of."""

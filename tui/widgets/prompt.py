@@ -1,0 +1,121 @@
+"""The line at the bottom of a pane where a pattern, a filter or a number is typed."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from tui.render import harmless, is_ascii
+
+_HISTORY = 100
+
+
+class Prompt(Vertical):
+    """Hidden until `ask`; gone again with Enter or Escape."""
+
+    DEFAULT_CSS = """
+    Prompt {
+        height: auto;
+        dock: bottom;
+        display: none;
+        background: $surface;
+        & > Input { height: 1; border: none; padding: 0; background: $boost; }
+        & > Input:focus { border: none; }
+        & > .prompt--caret { height: auto; color: $text-error; display: none; }
+        &.-wrong > .prompt--caret { display: block; }
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Back", id="prompt.leave"),
+        Binding("up", "recall(-1)", "Earlier", show=False, id="prompt.earlier"),
+        Binding("down", "recall(1)", "Later", show=False, id="prompt.later"),
+    ]
+
+    @dataclass
+    class Answered(Message):
+        """The user has typed it; call `close`, or `wrong` to have it put right."""
+
+        what: str
+        text: str
+
+    @dataclass
+    class Left(Message):
+        """The user does not want to, or is done."""
+
+        what: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.what = ""
+        self._histories: dict[str, list[str]] = {}
+        self._place = 0
+
+    def compose(self) -> ComposeResult:
+        """The line, and room for what is wrong with it."""
+        yield Input(compact=True, select_on_focus=False)
+        yield Static(classes="prompt--caret", markup=False)
+
+    @property
+    def input(self) -> Input:
+        """The line itself."""
+        return self.query_one(Input)
+
+    def ask(self, what: str, hint: str, text: str = "") -> None:
+        """Show it and take the keys.
+
+        Args:
+            what: comes back with the answer; each has a history of its own.
+            hint: shown while the line is empty.
+            text: to begin with.
+        """
+        self.what = what
+        self._place = len(self._histories.get(what, ()))
+        self.input.placeholder = hint
+        self.input.value = text
+        self.input.cursor_position = len(text)
+        self.remove_class("-wrong")
+        self.display = True
+        self.input.focus()
+
+    def wrong(self, message: str, column: int | None = None) -> None:
+        """Say what is wrong, with a caret under the place."""
+        ascii_only = is_ascii(self.app)
+        caret = "" if column is None else " " * column + "^ "
+        self.query_one(Static).update(caret + harmless(message, ascii_only))
+        self.add_class("-wrong")
+
+    def close(self) -> None:
+        """Hide it."""
+        if self.display:
+            self.display = False
+            self.post_message(self.Left(self.what))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Hand the answer on."""
+        event.stop()
+        history = self._histories.setdefault(self.what, [])
+        if event.value and event.value not in history[-1:]:
+            history.append(event.value)
+            del history[:-_HISTORY]
+        self.post_message(self.Answered(self.what, event.value))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """What was wrong is being changed."""
+        event.stop()
+        self.remove_class("-wrong")
+
+    def action_leave(self) -> None:
+        """Go back without an answer."""
+        self.close()
+
+    def action_recall(self, step: int) -> None:
+        """Go through what was typed before."""
+        history = self._histories.get(self.what, [])
+        self._place = max(min(self._place + step, len(history)), 0)
+        self.input.value = history[self._place] if self._place < len(history) else ""
+        self.input.cursor_position = len(self.input.value)

@@ -1,0 +1,50 @@
+"""Lines of text as Textual's strips."""
+
+from itertools import pairwise
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual.strip import Strip
+
+
+def to_strip(line: Strip | Text, console: Console) -> Strip:
+    """A strip of what a list gives for a line."""
+    if isinstance(line, Strip):
+        return line
+    return Strip(line.render(console, end=""))
+
+
+def highlight(strip: Strip, pattern: str, style: Style) -> Strip:
+    """A strip with each occurrence of a pattern in a style.
+
+    Capitals do not matter unless the pattern has some.
+    """
+    text = strip.text
+    haystack = text.lower() if pattern.islower() else text
+    if len(haystack) != len(text) or pattern not in haystack:
+        return strip
+    cuts: list[int] = []
+    at = haystack.find(pattern)
+    while at >= 0:
+        start = cell_len(text[:at])
+        cuts += [start, start + cell_len(text[at : at + len(pattern)])]
+        at = haystack.find(pattern, at + len(pattern))
+    ends = [0, *cuts, strip.cell_length]
+    return Strip.join(
+        _over(strip.crop(start, end), style) if number % 2 else strip.crop(start, end)
+        for number, (start, end) in enumerate(pairwise(ends))
+    )
+
+
+def _over(strip: Strip, style: Style) -> Strip:
+    """A strip with a style on top of its own."""
+    return Strip(
+        [
+            Segment(text, style if own is None else own + style, control)
+            for text, own, control in strip
+        ],
+        strip.cell_length,
+    )
