@@ -13,7 +13,8 @@ import unicorn.unicorn_const as uc_const
 
 from engine.arch.base import Arch, ArchCpu, Insn, Screening, TrapKind
 from engine.cpu import unicorn_api as api
-from engine.cpu.base import Decode, Stop, StopKind
+from engine.cpu.base import Cpu, Decode, Stop, StopKind
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.errors import GuestFaultError
 
 
@@ -88,7 +89,7 @@ class Screen:
         self.met = address
         self._stop()
 
-    def handle(self, cpu: ArchCpu) -> tuple[Stop | None, bool]:
+    def handle(self, cpu: Cpu) -> tuple[Stop | None, bool]:
         """A screened instruction is next.
 
         Returns:
@@ -109,8 +110,63 @@ class Screen:
             self._arch.prepare(cpu, insn)
             self._pass = address
             return None, False
-        cpu.write_register(self._arch.roles.pc, self._arch.emulate(cpu, insn))
+        try:
+            after = self._arch.emulate(_OwnRights(cpu), insn)
+        except GuestFaultError as fault:
+            return Stop(StopKind.FAULT, address=fault.address, access=fault.access), False
+        except _NoMemoryError as error:
+            return Stop(StopKind.OUT_OF_MEMORY, address=error.page), False
+        cpu.write_register(self._arch.roles.pc, after)
         return None, True
+
+
+class _NoMemoryError(Exception):
+    """The budget of touched pages is used up."""
+
+    def __init__(self, page: int) -> None:
+        super().__init__(f"no memory for the page at {page:#x}")
+        self.page = page
+
+
+class _OwnRights:
+    """The CPU with the program's own rights to memory, for an instruction of the program."""
+
+    def __init__(self, cpu: Cpu) -> None:
+        self._cpu = cpu
+        self.read_register = cpu.read_register
+        self.write_register = cpu.write_register
+        self.float_flags = cpu.float_flags
+        self.clear_float_flags = cpu.clear_float_flags
+        self.execute = cpu.execute
+        self.counter = cpu.counter
+        self.entropy = cpu.entropy
+
+    def read(self, address: int, size: int) -> bytes:
+        """Load; GuestFaultError where the program may not."""
+        self._allowed(address, size, READ, "read")
+        return self._cpu.read(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store; GuestFaultError where the program may not. It may be code."""
+        perms = self._allowed(address, len(data), WRITE, "write")
+        self._cpu.write(address, data)
+        if perms & EXECUTE:
+            self._cpu.invalidate(address, len(data))
+
+    def _allowed(self, address: int, size: int, wanted: int, access: str) -> int:
+        """Permissions of the pages; nothing happens unless all allow it."""
+        table = self._cpu.page_table
+        perms = 0
+        at = address
+        while at < address + size:
+            region = table.find(at)
+            if region is None or not region.perms & wanted:
+                raise GuestFaultError(at, access)
+            if wanted == WRITE and not table.ram.touch(at - region.start + region.physical, 1):
+                raise _NoMemoryError(at & -PAGE)
+            perms |= region.perms
+            at = (at + PAGE) & -PAGE
+        return perms
 
 
 def _readable(cpu: ArchCpu, address: int, size: int) -> bytes:

@@ -6,6 +6,9 @@
 - MXCSR does not show the sticky exception flags: they are put into it before an instruction
   stores it, and forgotten before one loads it.
 - rdrand and rdseed ask the host: given seeded bytes instead.
+- bt, bts, btr and btc of a register with a lock prefix, which is no instruction, use an address
+  that nobody has set: that of an access before it, or the emulator gives up. Refused.
+- shld and shrd by an immediate miss a RIP-relative operand by one byte: carried out here.
 - rdtsc is set up to fault (CR4.TSD) and emulated with the guest's deterministic counter.
 """
 
@@ -19,7 +22,7 @@ SUSPECTS: Final = {
     0xC5: frozenset(range(256)),
     # EVEX: bit 3 is clear, the map is 1, 2, 3, 5 or 6.
     0x62: frozenset(byte for byte in range(256) if byte & 0xF in (1, 2, 3, 5, 6)),
-    0x0F: frozenset({0xAE, 0xC7}),
+    0x0F: frozenset({0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xC7}),
 }
 _PREFIXES: Final = frozenset(b"\x66\x67\xf0\xf2\xf3\x2e\x36\x3e\x26\x64\x65")
 _NAMES: Final = (
@@ -29,17 +32,26 @@ _NAMES: Final = (
 # (map, opcode) of the VEX instructions that Unicorn decodes as such: BMI1 and BMI2.
 _BMI: Final = frozenset({(2, 0xF2), (2, 0xF3), (2, 0xF5), (2, 0xF6), (2, 0xF7), (3, 0xF0)})
 _FXSAVE, _FXRSTOR, _LDMXCSR, _STMXCSR = range(4)
-_CARRY, _ARITHMETIC = 1, 0x8D5
+_CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 1, 4, 0x40, 0x80, 0x800
+_ARITHMETIC = 0x8D5
+_BIT_TESTS: Final = (0xA3, 0xAB, 0xB3, 0xBB)
+_BIT_TEST_IMMEDIATE, _SHLD, _SHRD = 0xBA, 0xA4, 0xAC
+_RIP_RELATIVE: Final = 5
 
 
 def _opcode(raw: bytes) -> tuple[int, int]:
-    """Index of the first opcode byte behind the legacy prefixes and REX, and the REX byte."""
-    index = 0
-    while index < len(raw) and raw[index] in _PREFIXES:
+    """Index of the first opcode byte behind the prefixes, and REX (0 unless it comes last)."""
+    index = rex = 0
+    while index < len(raw):
+        byte = raw[index]
+        if 0x40 <= byte <= 0x4F:
+            rex = byte
+        elif byte in _PREFIXES:
+            rex = 0
+        else:
+            break
         index += 1
-    if index < len(raw) and 0x40 <= raw[index] <= 0x4F:
-        return index + 1, raw[index]
-    return index, 0
+    return index, rex
 
 
 def _vex_is_bmi(raw: bytes, index: int) -> bool:
@@ -67,7 +79,17 @@ def _classify(raw: bytes) -> tuple[Screening, str] | None:
         return Screening.PREPARE, "moves MXCSR"
     if second == 0xC7 and not memory and field in (6, 7) and 0xF3 not in raw[:index]:
         return Screening.EMULATE, "random number"
+    if 0xF0 in raw[:index] and not memory and _tests_bit(second, field):
+        return Screening.REFUSE, "lock prefix on a register"
+    if second in (_SHLD, _SHRD) and modrm & 0xC7 == _RIP_RELATIVE:
+        if 0xF0 in raw[:index]:
+            return Screening.REFUSE, "lock prefix on a shift"
+        return Screening.EMULATE, "double shift of a RIP-relative operand"
     return None
+
+
+def _tests_bit(opcode: int, field: int) -> bool:
+    return opcode in _BIT_TESTS or (opcode == _BIT_TEST_IMMEDIATE and field >= 4)
 
 
 def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
@@ -98,9 +120,17 @@ def show_float_flags(cpu: ArchCpu) -> None:
 
 
 def emulate(cpu: ArchCpu, insn: Insn) -> int:
+    """A screened instruction that does not run in the emulator; the address behind it."""
+    index, rex = _opcode(insn.raw)
+    if insn.raw[index + 1] in (_SHLD, _SHRD):
+        _double_shift(cpu, insn, index, rex)
+    else:
+        _random(cpu, insn.raw, index, rex)
+    return insn.address + insn.size
+
+
+def _random(cpu: ArchCpu, raw: bytes, index: int, rex: int) -> None:
     """Rdrand and rdseed with seeded bytes; carry set, as after success."""
-    raw = insn.raw
-    index, rex = _opcode(raw)
     name = _NAMES[raw[index + 2] & 7 | (rex & 1) << 3]
     if rex & 8:
         value = int.from_bytes(cpu.entropy(8), "little")
@@ -110,7 +140,48 @@ def emulate(cpu: ArchCpu, insn: Insn) -> int:
         value = int.from_bytes(cpu.entropy(4), "little")
     cpu.write_register(name, value)
     cpu.write_register("eflags", cpu.read_register("eflags") & ~_ARITHMETIC | _CARRY)
-    return insn.address + insn.size
+
+
+def _double_shift(cpu: ArchCpu, insn: Insn, index: int, rex: int) -> None:
+    """Shld and shrd of a RIP-relative operand by an immediate (SDM volume 2, SHLD)."""
+    raw = insn.raw
+    size = 8 if rex & 8 else 2 if 0x66 in raw[:index] else 4
+    bits, count = 8 * size, raw[index + 7] & (0x3F if rex & 8 else 0x1F)
+    address = _rip_relative(cpu, insn, index)
+    old = int.from_bytes(cpu.read(address, size), "little")
+    source = cpu.read_register(_NAMES[raw[index + 2] >> 3 & 7 | (rex & 4) << 1])
+    source &= (1 << bits) - 1
+    # Counts above 16 are undefined for 16 bits; processors go on with the operand itself.
+    if raw[index + 1] == _SHLD:
+        wide = (old << bits | source) << bits | old
+        result = wide >> (2 * bits - count) & ((1 << bits) - 1)
+        carry = wide >> (3 * bits - count) & 1
+    else:
+        wide = (old << bits | source) << bits | old
+        result = wide >> count & ((1 << bits) - 1)
+        carry = wide >> (count - 1) & 1 if count else 0
+    cpu.write(address, result.to_bytes(size, "little"))
+    if not count:
+        return
+    flags = cpu.read_register("eflags") & ~(_ARITHMETIC & ~0x10)
+    flags |= _CARRY * carry
+    flags |= 0 if bin(result & 0xFF).count("1") & 1 else _PARITY
+    flags |= 0 if result else _ZERO
+    flags |= _SIGN if result >> (bits - 1) else 0
+    flags |= _OVERFLOW if (result ^ old) >> (bits - 1) else 0
+    cpu.write_register("eflags", flags)
+
+
+def _rip_relative(cpu: ArchCpu, insn: Insn, index: int) -> int:
+    displacement = int.from_bytes(insn.raw[index + 3 : index + 7], "little", signed=True)
+    address = insn.address + insn.size + displacement
+    prefixes = insn.raw[:index]
+    if 0x67 in prefixes:
+        address &= 0xFFFFFFFF
+    segment = next((byte for byte in reversed(prefixes) if byte in (0x64, 0x65)), 0)
+    if segment:
+        address += cpu.read_register("fs_base" if segment == 0x64 else "gs_base")
+    return address & 0xFFFFFFFFFFFFFFFF
 
 
 def emulate_trapped(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:
