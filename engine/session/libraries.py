@@ -14,6 +14,7 @@ from typing import Final
 from engine.arch.base import Arch
 from engine.errors import ImageError
 from engine.image import ElfImage, Lines, SymbolTable
+from engine.image.variables import Variables
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
 
@@ -51,6 +52,11 @@ class ProgramFile:
     def lines(self) -> Lines:
         """Its source lines, read at first use."""
         return Lines(self.image)
+
+    @cached_property
+    def variables(self) -> Variables:
+        """Its variables, read at first use."""
+        return Variables(self.image)
 
     @cached_property
     def names(self) -> frozenset[str]:

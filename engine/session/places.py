@@ -18,6 +18,7 @@ from engine.errors import ProbeError
 from engine.guest.memory import Memory
 from engine.guest.modules import Modules
 from engine.image import ElfImage, Symbol
+from engine.session.inlined import inlined_sites
 from engine.session.libraries import Program, ProgramFile
 from engine.session.ranges import FunctionRanges, is_code
 from engine.trace.place import Address, FileOffset, SourceLine, Target
@@ -114,11 +115,11 @@ class Places:
             return (self._address(text, int(text, 16)),)
         match = _LIBRARY.match(text)
         if match is None:
-            return (self._symbol(text, text, 0, None),)
+            return self._named(text, text, 0, None)
         if match[2].isdecimal():
             return self._line(text, match[1], int(match[2]))
         file = self._library(match[1], text)
-        return (self._symbol(text, match[2], 0, file),)
+        return self._named(text, match[2], 0, file)
 
     def of_target(
         self, target: Target, text: str, rules: Rules | None = None
@@ -143,7 +144,7 @@ class Places:
         if isinstance(target, SourceLine):
             return self._line(text, target.file, target.line, kprobe)
         file = self._library(target.module, text) if target.module else None
-        return (self._symbol(text, target.name, target.offset, file, kprobe),)
+        return self._named(text, target.name, target.offset, file, kprobe)
 
     def matching(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Place]:
         """The entries of all functions whose name matches GLOB or LIB:GLOB, by address.
@@ -174,6 +175,26 @@ class Places:
         return self._at(file, link, rules, text, None)
 
     # -- the forms of a place ----------------------------------------------------
+
+    def _named(
+        self,
+        text: str,
+        name: str,
+        offset: int,
+        file: ProgramFile | None,
+        rules: Rules = Rules.KPROBE,
+    ) -> tuple[Place, ...]:
+        """A symbol's place; of a function without one, all places it was inlined at."""
+        try:
+            return (self._symbol(text, name, offset, file, rules),)
+        except PlaceError as error:
+            if error.code != "BAD_PROBE_ADDR" or offset:
+                raise
+            found = inlined_sites(name, self._program.files if file is None else (file,))
+            if found is None:
+                raise
+        owner, links = found
+        return tuple(self._at(owner, link, rules, text, None, exact=True) for link in links)
 
     def _symbol(
         self,

@@ -7,6 +7,7 @@ from engine.arch.plan import Mode
 from engine.errors import ProbeError
 from engine.fetch.compile import PLACE, split_offset
 from engine.fetch.numbers import unsigned
+from engine.fetch.variables import VariableScope
 from engine.trace.errors import Command
 
 _MAX_SYMBOL_OFFSET = 0xFFFFFFFF
@@ -108,6 +109,12 @@ class Lookup:
 
     def address(self, symbol: str) -> int | None:
         """Address of a data symbol, None if there is none."""
+        return None
+
+    def variables(
+        self, target: "Target", text: str, is_return: bool
+    ) -> VariableScope | None:
+        """The variables that arguments may name at a place (`text` as written); None for none."""
         return None
 
 

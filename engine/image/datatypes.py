@@ -1,0 +1,417 @@
+"""Types of a program's data as its debug information gives them (DWARF 5, chapter 5).
+
+A type reads of what it is made of only what somebody asks for: structures contain pointers
+to each other, and one entry may lead to all others.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from engine.errors import ImageError
+from engine.image import dies, forms
+from engine.image.dies import MAX_CHAIN, Die
+from engine.image.reader import DamagedError, Reader
+
+if TYPE_CHECKING:
+    from engine.image.debuginfo import DebugInfo
+
+_ARRAY, _CLASS, _ENUM, _POINTER, _REFERENCE, _STRUCT = 0x01, 0x02, 0x04, 0x0F, 0x10, 0x13
+_SUBROUTINE, _TYPEDEF, _UNION, _SUBRANGE, _BASE, _CONST = 0x15, 0x16, 0x17, 0x21, 0x24, 0x26
+_VOLATILE, _RESTRICT, _UNSPECIFIED, _RVALUE, _ATOMIC = 0x35, 0x37, 0x3B, 0x42, 0x47
+_MEMBER, _INHERITANCE, _ENUMERATOR, _PTR_TO_MEMBER = 0x0D, 0x1C, 0x28, 0x1F
+
+_QUALIFIERS: Final = {_CONST: "const", _VOLATILE: "volatile", _RESTRICT: "", _ATOMIC: "_Atomic"}
+_TRANSPARENT: Final = frozenset((*_QUALIFIERS, _TYPEDEF, _SUBRANGE))
+_RECORDS: Final = {_STRUCT: "struct", _CLASS: "class", _UNION: "union", 0x38: "interface"}
+_POINTERS: Final = {_POINTER: "*", _REFERENCE: "&", _RVALUE: "&&", _PTR_TO_MEMBER: "::*"}
+_MAX_MEMBERS: Final = 1 << 16
+_AT_SIGNATURE, _AT_CALLING_CONVENTION, _PASS_BY_REFERENCE = 0x69, 0x36, 4
+_C_LIKE: Final = frozenset((0x01, 0x02, 0x0C, 0x1D, 0x2C))
+
+
+class TypeKind(Enum):
+    """What a type is, without names and qualifiers."""
+
+    SIGNED = "signed integer"
+    UNSIGNED = "unsigned integer"
+    CHAR = "character"
+    UNSIGNED_CHAR = "unsigned character"
+    BOOL = "truth value"
+    FLOAT = "floating-point number"
+    POINTER = "pointer"
+    ENUM = "enumeration"
+    RECORD = "structure or union"
+    ARRAY = "array"
+    FUNCTION = "function"
+    VOID = "void"
+    OTHER = "other"
+
+
+_ENCODINGS: Final = {
+    0x01: TypeKind.UNSIGNED,
+    0x02: TypeKind.BOOL,
+    0x03: TypeKind.OTHER,
+    0x04: TypeKind.FLOAT,
+    0x05: TypeKind.SIGNED,
+    0x06: TypeKind.CHAR,
+    0x07: TypeKind.UNSIGNED,
+    0x08: TypeKind.UNSIGNED_CHAR,
+    0x10: TypeKind.UNSIGNED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A part of a structure, class or union.
+
+    Attributes:
+        name: None for an anonymous structure or union, and for a base class.
+        type: its type.
+        offset: bytes from the start of the structure; of the storage unit of a bitfield.
+        bit_offset: of a bitfield: its lowest bit, from the structure's first byte on and
+            counted from the lowest bit of each byte (little-endian machines).
+        bit_size: bits of a bitfield, 0 for none.
+    """
+
+    name: str | None
+    type: "DataType"
+    offset: int
+    bit_offset: int = 0
+    bit_size: int = 0
+
+
+class DataType:
+    """A type, seen through typedefs and qualifiers."""
+
+    def __init__(self, die: Die | None) -> None:
+        """The type of an entry; None is void."""
+        self._named = die
+
+    @cached_property
+    def _die(self) -> Die | None:
+        """The entry behind typedefs and qualifiers, a definition rather than a declaration."""
+        die = self._named
+        for _ in range(MAX_CHAIN):
+            if die is None or die.tag not in _TRANSPARENT:
+                return _defined(die)
+            die = die.type
+        raise DamagedError("a type that is made of itself")
+
+    @cached_property
+    def kind(self) -> TypeKind:
+        """What it is."""
+        die = self._die
+        if die is None or die.tag == _UNSPECIFIED:
+            return TypeKind.VOID
+        if die.tag in _POINTERS:
+            return TypeKind.POINTER
+        if die.tag in _RECORDS:
+            return TypeKind.RECORD
+        if die.tag == _BASE:
+            return _ENCODINGS.get(die.number(dies.AT_ENCODING) or 0, TypeKind.OTHER)
+        tags = {_ENUM: TypeKind.ENUM, _ARRAY: TypeKind.ARRAY, _SUBROUTINE: TypeKind.FUNCTION}
+        return tags.get(die.tag, TypeKind.OTHER)
+
+    @cached_property
+    def size(self) -> int | None:
+        """Bytes; None where it is not known: void, an incomplete structure, char x[]."""
+        return self._size(0)
+
+    def _size(self, depth: int) -> int | None:
+        die = self._die
+        if die is None or depth > MAX_CHAIN:
+            return None
+        size = die.number(dies.AT_BYTE_SIZE)
+        if size is not None:
+            return size
+        if die.tag in _POINTERS:
+            return die.unit.widths.address
+        if die.tag == _ENUM and die.type is not None:
+            return DataType(die.type)._size(depth + 1)
+        if die.tag == _ARRAY:
+            element = DataType(die.type)._size(depth + 1)
+            total = element
+            for count in self._dimensions:
+                total = None if total is None or count is None else total * count
+            return total
+        return None
+
+    @cached_property
+    def is_declared_only(self) -> bool:
+        """Whether the file has no more than its name."""
+        return self._die is not None and self._die.has(dies.AT_DECLARATION)
+
+    @cached_property
+    def target(self) -> "DataType":
+        """What a pointer points at, or what an enumeration is made of."""
+        return DataType(self._die.type if self._die is not None else None)
+
+    @cached_property
+    def is_signed(self) -> bool:
+        """Whether its numbers may be negative."""
+        if self.kind is TypeKind.ENUM:
+            return self._enum_is_signed
+        return self.kind in (TypeKind.SIGNED, TypeKind.CHAR)
+
+    @property
+    def _enum_is_signed(self) -> bool:
+        die = self._die
+        assert die is not None, "an enumeration has an entry"
+        if die.type is not None:
+            return DataType(die.type).is_signed
+        return any(value < 0 for _, value in self.enumerators)
+
+    @cached_property
+    def is_passed_by_reference(self) -> bool:
+        """Whether a function gets its address: C++ objects that cannot be copied bytewise."""
+        value = self._die.number(_AT_CALLING_CONVENTION) if self._die is not None else None
+        return value == _PASS_BY_REFERENCE and self.kind is TypeKind.RECORD
+
+    # -- arrays ------------------------------------------------------------------
+
+    @cached_property
+    def element(self) -> "DataType":
+        """Of an array of one dimension its elements; of one of more the arrays in it."""
+        rest = self._dimensions[1:]
+        return _Row(self._die, rest) if rest else self.target
+
+    @property
+    def count(self) -> int | None:
+        """Elements of an array's first dimension; None where it does not say."""
+        dimensions = self._dimensions
+        return dimensions[0] if dimensions else None
+
+    @cached_property
+    def _dimensions(self) -> tuple[int | None, ...]:
+        die = self._die
+        if die is None or die.tag != _ARRAY:
+            return ()
+        shape = die.unit.shape
+        found = [
+            _count(Die(die.unit, shape.offsets[index]))
+            for index in shape.children(die.unit.index(die.offset))
+            if shape.tags[index] == _SUBRANGE
+        ]
+        return tuple(found) or (None,)
+
+    # -- members -----------------------------------------------------------------
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        """The parts of a structure, class or union, static ones excepted.
+
+        Raises:
+            DamagedError: the entries are damaged.
+        """
+        die = self._die
+        if die is None or die.tag not in _RECORDS:
+            return ()
+        shape = die.unit.shape
+        found = []
+        for index in shape.children(die.unit.index(die.offset)):
+            if shape.tags[index] not in (_MEMBER, _INHERITANCE):
+                continue
+            part = Die(die.unit, shape.offsets[index])
+            if part.has(dies.AT_EXTERNAL) or part.has(dies.AT_DECLARATION):
+                continue
+            found.append(_member(part))
+            if len(found) > _MAX_MEMBERS:
+                raise DamagedError("a structure without an end")
+        return tuple(found)
+
+    def member(self, name: str, depth: int = 0) -> Member | None:
+        """A part by name, those of anonymous structures and base classes included.
+
+        Its offsets are from the start of this type.
+        """
+        if depth > MAX_CHAIN:
+            raise DamagedError("a structure that contains itself")
+        for part in self.members:
+            if part.name == name:
+                return part
+        for part in self.members:
+            if part.name is None:
+                inner = part.type.member(name, depth + 1)
+                if inner is not None:
+                    return Member(
+                        name,
+                        inner.type,
+                        part.offset + inner.offset,
+                        8 * part.offset + inner.bit_offset if inner.bit_size else 0,
+                        inner.bit_size,
+                    )
+        return None
+
+    def member_names(self, depth: int = 0) -> tuple[str, ...]:
+        """What `member` finds."""
+        names: list[str] = []
+        for part in self.members if depth < MAX_CHAIN else ():
+            names += (part.name,) if part.name else part.type.member_names(depth + 1)
+        return tuple(names)
+
+    @cached_property
+    def enumerators(self) -> tuple[tuple[str, int], ...]:
+        """The names of an enumeration's values."""
+        die = self._die
+        if die is None or die.tag != _ENUM:
+            return ()
+        shape = die.unit.shape
+        parts = (
+            Die(die.unit, shape.offsets[index])
+            for index in shape.children(die.unit.index(die.offset))
+            if shape.tags[index] == _ENUMERATOR
+        )
+        return tuple(
+            (part.name or "", value)
+            for part in parts
+            if (value := part.number(dies.AT_CONST_VALUE)) is not None
+        )
+
+    # -- text --------------------------------------------------------------------
+
+    @cached_property
+    def text(self) -> str:
+        """As C spells it: "const char *", "struct node *", "int[4][2]"."""
+        return _text(self._named, 0)
+
+
+class _Row(DataType):
+    """An array in an array of several dimensions."""
+
+    def __init__(self, die: Die | None, dimensions: tuple[int | None, ...]) -> None:
+        super().__init__(die)
+        self.__dict__["_dimensions"] = dimensions
+        self.__dict__["size"] = self._row_size()
+        shown = "".join("[]" if count is None else f"[{count}]" for count in dimensions)
+        self.__dict__["text"] = self.target.text + shown
+
+    def _row_size(self) -> int | None:
+        total = self.target.size
+        for count in self._dimensions:
+            total = None if total is None or count is None else total * count
+        return total
+
+
+def _count(die: Die) -> int | None:
+    count = die.number(dies.AT_COUNT)
+    if count is not None:
+        return count
+    upper = die.number(dies.AT_UPPER_BOUND)
+    # References and expressions say it of variable arrays.
+    if upper is None or die.form(dies.AT_UPPER_BOUND) in forms.UNIT_REFS:
+        return None
+    return upper + 1 if 0 <= upper < (1 << 48) else None
+
+
+def _member(die: Die) -> Member:
+    kind = DataType(die.type)
+    name = die.name if die.tag == _MEMBER else None
+    offset = _member_offset(die)
+    size = die.number(dies.AT_BIT_SIZE)
+    if not size:
+        return Member(name or None, kind, offset)
+    at = die.number(dies.AT_DATA_BIT_OFFSET)
+    if at is None:
+        at = 8 * offset
+        from_top = die.number(dies.AT_BIT_OFFSET)
+        if from_top is not None:  # DWARF 2 and 3 count from the highest bit of the storage
+            storage = die.number(dies.AT_BYTE_SIZE) or kind.size or 0
+            at += 8 * storage - from_top - size
+    else:
+        at += 8 * offset
+    if at < 0:
+        raise DamagedError(f"entry {die.offset:#x}: a bitfield before its structure")
+    return Member(name or None, kind, at // 8, at, size)
+
+
+def _member_offset(die: Die) -> int:
+    value = die.get(dies.AT_DATA_MEMBER_LOCATION)
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    # DWARF 2: an expression that adds a constant.
+    reader = Reader(value, 0, len(value), die.unit.info.order)
+    op = reader.u8()
+    if op in (0x23, 0x10):
+        return reader.uleb()
+    raise DamagedError(f"entry {die.offset:#x}: the place of a member is computed")
+
+
+def _defined(die: Die | None) -> Die | None:
+    """The definition of a type that is only declared; the declaration where there is none."""
+    if die is None or not die.has(dies.AT_DECLARATION):
+        return die
+    signature = die.reference(_AT_SIGNATURE)
+    if signature is not None:
+        return signature
+    name = die.name
+    found = _definitions(die.unit.info, die).get((die.tag, name)) if name else None
+    return found or die
+
+
+def _definitions(info: "DebugInfo", die: Die) -> dict[tuple[int, str | None], Die]:
+    """The types that a unit, and else the whole file, defines by tag and name."""
+    own = _unit_definitions(die)
+    if (die.tag, die.name) in own:
+        return own
+    if info.definitions is None:
+        info.definitions = {}
+        for unit in info.units():
+            if unit.kind not in dies.TYPE_UNITS:
+                try:
+                    whole = info.whole(unit)
+                    found = _unit_definitions(whole.root)
+                except (DamagedError, ImageError):
+                    continue
+                for key, value in found.items():
+                    info.definitions.setdefault(key, value)
+    return info.definitions
+
+
+def _unit_definitions(die: Die) -> dict[tuple[int, str | None], Die]:
+    unit = die.unit
+    if unit.definitions is None:
+        shape = unit.shape
+        unit.definitions = {}
+        for index, tag in enumerate(shape.tags):
+            if tag in _RECORDS or tag == _ENUM:
+                one = Die(unit, shape.offsets[index])
+                if not one.has(dies.AT_DECLARATION) and one.has(dies.AT_NAME):
+                    unit.definitions.setdefault((tag, one.string(dies.AT_NAME)), one)
+    return unit.definitions
+
+
+def _text(die: Die | None, depth: int) -> str:
+    if die is None:
+        return "void"
+    if depth > MAX_CHAIN:
+        return "..."
+    tag = die.tag
+    if tag in _POINTERS:
+        target = _text(die.type, depth + 1)
+        return f"{target}{'' if target.endswith(('*', '&')) else ' '}{_POINTERS[tag]}"
+    if tag in _QUALIFIERS:
+        inner, word = _text(die.type, depth + 1), _QUALIFIERS[tag]
+        if not word:
+            return inner
+        behind = die.type is not None and die.type.tag in _POINTERS
+        return f"{inner} {word}" if behind else f"{word} {inner}"
+    if tag == _ARRAY:
+        counts = DataType(die)._dimensions
+        shown = "".join("[]" if count is None else f"[{count}]" for count in counts)
+        return _text(die.type, depth + 1) + shown
+    if tag == _SUBROUTINE:
+        return f"{_text(die.type, depth + 1)} ()"
+    name = die.name or ""
+    word = _RECORDS.get(tag) or ("enum" if tag == _ENUM else "")
+    if word and name and not _is_c(die):
+        return name
+    return f"{word} {name or '{...}'}" if word else name or "?"
+
+
+def _is_c(die: Die) -> bool:
+    """Whether names of structures need a keyword."""
+    return die.unit.root.number(dies.AT_LANGUAGE) in _C_LIKE

@@ -1,0 +1,307 @@
+"""The debug information of one file: its sections, its units, and what they point at.
+
+Where it is: in the program itself, in the separate debug file that its build-id or
+.gnu_debuglink names, in .dwo files beside it (split DWARF), and in the supplementary file
+that dwz moves common entries to. What is missing is said in words.
+"""
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Final
+
+from engine.errors import ImageError
+from engine.image import dies, forms
+from engine.image.dies import Abbrev, Die, Unit
+from engine.image.elf import ElfImage
+from engine.image.forms import Widths
+from engine.image.headers import text
+from engine.image.ranges import read_aranges, read_ranges
+from engine.image.reader import DamagedError, Reader
+from engine.image.sections import debug_bytes, find_debug_file
+
+_MAX_ABBREVS: Final = 1 << 20
+
+
+class DebugInfo:
+    """One file's .debug_* sections.
+
+    Attributes:
+        name: for messages.
+        order: "<" or ">" as struct spells it.
+        definitions: its types by tag and name, once somebody has looked for one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        order: str,
+        read: Callable[[str], bytes],
+        folders: Sequence[str] = (),
+        debug_dirs: Sequence[str] = (),
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            name: for messages.
+            order: byte order as struct spells it.
+            read: a section by its name; b"" for none.
+            folders: where relative names of .dwo and supplementary files begin.
+            debug_dirs: folders like /usr/lib/debug.
+        """
+        self.name = name
+        self.order = order
+        self._read = read
+        self._folders = tuple(folders)
+        self._debug_dirs = tuple(debug_dirs)
+        self._sections: dict[str, bytes] = {}
+        self._units: dict[tuple[str, int], Unit] = {}
+        self._tables: dict[tuple[int, Widths], dict[int, Abbrev]] = {}
+        self._split: dict[int, Unit] = {}
+        self.definitions: dict[tuple[int, str | None], Die] | None = None
+
+    @classmethod
+    def of(cls, image: ElfImage, debug_dirs: Sequence[str]) -> "DebugInfo | None":
+        """The debug information of a program; None if there is none.
+
+        Args:
+            image: the program or library.
+            debug_dirs: folders like /usr/lib/debug to search for a separate debug file.
+        """
+        holder: ElfImage | None = image
+        if not _has_info(image):
+            holder = find_debug_file(image, debug_dirs)
+        if holder is None or not _has_info(holder):
+            return None
+        folders = [os.path.dirname(os.path.abspath(i.path)) for i in (image, holder) if i.path]
+        return cls(
+            holder.name,
+            holder.layout.order,
+            partial(debug_bytes, holder),
+            folders,
+            debug_dirs,
+        )
+
+    def section(self, name: str) -> bytes:
+        """The unpacked contents of a section; b"" for none."""
+        found = self._sections.get(name)
+        if found is None:
+            found = self._sections[name] = self._read(name)
+        return found
+
+    def string(self, section: str, offset: int) -> str:
+        """A string of a section."""
+        data = self.section(section)
+        return text(Reader(data, offset, len(data), self.order).cstring())
+
+    def number(self, section: str, base: int, index: int, width: int) -> int:
+        """An entry of a table of numbers."""
+        data = self.section(section)
+        return Reader(data, base + index * width, len(data), self.order).uint(width)
+
+    def abbrevs(self, offset: int, widths: Widths) -> Mapping[int, Abbrev]:
+        """The table of .debug_abbrev at an offset; units share them."""
+        found = self._tables.get((offset, widths))
+        if found is None:
+            data = self.section(".debug_abbrev")
+            found = _abbrevs(Reader(data, offset, len(data), self.order), widths)
+            self._tables[offset, widths] = found
+        return found
+
+    # -- units -------------------------------------------------------------------
+
+    def units(self, section: str = "info") -> Iterator[Unit]:
+        """All units of .debug_info or .debug_types.
+
+        Raises:
+            DamagedError: at the first header that is none.
+        """
+        at, size = 0, len(self.section(f".debug_{section}"))
+        while at < size:
+            unit = self.unit(section, at)
+            yield unit
+            at = unit.next
+
+    def unit(self, section: str, offset: int) -> Unit:
+        """The unit whose header is at an offset."""
+        found = self._units.get((section, offset))
+        if found is None:
+            found = self._units[section, offset] = Unit(self, section, offset)
+        return found
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [unit.offset for unit in self.units()]
+
+    def die(self, offset: int) -> Die:
+        """An entry anywhere in .debug_info."""
+        at = bisect_right(self._starts, offset) - 1
+        if at < 0:
+            raise DamagedError(f"no entry at {offset:#x}")
+        return Die(self.unit("info", self._starts[at]), offset)
+
+    def signed_type(self, signature: int) -> Die:
+        """The type that a type unit defines."""
+        unit = self._signed.get(signature)
+        if unit is None:
+            raise DamagedError(f"no type unit with signature {signature:#x}")
+        return Die(unit, unit.type_offset)
+
+    @cached_property
+    def _signed(self) -> dict[int, Unit]:
+        return {
+            unit.signature: unit
+            for section in ("types", "info")
+            for unit in self.units(section)
+            if unit.kind in dies.TYPE_UNITS
+        }
+
+    def containing(self, address: int) -> Iterator[Unit]:
+        """Units that cover a link address; split units are given instead of their skeletons."""
+        listed = self._covering(self._aranges, address)
+        for offset in listed or self._covering(self._top_ranges, address):
+            yield self.whole(self.unit("info", offset))
+
+    def _covering(self, rows: list[tuple[int, int, int]], address: int) -> list[int]:
+        at = bisect_right(rows, address, key=lambda row: row[0]) - 1
+        return [rows[at][2]] if at >= 0 and address < rows[at][1] else []
+
+    @cached_property
+    def _aranges(self) -> list[tuple[int, int, int]]:
+        try:
+            return sorted(read_aranges(self.section(".debug_aranges"), self.order))
+        except DamagedError:
+            return []  # an index only: the units say it themselves
+
+    @cached_property
+    def _top_ranges(self) -> list[tuple[int, int, int]]:
+        """(start, end, unit) of the units that .debug_aranges does not list."""
+        listed = {row[2] for row in self._aranges}
+        units = (u for u in self.units() if u.kind not in dies.TYPE_UNITS)
+        return sorted(
+            (low, high, unit.offset)
+            for unit in units
+            if unit.offset not in listed
+            for low, high in read_ranges(unit.root)
+        )
+
+    # -- other files -------------------------------------------------------------
+
+    def whole(self, unit: Unit) -> Unit:
+        """The unit itself, or the one in a .dwo file that it is the skeleton of.
+
+        Raises:
+            ImageError: that file is missing or is not the right one.
+        """
+        root = unit.root
+        name = root.string(dies.AT_DWO_NAME) or root.string(dies.AT_GNU_DWO_NAME)
+        if not name:
+            return unit
+        found = self._split.get(unit.offset)
+        if found is None:
+            found = self._split[unit.offset] = self._open_split(unit, name)
+        return found
+
+    def _open_split(self, unit: Unit, name: str) -> Unit:
+        folder = unit.root.string(dies.AT_COMP_DIR) or ""
+        places = [os.path.join(folder, name)]
+        places += [os.path.join(home, os.path.basename(name)) for home in self._folders]
+        wanted = unit.signature or unit.root.number(dies.AT_GNU_DWO_ID)
+        for path in places:
+            info = _open_dwo(path, self.order)
+            for split in info.units() if info is not None else ():
+                found = split.signature or split.root.number(dies.AT_GNU_DWO_ID)
+                if split.kind not in dies.TYPE_UNITS and found == wanted:
+                    split.skeleton = unit
+                    return split
+        raise ImageError(
+            f"{self.name}: its debug information is split off into {name}, which is not"
+            f" in {' or '.join(dict.fromkeys(os.path.dirname(p) or '.' for p in places))}"
+            " (packages, .dwp, are not read)"
+        )
+
+    @cached_property
+    def supplement(self) -> "DebugInfo":
+        """The file that dwz moved common entries to.
+
+        Raises:
+            ImageError: it is not there.
+        """
+        raw = self.section(".gnu_debugaltlink")
+        name, _, ident = raw.partition(b"\0")
+        path = os.fsdecode(name)
+        ident_text = ident.hex()
+        places = [os.path.join(folder, path) for folder in self._folders]
+        places += [
+            os.path.join(folder, ".build-id", ident_text[:2], ident_text[2:] + ".debug")
+            for folder in self._debug_dirs
+        ]
+        for place in places if path else ():
+            try:
+                image = ElfImage.open(place, runnable=False)
+            except ImageError:
+                continue
+            if image.build_id == ident_text:
+                return DebugInfo(image.name, self.order, partial(debug_bytes, image))
+        what = f"the supplementary file {path}" if path else "an unnamed supplementary file"
+        raise ImageError(f"{self.name}: its debug information refers to {what}, which is missing")
+
+
+def _has_info(image: ElfImage) -> bool:
+    found = image.section(".debug_info") or image.section(".zdebug_info")
+    return found is not None and found.size > 0
+
+
+def _open_dwo(path: str, order: str) -> DebugInfo | None:
+    """A .dwo file: an object file, which is no image, so pyelftools finds its sections."""
+    try:
+        with open(path, "rb") as file:
+            sections = _dwo_sections(file)
+    except Exception:  # whatever pyelftools raises: it is no such file
+        return None
+
+    def read(name: str) -> bytes:
+        # Addresses and what the skeleton holds are not in the file.
+        return sections.get(name + ".dwo", b"")
+
+    return DebugInfo(path, order, read)
+
+
+def _dwo_sections(file: Any) -> dict[str, bytes]:
+    from elftools.elf.elffile import ELFFile
+
+    return {
+        section.name: section.data()
+        for section in ELFFile(file).iter_sections()
+        if section.name.startswith(".debug_")
+    }
+
+
+def _abbrevs(reader: Reader, widths: Widths) -> dict[int, Abbrev]:
+    found: dict[int, Abbrev] = {}
+    while code := reader.uleb():
+        if len(found) >= _MAX_ABBREVS:
+            raise DamagedError(".debug_abbrev: a table without an end")
+        tag, children = reader.uleb(), reader.u8() != 0
+        attributes = []
+        while True:
+            name, form = reader.uleb(), reader.uleb()
+            implicit = reader.sleb() if form == forms.IMPLICIT_CONST else 0
+            if not name and not form:
+                break
+            attributes.append((name, form, implicit))
+        steps = _merged([forms.step(form, widths) for _, form, _ in attributes])
+        found[code] = Abbrev(tag, children, tuple(attributes), steps)
+    return found
+
+
+def _merged(steps: list[int]) -> tuple[int, ...]:
+    """Neighbours of a fixed size as one step."""
+    merged: list[int] = []
+    for step in steps:
+        if step >= 0 and merged and merged[-1] >= 0:
+            merged[-1] += step
+        elif step:
+            merged.append(step)
+    return tuple(merged)

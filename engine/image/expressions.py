@@ -1,0 +1,494 @@
+"""Where a variable is: location expressions and lists, evaluated with names for values.
+
+Nothing runs, so registers have no values: the machine of DWARF 5, 2.5 works on terms "value
+of a register, read through memory so often, plus an offset". That is all that a probe can
+fetch; whatever else an expression computes is answered with the reason in words.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from engine.image import dies, forms
+from engine.image.dies import Die, Unit
+from engine.image.reader import DamagedError, Reader
+
+_MAX_STACK: Final = 256
+_WORD: Final = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A value that is known up to a register.
+
+    Attributes:
+        register: DWARF number of the register it begins with; None for a constant.
+        derefs: offsets; for each the value becomes the word that is stored there.
+        offset: added in the end.
+        is_link: the value begins with a link address: the file's bias is to be added.
+    """
+
+    register: int | None = None
+    derefs: tuple[int, ...] = ()
+    offset: int = 0
+    is_link: bool = False
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is a plain number."""
+        return self.register is None and not self.derefs and not self.is_link
+
+    def plus(self, offset: int) -> "Term":
+        """It and a number."""
+        return replace(self, offset=self.offset + offset)
+
+    def loaded(self) -> "Term":
+        """The word that is stored there."""
+        return replace(self, derefs=(*self.derefs, self.offset), offset=0)
+
+    def text(self, name: Callable[[int], str]) -> str:
+        """For people: "%di+8", "*(%bp-24)+16", "0x4010"."""
+        start = "" if self.register is None else f"%{name(self.register)}"
+        for offset in self.derefs:
+            start = f"*({_sum(start, offset)})"
+        return _sum(start, self.offset)
+
+
+def _sum(start: str, offset: int) -> str:
+    if not start:
+        return f"{offset:#x}"
+    return f"{start}{offset:+d}" if offset else start
+
+
+class Where(Enum):
+    """What kind of thing a location is."""
+
+    REGISTER = "register"
+    MEMORY = "memory"
+    VALUE = "value"
+    PIECES = "pieces"
+    NOWHERE = "nowhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a variable is at one instruction.
+
+    Attributes:
+        where: which kind.
+        term: the address (MEMORY) or the value itself (VALUE).
+        register: DWARF number (REGISTER).
+        pieces: (bytes, location) of the parts (PIECES).
+        why: why there is nothing to read (NOWHERE).
+    """
+
+    where: Where
+    term: Term = Term()
+    register: int = 0
+    pieces: "tuple[tuple[int, Location], ...]" = ()
+    why: str = ""
+
+    def text(self, name: Callable[[int], str]) -> str:
+        """For people: "%di", "memory at %sp+12", "the value 5"."""
+        match self.where:
+            case Where.REGISTER:
+                return f"%{name(self.register)}"
+            case Where.MEMORY:
+                return f"memory at {self.term.text(name)}"
+            case Where.VALUE:
+                return f"the value {self.term.text(name)}"
+            case Where.PIECES:
+                parts = (f"{size} bytes: {part.text(name)}" for size, part in self.pieces)
+                return "pieces: " + "; ".join(parts)
+            case Where.NOWHERE:
+                return self.why
+
+
+def nowhere(why: str) -> Location:
+    """No location, for a reason."""
+    return Location(Where.NOWHERE, why=why)
+
+
+OPTIMIZED_OUT: Final = nowhere("is optimized out here")
+
+
+class _UnsupportedError(Exception):
+    """The expression says something that a probe cannot fetch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What an expression may refer to.
+
+    Attributes:
+        pc: link address.
+        entry: whether it is the function's first instruction.
+        cfa: (register, offset) of the frame address there; None if unknown.
+        base: the frame base's location, asked for when an expression needs it.
+    """
+
+    pc: int
+    entry: bool
+    cfa: tuple[int, int] | None
+    base: "Callable[[], Location]"
+
+
+def location_of(die: Die, attribute: int, frame: Frame) -> Location | None:
+    """The location that an attribute gives at `frame.pc`; None without the attribute.
+
+    Raises:
+        DamagedError: the expression or list is damaged.
+    """
+    value = die.get(attribute)
+    if value is None:
+        return None
+    if isinstance(value, int):
+        found = _from_list(die, attribute, value, frame.pc)
+        if found is None:
+            return OPTIMIZED_OUT
+        value = found
+    return evaluate(value, die.unit, frame)
+
+
+def evaluate(code: bytes, unit: Unit, frame: Frame) -> Location:
+    """The location that an expression means."""
+    if not code:
+        return OPTIMIZED_OUT
+    try:
+        return _Machine(code, unit, frame).run()
+    except _UnsupportedError as error:
+        return nowhere(str(error))
+
+
+def _from_list(die: Die, attribute: int, value: int, pc: int) -> bytes | None:
+    """The expression of a location list that holds at an address (DWARF 5, 2.6.2)."""
+    unit = die.unit
+    info, width = unit.info, unit.widths.address
+    if unit.version >= 5:
+        data = info.section(".debug_loclists")
+        if die.form(attribute) == forms.LOCLISTX:
+            header = 12 if unit.widths.offset == 4 else 20
+            split = unit.skeleton is not None
+            base = header if split else unit.base(dies.AT_LOCLISTS_BASE, header)
+            value = base + info.number(".debug_loclists", base, value, unit.widths.offset)
+        return _list_5(Reader(data, value, len(data), info.order), unit, pc)
+    data = info.section(".debug_loc")
+    reader = Reader(data, value, len(data), info.order)
+    if unit.skeleton is not None:
+        return _list_gnu(reader, unit, pc)
+    base, top = unit.low_pc, (1 << 8 * width) - 1
+    while True:
+        low, high = reader.uint(width), reader.uint(width)
+        if low == high == 0:
+            return None
+        if low == top:
+            base = high
+            continue
+        code = reader.block(reader.uint(2))
+        if base + low <= pc < base + high:
+            return code
+
+
+def _list_5(reader: Reader, unit: Unit, pc: int) -> bytes | None:
+    """DWARF 5, 7.7.3: DW_LLE_*."""
+    width = unit.widths.address
+    base = unit.low_pc
+    default: bytes | None = None
+    while kind := reader.u8():
+        low = high = 0
+        if kind == 1:
+            base = unit.address(reader.uleb())
+            continue
+        if kind == 6:
+            base = reader.uint(width)
+            continue
+        if kind == 9:  # DW_LLE_GNU_view_pair
+            reader.uleb()
+            reader.uleb()
+            continue
+        if kind == 5:
+            default = reader.block(reader.uleb())
+            continue
+        if kind == 2:
+            low, high = unit.address(reader.uleb()), unit.address(reader.uleb())
+        elif kind == 3:
+            low = unit.address(reader.uleb())
+            high = low + reader.uleb()
+        elif kind == 4:
+            low, high = base + reader.uleb(), base + reader.uleb()
+        elif kind == 7:
+            low, high = reader.uint(width), reader.uint(width)
+        elif kind == 8:
+            low = reader.uint(width)
+            high = low + reader.uleb()
+        else:
+            raise DamagedError(f".debug_loclists: an entry of kind {kind}")
+        code = reader.block(reader.uleb())
+        if low <= pc < high:
+            return code
+    return default
+
+
+def _list_gnu(reader: Reader, unit: Unit, pc: int) -> bytes | None:
+    """.debug_loc.dwo before DWARF 5: addresses by index (gcc.gnu.org/wiki/DebugFission)."""
+    base = unit.low_pc
+    while kind := reader.u8():
+        if kind == 1:
+            base = unit.address(reader.uleb())
+            continue
+        if kind == 2:
+            low, high = unit.address(reader.uleb()), unit.address(reader.uleb())
+        elif kind == 3:
+            low = unit.address(reader.uleb())
+            high = low + reader.uint(4)
+        elif kind == 4:
+            low, high = base + reader.uint(4), base + reader.uint(4)
+        else:
+            raise DamagedError(f".debug_loc.dwo: an entry of kind {kind}")
+        code = reader.block(reader.uint(2))
+        if low <= pc < high:
+            return code
+    return None
+
+
+class _Machine:
+    """Runs one expression. Every operation consumes a byte and none jumps back."""
+
+    def __init__(self, code: bytes, unit: Unit, frame: Frame) -> None:
+        self._reader = Reader(code, 0, len(code), unit.info.order)
+        self._unit = unit
+        self._frame = frame
+        self._stack: list[Term] = []
+        self._result: Location | None = None
+
+    def run(self) -> Location:
+        """The location; DamagedError for a damaged expression."""
+        reader = self._reader
+        pieces: list[tuple[int, Location]] = []
+        while reader.place < reader.end:
+            op = reader.u8()
+            if op == 0x93:  # DW_OP_piece
+                size = reader.uleb()
+                pieces.append((size, self._take() if self._started else OPTIMIZED_OUT))
+                continue
+            if op == 0x9D:
+                raise _UnsupportedError("lies in pieces of single bits")
+            self._step(op)
+            if len(self._stack) > _MAX_STACK:
+                raise DamagedError("an expression with an endless stack")
+        if pieces:
+            return Location(Where.PIECES, pieces=tuple(pieces))
+        return self._take()
+
+    @property
+    def _started(self) -> bool:
+        return bool(self._stack) or self._result is not None
+
+    def _take(self) -> Location:
+        found = self._result
+        if found is None:
+            found = Location(Where.MEMORY, self._pop())
+        self._result, self._stack = None, []
+        return found
+
+    def _pop(self) -> Term:
+        if not self._stack:
+            raise DamagedError("an expression takes more than it has")
+        return self._stack.pop()
+
+    def _push(self, term: Term) -> None:
+        self._stack.append(term)
+
+    def _step(self, op: int) -> None:
+        reader, push = self._reader, self._push
+        if 0x30 <= op <= 0x4F:  # DW_OP_lit
+            push(Term(offset=op - 0x30))
+        elif 0x50 <= op <= 0x6F:  # DW_OP_reg
+            self._result = Location(Where.REGISTER, register=op - 0x50)
+        elif 0x70 <= op <= 0x8F:  # DW_OP_breg
+            push(Term(op - 0x70, offset=reader.sleb()))
+        elif op in _CONSTANTS:
+            size, is_signed = _CONSTANTS[op]
+            if size:
+                push(Term(offset=reader.sint(size) if is_signed else reader.uint(size)))
+            else:
+                push(Term(offset=reader.sleb() if is_signed else reader.uleb()))
+        elif op in _SPECIAL:
+            _SPECIAL[op](self)
+        elif op in _BINARY:
+            self._binary(op)
+        else:
+            raise _UnsupportedError(f"is computed by DWARF operation {op:#x}")
+
+    def _binary(self, op: int) -> None:
+        right, left = self._pop(), self._pop()
+        if op == 0x22 and (right.is_constant or left.is_constant):  # DW_OP_plus
+            base, number = (left, right) if right.is_constant else (right, left)
+            self._push(base.plus(number.offset))
+        elif op == 0x1C and right.is_constant:  # DW_OP_minus
+            self._push(left.plus(-right.offset))
+        elif left.is_constant and right.is_constant:
+            value = _BINARY[op](left.offset, right.offset)
+            self._push(Term(offset=_signed(value)))
+        else:
+            raise _UnsupportedError("is computed from registers")
+
+    # -- operations ----------------------------------------------------------------
+
+    def _address(self) -> None:
+        self._push(Term(offset=self._reader.uint(self._unit.widths.address), is_link=True))
+
+    def _address_index(self) -> None:
+        self._push(Term(offset=self._unit.address(self._reader.uleb()), is_link=True))
+
+    def _constant_index(self) -> None:
+        self._push(Term(offset=self._unit.address(self._reader.uleb())))
+
+    def _deref(self) -> None:
+        self._push(self._pop().loaded())
+
+    def _deref_size(self) -> None:
+        if self._reader.u8() != self._unit.widths.address:
+            raise _UnsupportedError("is computed from a part of a word")
+        self._deref()
+
+    def _dup(self) -> None:
+        term = self._pop()
+        self._push(term)
+        self._push(term)
+
+    def _drop(self) -> None:
+        self._pop()
+
+    def _swap(self) -> None:
+        top, second = self._pop(), self._pop()
+        self._push(top)
+        self._push(second)
+
+    def _pick(self, back: int | None = None) -> None:
+        index = self._reader.u8() if back is None else back
+        if index >= len(self._stack):
+            raise DamagedError("an expression takes more than it has")
+        self._push(self._stack[-1 - index])
+
+    def _plus_uconst(self) -> None:
+        self._push(self._pop().plus(self._reader.uleb()))
+
+    def _neg(self) -> None:
+        term = self._pop()
+        if not term.is_constant:
+            raise _UnsupportedError("is computed from registers")
+        self._push(Term(offset=-term.offset))
+
+    def _bregx(self) -> None:
+        self._push(Term(self._reader.uleb(), offset=self._reader.sleb()))
+
+    def _regx(self) -> None:
+        self._result = Location(Where.REGISTER, register=self._reader.uleb())
+
+    def _fbreg(self) -> None:
+        offset = self._reader.sleb()
+        base = self._frame.base()
+        if base.where is Where.REGISTER:
+            self._push(Term(base.register, offset=offset))
+        elif base.where in (Where.MEMORY, Where.VALUE):
+            self._push(base.term.plus(offset))
+        else:
+            raise _UnsupportedError(f"is in the frame, and the frame {base.why}")
+
+    def _cfa(self) -> None:
+        if self._frame.cfa is None:
+            raise _UnsupportedError("has no frame address: the unwind tables do not tell it")
+        self._push(Term(self._frame.cfa[0], offset=self._frame.cfa[1]))
+
+    def _stack_value(self) -> None:
+        self._result = Location(Where.VALUE, self._pop())
+
+    def _implicit_value(self) -> None:
+        raw = self._reader.block(self._reader.uleb())
+        order = "little" if self._unit.info.order == "<" else "big"
+        if len(raw) > 8:
+            raise _UnsupportedError("is a constant of more than 8 bytes")
+        number = int.from_bytes(raw, "little" if order == "little" else "big")
+        self._result = Location(Where.VALUE, Term(offset=number))
+
+    def _entry_value(self) -> None:
+        code = self._reader.block(self._reader.uleb())
+        if not self._frame.entry:
+            raise _UnsupportedError("had its value at the function's entry only")
+        found = evaluate(code, self._unit, self._frame)
+        if found.where is Where.REGISTER:
+            self._push(Term(found.register))
+        elif found.where is Where.MEMORY:
+            self._push(found.term.loaded())
+        else:
+            raise _UnsupportedError(found.why or "is computed")
+
+    def _implicit_pointer(self) -> None:
+        raise _UnsupportedError("points to a variable that was optimized away")
+
+    def _thread_local(self) -> None:
+        raise _UnsupportedError("is thread-local")
+
+    def _nothing(self) -> None:
+        return
+
+
+def _signed(value: int) -> int:
+    value %= _WORD
+    return value - _WORD if value >> 63 else value
+
+
+_CONSTANTS: Final = {
+    0x08: (1, False),
+    0x09: (1, True),
+    0x0A: (2, False),
+    0x0B: (2, True),
+    0x0C: (4, False),
+    0x0D: (4, True),
+    0x0E: (8, False),
+    0x0F: (8, True),
+    0x10: (0, False),
+    0x11: (0, True),
+}
+_BINARY: Final[dict[int, Callable[[int, int], int]]] = {
+    0x1A: lambda a, b: a & b,
+    0x1C: lambda a, b: a - b,
+    0x1E: lambda a, b: a * b,
+    0x21: lambda a, b: a | b,
+    0x22: lambda a, b: a + b,
+    0x24: lambda a, b: a << (b & 63),
+    0x25: lambda a, b: (a % _WORD) >> (b & 63),
+    0x26: lambda a, b: a >> (b & 63),
+    0x27: lambda a, b: a ^ b,
+}
+_SPECIAL: Final[dict[int, Callable[[_Machine], None]]] = {
+    0x03: _Machine._address,
+    0x06: _Machine._deref,
+    0x12: _Machine._dup,
+    0x13: _Machine._drop,
+    0x14: lambda machine: machine._pick(1),
+    0x15: _Machine._pick,
+    0x16: _Machine._swap,
+    0x1F: _Machine._neg,
+    0x23: _Machine._plus_uconst,
+    0x90: _Machine._regx,
+    0x91: _Machine._fbreg,
+    0x92: _Machine._bregx,
+    0x94: _Machine._deref_size,
+    0x96: _Machine._nothing,
+    0x9B: _Machine._thread_local,
+    0x9C: _Machine._cfa,
+    0x9E: _Machine._implicit_value,
+    0x9F: _Machine._stack_value,
+    0xA0: _Machine._implicit_pointer,
+    0xA1: _Machine._address_index,
+    0xA2: _Machine._constant_index,
+    0xA3: _Machine._entry_value,
+    0xE0: _Machine._thread_local,
+    0xF2: _Machine._implicit_pointer,
+    0xF3: _Machine._entry_value,
+    0xFB: _Machine._address_index,
+    0xFC: _Machine._constant_index,
+}

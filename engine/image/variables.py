@@ -1,0 +1,420 @@
+"""Variables and parameters that are known at an instruction, with their types and places.
+
+Nothing is read before the first question, and then the unit that holds the address. What a
+damaged file says is an `ImageError` that names the place; nothing here hangs or recurses on
+it: every list is bounded by the bytes it stands in, every chain of references by a number.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from engine.errors import ImageError
+from engine.image import dies
+from engine.image.cfa import cfa_at
+from engine.image.datatypes import DataType
+from engine.image.debuginfo import DebugInfo
+from engine.image.dies import Die, Unit
+from engine.image.dwarf import DEBUG_DIRS
+from engine.image.elf import ElfImage
+from engine.image.expressions import (
+    OPTIMIZED_OUT,
+    Frame,
+    Location,
+    Term,
+    Where,
+    location_of,
+    nowhere,
+)
+from engine.image.ranges import read_ranges
+from engine.image.reader import DamagedError
+
+_PARAMETER, _BLOCK, _SUBPROGRAM, _INLINED, _VARIABLE = 0x05, 0x0B, 0x2E, 0x1D, 0x34
+_SCOPES: Final = frozenset((_BLOCK, 0x25, 0x32))  # lexical, catch and try blocks
+_SPACES: Final = frozenset((0x11, 0x4A, 0x39, 0x3C, 0x41, 0x1E))  # units, namespaces, modules
+_MAX_SCOPES: Final = 256
+_DECLARED_ELSEWHERE: Final = "is declared here and defined elsewhere"
+
+
+@contextmanager
+def _blaming(name: str, what: str) -> Iterator[None]:
+    """Damage of the debug information as an error for people."""
+    try:
+        yield
+    except DamagedError as error:
+        raise ImageError(f"{name}: debug information, {what}: {error}") from error
+
+
+@dataclass(eq=False)
+class Variable:
+    """A variable or parameter as it is seen from one instruction.
+
+    Attributes:
+        name: of it.
+        is_parameter: of the function, or of the function that was inlined here.
+        is_inlined: it belongs to a function that was inlined.
+    """
+
+    name: str
+    is_parameter: bool
+    is_inlined: bool
+    _die: Die
+    _frame: Frame
+    _file: str
+
+    @cached_property
+    def type(self) -> DataType:
+        """Its type.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        with _blaming(self._file, f"type of {self.name}"):
+            return DataType(self._die.type)
+
+    @cached_property
+    def type_text(self) -> str:
+        """Its type as C spells it; "?" where that is damaged."""
+        try:
+            return self.type.text
+        except (DamagedError, ImageError):
+            return "?"
+
+    @cached_property
+    def is_declaration(self) -> bool:
+        """Whether another unit defines it (`extern`)."""
+        return self._die.has(dies.AT_DECLARATION) and not self._die.has(dies.AT_LOCATION)
+
+    @property
+    def linker_name(self) -> str:
+        """What the symbol table calls it, if it is there."""
+        return self._die.linkage_name or self.name
+
+    @cached_property
+    def location(self) -> Location:
+        """Where it is.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        with _blaming(self._file, f"location of {self.name}"):
+            for die in self._die.origins():
+                found = location_of(die, dies.AT_LOCATION, self._frame)
+                if found is not None:
+                    return found
+                value = die.get(dies.AT_CONST_VALUE)
+                if isinstance(value, int):
+                    return Location(Where.VALUE, Term(offset=value))
+                if value is not None:
+                    return nowhere("is a constant that is no number")
+            return nowhere(_DECLARED_ELSEWHERE) if self.is_declaration else OPTIMIZED_OUT
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is known at one instruction.
+
+    Attributes:
+        function: name of the function around it.
+        inlined: names of the functions inlined there, the outermost first.
+        start: the function's first instruction, a link address.
+        entry: whether the instruction is the function's entry.
+        language: DW_LANG_*.
+        parameters: of the function, in the order of its declaration.
+        locals: everything but that, the innermost scope first.
+        returns: its result's type.
+        unit: where it is described.
+    """
+
+    function: str
+    inlined: tuple[str, ...]
+    start: int
+    entry: bool
+    language: int
+    parameters: tuple[Variable, ...]
+    locals: tuple[Variable, ...]
+    returns: DataType
+    unit: Unit
+
+    @property
+    def visible(self) -> tuple[Variable, ...]:
+        """All of the function's variables, the innermost scope first; hidden ones left out."""
+        found: dict[str, Variable] = {}
+        for variable in (*self.locals, *self.parameters):
+            found.setdefault(variable.name, variable)
+        return tuple(found.values())
+
+
+class Variables:
+    """The variables of one image; addresses are its link addresses."""
+
+    def __init__(self, image: ElfImage, debug_dirs: Sequence[str] = DEBUG_DIRS) -> None:
+        """Nothing is read yet.
+
+        Args:
+            image: the program or library.
+            debug_dirs: folders like /usr/lib/debug to search for a separate debug file.
+        """
+        self.image = image
+        self._debug_dirs = tuple(debug_dirs)
+        self._functions: dict[int, list[tuple[int, int, int]]] = {}
+
+    @cached_property
+    def info(self) -> DebugInfo | None:
+        """The debug information; None = there is none."""
+        return DebugInfo.of(self.image, self._debug_dirs)
+
+    def at(self, pc: int, name: Callable[[int], str] = str) -> list[tuple[str, str, str]]:
+        """(name, type, location) of what is known at an instruction, for people.
+
+        Args:
+            pc: link address.
+            name: of a register by its DWARF number.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        scope = self.scope(pc)
+        found = scope.visible if scope is not None else ()
+        return [(v.name, v.type_text, v.location.text(name)) for v in found]
+
+    def scope(self, pc: int, pad: int = 0) -> Scope | None:
+        """What is known at an instruction; None where no function is described.
+
+        Args:
+            pc: link address.
+            pad: bytes of a landing pad at the function's start: the instruction behind it is
+                the entry too.
+
+        Raises:
+            ImageError: the debug information is damaged, or a part of it is missing.
+        """
+        if self.info is None:
+            return None
+        with _blaming(self.info.name, f"at {pc:#x}"):
+            for unit in self.info.containing(pc):
+                index = self._function(unit, pc)
+                if index is not None:
+                    return self._scope(unit, index, pc, pad)
+            return None
+
+    def inlined(self, name: str) -> list[int]:
+        """Where a function was inlined: link addresses of the copies' first instructions.
+
+        Args:
+            name: of the function, as in the source or as the linker would call it.
+
+        Raises:
+            ImageError: the debug information is damaged, or a part of it is missing.
+        """
+        info = self.info
+        raw = name.encode(errors="surrogateescape")
+        if info is None or not raw or not self._mentions(raw):
+            return []
+        found: set[int] = set()
+        with _blaming(info.name, f"inlined copies of {name}"):
+            for unit in info.units():
+                if unit.kind not in dies.TYPE_UNITS:
+                    found.update(self._inlined_in(info.whole(unit), name))
+        low, high = max(self.image.low, 1), self.image.high
+        return sorted(address for address in found if low <= address < high)
+
+    def global_variable(self, scope: Scope, name: str) -> Variable | None:
+        """A variable of the file's own scope, a namespace's or a function's static one.
+
+        Args:
+            scope: seen from where.
+            name: of it.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        unit = scope.unit
+        file = unit.info.name
+        frame = Frame(scope.start, False, None, lambda: nowhere("is none"))
+        declared: Variable | None = None
+        with _blaming(file, f"variable {name}"):
+            shape = unit.shape
+            for index, tag in enumerate(shape.tags):
+                parent = shape.parents[index]
+                if tag != _VARIABLE or parent < 0 or shape.tags[parent] not in _SPACES:
+                    continue
+                die = Die(unit, shape.offsets[index])
+                if die.name == name:
+                    found = Variable(name, False, False, die, frame, file)
+                    if not found.is_declaration:
+                        return found
+                    declared = declared or found
+        return declared
+
+    # -- functions ---------------------------------------------------------------
+
+    def _mentions(self, name: bytes) -> bool:
+        """Whether any file has the name at all: a glance that saves reading everything."""
+        assert self.info is not None, "asked by those who have it"
+        if self.info.section(".gnu_debugaltlink") or _has_split(self.info):
+            return True
+        sections = (".debug_str", ".debug_info", ".debug_line_str")
+        return any(name in self.info.section(section) for section in sections)
+
+    def _function(self, unit: Unit, pc: int) -> int | None:
+        """The index of the innermost subprogram around an address."""
+        table = self._functions.get(id(unit))
+        if table is None:
+            shape = unit.shape
+            table = sorted(
+                (low, high, index)
+                for index, tag in enumerate(shape.tags)
+                if tag == _SUBPROGRAM
+                for low, high in read_ranges(Die(unit, shape.offsets[index]))
+            )
+            self._functions[id(unit)] = table
+        at = bisect_right(table, pc, key=lambda row: row[0])
+        # Nested functions do not overlap their parents; a damaged file's may.
+        for low, high, index in reversed(table[max(at - 4, 0) : at]):
+            if low <= pc < high:
+                return index
+        return None
+
+    def _scope(self, unit: Unit, index: int, pc: int, pad: int) -> Scope:
+        die = Die(unit, unit.shape.offsets[index])
+        start = _start(die)
+        entry = pc == start or (pad > 0 and pc == start + pad)
+        reader = _ScopeReader(unit, self._frame(die, pc, entry))
+        reader.walk(index)
+        origins = die.origins()
+        names = [Die(unit, unit.shape.offsets[inner]).name or "?" for inner in reader.inlined]
+        return Scope(
+            function=die.name or die.linkage_name or "?",
+            inlined=tuple(names),
+            start=start,
+            entry=entry,
+            language=unit.root.number(dies.AT_LANGUAGE) or 0,
+            parameters=_in_order(reader.parameters, origins[-1] if len(origins) > 1 else None),
+            locals=tuple(reader.locals),
+            returns=DataType(die.type),
+            unit=unit,
+        )
+
+    def _frame(self, die: Die, pc: int, entry: bool) -> Frame:
+        cfa = cfa_at(self.image, pc)
+        bare = Frame(pc, entry, cfa, lambda: nowhere("is described by itself"))
+
+        def base() -> Location:
+            found = location_of(die, dies.AT_FRAME_BASE, bare)
+            return found or nowhere("is not described")
+
+        return Frame(pc, entry, cfa, base)
+
+    def _inlined_in(self, unit: Unit, name: str) -> Iterator[int]:
+        shape = unit.shape
+        wanted: dict[tuple[int, str, int], bool] = {}
+        for index, tag in enumerate(shape.tags):
+            if tag != _INLINED:
+                continue
+            die = Die(unit, shape.offsets[index])
+            origin = die.reference(dies.AT_ABSTRACT_ORIGIN)
+            if origin is None:
+                continue
+            if origin.key not in wanted:
+                wanted[origin.key] = name in (origin.name, origin.linkage_name)
+            if wanted[origin.key] and read_ranges(die):
+                yield _start(die)
+
+
+def _has_split(info: DebugInfo) -> bool:
+    names = (dies.AT_DWO_NAME, dies.AT_GNU_DWO_NAME)
+    return any(unit.root.has(name) for unit in info.units() for name in names)
+
+
+def _start(die: Die) -> int:
+    """The entry of a function or of an inlined copy (DWARF 5, 2.18).
+
+    GCC's entry of a copy whose instructions were moved may lie outside of it: then it is no
+    place where the copy's variables are known, and the first range's start counts, as in gdb.
+    """
+    ranges = read_ranges(die)
+    low = die.address(dies.AT_LOW_PC)
+    base = low if low is not None else ranges[0][0]
+    given = die.number(dies.AT_ENTRY_PC)
+    if given is None:
+        return base
+    address = die.address(dies.AT_ENTRY_PC)
+    entry = base + given if address is None else address
+    return entry if any(start <= entry < end for start, end in ranges) else ranges[0][0]
+
+
+def _in_order(found: list[Variable], origin: Die | None) -> tuple[Variable, ...]:
+    """Parameters in the order of the declaration: a compiler's copies may lack some."""
+    if origin is None or origin.tag != _SUBPROGRAM:
+        return tuple(found)
+    unit = origin.unit
+    shape = unit.shape
+    by_origin = {variable._die.origins()[-1].offset: variable for variable in found}
+    ordered: list[Variable] = []
+    for index in shape.children(unit.index(origin.offset)):
+        if shape.tags[index] != _PARAMETER:
+            continue
+        die = Die(unit, shape.offsets[index])
+        known = by_origin.pop(die.offset, None)
+        if known is None and found and by_origin and die.name:
+            same = [key for key, v in by_origin.items() if v.name == die.name]
+            known = by_origin.pop(same[0]) if same else None
+        if known is None and die.name and found:
+            frame = found[0]._frame
+            known = Variable(die.name, True, False, die, frame, unit.info.name)
+        if known is None and die.name:
+            frame = Frame(0, False, None, lambda: nowhere("is not described"))
+            known = Variable(die.name, True, False, die, frame, unit.info.name)
+        if known is not None:
+            ordered.append(known)
+    return (*ordered, *by_origin.values())
+
+
+class _ScopeReader:
+    """Collects what is visible at an address of one function."""
+
+    def __init__(self, unit: Unit, frame: Frame) -> None:
+        self._unit = unit
+        self._frame = frame
+        self.parameters: list[Variable] = []
+        self.locals: list[Variable] = []
+        self.inlined: list[int] = []
+
+    def walk(self, index: int) -> None:
+        """From a subprogram down to the innermost scope around the address."""
+        unit, shape, pc = self._unit, self._unit.shape, self._frame.pc
+        top = index
+        here: int | None = index
+        for _ in range(_MAX_SCOPES):
+            if here is None:
+                return
+            inner: int | None = None
+            own: list[Variable] = []
+            for child in shape.children(here):
+                tag = shape.tags[child]
+                if tag in (_PARAMETER, _VARIABLE):
+                    variable = self._variable(child, tag == _PARAMETER)
+                    if variable is not None and here == top and variable.is_parameter:
+                        self.parameters.append(variable)
+                    elif variable is not None:
+                        own.append(variable)
+                elif inner is None and (tag == _INLINED or tag in _SCOPES):
+                    ranges = read_ranges(Die(unit, shape.offsets[child]))
+                    if any(low <= pc < high for low, high in ranges):
+                        inner = child
+                        if tag == _INLINED:
+                            self.inlined.append(child)
+            self.locals[:0] = own
+            here = inner
+
+    def _variable(self, index: int, is_parameter: bool) -> Variable | None:
+        die = Die(self._unit, self._unit.shape.offsets[index])
+        name = die.name
+        if name is None:
+            return None
+        file = self._unit.info.name
+        return Variable(name, is_parameter, bool(self.inlined), die, self._frame, file)

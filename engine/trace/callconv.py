@@ -1,0 +1,200 @@
+"""Where a function's parameters are at its first instruction, by the calling convention.
+
+Optimised code describes it in its location lists. Unoptimised code describes where parameters
+will be once the prologue has stored them: at the entry only the convention knows.
+
+System V ABI, AMD64 supplement, 3.2.3; Procedure Call Standard for AArch64, 6.8.2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.image.datatypes import DataType, TypeKind
+from engine.image.expressions import Location, Term, Where, nowhere
+
+_RUST: Final = 0x1C
+_VECTOR: Final = nowhere("is passed in a vector register, which probes do not record")
+_UNKNOWN: Final = nowhere("is passed in a way that is not known here")
+_WORD: Final = 8
+_MAX_LEAVES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """A calling convention in numbers.
+
+    Attributes:
+        general: DWARF numbers of the argument registers.
+        vectors: how many vector registers take arguments.
+        stack: (DWARF number of the stack pointer, distance to the first argument on it).
+        hidden_result: a big result's address takes the first argument register.
+        by_reference: structures of more than 16 bytes are passed by their address.
+        splits: a structure whose words differ in kind is passed word by word.
+    """
+
+    general: tuple[int, ...]
+    vectors: int
+    stack: tuple[int, int]
+    hidden_result: bool
+    by_reference: bool
+    splits: bool
+
+
+CONVENTIONS: Final = {
+    "x86_64": Convention((5, 4, 1, 2, 8, 9), 8, (7, 8), True, False, True),
+    "aarch64": Convention(tuple(range(8)), 8, (31, 0), False, True, False),
+}
+"""By the architecture's name."""
+
+
+def entry_locations(
+    convention: Convention, parameters: Sequence[DataType], returns: DataType, language: int
+) -> list[Location]:
+    """Where each parameter is; what cannot be told, and all that follows it, is nowhere."""
+    state = _State(convention)
+    if convention.hidden_result and _is_big(returns):
+        state.general += 1
+    found: list[Location] = []
+    for kind in parameters:
+        where = state.place(kind, language)
+        found.append(where)
+        if where is _UNKNOWN:
+            found += [_UNKNOWN] * (len(parameters) - len(found))
+            break
+    return found
+
+
+def _is_big(kind: DataType) -> bool:
+    if kind.kind is not TypeKind.RECORD:
+        return False
+    return kind.is_passed_by_reference or (kind.size or 0) > 2 * _WORD
+
+
+@dataclass(slots=True)
+class _State:
+    """Registers and stack that are taken so far."""
+
+    convention: Convention
+    general: int = 0
+    vectors: int = 0
+    stack: int = field(default=0)
+
+    def place(self, kind: DataType, language: int) -> Location:
+        """The next parameter's place."""
+        match kind.kind:
+            case TypeKind.RECORD:
+                return self._record(kind, language)
+            case TypeKind.FLOAT:
+                return self._float(kind.size or 0)
+            case TypeKind.VOID | TypeKind.OTHER | TypeKind.FUNCTION | TypeKind.ARRAY:
+                return _UNKNOWN
+            case _:
+                size = kind.size
+                if size is None or size > _WORD:
+                    return _UNKNOWN  # __int128: pairs of registers, aligned
+                return self._words(1, size)
+
+    def _float(self, size: int) -> Location:
+        if size not in (4, 8):
+            return _UNKNOWN
+        if self.vectors < self.convention.vectors:
+            self.vectors += 1
+            return _VECTOR
+        return self._on_stack(size)
+
+    def _words(self, count: int, size: int) -> Location:
+        """So many registers, or all of it on the stack."""
+        registers = self.convention.general
+        if self.general + count > len(registers):
+            if not self.convention.splits:
+                self.general = len(registers)  # AAPCS64, C.13: none is used afterwards
+            return self._on_stack(size)
+        taken = registers[self.general : self.general + count]
+        self.general += count
+        if count == 1:
+            return Location(Where.REGISTER, register=taken[0])
+        parts = tuple((_WORD, Location(Where.REGISTER, register=number)) for number in taken)
+        return Location(Where.PIECES, pieces=parts)
+
+    def _on_stack(self, size: int) -> Location:
+        register, first = self.convention.stack
+        where = Location(Where.MEMORY, Term(register, offset=first + self.stack))
+        self.stack += -(-max(size, 1) // _WORD) * _WORD
+        return where
+
+    def _record(self, kind: DataType, language: int) -> Location:
+        if kind.is_passed_by_reference:
+            return self._pointer()
+        size = kind.size
+        leaves = _leaves(kind, 0, 0)
+        if not size or not leaves:
+            return _UNKNOWN
+        if language == _RUST and (len(leaves) > 2 or size > 2 * _WORD):
+            return _UNKNOWN  # Rust's own convention is not fixed
+        floats = [leaf.kind is TypeKind.FLOAT for _, leaf in leaves]
+        if size > 2 * _WORD:
+            if self.convention.by_reference:
+                if all(floats) and len(floats) <= 4:
+                    return self._vectors(len(floats), size)
+                return self._pointer()
+            return self._on_stack(size)
+        if not self.convention.splits:
+            if all(floats):
+                return self._vectors(len(floats), size)
+            return self._words(-(-size // _WORD), size)
+        return self._split(leaves, size)
+
+    def _pointer(self) -> Location:
+        pointer = self._words(1, _WORD)
+        if pointer.where is Where.REGISTER:
+            return Location(Where.MEMORY, Term(pointer.register))
+        return Location(Where.MEMORY, pointer.term.loaded())
+
+    def _vectors(self, count: int, size: int) -> Location:
+        if self.vectors + count > self.convention.vectors:
+            self.vectors = self.convention.vectors
+            return self._on_stack(size)
+        self.vectors += count
+        return _VECTOR
+
+    def _split(self, leaves: list[tuple[int, DataType]], size: int) -> Location:
+        """Each word in a register of the kind of what is in it."""
+        words = -(-size // _WORD)
+        floating = [
+            all(leaf.kind is TypeKind.FLOAT for at, leaf in leaves if at // _WORD == word)
+            for word in range(words)
+        ]
+        general, vectors = floating.count(False), floating.count(True)
+        free = len(self.convention.general) - self.general
+        if general > free or self.vectors + vectors > self.convention.vectors:
+            return self._on_stack(size)
+        parts = []
+        for is_float in floating:
+            if is_float:
+                self.vectors += 1
+                parts.append((_WORD, _VECTOR))
+            else:
+                parts.append((_WORD, self._words(1, _WORD)))
+        return parts[0][1] if len(parts) == 1 else Location(Where.PIECES, pieces=tuple(parts))
+
+
+def _leaves(kind: DataType, at: int, depth: int) -> list[tuple[int, DataType]]:
+    """(offset, type) of the scalars of a structure; as many as matter."""
+    if depth > _MAX_LEAVES:
+        return []
+    if kind.kind is TypeKind.ARRAY:
+        element, count = kind.element, kind.count or 0
+        step = element.size or 0
+        found = []
+        for index in range(min(count, _MAX_LEAVES + 1)):
+            found += _leaves(element, at + index * step, depth + 1)
+        return found
+    if kind.kind is not TypeKind.RECORD:
+        return [(at, kind)]
+    found = []
+    for member in kind.members:
+        found += _leaves(member.type, at + member.offset, depth + 1)
+        if len(found) > _MAX_LEAVES * _MAX_LEAVES:
+            break
+    return found

@@ -1,0 +1,504 @@
+"""Variables in definitions: `name`, `name->field.x[3]`, `*name` as fetch operations.
+
+What a name means at a place comes from the program's debug information; the result is what
+somebody could have written by hand: a register, dereferences, a type. The syntax is the
+kernel's for BTF arguments, and so are the errors; `[N]`, a leading `*`, `.` on a variable that
+is a structure, variables that are no parameters and places inside a function are ours.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, TypeVar
+
+from engine.arch.base import Arch
+from engine.arch.program import Base, FieldType, Kind, Source
+from engine.errors import ImageError
+from engine.fetch.variables import (
+    NOT_TEXT,
+    TEXT_ARRAY,
+    TEXT_POINTER,
+    Fetched,
+    VariableError,
+)
+from engine.image.datatypes import DataType, TypeKind
+from engine.image.expressions import Location, Term, Where, nowhere
+from engine.image.reader import DamagedError
+from engine.image.variables import Scope, Variable, Variables
+from engine.trace.callconv import CONVENTIONS, entry_locations
+
+_PART: Final = re.compile(
+    r"(?P<how>->|\.)(?P<name>[A-Za-z_][A-Za-z0-9_]*)|\[(?P<index>-?[0-9]{1,18})\]"
+)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|\$retval")
+_MAX_ARRAY: Final = 64
+_SIZES: Final = (1, 2, 4, 8)
+_CHARS: Final = (TypeKind.CHAR, TypeKind.UNSIGNED_CHAR)
+_CLONE: Final = re.compile(r"\.(isra|constprop|part|cold)\b")
+_SHOWN: Final = 12
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The instruction whose variables are asked for.
+
+    Attributes:
+        variables: of its file.
+        link: its link address.
+        image_base: the link address that `Source.IMAGE` counts from: `link` less its offset in
+            the file.
+        is_return: the probe fires when the function returns, with what was there at its entry.
+        symbol: the symbol around it, "" for none: a compiler's copy of a function need not
+            keep the calling convention.
+        pad: bytes of the landing pad that the function begins with.
+        address: link address of a symbol of the file, for `extern` variables.
+    """
+
+    variables: Variables
+    link: int
+    image_base: int
+    is_return: bool
+    symbol: str
+    pad: int
+    address: Callable[[str], int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A part of a variable, on the way to the one that is asked for.
+
+    Attributes:
+        type: of it.
+        location: where it is.
+        bit: its lowest bit, in its register or, of a bitfield, from its address.
+        bits: of a bitfield, 0 for none.
+    """
+
+    type: DataType
+    location: Location
+    bit: int = 0
+    bits: int = 0
+
+
+class ScopeVariables:
+    """The variables that a definition may name at one place."""
+
+    def __init__(self, arch: Arch, spot: Callable[[], Spot]) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            arch: of the program.
+            spot: finds the place; it may raise `VariableError`.
+        """
+        self._arch = arch
+        self._find_spot = spot
+        self._subject = ""
+        self._names = {r.dwarf: r.name for r in arch.registers if r.dwarf is not None}
+
+    # -- questions ---------------------------------------------------------------
+
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the function's parameters in order, for `$arg*`."""
+        return self._guarded(lambda: tuple(v.name for v in self._scope.parameters))
+
+    def parameter(self, index: int) -> Fetched | None:
+        """The parameter `$argN` (index from 0); None where the calling convention says it."""
+        try:
+            scope = self._scope
+        except VariableError as error:
+            if error.at_place:
+                raise
+            return None
+        if not scope.entry or index >= len(scope.parameters):
+            return None
+        found = self._guarded(lambda: self._location(scope, scope.parameters[index]))
+        word = DataType(None)
+        if found.where is Where.REGISTER or found.where is Where.MEMORY:
+            kind = scope.parameters[index].type.kind
+            if found.where is Where.MEMORY and kind is TypeKind.RECORD:
+                return None
+            fetched = self._guarded(lambda: self._fetch(_Value(word, found), 0))
+            return replace(fetched, kind=FieldType(Kind.HEX, self._arch.bits // 8))
+        if found.where is Where.NOWHERE and "vector" in found.why:
+            raise VariableError("NO_BTFARG", 0, f"{scope.parameters[index].name} {found.why}")
+        return None
+
+    def resolve(self, text: str) -> Fetched:
+        """A variable, a part of it or what it points at."""
+        return self._guarded(lambda: self._resolve(text))
+
+    def listing(self) -> list[tuple[str, str, str]]:
+        """(name, type, location) of what can be named, for people; empty if nothing can."""
+        try:
+            scope = self._scope
+        except VariableError:
+            return []
+        rows = []
+        for variable in scope.visible:
+            try:
+                where = self._location(scope, variable).text(self._register)
+            except (DamagedError, ImageError) as error:
+                where = str(error)
+            except VariableError as error:
+                where = error.why
+            rows.append((variable.name, variable.type_text, where))
+        return rows
+
+    def _fail(self, code: str, at: int, why: str) -> VariableError:
+        """An error about the variable that is being read."""
+        return VariableError(code, at, f"{self._subject} at {self._spot.link:#x}: {why}")
+
+    # -- names -------------------------------------------------------------------
+
+    def _guarded(self, ask: Callable[[], _T]) -> _T:
+        try:
+            return ask()
+        except (DamagedError, ImageError) as error:
+            raise VariableError("NOSUP_BTFARG", 0, str(error)) from error
+
+    @cached_property
+    def _spot(self) -> Spot:
+        return self._find_spot()
+
+    @cached_property
+    def _scope(self) -> Scope:
+        spot = self._spot
+        try:
+            if spot.variables.info is None:
+                why = f"{spot.variables.image.name} has no debug information (DWARF)"
+                raise VariableError("NOSUP_BTFARG", 0, why)
+            scope = spot.variables.scope(spot.link, spot.pad)
+        except ImageError as error:
+            raise VariableError("NOSUP_BTFARG", 0, str(error)) from error
+        if scope is None:
+            why = f"the debug information describes no function at {spot.link:#x}"
+            raise VariableError("NO_BTF_ENTRY", 0, why)
+        if spot.is_return and not scope.entry:
+            raise VariableError("NOFENTRY_ARGS", 0, "only a function's entry has its arguments")
+        return scope
+
+    def _resolve(self, text: str) -> Fetched:
+        stars = len(text) - len(text.lstrip("*"))
+        match = _NAME.match(text, stars)
+        if match is None:
+            raise VariableError("BAD_FETCH_ARG", stars)
+        self._subject = match[0]
+        if match[0] == "$retval":
+            value = self._returned()
+        else:
+            value = self._variable(self._scope, match[0], stars)
+        at = match.end()
+        while at < len(text):
+            part = _PART.match(text, at)
+            if part is None:
+                raise _bad_part(text, at)
+            if part["index"] is not None:
+                value = self._indexed(value, int(part["index"]), at)
+            else:
+                if part["how"] == "->":
+                    value = self._pointed(value, part.start("name"))
+                value = self._member(value, part["name"], part.start("name"))
+            at = part.end()
+        for _ in range(stars):
+            value = self._pointed(value, 0)
+        return self._fetch(value, stars)
+
+    def _variable(self, scope: Scope, name: str, at: int) -> _Value:
+        for variable in scope.visible:
+            if variable.name == name:
+                return _Value(variable.type, self._location(scope, variable))
+        variable_ = self._spot.variables.global_variable(scope, name)
+        if variable_ is not None:
+            return _Value(variable_.type, self._location(scope, variable_))
+        known = [variable.name for variable in scope.visible]
+        shown = ", ".join(known[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")
+        raise VariableError("NO_BTFARG", at, f"known here: {shown or 'no variable'}")
+
+    def _returned(self) -> _Value:
+        if not self._spot.is_return:
+            raise VariableError("RETVAL_ON_PROBE")
+        kind = self._scope.returns
+        if kind.kind is TypeKind.VOID:
+            raise VariableError("NO_RETVAL")
+        register = self._arch.probes.retval
+        number = next((n for n, name in self._names.items() if name == register), -1)
+        return _Value(kind, Location(Where.REGISTER, register=number))
+
+    # -- places ------------------------------------------------------------------
+
+    def _location(self, scope: Scope, variable: Variable) -> Location:
+        where = variable.location
+        if variable.is_declaration:
+            link = self._spot.address(variable.linker_name)
+            if link is not None:
+                return Location(Where.MEMORY, Term(offset=link, is_link=True))
+        if not scope.entry or variable.is_inlined:
+            return where
+        position = next((i for i, v in enumerate(scope.parameters) if v is variable), None)
+        if position is None:
+            if _is_in_frame(where):
+                return nowhere("has no value yet at the function's entry; use FILE:LINE")
+            return where
+        if where.where is Where.REGISTER or (
+            where.where is Where.MEMORY and not self._is_own_frame(where.term)
+        ):
+            return where
+        return self._by_convention(scope, position) or where
+
+    def _by_convention(self, scope: Scope, position: int) -> Location | None:
+        convention = CONVENTIONS.get(self._arch.name)
+        if convention is None or _CLONE.search(self._spot.symbol):
+            return None
+        types = [variable.type for variable in scope.parameters]
+        return entry_locations(convention, types, scope.returns, scope.language)[position]
+
+    def _is_own_frame(self, term: Term) -> bool:
+        """Whether an address at a function's entry is in the frame that it will have.
+
+        Arguments on the stack lie above the return address, at or above the stack pointer.
+        """
+        if term.register is None:
+            return False
+        name = self._names.get(term.register)
+        if name == self._arch.roles.sp:
+            return (term.derefs or (term.offset,))[0] < 0
+        # The frame pointer is the caller's still; other registers point at what is passed.
+        return name == self._arch.roles.fp
+
+    def _register(self, number: int) -> str:
+        return self._names.get(number, f"register {number}")
+
+    # -- parts -------------------------------------------------------------------
+
+    def _pointed(self, value: _Value, at: int) -> _Value:
+        kind = value.type
+        if kind.kind is TypeKind.ARRAY and value.location.where is Where.MEMORY:
+            return _Value(kind.element, value.location)
+        if kind.kind is not TypeKind.POINTER or value.bits:
+            raise self._fail("NO_PTR_STRCT", at, f"{kind.text} is no pointer")
+        return _Value(kind.target, Location(Where.MEMORY, self._term(value, at)))
+
+    def _term(self, value: _Value, at: int) -> Term:
+        """The value itself as a term."""
+        where = self._part(value, at)
+        match where.where:
+            case Where.MEMORY:
+                return where.term.loaded()
+            case Where.VALUE:
+                return where.term
+            case Where.REGISTER if not value.bit:
+                return Term(where.register)
+            case _:
+                raise self._fail("NO_BTFARG", at, where.why or "a part of a register")
+
+    def _part(self, value: _Value, at: int) -> Location:
+        """A location that is no list of pieces: the one that holds the value."""
+        where = value.location
+        if where.where is Where.NOWHERE:
+            raise self._fail("NO_BTFARG", 0, where.why)
+        return where
+
+    def _member(self, value: _Value, name: str, at: int) -> _Value:
+        kind = value.type
+        if kind.kind is not TypeKind.RECORD:
+            raise VariableError("NO_PTR_STRCT", at, f"{kind.text} has no members")
+        found = kind.member(name)
+        if found is None:
+            if kind.is_declared_only:
+                raise VariableError("BAD_BTF_TID", at, f"{kind.text} is declared, not defined")
+            known = ", ".join(kind.member_names()[:_SHOWN])
+            raise VariableError("NO_BTF_FIELD", at, f"{kind.text} has {known or 'no members'}")
+        where = value.location
+        if where.where is Where.MEMORY:
+            if not found.bit_size:
+                moved = replace(where, term=where.term.plus(found.offset))
+                return _Value(found.type, moved)
+            return _Value(found.type, where, found.bit_offset, found.bit_size)
+        bit = value.bit + (found.bit_offset if found.bit_size else 8 * found.offset)
+        if where.where is Where.PIECES:
+            where, bit = _piece(where, bit)
+        return _Value(found.type, where, bit, found.bit_size)
+
+    def _indexed(self, value: _Value, index: int, at: int) -> _Value:
+        kind = value.type
+        if kind.kind is TypeKind.ARRAY:
+            element, where = kind.element, value.location
+            if where.where is not Where.MEMORY:
+                raise self._fail("NO_BTFARG", at, where.why or "an array in a register")
+            term = where.term
+        elif kind.kind is TypeKind.POINTER:
+            element, term = kind.target, self._term(value, at)
+        else:
+            raise VariableError("NO_PTR_STRCT", at, f"{kind.text} is no array or pointer")
+        if element.size is None:
+            raise VariableError("NO_PTR_STRCT", at, f"the size of {element.text} is not known")
+        return _Value(element, Location(Where.MEMORY, term.plus(index * element.size)))
+
+    # -- fetch operations ----------------------------------------------------------
+
+    def _fetch(self, value: _Value, at: int) -> Fetched:
+        where = self._part(value, at)
+        kind, why = field_type(value.type)
+        string = _string(value.type)
+        if where.where is Where.PIECES:
+            where, _ = _piece(where, 0)
+        match where.where:
+            case Where.MEMORY:
+                term = where.term
+                if value.bits:
+                    start, kind = _bitfield(value.bit, value.bits)
+                    term, string = term.plus(start), NOT_TEXT
+                base, derefs = self._lowered(term.loaded())
+                return Fetched(base, derefs, kind, string, why)
+            case Where.REGISTER:
+                if value.bit or value.bits:
+                    kind = _register_part(value)
+                base, derefs = self._lowered(Term(where.register))
+            case Where.VALUE:
+                base, derefs = self._lowered(where.term)
+            case _:
+                raise self._fail("NO_BTFARG", 0, where.why)
+        if kind is not None and kind.count:
+            kind, why = None, "the array is not in memory"
+        if string == TEXT_ARRAY:
+            kind, string, why = None, NOT_TEXT, "the array is not in memory"
+        is_part = where.where is Where.REGISTER and bool(value.bit or value.bits)
+        return Fetched(base, derefs, kind, string, why, is_part)
+
+    def _lowered(self, term: Term) -> tuple[Base, tuple[int, ...]]:
+        """A value as base and dereferences."""
+        if term.register is None:
+            if not term.derefs and not term.is_link:
+                return Base(Source.IMMEDIATE, value=term.offset % (1 << self._arch.bits)), ()
+            if not term.derefs or term.offset:
+                raise self._fail("NO_BTFARG", 0, "is an address in the program's file")
+            first, *rest = term.derefs
+            if term.is_link:
+                return Base(Source.IMAGE, value=first - self._spot.image_base), tuple(rest)
+            return Base(Source.ADDRESS, value=first), tuple(rest)
+        if term.offset:
+            shown = term.text(self._register)
+            raise self._fail("NO_BTFARG", 0, f"is the sum {shown}, which cannot be fetched")
+        name = self._names.get(term.register)
+        if name is None or name not in self._general:
+            raise self._fail("NO_BTFARG", 0, f"is in {self._register(term.register)}")
+        if self._spot.is_return:
+            return self._at_entry(name, term.derefs)
+        return Base(Source.REGISTER, register=name), term.derefs
+
+    @cached_property
+    def _general(self) -> frozenset[str]:
+        return frozenset(self._arch.probes.fetch_registers.values())
+
+    def _at_entry(self, name: str, derefs: tuple[int, ...]) -> tuple[Base, tuple[int, ...]]:
+        """What is fetched for a return: the function's arguments as they were at its entry."""
+        probes = self._arch.probes
+        if name == probes.retval and name not in probes.arguments:
+            return Base(Source.RETVAL), derefs
+        if name in probes.arguments:
+            return Base(Source.ENTRY, value=probes.arguments.index(name)), derefs
+        if name == self._arch.roles.sp and derefs:
+            size = self._arch.bits // 8
+            slot = derefs[0] // size - (self._arch.roles.link is None)
+            if slot >= 0 and derefs[0] % size == 0:
+                number = len(probes.arguments) + slot
+                return Base(Source.ENTRY, value=number), derefs[1:]
+        raise self._fail("NOFENTRY_ARGS", 0, f"%{name} is not kept from the entry on")
+
+
+def _is_in_frame(where: Location) -> bool:
+    return where.where is Where.MEMORY and where.term.register is not None
+
+
+def _bad_part(text: str, at: int) -> VariableError:
+    if text[at] == "-":
+        code = "BAD_HYPHEN" if text[at : at + 2] != "->" else "NO_BTF_FIELD"
+        return VariableError(code, at if code == "BAD_HYPHEN" else at + 2)
+    if text[at] == "[":
+        return VariableError("BAD_FETCH_ARG", at, "an index is [NUMBER]")
+    if text[at] == ".":
+        return VariableError("NO_BTF_FIELD", at + 1)
+    return VariableError("BAD_FETCH_ARG", at)
+
+
+def _piece(where: Location, bit: int) -> tuple[Location, int]:
+    """The piece that a bit lies in, and the bit in it."""
+    start = 0
+    for size, part in where.pieces:
+        if start <= bit < start + 8 * size:
+            if part.where is Where.MEMORY:
+                skip = (bit - start) // 8
+                return replace(part, term=part.term.plus(skip)), (bit - start) % 8
+            return part, bit - start
+        start += 8 * size
+    raise VariableError("NO_BTFARG", 0, "it lies outside its variable")
+
+
+def _bitfield(bit: int, bits: int) -> tuple[int, FieldType]:
+    """(offset in bytes, type) of a bitfield: the smallest aligned integer that holds it."""
+    for size in _SIZES:
+        start = bit // (8 * size) * size
+        offset = bit - 8 * start
+        if offset + bits <= 8 * size:
+            return start, FieldType(Kind.BITFIELD, size, width=bits, offset=offset)
+    start = bit // 8
+    if bit - 8 * start + bits > 64:
+        raise VariableError("BAD_BITFIELD", 0, "the bitfield lies in more than 8 bytes")
+    return start, FieldType(Kind.BITFIELD, 8, width=bits, offset=bit - 8 * start)
+
+
+def _register_part(value: _Value) -> FieldType:
+    """The type of bits in a register that are not its lowest ones, or not whole bytes."""
+    width = value.bits or 8 * (value.type.size or 0)
+    if not value.bits and (value.type.is_signed or width not in (8, 16, 32, 64)):
+        raise VariableError("NOSUP_DAT_ARG", 0, "it is a signed part of a register")
+    if value.bit + width > 64:
+        raise VariableError("NOSUP_DAT_ARG", 0, "it lies in two registers")
+    return FieldType(Kind.BITFIELD, 8, width=width, offset=value.bit)
+
+
+def field_type(kind: DataType) -> tuple[FieldType | None, str]:
+    """What is recorded of a type when the definition does not say it; None and why not.
+
+    As the kernel does it with BTF: integers with their sign, pointers in hex, enumerations as
+    signed numbers; floating-point numbers as their bits in hex. Arrays of characters become
+    strings, other arrays are recorded whole if they are short enough.
+    """
+    size = kind.size or 0
+    match kind.kind:
+        case TypeKind.ARRAY:
+            element, count = kind.element, kind.count
+            if element.kind in _CHARS:
+                return FieldType(Kind.STRING, 0), ""
+            inner, why = field_type(element)
+            if inner is None or inner.count or inner.is_string:
+                return None, why or f"{kind.text}: name an element"
+            if count is None or not 0 < count <= _MAX_ARRAY:
+                return None, f"{kind.text}: at most {_MAX_ARRAY} elements are recorded"
+            return replace(inner, count=count), ""
+        case TypeKind.RECORD:
+            names = ", ".join(kind.member_names()[:_SHOWN])
+            return None, f"{kind.text}: name a member: {names}"
+        case TypeKind.POINTER:
+            return FieldType(Kind.HEX, size), ""
+        case TypeKind.VOID | TypeKind.FUNCTION | TypeKind.OTHER:
+            return None, f"{kind.text} has no value"
+        case _ if size not in _SIZES:
+            return None, f"{kind.text} has {size} bytes; give a type"
+        case TypeKind.FLOAT:
+            return FieldType(Kind.HEX, size), ""
+        case TypeKind.ENUM if size >= 4:
+            return FieldType(Kind.SIGNED, size), ""
+        case _:
+            return FieldType(Kind.SIGNED if kind.is_signed else Kind.UNSIGNED, size), ""
+
+
+def _string(kind: DataType) -> str:
+    if kind.kind is TypeKind.ARRAY and kind.element.kind in _CHARS:
+        return TEXT_ARRAY
+    if kind.kind is TypeKind.POINTER and kind.target.kind in _CHARS:
+        return TEXT_POINTER
+    return NOT_TEXT
