@@ -1,4 +1,4 @@
-"""What probes cost: a hit, arming and disarming many, and the same hit under gdb.
+"""What probes cost: a hit, arming and disarming many, and the same hit with others' tools.
 
 `python tests/benchmarks/probes.py [--arch A] [--runs N] [--quick] [--json]`. A hit is the CPU time
 of a probed run minus that of the unprobed run of the same guest, each the minimum of N runs.
@@ -10,7 +10,6 @@ import json
 import math
 import os
 import platform
-import resource
 import shutil
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.probes.kprobe import Kprobe
 from engine.session import GuestConfig, Session
 from engine.session.tracing import TraceOptions, Tracing
-from tests.benchmarks import measuring
+from tests.benchmarks import measuring, peers
 
 _COMPILERS: Final = {"x86_64": "gcc", "aarch64": "aarch64-linux-gnu-gcc"}
 _SOURCE: Final = Path(__file__).parent / "src" / "probes.c"
@@ -38,21 +37,6 @@ _HIT: Final = (1500.0, 700.0)  # nanoseconds: reach, aim
 _ARM: Final = (1.0, 0.3)  # seconds: reach, aim
 _MANY: Final = 10_000
 _HITS: Final = 300_000
-_GDB_HITS: Final = 2_000
-_GDB: Final = """
-import gdb
-seen = []
-class Stop(gdb.Breakpoint):
-    def stop(self):
-        frame = gdb.selected_frame()
-        seen.append([int(frame.read_register(name)) for name in ("rdi", "rsi", "rdx")])
-        return False
-if {probed}:
-    Stop("boosted")
-gdb.execute("run boosted {count}")
-if {probed} and len(seen) != {count}:
-    gdb.execute("quit 3")
-"""
 
 Prepare = Callable[[Session], Callable[[], int]]
 """Plants probes; the hits afterwards."""
@@ -150,6 +134,17 @@ def once(program: Path, name: str, count: int, prepare: Prepare, expected: int) 
         gc.collect()
 
 
+def _offset(program: Path) -> int:
+    """File offset of the function that is probed."""
+    session = opened(program, "boosted", "0")
+    try:
+        place = session.probes().placing.places.resolve("boosted")[0]
+        assert place.file_offset is not None, "a function has bytes in its file"
+        return place.file_offset
+    finally:
+        session.close()
+
+
 def measure_hits(arch: str, program: Path, count: int, runs: int) -> dict[str, float]:
     """Nanoseconds of a hit, by kind of probe.
 
@@ -161,10 +156,7 @@ def measure_hits(arch: str, program: Path, count: int, runs: int) -> dict[str, f
             raise RuntimeError(f"{arch} {name}: it is {technique(program, name)}")
     one, two, _, third = _REGISTERS[arch]
     three = f"a={one} b={two} c={third}"
-    session = opened(program, "boosted", "0")
-    offset = session.probes().placing.places.resolve("boosted")[0].file_offset
-    path = session.modules.main.name if session.modules.main else ""
-    session.close()
+    offset = _offset(program)
     cases: dict[str, tuple[str, Prepare]] = {
         "boosted, 3 registers": ("boosted", traced(f"p boosted {three}")),
         "emulated, 3 registers": ("emulated", traced(f"p emulated {three}")),
@@ -173,7 +165,7 @@ def measure_hits(arch: str, program: Path, count: int, runs: int) -> dict[str, f
             "boosted",
             traced(f"p boosted {three} s=+0({third}):string"),
         ),
-        "uprobe, 3 registers": ("boosted", traced(f"p {path}:{offset:#x} {three}")),
+        "uprobe, 3 registers": ("boosted", traced(f"p {program}:{offset:#x} {three}")),
         "Python pre_handler": ("boosted", _handled),
     }
     found: dict[str, float] = {}
@@ -214,34 +206,11 @@ def measure_arming(program: Path, runs: int) -> tuple[float, float]:
     return arm, disarm
 
 
-def measure_gdb(program: Path, runs: int) -> float | None:
-    """Nanoseconds of a hit under gdb, its own and the program's; None without gdb."""
-    gdb = shutil.which("gdb")
-    if gdb is None or platform.machine() != "x86_64":
-        return None
-    best = [math.inf, math.inf]
-    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
-        for _ in range(runs):
-            for probed in (0, 1):
-                script.seek(0)
-                script.truncate()
-                script.write(_GDB.format(probed=probed, count=_GDB_HITS))
-                script.flush()
-                before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                subprocess.run(
-                    [gdb, "-nx", "-batch", "-x", script.name, str(program)],
-                    check=True,
-                    capture_output=True,
-                    stdin=subprocess.DEVNULL,
-                )
-                after = resource.getrusage(resource.RUSAGE_CHILDREN)
-                spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-                best[probed] = min(best[probed], spent)
-    return (best[1] - best[0]) / _GDB_HITS * 1e9
-
-
 def portable(arch: str, program: Path, count: int, runs: int) -> dict[str, float]:
-    """`measure_hits` in a process without host code and live registers."""
+    """`measure_hits` in a process that uses the Python twins of the host code.
+
+    The emulator's registers are read in place there too.
+    """
     words = [sys.executable, __file__, "--hits", arch, str(program), str(count), str(runs)]
     env = {**os.environ, "KPROBE_TUI_PORTABLE": "1"}
     done = subprocess.run(words, env=env, check=True, stdout=subprocess.PIPE)
@@ -285,10 +254,19 @@ def main() -> int:
             rows.append([f"{arch} disarm {_MANY:,}, s", f"{disarm:.3f}", "", ""])
             figures[arch] = {"hit_ns": ours, "portable_ns": other, "arm_s": [arm, disarm]}
             if arch == platform.machine():
-                under = measure_gdb(hits, min(runs, 3))
-                if under is not None:
-                    rows.append([f"{arch} gdb, 3 registers, ns", f"{under:.0f}", "", ""])
-                figures["gdb_ns"] = under
+                one, two, _, third = _REGISTERS[arch]
+                offset = _offset(hits)
+                others = {
+                    "gdb": peers.measure_gdb(hits, min(runs, 3)),
+                    "kernel_uprobe": peers.measure_kernel(
+                        hits, offset, (one, two, third), min(runs, 3)
+                    ),
+                }
+                for peer, found in others.items():
+                    if found is not None:
+                        title = f"{arch} {peer.replace('_', ' ')}, 3 registers, ns"
+                        rows.append([title, f"{found:.0f}", "", ""])
+                figures["peers_ns"] = others
     facts["calibration_after_s"] = round(measuring.calibration(), 4)
     if options.json:
         print(json.dumps(figures, indent=1))
