@@ -47,6 +47,8 @@ class Source(Enum):
     """Memory at an address relative to the probe's file in memory (`@+OFF`)."""
     ENTRY = "entry"
     """The Nth argument of the function (from 0) as it was at its entry, for its return."""
+    DURATION = "duration"
+    """Ticks of the clock from the entry of the function to its return."""
 
 
 @dataclass(frozen=True, slots=True)

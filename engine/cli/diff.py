@@ -21,6 +21,9 @@ from engine.session.tracing import TraceOptions, Tracing
     "-f", "globs", multiple=True, metavar="GLOB", help="Probe the entry of matching functions."
 )
 @click.option(
+    "-r", "returns", multiple=True, metavar="GLOB", help="Probe the return of matching functions."
+)
+@click.option(
     "--every-insn",
     "bodies",
     multiple=True,
@@ -32,6 +35,7 @@ from engine.session.tracing import TraceOptions, Tracing
 def diff(
     definitions: tuple[str, ...],
     globs: tuple[str, ...],
+    returns: tuple[str, ...],
     bodies: tuple[str, ...],
     mode_name: str,
     **values: Any,
@@ -42,8 +46,10 @@ def diff(
     compared. The guest's output appears once. Exit code: 0 if the probes have no effect, 1 if
     they have one; the first difference is shown.
     """
-    if not definitions and not globs and not bodies:
-        raise click.UsageError("nothing to probe: give -e DEF, -f GLOB or --every-insn GLOB")
+    if not definitions and not globs and not returns and not bodies:
+        raise click.UsageError(
+            "nothing to probe: give -e DEF, -f GLOB, -r GLOB or --every-insn GLOB"
+        )
     mode = Mode(mode_name)
     refused: list[str] = []
 
@@ -53,6 +59,8 @@ def diff(
             tracing.define(line)
         for glob in globs:
             tracing.trace_functions(glob)
+        for glob in returns:
+            tracing.trace_returns(glob)
         for glob in bodies:
             tracing.trace_bodies(glob)
         refused.extend(remark.lines[0] for remark in session.remarks)

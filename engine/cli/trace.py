@@ -31,6 +31,18 @@ from engine.session.tracing import TraceOptions, Tracing
     help="An event on the entry of every matching function; LIB:GLOB in a library.",
 )
 @click.option(
+    "-r",
+    "returns",
+    multiple=True,
+    metavar="GLOB",
+    help="An event on the return of every matching function.",
+)
+@click.option(
+    "--maxactive-default",
+    is_flag=True,
+    help="A return probe without a number of its own gets as many instances as in Linux.",
+)
+@click.option(
     "--handlers", metavar="FILE.py", help="Register the probes that a Python file defines."
 )
 @click.option("-o", "output", metavar="FILE", help="Write the trace there, not to stderr.")
@@ -55,6 +67,8 @@ from engine.session.tracing import TraceOptions, Tracing
 def trace(
     definitions: tuple[str, ...],
     globs: tuple[str, ...],
+    returns: tuple[str, ...],
+    maxactive_default: bool,
     handlers: str | None,
     output: str | None,
     form: str,
@@ -68,18 +82,24 @@ def trace(
 
     The trace goes to stderr, or to the file of -o.
     """
-    if not definitions and not globs and handlers is None:
-        raise click.UsageError("nothing to trace: give -e DEF, -f GLOB or --handlers FILE.py")
+    if not definitions and not globs and not returns and handlers is None:
+        raise click.UsageError(
+            "nothing to trace: give -e DEF, -f GLOB, -r GLOB or --handlers FILE.py"
+        )
     if overwrite and buffer is None:
         raise click.UsageError("--overwrite needs --buffer N")
     session = Session(config_of(values))
     try:
         options = TraceOptions(form, output, buffer, overwrite, Mode(mode_name))
         tracing = Tracing(session, options, sys.stderr.buffer)
+        if maxactive_default:
+            session.probes().manager.kernel_maxactive = True
         for line in lines_of(definitions):
             tracing.define(line)
         for glob in globs:
             tracing.trace_functions(glob)
+        for glob in returns:
+            tracing.trace_returns(glob)
         if listing:
             for line in tracing.listing():
                 click.echo(line)

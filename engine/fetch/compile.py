@@ -62,6 +62,7 @@ class ArgContext:
         at_entry: a kprobe at a function's first instruction ($argN).
         fail: (id of the kernel's error, index of the word, offset in it) to the error.
         symbol: address of a data symbol for @SYM, None if there is none.
+        extended: what the kernel does not have: `$duration`.
     """
 
     arch: Arch
@@ -70,6 +71,7 @@ class ArgContext:
     at_entry: bool
     fail: Callable[[str, int, int], ProbeSyntaxError]
     symbol: Callable[[str], int | None]
+    extended: bool = False
 
 
 def is_identifier(name: str) -> bool:
@@ -236,6 +238,8 @@ class _Reader:
             if count or name not in (None, "string"):
                 raise self._fail("NEED_STRING_TYPE", type_offset)
             return TYPES["string"]
+        if body == "$duration" and name is None and self._context.extended:
+            name = "u64"
         kind = find_type(name, self._context.arch.bits, uprobe=self._context.uprobe)
         if kind is None:
             raise self._fail("BAD_TYPE", type_offset)
@@ -292,6 +296,8 @@ class _Reader:
             if not context.uprobe and name != "retval":
                 raise self._fail("NOSUP_BTFARG")
             return Base(Source.RETVAL)
+        if name == "duration" and context.extended and context.is_return:
+            return Base(Source.DURATION)
         if name == "stack":
             return Base(Source.STACK_POINTER)
         if name.startswith("stack") and name[5] in _DIGITS:

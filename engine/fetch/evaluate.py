@@ -19,8 +19,9 @@ from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from engine.arch.base import Arch
-from engine.arch.program import FetchArg, Kind, RecordLayout, Source
+from engine.arch.program import RETURN_HEAD, FetchArg, FieldType, Kind, RecordLayout, Source
 from engine.errors import GuestFaultError
+from engine.fetch.compile import argument
 
 STRING_MAX = 4096
 """Most bytes of a string in a row, its NUL included (MAX_STRING_SIZE of trace_probe.h)."""
@@ -29,7 +30,8 @@ ROW_MAX = 0xFFFF
 """Most words of a row."""
 
 Recorder: TypeAlias = Callable[..., None]
-"""Records a hit: called with the thread id, and for a return event the address returned to."""
+"""Records a hit: called with the thread id; for a return event also with the address returned
+to, and with what its `capturer` gave at the entry if it has one."""
 
 Registers: TypeAlias = tuple[int, ...]
 Number: TypeAlias = Callable[[Registers], int]
@@ -139,6 +141,39 @@ def recorder(event_id: int, layout: RecordLayout, site: Site, context: FetchCont
     return _general_recorder(event_id, layout, site, args, context)
 
 
+def capturer(
+    layout: RecordLayout, site: Site, context: FetchContext
+) -> Callable[[], tuple[int, ...]] | None:
+    """What a return event's probe reads at the entry of the function; None for nothing.
+
+    The values are words: the function's arguments as `Base.value` numbers them, and the time.
+    """
+    wanted = _captured(layout)
+    if not wanted:
+        return None
+    compiler = _Compiler(site, context)
+    fetches = [compiler.argument(number) for number in wanted if number is not None]
+    read = context.cpu.reader(tuple(compiler.registers)) if compiler.registers else tuple
+    now, timed = context.cpu.now, None in wanted
+
+    def capture() -> tuple[int, ...]:
+        registers = read()
+        values = [fetch(registers) for fetch in fetches]
+        return (*values, now()) if timed else tuple(values)
+
+    return capture
+
+
+def _captured(layout: RecordLayout) -> list[int | None]:
+    """Numbers of the arguments that are captured, in order; None, the last, for the time."""
+    bases = [field.arg.base for field in layout.fields]
+    numbers: list[int | None] = []
+    numbers += sorted({base.value for base in bases if base.source is Source.ENTRY})
+    if any(base.source is Source.DURATION for base in bases):
+        numbers.append(None)
+    return numbers
+
+
 def _is_plain(arg: FetchArg) -> bool:
     return (
         arg.base.source in _REGISTER_SOURCES
@@ -170,7 +205,7 @@ def _plain_recorder(
         if position + size > sink.limit:
             sink.drain()
             position = sink.position
-        pack_into(buffer, position, head, thread_id, now(), address, *read())
+        pack_into(*(buffer, position, head, thread_id, now(), address) + read())  # noqa: RUF005
         sink.position = position + size
 
     def leave(thread_id: int, returned_to: int) -> None:
@@ -178,7 +213,8 @@ def _plain_recorder(
         if position + size > sink.limit:
             sink.drain()
             position = sink.position
-        pack_into(buffer, position, head, thread_id, now(), address, returned_to, *read())
+        head_of_row = (buffer, position, head, thread_id, now(), address, returned_to)
+        pack_into(*head_of_row + read())
         sink.position = position + size
 
     return leave if layout.head > 3 else entry
@@ -187,7 +223,8 @@ def _plain_recorder(
 def _general_recorder(
     event_id: int, layout: RecordLayout, site: Site, args: list[FetchArg], context: FetchContext
 ) -> Recorder:
-    compiler = _Compiler(site, context)
+    captured = _captured(layout)
+    compiler = _Compiler(site, context, captured)
     plan = [compiler.compile(arg) for arg in args]
     pack_into = struct.Struct(f"<II{layout.words - 1}Q").pack_into
     read = context.cpu.reader(tuple(compiler.registers)) if compiler.registers else tuple
@@ -198,10 +235,13 @@ def _general_recorder(
         raise ValueError(f"a row of {layout.words} words does not fit")
     buffer = sink.buffer
     thread = compiler.thread
+    returns = layout.head == RETURN_HEAD
 
-    def record(thread_id: int, *returned_to: int) -> None:
+    absent = (0,) * len(captured)
+
+    def record(thread_id: int, returned_to: int = 0, entry: tuple[int, ...] = absent) -> None:
         thread[0] = thread_id
-        registers = read()
+        registers = entry + read()
         words: list[int] = []
         texts: list[bytes] = []
         end = fixed
@@ -234,8 +274,7 @@ def _general_recorder(
             event_id | size << 13,
             thread_id,
             now(),
-            address,
-            *returned_to,
+            *((address, returned_to) if returns else (address,)),
             *words,
         )
         sink.position = position + size
@@ -246,8 +285,12 @@ def _general_recorder(
 class _Compiler:
     """Turns arguments into functions of the registers read at a hit."""
 
-    def __init__(self, site: Site, context: FetchContext) -> None:
+    def __init__(
+        self, site: Site, context: FetchContext, captured: Sequence[int | None] = ()
+    ) -> None:
+        """`captured` is what stands in front of the registers, see `capturer`."""
         self.registers: list[str] = []
+        self._captured = captured
         self.thread = [0]
         """The thread of the hit being recorded."""
         self._site = site
@@ -285,13 +328,23 @@ class _Compiler:
     def _index(self, name: str) -> int:
         if name not in self.registers:
             self.registers.append(name)
-        return self.registers.index(name)
+        return len(self._captured) + self.registers.index(name)
+
+    def argument(self, number: int) -> Number:
+        """The function's argument of that number, from 0, at its entry; 0 if unreadable."""
+        base = argument(self._context.arch, number)
+        return self._value(FetchArg("", "", base, (), FieldType(Kind.HEX, self._word)))
 
     def _value(self, arg: FetchArg) -> Number:
         """The value that an argument begins with."""
         base = arg.base
         if base.source in _REGISTER_SOURCES:
             return self._item(_register(arg, self._context.arch))
+        if base.source is Source.ENTRY:
+            return cast(Number, itemgetter(self._captured.index(base.value)))
+        if base.source is Source.DURATION:
+            index, now = self._captured.index(None), self._context.cpu.now
+            return lambda registers: now() - registers[index]
         if base.source is Source.STACK:
             sp = self._item(self._context.arch.roles.sp)
             mask, above = self._mask, base.value * self._word

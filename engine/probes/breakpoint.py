@@ -28,6 +28,7 @@ class Breakpoints:
     """Prepares slots and actions.
 
     Attributes:
+        entry: gives a point with return probes its action.
         fault: the fault that an operation met inside the callback; the manager passes it on.
         first_fit: slots of the XOL area are taken as Linux takes them.
     """
@@ -51,6 +52,7 @@ class Breakpoints:
         self._thread = thread
         self.first_fit = first_fit
         self.fault: Stop | None = None
+        self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
         self._ends: dict[int, ProbePoint] = {}  # slots of the area, and whose end is planted
 
     # -- slots ----------------------------------------------------------------------------
@@ -130,6 +132,8 @@ class Breakpoints:
         if point.wants_engine():
             return _leave
         go = self._go(point)
+        if point.wants_return():
+            return self.entry(point, go)
         if len(enabled) == 1 and enabled[0].record is not None:
             return self._single(enabled[0], enabled[0].record, go, point)
         thread = self._thread

@@ -12,10 +12,13 @@ from engine.cpu.base import Cpu, Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.breakpoint import Breakpoints
 from engine.probes.kprobe import Kprobe, Uprobe
+from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint, missed
 from engine.probes.regs import PtRegs
+from engine.probes.returns import Returns, ReturnSite, Watched
 from engine.probes.slots import InsnSlots, XolArea
 from engine.probes.stepping import GuestStep
+from engine.probes.trampoline import NAME, Hijacked
 
 
 class Status(Enum):
@@ -44,6 +47,7 @@ class Hits:
     slots: tuple[InsnSlots, ...]
     area: XolArea
     breakpoints: Breakpoints
+    returns: Returns
     points: dict[int, ProbePoint]
     status: Status
     current: ProbePoint | None
@@ -83,7 +87,7 @@ class Hits:
         fault, self.breakpoints.fault = self.breakpoints.fault, None
         self.regs.ip = point.address
         if fault is not None:  # the instruction's own; it and the probe run again later
-            return fault
+            return self._as_seen(point, fault)
         if self.status is not Status.IDLE:
             self.enter_again(point)
             return self._begin_step(point)
@@ -104,12 +108,22 @@ class Hits:
         if self.status is Status.REENTER:
             raise EngineError(f"probe {point.address:#x} was hit in a hit in a hit")
         missed(point.enabled())
+        for probe in point.probes:
+            if isinstance(probe, ReturnSite) and isinstance(self.returns, Watched):
+                self.returns.missed(probe)
         self._saved = (self.status, self.current)
         self.status, self.current = Status.REENTER, point
 
     def run_pre(self, point: ProbePoint) -> bool:
         """Whether a handler has set pc itself."""
+        self.returns.told = ""
+        entered = False
         for probe in point.enabled():
+            if isinstance(probe, Kretprobe):
+                if not entered:  # all of them at once
+                    entered = True
+                    self.returns.enter(point)
+                continue
             probe.hits += 1
             if probe.record is not None:
                 probe.record(self.thread())
@@ -127,7 +141,8 @@ class Hits:
                 self.regs.ip = plan.operation.run(self.step)
             except GuestFaultError as error:
                 self.idle()
-                return Stop(StopKind.FAULT, address=error.address, access=error.access)
+                stop = Stop(StopKind.FAULT, address=error.address, access=error.access)
+                return self._as_seen(point, stop)
             self.cpu.expect(plan.next)
             self.run_post(point)
             return None
@@ -136,9 +151,15 @@ class Hits:
             raise EngineError("all slots of the XOL area are taken")
         self.regs.ip = slot
         self.cpu.expect(plan.next)
-        if point.boosted:
+        if point.boosted or not point.wants_engine():  # its end is not seen here
             self.idle()
         return None
+
+    def _as_seen(self, point: ProbePoint, stop: Stop) -> Stop:
+        """A return to the trampoline that nobody made is an illegal instruction."""
+        if isinstance(self.returns, Hijacked) and point is self.returns.point:
+            return Stop(StopKind.TRAP, TrapKind.ILLEGAL)
+        return stop
 
     def _step_done(self, point: ProbePoint, slot: int) -> Stop | None:
         """The trap behind the copy was reached."""
@@ -207,11 +228,13 @@ class Hits:
         """The program's own address for a place in a slot; others stay as they are."""
         point = self._step_of(address)
         if point is None:
-            return address
+            return self.returns.original_pc(address)
         return point.address if address == self._slot_around(address) else point.plan.next
 
     def name(self, address: int) -> str:
         """A place in a slot as a symbol: whose slot, how far in; "" elsewhere."""
+        if self.returns.trampoline is not None and address == self.returns.trampoline[0]:
+            return NAME
         if not self.inside(address):
             return ""
         slot = self._slot_around(address)
@@ -222,4 +245,23 @@ class Hits:
 
     def busy(self) -> bool:
         """Whether the guest stands in the machinery: signals wait until it has left."""
-        return self.inside(self.cpu.read_register(self.arch.roles.pc))
+        pc = self.cpu.read_register(self.arch.roles.pc)
+        return self.inside(pc) or self.returns.original_pc(pc) != pc
+
+    def resolve_return(self, address: int, stack_slot: int) -> int | None:
+        """What really stands where a return address was read; None if it is what was read.
+
+        Args:
+            address: as read.
+            stack_slot: where it was read; for one still in the link register, the stack
+                pointer less a word.
+        """
+        return self.returns.resolve(address, stack_slot)
+
+    def trampoline(self) -> tuple[int, int] | None:
+        """(start, end) of the return trampoline; None while nothing returns to one.
+
+        At its pc the frame is gone: the canonical frame address is the stack pointer, and the
+        return address is what `original_pc` says.
+        """
+        return self.returns.trampoline

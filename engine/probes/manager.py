@@ -17,20 +17,24 @@ from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.probes.blacklist import Blacklist
 from engine.probes.breakpoint import Breakpoints
-from engine.probes.hits import Hits, Status
+from engine.probes.hits import Status
 from engine.probes.kprobe import Kprobe, ProbeFlags
+from engine.probes.kretprobe import Kretprobe
 from engine.probes.placement import Placement
 from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
+from engine.probes.returning import Returning
+from engine.probes.returns import Returns, ReturnSite, Watched
 from engine.probes.slots import InsnSlots, Window, XolArea
 from engine.probes.stepping import GuestStep
+from engine.probes.trampoline import Hijacked
 
 __all__ = ["ProbeManager", "Status"]
 
 _MANY: Final = 64
 
 
-class ProbeManager(Hits):
+class ProbeManager(Returning):
     """All probes of one guest.
 
     Attributes:
@@ -40,6 +44,9 @@ class ProbeManager(Hits):
         status: of the probe whose handlers run or that is being stepped.
         current: its point.
         on_notice: told, in words, what happened to a probe without the user's doing.
+        returns: what catches the returns of functions with return probes.
+        kernel_maxactive: a return kprobe that does not say how many instances it wants gets as
+            many as the kernel would give it.
     """
 
     def __init__(
@@ -53,6 +60,7 @@ class ProbeManager(Hits):
         *,
         mode: Mode = Mode.STRICT,
         thread: Callable[[], int] = lambda: 0,
+        trampoline: int = 0,
     ) -> None:
         """Plant nothing yet.
 
@@ -66,6 +74,7 @@ class ProbeManager(Hits):
                 the XOL area.
             mode: default strictness.
             thread: id of the running thread.
+            trampoline: page of an engine window for what calls return to in kernel mode.
         """
         self.arch, self.cpu, self.memory, self.overlay = arch, cpu, memory, overlay
         self.placement = placement
@@ -98,6 +107,15 @@ class ProbeManager(Hits):
             thread,
             first_fit=mode is Mode.KERNEL,
         )
+        self.kernel_maxactive = mode is Mode.KERNEL
+        self.returns: Returns
+        if mode is Mode.KERNEL and trampoline:
+            self.blacklist.add(trampoline, trampoline + page, "[kprobe-tui]")
+            self.returns = Hijacked(self, trampoline)
+        else:
+            self.returns = Watched(self)
+        self.breakpoints.entry = self.returns.action
+        self._return_probes = 0
         self._saved: tuple[Status, ProbePoint | None] = (Status.IDLE, None)
         self._back = len(arch.breakpoint) if arch.trap_advances_pc else 0
         self._slots_of: dict[int, ProbePoint] = {}
@@ -127,7 +145,9 @@ class ProbeManager(Hits):
         try:
             for probe in probes:
                 point = self._place(probe, fresh)
-                point.probes.insert(0, probe)
+                # A return comes before what happens to stand where it returns to.
+                behind = bool(point.probes) and isinstance(point.probes[0], ReturnSite)
+                point.probes.insert(int(behind), probe)
                 done.append(probe)
             for point in fresh.values():
                 if point.enabled() and not self.breakpoints.prepare(point):
@@ -144,9 +164,10 @@ class ProbeManager(Hits):
             raise
         self._checked.clear()
         self.points.update(fresh)
-        self._arm([point for point in fresh.values() if point.enabled()])
+        self.admit([probe for probe in done if isinstance(probe, Kretprobe)])
+        self.arm([point for point in fresh.values() if point.enabled()])
         for address in {probe.addr for probe in done if probe.addr not in fresh}:
-            self._refresh(self.points[address or 0])
+            self.refresh(self.points[address or 0])
 
     def _place(self, probe: Kprobe, fresh: dict[int, ProbePoint]) -> ProbePoint:
         address = self._address(probe)
@@ -156,7 +177,9 @@ class ProbeManager(Hits):
             raise ProbeRejectedError(address, "this probe is registered already", "EINVAL")
         if probe.flags not in (ProbeFlags.NONE, ProbeFlags.DISABLED):
             raise ProbeRejectedError(address, "only DISABLED may be given", "EINVAL")
-        self._allow(address)
+        self.allow(address)
+        if isinstance(probe, Kretprobe):
+            self.allow_return(probe, address)
         if point is None:
             plan = self._checked.pop((address, probe.rules, mode), None)
             plan = plan or self.plan(address, probe.rules, mode)
@@ -177,15 +200,15 @@ class ProbeManager(Hits):
         if address is None:
             raise ProbeRejectedError(0, f"no symbol {probe.symbol_name}", "ENOENT")
         address += probe.offset
-        return address if probe.rules is Rules.UPROBE else self._behind_pad(address)
+        return address if probe.rules is Rules.UPROBE else self.behind_pad(address)
 
-    def _behind_pad(self, address: int) -> int:
+    def behind_pad(self, address: int) -> int:
         """Where a kprobe on a function's entry goes (arch_adjust_kprobe_addr)."""
         probes = self.arch.probes
         function = self.placement.function(address)
         if not probes.skips_landing_pad or function is None:
             return address
-        pad = probes.landing_pad(self._original(function[0], self.arch.insn_max))
+        pad = probes.landing_pad(self.original(function[0], self.arch.insn_max))
         return function[0] + pad if address - function[0] in (0, pad) else address
 
     def check(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
@@ -194,11 +217,16 @@ class ProbeManager(Hits):
         Raises:
             ProbeRejectedError: it could not.
         """
-        self._allow(address)
+        self.allow(address)
         plan = self._checked[address, rules, mode] = self.plan(address, rules, mode)
         return plan
 
-    def _allow(self, address: int) -> None:
+    def allow(self, address: int) -> None:
+        """Refuse an address that cannot have a breakpoint.
+
+        Raises:
+            ProbeRejectedError: it cannot.
+        """
         mapping = self.memory.find(address)
         if mapping is None or not mapping.perms & EXECUTE:
             what = "nothing is mapped there" if mapping is None else "it is not executable"
@@ -226,13 +254,13 @@ class ProbeManager(Hits):
         if function is not None and function[0] < address:
             start = max(function[0], address - 512)
             before = self.overlay.original(start, address - start)
-        raw = self._original(address, self.arch.insn_max)
+        raw = self.original(address, self.arch.insn_max)
         plan = self.arch.probes.analyze(raw, address, rules, mode, before)
         if plan.verdict is Verdict.REJECTED:
             raise ProbeRejectedError(address, plan.reason, plan.errno or "EINVAL", plan.rule)
         return plan
 
-    def _original(self, address: int, size: int) -> bytes:
+    def original(self, address: int, size: int) -> bytes:
         """Original bytes; fewer where the memory ends."""
         while size:
             try:
@@ -253,18 +281,22 @@ class ProbeManager(Hits):
         """
         empty: list[ProbePoint] = []
         unknown: Kprobe | None = None
+        returning: list[Kretprobe] = []
         for probe in probes:
             point = self.points.get(probe.addr or 0)
             if point is None or probe not in point.probes:
                 unknown = probe
                 continue
             point.probes.remove(probe)
+            if isinstance(probe, Kretprobe):
+                returning.append(probe)
             if point.probes:
-                self._refresh(point)
+                self.refresh(point)
             else:
                 empty.append(point)
                 del self.points[point.address]
         self._disarm([point for point in empty if point.armed])
+        self.dismiss(returning)
         if unknown is not None:
             raise ProbeRejectedError(unknown.addr or 0, f"{unknown} is not registered", "EINVAL")
 
@@ -281,11 +313,11 @@ class ProbeManager(Hits):
         if point is None or probe not in point.probes or ProbeFlags.GONE in probe.flags:
             raise ProbeRejectedError(probe.addr or 0, f"{probe} is not registered", "EINVAL")
         probe.flags = ProbeFlags.NONE if on else ProbeFlags.DISABLED
-        self._refresh(point)
+        self.refresh(point)
 
     # -- arming ---------------------------------------------------------------------------
 
-    def _refresh(self, point: ProbePoint) -> None:
+    def refresh(self, point: ProbePoint) -> None:
         """The point's probes have changed."""
         if not point.enabled():
             if point.armed:
@@ -297,11 +329,12 @@ class ProbeManager(Hits):
         if not point.armed:
             if point.slot is None and not self.breakpoints.prepare(point):
                 raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
-            self._arm([point])
+            self.arm([point])
         else:
             self.breakpoints.plant(point)
 
-    def _arm(self, points: list[ProbePoint]) -> None:
+    def arm(self, points: list[ProbePoint]) -> None:
+        """Plant the breakpoints of points whose slots are prepared."""
         many = len(points) > _MANY
         probes = self.arch.probes
         patches = {}
@@ -342,24 +375,30 @@ class ProbeManager(Hits):
             return
         point.armed = False
         self.breakpoints.remove(point)
-        names = ", ".join(str(probe) for probe in point.probes)
+        asked = [probe for probe in point.probes if not isinstance(probe, ReturnSite)]
+        names = ", ".join(str(probe) for probe in asked)
         if why == "rewritten":
             try:
-                modes = {(probe.rules, probe.mode or self.mode) for probe in point.probes}
+                modes = {(probe.rules, probe.mode or self.mode) for probe in asked}
                 plans = [self.plan(address, rules, mode) for rules, mode in modes]
-                self._replace(point, plans[0])
-                self.on_notice(
-                    f"the guest rewrote its code at {address:#x}; {names}: armed again on "
-                    f"the new instruction"
-                )
+                self._replace(point, plans[0] if plans else self.plan_of_return(address))
+                if names:
+                    self.on_notice(
+                        f"the guest rewrote its code at {address:#x}; {names}: armed again on "
+                        f"the new instruction"
+                    )
                 return
             except ProbeRejectedError as error:
                 why = f"rewritten by the guest: {error.reason}"
-        for probe in point.probes:
-            probe.flags |= ProbeFlags.GONE
         del self.points[address]
         self.breakpoints.give_back(point)
-        self.on_notice(f"the code at {address:#x} was {why}; {names}: dropped")
+        for probe in point.probes:
+            probe.flags |= ProbeFlags.GONE
+        if isinstance(self.returns, Watched):
+            self.returns.forget(address)
+        self.dismiss([probe for probe in asked if isinstance(probe, Kretprobe)])
+        if names:
+            self.on_notice(f"the code at {address:#x} was {why}; {names}: dropped")
 
     def _replace(self, point: ProbePoint, plan: InsnPlan) -> None:
         if point.slot is not None:
@@ -369,4 +408,4 @@ class ProbeManager(Hits):
         if not self.breakpoints.prepare(point):
             raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
         if point.enabled():
-            self._arm([point])
+            self.arm([point])

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from engine.arch.plan import InsnPlan, Verdict
 from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import Kretprobe
 
 
 class ProbePoint:
@@ -64,13 +65,19 @@ class ProbePoint:
         """Whether anything is to run after the step: then the slot cannot be boosted."""
         return any([probe.post_handler is not None for probe in self.probes if probe.enabled])
 
+    def wants_return(self) -> bool:
+        """Whether the return of the call that is made here is to be caught."""
+        return any([isinstance(probe, Kretprobe) for probe in self.probes if probe.enabled])
+
     def wants_engine(self) -> bool:
         """Whether a handler may do what the emulator's callback does not allow."""
         return any([needs_engine(probe) for probe in self.probes if probe.enabled])
 
 
 def needs_engine(probe: Kprobe) -> bool:
-    """Whether a probe has handlers that run outside the emulator."""
+    """Whether a probe has handlers that run outside the emulator when it is hit."""
+    if isinstance(probe, Kretprobe):
+        return probe.entry_handler is not None
     return (
         probe.pre_handler is not None
         or probe.post_handler is not None

@@ -12,6 +12,7 @@ from typing import Final
 from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.linux.fs.stdio import host_stdio
+from engine.probes.returns import own
 from engine.session.config import GuestConfig
 from engine.session.replay import RecordedIO, ReplayedIO
 from engine.session.report import Reports
@@ -131,9 +132,9 @@ def _observe(
         seen.reports = attach(session, session.run)
         seen.time = session.cpu.blocks()
         if session.probing is not None:
-            points = session.probing.manager.points
+            points = session.probing.manager.placed()
             seen.points = len(points)
-            seen.hits = sum(probe.hits for point in points.values() for probe in point.probes)
+            seen.hits = sum(p.hits for at in points for p in at.probes if not own(p))
         _digest(session, seen)
     finally:
         session.close()

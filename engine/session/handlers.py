@@ -1,9 +1,9 @@
 """Probes written in Python: the file of `--handlers`.
 
 The file is an ordinary module with a list `probes` of `Kprobe`s (named by symbol or address)
-and `Uprobe`s (by path and file offset); `Kprobe`, `Uprobe` and `guest`, the session, are there
-by name. A function `init()` runs before the guest does and `exit()` after it has ended, as in
-a kernel module.
+and `Uprobe`s (by path and file offset), and of `Kretprobe`s and `Uretprobe`s likewise; these
+classes and `guest`, the session, are there by name. A function `init()` runs before the guest
+does and `exit()` after it has ended, as in a kernel module.
 """
 
 import traceback
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.probes.kprobe import Kprobe, Uprobe
+from engine.probes.kretprobe import Kretprobe, Uretprobe
 
 if TYPE_CHECKING:
     from engine.session.probing import Wanted
@@ -36,6 +37,8 @@ def load_handlers(path: str, session: "Session") -> dict[str, Any]:
         "__file__": path,
         "Kprobe": Kprobe,
         "Uprobe": Uprobe,
+        "Kretprobe": Kretprobe,
+        "Uretprobe": Uretprobe,
         "guest": session,
     }
     try:
@@ -79,7 +82,7 @@ def blamed(path: str | None) -> Iterator[None]:
 
 def _places(probe: Kprobe, session: "Session") -> "list[Any]":
     places = session.probes().placing.places
-    if isinstance(probe, Uprobe):
+    if isinstance(probe, Uprobe | Uretprobe):
         return [places.resolve(f"{probe.path}:{probe.place:#x}")[0]]
     if probe.symbol_name is not None:
         name, probe.symbol_name = probe.symbol_name, None

@@ -3,19 +3,23 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Final
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
 from engine.image import Symbol
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
-from engine.probes.lint import Judgement, judge
+from engine.probes.lint import Finding, Judgement, judge
 from engine.probes.site import ImageCode, Site
 from engine.session.libraries import Program, ProgramFile
 from engine.session.places import Place, Places
 from engine.session.ranges import function_at
 from engine.trace.definition import Definition
 
+
+RETURN_ENTRY: Final = "return-entry"
+"""Rule: a return kprobe goes on a function's entry (register_kretprobe)."""
 
 @dataclass(frozen=True, slots=True)
 class Placed:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.plan import Mode
@@ -133,7 +134,8 @@ class Probing:
             GuestCode(session, self.placing),
             _windows(session),
             mode=mode,
-            thread=lambda: session.kernel.pid,
+            thread=partial(getattr, session.kernel, "pid"),  # asked at each hit: no frame for it
+            trampoline=session.arch.plan.trampoline[0] + session.arch.plan.page_size,
         )
         self.pending: list[Pending] = []
         self.notices: list[str] = []

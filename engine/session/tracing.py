@@ -11,10 +11,11 @@ from typing import BinaryIO, Final
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
 from engine.errors import CommandError, ProbeError, ProbeRejectedError
-from engine.fetch.evaluate import FetchContext, Site, recorder
+from engine.fetch.evaluate import FetchContext, Site, capturer, recorder
 from engine.probes.kprobe import Kprobe, Uprobe
+from engine.probes.kretprobe import Kretprobe, Uretprobe
 from engine.session.places import Place, PlaceError
-from engine.session.placing import Placed
+from engine.session.placing import RETURN_ENTRY, Placed
 from engine.session.probing import Probing, Ready, Wanted
 from engine.session.report import Report
 from engine.session.session import Session
@@ -137,7 +138,7 @@ class Tracing:
         self.options = options
         self.events: dict[tuple[str, str], TraceEvent] = {}
         self.defined: list[Defined] = []
-        self._table: dict[int, EventInfo] = {}
+        self.table: dict[int, EventInfo] = {}
         self._probing: Probing = session.probes(options.mode)
         self.ring: Ring | None = None
         path = options.output
@@ -157,7 +158,7 @@ class Tracing:
         if options.format not in formats:
             known = ", ".join(formats)
             raise CommandError(f"--format {options.format}: there is {known}")
-        self._format = formats[options.format](self._table, names)
+        self._format = formats[options.format](self.table, names)
         backing = None
         if path is not None and not self._discard and self.ring is None:
             backing = Path(path + ".ring")
@@ -188,8 +189,6 @@ class Tracing:
         return None
 
     def _define(self, definition: Definition) -> Defined:
-        if definition.is_return:
-            raise ProbeError(f"{definition.command}: return probes are not part of this version")
         for earlier in self.defined:
             compatible(earlier.definition, definition)
         mode = Mode.KERNEL if definition.strict_override else self.options.mode
@@ -201,6 +200,8 @@ class Tracing:
             verdict = item.judgement
             if not verdict.ok:
                 code = "BAD_INSN_BNDRY" if verdict.errno == "EILSEQ" else "FAIL_REG_PROBE"
+                if any(finding.rule == RETURN_ENTRY for finding in verdict.findings):
+                    code = "BAD_RETPROBE"
                 nearest = next((f.nearest for f in verdict.findings if f.nearest), None)
                 hint = f"; the nearest place that would do is {nearest:#x}" if nearest else ""
                 why = f"{item.place.name}: {verdict.reason} ({verdict.errno}){hint}"
@@ -218,30 +219,30 @@ class Tracing:
         return done
 
     def _event(self, definition: Definition) -> TraceEvent:
-        layout = RecordLayout.of(definition.args)
+        layout = RecordLayout.of(definition.args, definition.is_return)
         return self._named(definition.group, definition.event, layout, definition.kind)
 
     def _named(self, group: str, name: str, layout: RecordLayout, kind: str) -> TraceEvent:
         event = self.events.get((group, name))
         if event is None:
-            number = len(self._table) + 1
+            number = len(self.table) + 1
             if number > _EVENTS_MAX:
                 raise CommandError(f"more than {_EVENTS_MAX} events")
             info = EventInfo.of(number, group, name, layout, symbolic=kind == "kprobe")
-            self._table[number] = info
+            self.table[number] = info
             event = self.events[group, name] = TraceEvent(info)
         return event
 
     def _wanted(
         self, event: TraceEvent, definition: Definition, place: Place, mode: Mode
     ) -> Wanted:
-        probe = _make(place, mode, f"{definition.group}/{definition.event}")
-        layout = RecordLayout.of(definition.args)
+        name = f"{definition.group}/{definition.event}"
+        probe = _make(place, mode, name, definition.is_return, definition.maxactive)
+        layout = RecordLayout.of(definition.args, definition.is_return)
         return place, probe, self._recording(place, event.info.id, layout)
 
     def _recording(self, place: Place, number: int, layout: RecordLayout) -> Ready:
         """Gives a probe its recorder, which needs the address."""
-
         names_pc = any(f.arg.base.register == self.session.arch.roles.pc for f in layout.fields)
 
         def ready(probe: Kprobe) -> None:
@@ -251,7 +252,13 @@ class Tracing:
             if names_pc:
                 pc = self._pc_at(probe)
                 context = replace(context, cpu=_FetchCpu(self.session, pc))
-            probe.record = recorder(number, layout, Site(probe.addr, base), context)
+            site = Site(probe.addr, base)
+            record = recorder(number, layout, site, context)
+            if isinstance(probe, Kretprobe):
+                probe.capture = capturer(layout, site, context)
+                probe.record_return = record
+            else:
+                probe.record = record
 
         return ready
 
@@ -277,6 +284,16 @@ class Tracing:
         with _collector_paused():
             self._trace_places(self._probing.placing.places.matching(glob), f"-f {glob}")
 
+    def trace_returns(self, glob: str) -> None:
+        """A return event on every function that matches a pattern.
+
+        Raises:
+            ProbeError: none does.
+        """
+        places = self._probing.placing.places.matching(glob)
+        with _collector_paused():
+            self._trace_places(places, f"-r {glob}", is_return=True)
+
     def trace_bodies(self, glob: str) -> None:
         """An event on every instruction of the functions that match a pattern.
 
@@ -290,14 +307,16 @@ class Tracing:
         with _collector_paused():
             self._trace_places(places, f"--every-insn {glob}")
 
-    def _trace_places(self, places: Iterable[Place], option: str) -> None:
-        layout = RecordLayout.of(())
+    def _trace_places(
+        self, places: Iterable[Place], option: str, *, is_return: bool = False
+    ) -> None:
+        layout = RecordLayout.of((), is_return)
         wanted: list[Wanted] = []
         owners: dict[int, TraceEvent] = {}
         for place in places:
-            name = _identifier(place)
+            name = _identifier(place, is_return)
             event = self._named("kprobes", name, layout, "kprobe")
-            probe = _make(place, self.options.mode, f"kprobes/{name}")
+            probe = _make(place, self.options.mode, f"kprobes/{name}", is_return)
             wanted.append((place, probe, self._recording(place, event.info.id, layout)))
             owners[id(probe)] = event
         if not wanted:
@@ -341,7 +360,7 @@ class Tracing:
     def start(self) -> None:
         """Before the guest runs: the clock goes, the header is out."""
         self.session.cpu.count_blocks(True)
-        self._staging.describe(describe(self._table.values(), self.session.arch.name))
+        self._staging.describe(describe(self.table.values(), self.session.arch.name))
         if self.ring is None:
             self._try_write(self._format.header())
 
@@ -422,6 +441,14 @@ class Tracing:
         ]
         if missed:
             yield _list("missed hits:", missed)
+        unwatched = [
+            f"{probe}: {probe.unwatched} of {probe.hits} calls"
+            for event in self.events.values()
+            for probe in event.probes
+            if isinstance(probe, Kretprobe) and probe.unwatched
+        ]
+        if unwatched:
+            yield _list("calls that do not return, or to where no probe can stand:", unwatched)
 
 
 @contextmanager
@@ -437,9 +464,14 @@ def _collector_paused() -> Iterator[None]:
         gc.enable()
 
 
-def _make(place: Place, mode: Mode, name: str) -> Kprobe:
+def _make(
+    place: Place, mode: Mode, name: str, is_return: bool = False, maxactive: int = 0
+) -> Kprobe:
     if place.rules is Rules.UPROBE:
-        return Uprobe(place.path, place.file_offset or 0, mode=mode, name=name)
+        kind = Uretprobe if is_return else Uprobe
+        return kind(place.path, place.file_offset or 0, mode=mode, name=name)
+    if is_return:
+        return Kretprobe(maxactive=maxactive, mode=mode, name=name)
     return Kprobe(mode=mode, name=name)
 
 
@@ -449,10 +481,11 @@ def _explained(definition: Definition, code: str, why: str) -> ProbeError:
     return error
 
 
-def _identifier(place: Place) -> str:
+def _identifier(place: Place, is_return: bool = False) -> str:
     """The kernel's automatic name for a probe on a function."""
     name = place.symbol or f"{place.link:#x}"
-    return f"p_{_UNNAMEABLE.sub('_', name)}_{place.offset}"
+    letter = "r" if is_return else "p"
+    return f"{letter}_{_UNNAMEABLE.sub('_', name)}_{place.offset}"
 
 
 def _list(head: str, lines: Iterable[str]) -> Report:

@@ -9,6 +9,8 @@ in the same order and with the same texts and carets. What differs, on purpose:
   letter. A bitfield's numbers are not taken modulo 2**64.
 - In strict mode a return probe may be placed by number. The kernel takes `r 0xADDR` but neither
   `0xADDR%return` nor `$retval` with it, by an oversight that `Mode.KERNEL` keeps.
+- `$duration` of a return event is ours: the ticks of the clock from the call to its return. In
+  kernel mode it is refused as any unknown variable.
 - Variables from BTF and `%pd`/`%pD` of dentries do not exist for a program.
 """
 
@@ -162,7 +164,7 @@ def parse(
             f"{words[_HEAD]}: a definition needs a place: p[:[GRP/]EVENT] PLACE (EINVAL)"
         )
     if "/" in words[PLACE]:
-        return _read_uprobe(words, arch, lookup, override)
+        return _read_uprobe(words, arch, mode, lookup, override)
     return _read_kprobe(words, arch, mode, lookup, override)
 
 
@@ -196,7 +198,9 @@ def _read_deletion(words: tuple[str, ...]) -> Deletion:
     return Deletion(group if slash else None, event, place, words[FIRST_ARG:])
 
 
-def _read_uprobe(words: tuple[str, ...], arch: Arch, lookup: Lookup, override: bool) -> Definition:
+def _read_uprobe(
+    words: tuple[str, ...], arch: Arch, mode: Mode, lookup: Lookup, override: bool
+) -> Definition:
     command = Command(_subsystem("uprobe"), words)
     if len(words) - FIRST_ARG > MAX_ARGS:
         raise command.error("TOO_MANY_ARGS", FIRST_ARG)
@@ -212,6 +216,7 @@ def _read_uprobe(words: tuple[str, ...], arch: Arch, lookup: Lookup, override: b
         at_entry=False,
         fail=command.error,
         symbol=lookup.address,
+        extended=mode is Mode.STRICT,
     )
     return Definition(
         kind="uprobe",
@@ -247,6 +252,7 @@ def _read_kprobe(
         at_entry=not is_return and lookup.entry(target),
         fail=command.error,
         symbol=lookup.address,
+        extended=mode is Mode.STRICT,
     )
     return Definition(
         kind="kprobe",

@@ -1,0 +1,155 @@
+"""Return probes as a user registers them: struct kretprobe, and the return side of a uprobe.
+
+The contract is the one the kernel's developers settled in 2007: an entry handler gets the
+instance and the real registers before anything is changed, and may decline; an instance
+carries a pouch of data from the entry to the return; a call that finds no instance free is
+counted and goes unseen (include/linux/kprobes.h, kernel/kprobes.c, kernel/events/uprobes.c).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from engine.arch.plan import Mode, Rules
+from engine.probes.kprobe import Kprobe, ProbeFlags
+from engine.probes.regs import PtRegs
+
+DATA_MAX: Final = 4096
+"""Most bytes of a pouch (KRETPROBE_MAX_DATA_SIZE)."""
+
+_CPUS: Final = 1
+
+
+def default_maxactive(cpus: int = _CPUS) -> int:
+    """Instances that the kernel gives a return probe that does not say how many."""
+    return max(10, 2 * cpus)
+
+
+class KretprobeInstance:
+    """One call of a probed function, from its entry to its return.
+
+    Attributes:
+        rp: the probe.
+        ret_addr: where the call returns to.
+        slot: identity of its frame: the address of the return address on the stack; where
+            calls link, the stack pointer at the entry.
+        data: the pouch: a bytearray of the probe's `data_size`, or whatever a handler puts there.
+        entry: values captured at the entry, for the return event.
+        next: the next older one of the same frame.
+        chained: the one before it shares the frame.
+        leads: the first of a uprobe's hit: it counts against the depth.
+    """
+
+    __slots__ = ("chained", "data", "entry", "leads", "next", "ret_addr", "rp", "slot")
+
+    def __init__(self, rp: "Kretprobe", ret_addr: int, slot: int) -> None:
+        self.rp = rp
+        self.ret_addr = ret_addr
+        self.slot = slot
+        self.data: Any = bytearray(rp.data_size) if rp.data_size else None
+        self.entry: tuple[int, ...] | None = None
+        self.next: KretprobeInstance | None = None
+        self.chained = self.leads = False
+
+
+EntryHandler = Callable[[KretprobeInstance, PtRegs], int | None]
+"""Runs at the entry, before the return is hooked. Non-zero: this call is not wanted."""
+
+ReturnHandler = Callable[[KretprobeInstance, PtRegs], object]
+"""Runs when the call has returned; `regs.ip` is the address returned to."""
+
+
+class Kretprobe(Kprobe):
+    """A probe on the return of a function, placed on its entry.
+
+    Attributes:
+        handler: see `ReturnHandler`.
+        entry_handler: see `EntryHandler`.
+        data_size: bytes of an instance's pouch, up to `DATA_MAX`.
+        maxactive: calls that may be pending at a time; 0 = as many as there are, in kernel
+            mode the kernel's default.
+        limit: what that came to at registration; None without a limit.
+        active: instances in use.
+        unwatched: calls whose return could not be caught where they return to.
+        capture: reads the values that a return event wants from the entry.
+        record_return: records the return: (thread id, address returned to[, captured values]).
+    """
+
+    __slots__ = (
+        "active",
+        "capture",
+        "data_size",
+        "entry_handler",
+        "handler",
+        "limit",
+        "maxactive",
+        "record_return",
+        "unwatched",
+    )
+
+    def __init__(
+        self,
+        *,
+        handler: ReturnHandler | None = None,
+        entry_handler: EntryHandler | None = None,
+        data_size: int = 0,
+        maxactive: int = 0,
+        symbol_name: str | None = None,
+        offset: int = 0,
+        addr: int | None = None,
+        flags: ProbeFlags = ProbeFlags.NONE,
+        rules: Rules = Rules.KPROBE,
+        mode: Mode | None = None,
+        name: str = "",
+    ) -> None:
+        super().__init__(
+            symbol_name=symbol_name,
+            offset=offset,
+            addr=addr,
+            flags=flags,
+            rules=rules,
+            mode=mode,
+            name=name,
+        )
+        self.handler = handler
+        self.entry_handler = entry_handler
+        self.data_size = data_size
+        self.maxactive = maxactive
+        self.limit: int | None = None
+        self.active = 0
+        self.unwatched = 0
+        self.capture: Callable[[], tuple[int, ...]] | None = None
+        self.record_return: Callable[..., None] | None = None
+
+
+class Uretprobe(Kretprobe):
+    """A return probe by uprobe rules, on a place of a file.
+
+    Any place where the stack pointer (or the link register) shows a return address will do.
+    """
+
+    __slots__ = ("path", "place")
+
+    def __init__(
+        self,
+        path: str,
+        place: int,
+        *,
+        handler: ReturnHandler | None = None,
+        entry_handler: EntryHandler | None = None,
+        data_size: int = 0,
+        maxactive: int = 0,
+        mode: Mode | None = None,
+        name: str = "",
+    ) -> None:
+        """`place` is the file offset in the guest's file `path`."""
+        super().__init__(
+            handler=handler,
+            entry_handler=entry_handler,
+            data_size=data_size,
+            maxactive=maxactive,
+            rules=Rules.UPROBE,
+            mode=mode,
+            name=name,
+        )
+        self.path = path
+        self.place = place

@@ -1,0 +1,478 @@
+"""How the return of a probed function is caught.
+
+Linux writes the address of a trampoline over the return address. A kernel that unwinds itself
+knows of that; a program does not: C++ exceptions, Go's runtime, `setjmp`, everything that looks
+at a return address or keeps one is broken by it. That is what `trampoline.Hijacked` does, for
+`Mode.KERNEL`. In strict mode (`Watched`, here) nothing of the program's is changed: a breakpoint
+stands where the call returns to, and a pending call is known by that address together with the
+stack pointer that a return to it leaves behind. So pending calls need no order among themselves,
+and stacks of signal handlers, coroutines and goroutines do not disturb each other.
+
+Left to decide is what has come to the breakpoint, and the clock knows from where control went
+last (`Cpu.left`). A call that was left by an exception or by longjmp is never reported:
+
+- Control came by something else than a return instruction: the frame was left some other way.
+- A frame begins whose return address has the same place and value as a pending one's: it is a
+  tail call, unless the call instruction in front of the return address has just been executed
+  (directly, or by way of one jump, as through a PLT): then the older one is gone.
+- On a stack architecture a frame that begins in the same place with another return address
+  ends the older one too.
+
+What can go wrong: a call site that calls through a pointer, first a probed function that is
+left by an exception, then, from the same frame, one that is not probed, whose return is then taken
+for the first one's. And a stack that the program moves (Go grows stacks by copying) takes the
+returns of the frames on it along: they are not seen; the program is not harmed.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+from engine.arch.base import Arch
+from engine.arch.plan import Mode, Rules
+from engine.cpu.base import LEAVE, Cpu, TrapAction
+from engine.errors import GuestFaultError
+from engine.guest.memory import Memory
+from engine.guest.text import TextOverlay
+from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import Kretprobe, KretprobeInstance, default_maxactive
+from engine.probes.placement import Placement
+from engine.probes.point import ProbePoint
+from engine.probes.regs import PtRegs
+from engine.probes.stepping import GuestStep
+
+_RETURN_MAX: Final = 4
+"""Bytes of the longest return instruction."""
+
+
+class Owner(Protocol):
+    """What return probes ask of the manager of probes."""
+
+    arch: Arch
+    cpu: Cpu
+    memory: Memory
+    overlay: TextOverlay
+    placement: Placement
+    regs: PtRegs
+    step: GuestStep
+    mode: Mode
+    thread: Callable[[], int]
+    kernel_maxactive: bool
+
+    def watch(self, site: "ReturnSite") -> bool:
+        """Plant the engine's own probe where a call returns to; False if it cannot be."""
+
+    def unwatch(self, sites: "Sequence[ReturnSite]") -> None:
+        """Take such probes out."""
+
+    def replant(self, address: int) -> None:
+        """What is to happen at a point has changed."""
+
+
+class Pending(dict[int, KretprobeInstance]):
+    """Calls that return to one place, by the stack pointer after the return.
+
+    They are chains where several probes or a tail call share a frame, the newest first.
+    """
+
+    __slots__ = ()
+
+
+_NOWHERE: Final = Pending()
+"""Of a place that cannot be watched."""
+
+
+class ReturnSite(Kprobe):
+    """The engine's own probe on an address that watched calls return to."""
+
+    __slots__ = ("pending",)
+
+    def __init__(self, address: int) -> None:
+        super().__init__(addr=address, name=f"return to {address:#x}")
+        self.pending = Pending()
+
+
+def own(probe: Kprobe) -> bool:
+    """Whether a probe is the machinery's own."""
+    return isinstance(probe, ReturnSite)
+
+
+class Returns:
+    """What both ways of catching a return have in common.
+
+    Attributes:
+        told: what was done with the last call or return outside of the emulator, in words.
+        trampoline: (start, end) of the code that calls return to, None if there is none.
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.told = ""
+        self.trampoline: tuple[int, int] | None = None
+        self._serves = 0  # probes with handlers for the return
+        roles = owner.arch.roles
+        self._stacked = roles.link is None
+        self._word = owner.arch.bits // 8
+        names = (roles.sp,) if roles.link is None else (roles.sp, roles.link)
+        self._names = names
+        self._read: Callable[[], tuple[int, ...]] | None = None
+
+    # -- registration ---------------------------------------------------------------------
+
+    def admit(self, probe: Kretprobe) -> None:
+        """A return probe is registered."""
+        probe.limit = probe.maxactive or None
+        if probe.limit is None and self.owner.kernel_maxactive and probe.rules is Rules.KPROBE:
+            probe.limit = default_maxactive()
+        probe.active = 0
+        self._serves += probe.handler is not None
+
+    def dismiss(self, probes: Iterable[Kretprobe]) -> None:
+        """Return probes are gone; what is pending of them returns unseen."""
+        gone = set(probes)
+        self._serves -= sum(probe.handler is not None for probe in gone)
+        self._purge(gone)
+
+    def _purge(self, gone: set[Kretprobe]) -> None:
+        raise NotImplementedError
+
+    # -- a call ---------------------------------------------------------------------------
+
+    def frame(self) -> tuple[int, int]:
+        """(stack pointer, return address) where a function begins.
+
+        Raises:
+            GuestFaultError: the stack cannot be read.
+        """
+        if self._read is None:
+            self._read = self.owner.cpu.traps.reader(self._names)
+        values = self._read()
+        if self._stacked:
+            sp = values[0]
+            return sp, int.from_bytes(self.owner.memory.read(sp, self._word), "little")
+        return values[0], values[1]
+
+    def action(self, point: ProbePoint, go: TrapAction) -> TrapAction:
+        """What happens at a probed function's entry inside the emulator."""
+        raise NotImplementedError
+
+    def enter(self, point: ProbePoint) -> None:
+        """The same outside of it: entry handlers run."""
+        raise NotImplementedError
+
+    def make(self, probe: Kretprobe, ret_addr: int, slot: int) -> KretprobeInstance | None:
+        """An instance for a call, if one is free and wanted."""
+        if probe.limit is not None and probe.active >= probe.limit:
+            self._sweep(probe)
+            if probe.active >= probe.limit:
+                probe.nmissed += 1
+                return None
+        instance = KretprobeInstance(probe, ret_addr, slot)
+        if probe.entry_handler is not None and probe.entry_handler(instance, self.owner.regs):
+            return None
+        if probe.capture is not None:
+            instance.entry = probe.capture()
+        probe.active += 1
+        return instance
+
+    def _sweep(self, probe: Kretprobe) -> None:
+        """Find instances of calls that were left without a return."""
+
+    def made(self, point: ProbePoint, ret_addr: int, slot: int) -> list[KretprobeInstance]:
+        """Instances of all return probes of a point, in the order in which they are chained.
+
+        A kretprobe has an instance for each probe, newest probe first; of a uprobe's consumers
+        on one place the newest comes first on the return too.
+        """
+        found = []
+        for probe in point.probes:
+            if isinstance(probe, Kretprobe) and probe.enabled:
+                probe.hits += 1
+                instance = self.make(probe, ret_addr, slot)
+                if instance is not None:
+                    found.append(instance)
+        if len(found) > 1 and found[0].rp.rules is Rules.UPROBE:
+            found.reverse()
+        return found
+
+    # -- a return -------------------------------------------------------------------------
+
+    def finish(self, instance: KretprobeInstance, ret_addr: int, thread: int) -> None:
+        """A call has returned: what its probe does about it."""
+        probe = instance.rp
+        probe.active -= 1
+        if probe.record_return is not None:
+            if instance.entry is None:
+                probe.record_return(thread, ret_addr)
+            else:
+                probe.record_return(thread, ret_addr, instance.entry)
+        if probe.handler is not None:
+            probe.handler(instance, self.owner.regs)
+
+    def resolve(self, address: int, stack_slot: int) -> int | None:
+        """The real return address for what stands in a stack slot; None if it is real."""
+        return None
+
+    def original_pc(self, address: int) -> int:
+        """The program's own address for the trampoline's; others stay as they are."""
+        return address
+
+    def close(self) -> None:
+        """No return probe is left."""
+        raise NotImplementedError
+
+    def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
+        """The calls pending in a frame (see `KretprobeInstance.slot`), newest first."""
+        raise NotImplementedError
+
+
+class Watched(Returns):
+    """Returns are caught where they return to; the program's own data stay as they are.
+
+    Attributes:
+        sites: the watched places.
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__(owner)
+        self.sites: dict[int, ReturnSite] = {}
+        self._pending: dict[int, Pending] = {}
+        self._frames: dict[int, Pending] = {}  # by stack pointer: where its call is pending
+        self._left = owner.cpu.left
+        self._returned: set[int] = set()  # ends of return instructions
+        self._behind = self._word if self._stacked else 0
+
+    def admit(self, probe: Kretprobe) -> None:
+        """A return probe is registered: the clock has to run."""
+        super().admit(probe)
+        self.owner.cpu.count_blocks(True)
+        if self._serves == 1 and probe.handler is not None:
+            for address, site in self.sites.items():
+                self._serve(site)
+                self.owner.replant(address)
+
+    # -- a call ---------------------------------------------------------------------------
+
+    def action(self, point: ProbePoint, go: TrapAction) -> TrapAction:
+        """Record the call; places not watched yet are the engine's business."""
+        enabled = point.enabled()
+        plain = [probe for probe in enabled if probe.record is not None]
+        probes = [probe for probe in enabled if isinstance(probe, Kretprobe)]
+        frame, find, behind = self.frame, self._pending.get, self._behind
+        thread, link, make = self.owner.thread, self._link, self.make
+
+        def action() -> int:
+            try:
+                sp, ret_addr = frame()
+            except GuestFaultError:
+                return LEAVE
+            pending = find(ret_addr)
+            if pending is None:
+                return LEAVE
+            for other in plain:
+                other.hits += 1
+                other.record(thread())  # type: ignore[misc]
+            if pending is _NOWHERE:
+                self._unwatched(probes)
+            else:
+                link(pending, sp + behind, ret_addr, self.made(point, ret_addr, sp))
+            return go()
+
+        if len(probes) > 1 or plain:
+            return action
+        probe = probes[0]
+
+        def single() -> int:
+            try:
+                sp, ret_addr = frame()
+            except GuestFaultError:
+                return LEAVE
+            pending = find(ret_addr)
+            if pending is None:
+                return LEAVE
+            if pending is _NOWHERE:
+                self._unwatched(probes)
+                return go()
+            probe.hits += 1
+            instance = make(probe, ret_addr, sp)
+            if instance is not None:
+                link(pending, sp + behind, ret_addr, (instance,))
+            return go()
+
+        return single
+
+    def enter(self, point: ProbePoint) -> None:
+        """The same outside of the emulator; a place seen for the first time is planted."""
+        try:
+            sp, ret_addr = self.frame()
+        except GuestFaultError:
+            sp, ret_addr = 0, 0
+        pending = self._pending.get(ret_addr)
+        if pending is None:
+            pending = self._watch(ret_addr)
+        if pending is _NOWHERE:
+            probes = [probe for probe in point.enabled() if isinstance(probe, Kretprobe)]
+            self._unwatched(probes)
+            self.told = f"the return to {ret_addr:#x} cannot be watched"
+            return
+        made = self.made(point, ret_addr, sp)
+        self._link(pending, sp + self._behind, ret_addr, made)
+        self.told = (
+            f"{len(made)} instance(s) wait for the return to {ret_addr:#x} with "
+            f"{self.owner.arch.roles.sp} {sp + self._behind:#x}"
+        )
+
+    def _unwatched(self, probes: Iterable[Kretprobe]) -> None:
+        for probe in probes:
+            probe.hits += 1
+            probe.unwatched += 1
+
+    def _link(
+        self, pending: Pending, key: int, ret_addr: int, made: Sequence[KretprobeInstance]
+    ) -> None:
+        left = self._left
+        older = pending.get(key)
+        if older is not None and ret_addr in (left[0], left[1]):
+            self._drop(older)
+            older = None
+        if self._stacked:
+            before = self._frames.get(key)
+            if before is not pending:
+                self._frames[key] = pending
+                stale = before.pop(key, None) if before is not None else None
+                if stale is not None:
+                    self._drop(stale)
+        for instance in made:
+            instance.next = older
+            older = instance
+        if older is not None:
+            pending[key] = older
+        left[0] = left[1] = 0
+
+    def _drop(self, instance: KretprobeInstance | None) -> None:
+        while instance is not None:
+            instance.rp.active -= 1
+            instance = instance.next
+
+    def _sweep(self, probe: Kretprobe) -> None:
+        """Frames below the stack pointer, on the same stack, are gone."""
+        sp = self.owner.regs.sp
+        stack = self.owner.memory.find(sp)
+        if stack is None:
+            return
+        lowest = stack.start
+        for site in self.sites.values():
+            gone = [key for key in site.pending if lowest < key <= sp]
+            for key in gone:
+                if key < sp or self._stacked:
+                    self._drop(site.pending.pop(key))
+
+    # -- places ---------------------------------------------------------------------------
+
+    def _watch(self, ret_addr: int) -> Pending:
+        site = ReturnSite(ret_addr)
+        self._serve(site)
+        if self._never_returns(ret_addr) or not self.owner.watch(site):
+            self._pending[ret_addr] = _NOWHERE
+            return _NOWHERE
+        self.sites[ret_addr] = site
+        self._pending[ret_addr] = site.pending
+        return site.pending
+
+    def _never_returns(self, ret_addr: int) -> bool:
+        """Whether a call ends its function: what follows need not even be code."""
+        function = self.owner.placement.function(ret_addr - 1)
+        return function is not None and ret_addr >= function[1]
+
+    def forget(self, address: int) -> None:
+        """The code of a watched place is gone."""
+        site = self.sites.pop(address, None)
+        self._pending.pop(address, None)
+        self._returned.clear()
+        if site is not None:
+            for instance in site.pending.values():
+                self._drop(instance)
+            site.pending.clear()
+
+    def _purge(self, gone: set[Kretprobe]) -> None:
+        for site in self.sites.values():
+            for key, instance in list(site.pending.items()):
+                kept = [one for one in _chain(instance) if one.rp not in gone]
+                for one, after in zip(kept, [*kept[1:], None], strict=True):
+                    one.next = after
+                if kept:
+                    site.pending[key] = kept[0]
+                else:
+                    del site.pending[key]
+
+    def close(self) -> None:
+        """No return probe is left: no place is watched any more."""
+        self.owner.unwatch(list(self.sites.values()))
+        self.sites.clear()
+        self._pending.clear()
+        self._frames.clear()
+
+    # -- a return -------------------------------------------------------------------------
+
+    def _serve(self, site: ReturnSite) -> None:
+        """Give a place its action: inside the emulator unless a handler wants more."""
+        assert site.addr is not None
+        address, pending, left, known = site.addr, site.pending, self._left, self._returned
+        read = self.owner.cpu.traps.reader((self.owner.arch.roles.sp,))
+        finish, came = self.finish, self._came_by_return
+
+        def returned(thread: int) -> None:
+            instance = pending.pop(read()[0], None)
+            if instance is None:
+                return
+            if left[0] not in known and not came(left[0]):
+                self._drop(instance)
+                return
+            while instance is not None:
+                finish(instance, address, thread)
+                instance = instance.next
+
+        def handled(site: Kprobe, regs: PtRegs) -> int:
+            waiting = pending.get(regs.sp)
+            returned(self.owner.thread())
+            calls = len(list(_chain(waiting)))
+            self.told = f"{calls} instance(s) waited for this return" if calls else ""
+            return 0
+
+        site.record = None if self._serves else returned
+        site.pre_handler = handled if self._serves else None
+
+    def _came_by_return(self, end: int) -> bool:
+        """Whether the instruction that ends at an address is a return; yes where unknown."""
+        if not end:
+            return True
+        owner = self.owner
+        try:
+            code = owner.overlay.original(end - _RETURN_MAX, _RETURN_MAX)
+        except GuestFaultError:
+            return True
+        sizes = owner.arch.probes.returns(code)
+        if not any(owner.placement.boundary(end - size) for size in sizes):
+            return False
+        self._returned.add(end)
+        return True
+
+    def missed(self, site: ReturnSite) -> None:
+        """A return came while another probe's handlers ran."""
+        instance = site.pending.pop(self.owner.regs.sp, None)
+        for one in _chain(instance):
+            one.rp.nmissed += 1
+        self._drop(instance)
+
+    def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
+        """The calls pending in a frame, newest first."""
+        for site in self.sites.values():
+            instance = site.pending.get(slot + self._behind)
+            if instance is not None:
+                return tuple(_chain(instance))
+        return ()
+
+
+def _chain(instance: KretprobeInstance | None) -> Iterable[KretprobeInstance]:
+    while instance is not None:
+        yield instance
+        instance = instance.next

@@ -1,0 +1,228 @@
+"""Returns caught as Linux catches them: a trampoline's address in place of the return address.
+
+The rules are those of uprobes (kernel/events/uprobes.c), whose instances live on a user stack
+that longjmp may cut: at each call and return the instances whose frame is gone are dropped, a
+call that finds the trampoline as its return address is chained to the one before it, and a
+thread has at most 64 pending. Kretprobes share the list but for that limit: they have their
+pools. The trampoline is a breakpoint whose emulation is the return to the real address.
+"""
+
+from typing import Final
+
+from engine.arch.plan import InsnPlan, Operation, Rules, StepCpu, Verdict
+from engine.cpu.base import LEAVE, TrapAction
+from engine.errors import GuestFaultError
+from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import Kretprobe, KretprobeInstance
+from engine.probes.point import ProbePoint
+from engine.probes.returns import Owner, Returns
+
+DEPTH_MAX: Final = 64
+"""Pending uretprobes of a thread (MAX_URETPROBE_DEPTH)."""
+
+NAME: Final = "kretprobe_trampoline"
+
+
+class Hijacked(Returns):
+    """Return addresses are replaced.
+
+    Attributes:
+        address: of the trampoline, one breakpoint.
+        point: the trampoline as a probed place.
+        threads: what is pending, by thread id.
+    """
+
+    def __init__(self, owner: Owner, address: int) -> None:
+        super().__init__(owner)
+        self.address = address
+        self.threads: dict[int, _Thread] = {}
+        code = owner.arch.breakpoint
+        plan = InsnPlan(
+            address,
+            code,
+            Verdict.EMULATED,
+            "the return trampoline: goes on where the call was made",
+            operation=Operation("return through the trampoline", self._leave),
+        )
+        self.point = ProbePoint(address, plan)
+        self._probe = Kprobe(addr=address, name=NAME)
+        self.point.probes.append(self._probe)
+        self.trampoline = address, address + len(code)
+
+    def admit(self, probe: Kretprobe) -> None:
+        """A return probe is registered; handlers of returns run outside of the emulator."""
+        super().admit(probe)
+        if self._serves and self._probe.pre_handler is None:
+            self._probe.pre_handler = lambda probe, regs: 0
+            self.owner.replant(self.address)
+
+    # -- a call ---------------------------------------------------------------------------
+
+    def action(self, point: ProbePoint, go: TrapAction) -> TrapAction:
+        """Replace the return address, whatever else is on the point."""
+        plain = [probe for probe in point.enabled() if probe.record is not None]
+        thread, frame, hook = self.owner.thread, self.frame, self._hook
+
+        def action() -> int:
+            try:
+                sp, ret_addr = frame()
+            except GuestFaultError:
+                return LEAVE
+            for probe in plain:
+                probe.hits += 1
+                probe.record(thread())  # type: ignore[misc]
+            hook(point, sp, ret_addr)
+            return go()
+
+        return action
+
+    def enter(self, point: ProbePoint) -> None:
+        """The same outside of the emulator."""
+        try:
+            self._hook(point, *self.frame())
+        except GuestFaultError:
+            self.told = "the return address cannot be read"
+
+    def _hook(self, point: ProbePoint, sp: int, ret_addr: int) -> None:
+        thread = self._thread()
+        stack = thread.instances
+        self.told = "the call is not hooked"
+        chained = ret_addr == self.address
+        while stack and not (sp < stack[-1].slot or (chained and sp == stack[-1].slot)):
+            thread.pop().rp.active -= 1
+        if chained and not stack:
+            return
+        if thread.depth >= DEPTH_MAX and any(p.rules is Rules.UPROBE for p in point.probes):
+            for probe in point.enabled():
+                if isinstance(probe, Kretprobe):
+                    probe.hits += 1
+                    probe.nmissed += 1
+            return
+        real = stack[-1].ret_addr if chained else ret_addr
+        made = self.made(point, real, sp)
+        if not made or not (chained or self._replace(sp)):
+            for instance in made:
+                instance.rp.active -= 1
+            return
+        made[0].leads = made[0].rp.rules is Rules.UPROBE
+        for instance in made:
+            instance.chained = chained
+            chained = True
+            thread.push(instance)
+        self.told = f"the return address {real:#x} is replaced by {NAME}"
+
+    def _replace(self, sp: int) -> bool:
+        owner = self.owner
+        link = owner.arch.roles.link
+        if link is not None:
+            owner.cpu.write_register(link, self.address)
+            return True
+        try:
+            owner.step.store(sp, self.address.to_bytes(self._word, "little"))
+        except GuestFaultError:
+            return False
+        return True
+
+    # -- a return -------------------------------------------------------------------------
+
+    def _leave(self, cpu: StepCpu) -> int:
+        """The guest has returned to the trampoline: the address that it goes on at.
+
+        Without anything pending the program has made the address up (or kept it: setjmp): the
+        trampoline faults, which kills it as Linux does.
+        """
+        owner, thread = self.owner, self._thread()
+        stack, regs = thread.instances, owner.regs
+        sp = regs.sp
+        while stack:
+            frame = self._frame(thread)
+            below = stack[-1].slot if stack else None
+            valid = below is None or sp < below or (self._stacked and sp == below)
+            real = frame[0].ret_addr
+            if not valid:
+                for instance in frame:
+                    instance.rp.active -= 1
+                continue
+            regs.ip = real
+            for instance in frame:
+                self.finish(instance, real, owner.thread())
+            self.told = f"{len(frame)} instance(s) of this frame"
+            return regs.ip
+        raise GuestFaultError(self.address, "execute")
+
+    def _frame(self, thread: "_Thread") -> list[KretprobeInstance]:
+        """Take the newest frame's instances, the newest first."""
+        found = [thread.pop()]
+        while found[-1].chained and thread.instances:
+            found.append(thread.pop())
+        return found
+
+    # -- what others ask ------------------------------------------------------------------
+
+    def _thread(self) -> "_Thread":
+        number = self.owner.thread()
+        found = self.threads.get(number)
+        if found is None:
+            found = self.threads[number] = _Thread()
+        return found
+
+    def _purge(self, gone: set[Kretprobe]) -> None:
+        """Instances stay, as their frames hold the trampoline's address, but serve nobody."""
+        for thread in self.threads.values():
+            for instance in thread.instances:
+                if instance.rp in gone:
+                    instance.rp = _GONE
+
+    def close(self) -> None:
+        """No return probe is left; the trampoline stays for the calls that are pending."""
+
+    def original_pc(self, address: int) -> int:
+        """The program's own address for the trampoline's; others stay as they are."""
+        stack = self._thread().instances
+        return stack[-1].ret_addr if stack and address == self.address else address
+
+    def resolve(self, address: int, stack_slot: int) -> int | None:
+        """The real return address for what stands in a stack slot; None if it is real.
+
+        Where calls link, the slot is one of the frame of the call, which lies below the stack
+        pointer that the call began with.
+        """
+        if address != self.address:
+            return None
+        for instance in reversed(self._thread().instances):
+            if instance.slot == stack_slot or (not self._stacked and instance.slot > stack_slot):
+                return instance.ret_addr
+        return None
+
+    def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
+        """The calls pending in a frame, newest first."""
+        return tuple(one for one in reversed(self._thread().instances) if one.slot == slot)
+
+
+class _Thread:
+    """What is pending in one thread.
+
+    Attributes:
+        instances: the newest last.
+        depth: hits of uprobes among them.
+    """
+
+    __slots__ = ("depth", "instances")
+
+    def __init__(self) -> None:
+        self.instances: list[KretprobeInstance] = []
+        self.depth = 0
+
+    def push(self, instance: KretprobeInstance) -> None:
+        """Add one."""
+        self.instances.append(instance)
+        self.depth += instance.leads
+
+    def pop(self) -> KretprobeInstance:
+        """Take the newest."""
+        instance = self.instances.pop()
+        self.depth -= instance.leads
+        return instance
+
+
+_GONE: Final = Kretprobe(addr=0, name="an unregistered probe")
