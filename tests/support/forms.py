@@ -7,6 +7,7 @@ as Debian builds them; `collect` takes more from programs of this machine.
 
 import random
 import re
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ _CAPSTONE = {
     "x86_64": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
     "aarch64": (capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN),
 }
+_SCALABLE = re.compile(r"\b(z\d+|p\d+|za\w*|vg)\b")
 _PROGRAMS = (
     "usr/lib/*/libc.so.6",
     "usr/lib/*/libm.so.6",
@@ -65,33 +67,51 @@ def forms(arch: str) -> list[bytes]:
     return [bytes.fromhex(word) for word in (*EXTRA[arch].split(), *text.split())]
 
 
-def collect(arch: str, per_form: int = 1) -> list[bytes]:
-    """Forms of programs of this machine's sysroot for the architecture."""
+def collect(arch: str) -> tuple[list[bytes], dict[str, int]]:
+    """Forms of the programs in the architecture's sysroot, one instruction of each.
+
+    Returns:
+        The instructions, and how many forms each program has (many have the same ones).
+
+    Raises:
+        SysrootUnavailable: there is no sysroot, or a program is not in it.
+    """
     disassembler = capstone.Cs(*_CAPSTONE[arch])
     disassembler.skipdata = True
-    counts: dict[tuple[object, ...], int] = {}
-    found: dict[bytes, None] = {}
-    for text in _texts(sysroot(arch)):
+    found: dict[tuple[object, ...], bytes] = {}
+    counts = {}
+    for name, text in _texts(arch):
+        here = set()
         for at, size, mnemonic, operands in disassembler.disasm_lite(text, 0):
             raw = text[at : at + size]
-            key = _shape(arch, mnemonic, operands, raw)
-            if arch == "aarch64" and re.search(r"\b(z\d+|p\d+|za\w*|vg)\b", operands):
+            if mnemonic == ".byte":
+                continue
+            if arch == "aarch64" and _SCALABLE.search(operands):
                 continue  # SVE and SME: off in the emulated processor, mostly data
-            if mnemonic != ".byte" and counts.get(key, 0) < per_form:
-                counts[key] = counts.get(key, 0) + 1
-                found[raw] = None
-    return sorted(found)
+            key = _shape(arch, mnemonic, operands, raw)
+            here.add(key)
+            found.setdefault(key, raw)
+        counts[name] = len(here)
+    return sorted(set(found.values())), counts
 
 
-def _texts(tree: Path) -> Iterator[bytes]:
-    paths = [path for pattern in _PROGRAMS for path in sorted(tree.glob(pattern))]
-    if not paths:
-        raise SysrootUnavailable(f"no programs below {tree}")
-    for path in paths:
+def _texts(arch: str) -> Iterator[tuple[str, bytes]]:
+    """Names of the programs and what they may execute; of AArch64 each word once."""
+    tree = sysroot(arch)
+    for pattern in _PROGRAMS:
+        path = next(iter(sorted(tree.glob(pattern))), None)
+        if path is None:
+            raise SysrootUnavailable(f"no {pattern} below {tree}")
         image = ElfImage.open(path)
-        for segment in image.load_segments:
-            if segment.flags & 1:
-                yield bytes(image.buffer[segment.offset : segment.offset + segment.filesz])
+        text = b"".join(
+            bytes(image.buffer[segment.offset : segment.offset + segment.filesz])
+            for segment in image.load_segments
+            if segment.flags & 1
+        )
+        if arch == "aarch64":
+            words = array("I", text[: len(text) & -4])
+            text = array("I", dict.fromkeys(words)).tobytes()
+        yield path.name, text
 
 
 def _shape(arch: str, mnemonic: str, operands: str, raw: bytes) -> tuple[object, ...]:
@@ -149,14 +169,17 @@ def state(arch: str, raw: bytes, rng: random.Random) -> State:
 
 
 _POOL = random.Random(5).randbytes(1 << 17)
+_ADDRESSES = b"".join(
+    (CODE + 0x2000 + at % 0x800 * 4).to_bytes(8, "little") for at in range(0, DATA_SIZE, 8)
+)
 
 
 def _words(rng: random.Random, size: int) -> bytes:
     """Random bytes with addresses of code every few words."""
     start = rng.randrange(0, len(_POOL) - size) & -8
     out = bytearray(_POOL[start : start + size])
-    for at in range(0, size, 24):
-        out[at : at + 8] = (CODE + 0x2000 + at % 0x800 * 4).to_bytes(8, "little")
+    for offset in range(8):
+        out[offset::24] = _ADDRESSES[offset:size:24]
     return bytes(out)
 
 
@@ -167,7 +190,8 @@ def _value(rng: random.Random) -> int:
     if kind == 1:
         return rng.randrange(-4, 5) & _U64
     if kind == 2:
-        return CODE + 0x2000 + rng.randrange(64) * 4
+        # Not just behind the probe: enter reads below rbp, and would read the breakpoint.
+        return CODE + 0x2200 + rng.randrange(64) * 4
     return MIDDLE + rng.randrange(-32, 32) * 16
 
 
