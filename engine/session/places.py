@@ -166,6 +166,8 @@ class Places:
         for symbol in file.symbols.functions():
             if symbol.kind == "ifunc" or symbol.address == last:
                 continue
+            if not _covers(file.image, symbol.address):  # a mark behind the code, as Go's etext
+                continue
             if wanted(symbol.name) or wanted(symbol.demangled):
                 last = symbol.address
                 yield self._at(file, symbol.address, rules, glob, symbol)

@@ -267,3 +267,21 @@ def test_a_function_without_a_size_ends_at_the_next_name() -> None:
     place = places.resolve("i_nop1")[0]
     following = places.resolve("i_nop2_66")[0]
     assert function_at(file, place.link) == (place.link, following.link - place.link)
+
+
+def test_a_mark_behind_the_code_is_no_function(tmp_path: Path) -> None:
+    """Go's linker types `runtime.etext` as a function; it stands where the segment ends."""
+    source = """
+        .text
+        .globl _start, behind
+        .type _start, @function
+        .type behind, @function
+    _start: nop
+        ret
+        .size _start, .-_start
+    behind:
+    """
+    _, places = opened(build(tmp_path, "marked", source, "-nostdlib", "-static"))
+    assert [place.symbol for place in places.matching("*")] == ["_start"]
+    with pytest.raises(PlaceError, match="outside all segments"):
+        places.resolve("behind")
