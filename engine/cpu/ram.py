@@ -202,6 +202,11 @@ class Ram:
                 self._touched_view[page] = 1
         return True
 
+    def touched(self, offset: int, size: int) -> int:
+        """Bytes of those pages of a stretch that have been touched."""
+        pages = self._touched_view[offset // PAGE : (offset + size + PAGE - 1) // PAGE]
+        return bytes(pages).count(1) * PAGE
+
     def used(self) -> int:
         """Bytes of touched pages."""
         left: int = self.control.budget
