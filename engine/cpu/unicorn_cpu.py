@@ -187,7 +187,8 @@ class UnicornCpu(UnicornState):
             if self._stop.number >= 0 and self._stop.trap is not TrapKind.BREAKPOINT:
                 self._machine.settle(self._uc)
             return self._stop
-        if screening:
+        if screening:  # the block that was jumped to has not run
+            self._clock.expect(self._clock.shared.expected)
             self._progress = False
             return None
         if self._screen.met is not None:

@@ -27,6 +27,8 @@ struct insn {
     I(vmovdqu, "vmovdqu buffer(%rip),%ymm3") I(vfmadd, "vfmadd213pd %ymm0,%ymm1,%ymm2") \
     I(vpgatherdd, "vpgatherdd %xmm1,(%rax,%xmm2),%xmm3") I(kmovq, "kmovq %rax,%k1") \
     I(evex, "vaddpd %zmm0,%zmm1,%zmm2") I(evex_mask, "vpaddd %zmm0,%zmm1,%zmm2{%k1}") \
+    I(lock_bts, ".byte 0xf0,0x0f,0xab,0xc8") I(lock_btr, "mov %eax,buffer(%rip)\n.byte 0xf0,0x48,0x0f,0xb3,0xc8") \
+    I(lock_btc_imm, ".byte 0x66,0xf0,0x0f,0xba,0xfa,3") \
     I(noncanonical, "mov $0x8000000000000000,%rax\nmov (%rax),%rax") \
     I(kernel_read, "mov $0xffffffff80000000,%rax\nmov (%rax),%rax") \
     I(alignment, "lea buffer+1(%rip),%rax\nmovaps (%rax),%xmm0")
@@ -39,6 +41,8 @@ struct insn {
     I(tlbi, "tlbi vmalle1") I(dc_ivac, "dc ivac,x0") I(dc_isw, "dc isw,x0") I(ic_iallu, "ic iallu") I(at_s1e1r, "at s1e1r,x0") \
     I(eret, "eret") I(hvc, "hvc #0") I(smc, "smc #0") I(drps, "drps") I(dcps1, "dcps1 #1") \
     I(wfi, "wfi") I(wfe, "sevl\nwfe") I(hlt, "hlt #1") I(udf, ".word 0") I(brk, "brk #1") \
+    I(half_three_same, ".word 0x6ed90cd3") I(half_three_same_high, ".word 0x0ec01c41") \
+    I(half_two_reg, ".word 0x0e780841") I(half_scalar, "mov x2,#1\nstr x2,[sp,#-16]!\nldr x2,[sp],#16\n.word 0x7e796841") \
     I(sve, ".word 0x2518e3e0") I(sme, ".word 0xd503477f") \
     I(kernel_read, "mov x0,#0xffff000000000000\nldr x0,[x0]") \
     I(kernel_jump, "mov x9,x30\nmov x0,#0xffff000000000000\nbr x0")
@@ -283,6 +287,79 @@ static int alias(int argc, char **argv)
     return 0;
 }
 
+/* Three no-operations, given bytes, and a return. */
+static void emit_bytes(volatile u8 *at, const char *hex)
+{
+#if defined __x86_64__
+    for (u32 i = 0; i < 3; i++)
+        *at++ = 0x90;
+#else
+    for (u32 i = 0; i < 3; i++, at += 4)
+        *(volatile u32 *)at = 0xd503201f;
+#endif
+    for (; *hex; hex += 2) {
+        char pair[] = {'0', 'x', hex[0], hex[1], 0};
+        *at++ = (u8)number(pair);
+    }
+#if defined __x86_64__
+    *at = 0xc3;
+#else
+    *(volatile u32 *)at = 0xd65f03c0;
+#endif
+}
+
+/* Bytes that become code in one way or another; what to call. */
+static u8 *plant(const char *way, const char *hex)
+{
+    if (same(way, "mprotect")) {
+        u8 *at = map(0, PAGE, PROT_R | PROT_W, MAP_PRIVATE | MAP_ANON);
+        emit_bytes(at, hex);
+        SYS(__NR_mprotect, at, PAGE, PROT_R | PROT_X);
+        sync(at);
+        return at;
+    }
+    if (same(way, "alias")) {
+        s64 file = SYS(__NR_memfd_create, "code", 0);
+        SYS(__NR_ftruncate, file, PAGE);
+        u8 *data = (u8 *)SYS(__NR_mmap, 0, PAGE, PROT_R | PROT_W, MAP_SHARED, file, 0);
+        u8 *code = (u8 *)SYS(__NR_mmap, 0, PAGE, PROT_R | PROT_X, MAP_SHARED, file, 0);
+        emit(data, 1);
+        call(code);
+        emit_bytes(data, hex);
+        sync(data);
+        return code;
+    }
+    u8 *at = map(0, 2 * PAGE, 7, MAP_PRIVATE | MAP_ANON);
+    at += same(way, "across") ? PAGE - 4 : 64;
+    emit(at, 1);
+    call(at);
+    emit_bytes(at, hex);
+    sync(at);
+    sync(at + 8);
+    return at;
+}
+
+static int planted(int argc, char **argv)
+{
+    if (argc == 2) {
+        ((void (*)(void))plant(argv[0], argv[1]))();
+        return 0;
+    }
+    catch_all();
+    for (int i = 1; i < argc; i++) {
+        u8 *at = plant(argv[0], argv[i]);
+        for (int time = 0; time < 2; time++) {
+            caught = code = 0;
+            attempt((void (*)(void))at);
+            print(argv[i]);
+            print(time ? " again: " : ": ");
+            print_s64(caught);
+            print("\n");
+        }
+    }
+    return 0;
+}
+
 static u8 constant[16] = {0xc3, 0xc3, 0xc3, 0xc3};
 
 static int data(int argc, char **argv)
@@ -300,6 +377,7 @@ int main(int argc, char **argv)
     static const struct mode modes[] = {
         {"each", each},     {"one", one},     {"jump", jump}, {"window", window},
         {"modify", modify}, {"alias", alias}, {"data", data},
+        {"planted", planted},
     };
     return CHOOSE(modes);
 }

@@ -16,10 +16,10 @@ in out in_imm insb outsb
 lgdt lidt lldt ltr invd wbinvd invlpg clts lmsw swapgs sysexit iretq int_20
 bad_segment null_stack far_jump xsetbv noncanonical"""
 _X86_ILLEGAL = """ud2 rsm vmlaunch monitor mwait vaddps vpxor vzeroupper vmovdqu vfmadd vpgatherdd
-kmovq evex evex_mask"""
+kmovq evex evex_mask lock_bts lock_btr lock_btc_imm"""
 _ARM_ILLEGAL = """msr_ttbr0 msr_vbar msr_sctlr mrs_sctlr mrs_currentel mrs_pmccntr mrs_hcr
 msr_daifset msr_spsel msr_elr tlbi dc_ivac dc_isw ic_iallu at_s1e1r eret hvc smc drps dcps1 hlt udf
-sve sme"""
+sve sme half_three_same half_three_same_high half_two_reg half_scalar"""
 # What Linux delivers: (signal, si_code).
 EXPECTED = {
     "x86_64": {
