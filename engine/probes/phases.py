@@ -222,7 +222,8 @@ class PhaseMachine:
                 return f"a handler set pc to {manager.regs.ip:#x}: the instruction is skipped"
             return "a handler took the last probe out: the instruction runs in place"
         manager.status = Status.HIT_SS
-        return f"handlers of {len(point.enabled())} probe(s) ran"
+        told = manager.returns.told
+        return f"handlers of {len(point.enabled())} probe(s) ran" + (told and f"; {told}")
 
     def _step_slot(self) -> str:
         self._enter()
@@ -261,7 +262,13 @@ class PhaseMachine:
             return self._fail(stop, operation.text)
         self._manager.regs.ip = target
         self.next = Phase.POST
-        return operation.text
+        told = self._manager.returns.told if self.point.address == self._trampoline else ""
+        return operation.text + (told and f": {told}; pc becomes {target:#x}")
+
+    @property
+    def _trampoline(self) -> int | None:
+        found = self._manager.trampoline()
+        return found[0] if found is not None else None
 
     def _fail(self, stop: Stop, text: str) -> str:
         """The instruction faulted: as if it had never been tried."""
