@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from engine.cli.bt import bt
 from engine.cli.check import check
 from engine.cli.diff import diff
 from engine.cli.disasm import disasm
@@ -14,7 +15,7 @@ from engine.cli.run import run
 from engine.cli.trace import trace
 from engine.errors import EngineError, KprobeTuiError, ProbeSyntaxError
 
-COMMANDS: Final[tuple[click.Command, ...]] = (run, trace, check, diff, disasm)
+COMMANDS: Final[tuple[click.Command, ...]] = (run, trace, bt, check, diff, disasm)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -30,7 +31,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     ctx.exit()
 
 
-_PLANNED: Final = ("graph", "bt", "bench")
+_PLANNED: Final = ("graph", "bench")
 
 
 class _Group(click.Group):

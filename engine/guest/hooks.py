@@ -42,6 +42,10 @@ class GuestHooks:
         opened: (address, access, pc): whether a refused access was refused only because of the
             machinery; it may be repeated then.
         original: (address, bytes read there): the same bytes as the program put them there.
+        resolve_return: (return address, sp at the entry of the function that returns there) to
+            the real one where the first is a return probe's trampoline, None where it is not.
+        return_pending: whether a return probe waits for the return of the function that was
+            entered with this sp.
         mapped: (start, size) has been mapped with execute permission or gained it.
         unmapped: (start, size) is gone or lost its execute permission.
         syscall_enter: (number, name, arguments) before a system call is carried out.
@@ -57,6 +61,8 @@ class GuestHooks:
     stopped: Callable[[Stop], Stop | None] = _untouched
     opened: Callable[[int, str, int], bool] = _not_mine
     original: Callable[[int, bytes], bytes] = lambda address, data: data
+    resolve_return: Callable[[int, int], int | None] = lambda address, slot: None
+    return_pending: Callable[[int], bool] = lambda slot: False
     mapped: Callable[[int, int], None] = _ignore
     unmapped: Callable[[int, int], None] = _ignore
     syscall_enter: Callable[[int, str, tuple[int, ...]], None] = _ignore

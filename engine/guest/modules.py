@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from engine.errors import ImageError
 from engine.guest.memory import Memory
 from engine.image import ElfImage, Lines, Symbol, SymbolTable
+from engine.image.inlines import InlinedCall, Inlines
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class Module:
     bias: int
     _symbols: SymbolTable | None = field(default=None, repr=False)
     _lines: Lines | None = field(default=None, repr=False)
+    _inlines: Inlines | None = field(default=None, repr=False)
 
     @property
     def symbols(self) -> SymbolTable:
@@ -33,9 +35,20 @@ class Module:
 
     def line_at(self, address: int) -> tuple[str, int] | None:
         """(source file, line) of a guest address, where there is debug information."""
+        return self.lines.line_at(address - self.bias)
+
+    @property
+    def lines(self) -> Lines:
+        """Its line tables, opened at first use."""
         if self._lines is None:
             self._lines = Lines(self.image)
-        return self._lines.line_at(address - self.bias)
+        return self._lines
+
+    def inlined_at(self, address: int) -> tuple[InlinedCall, ...]:
+        """The inlined calls that a guest address is in, the innermost first."""
+        if self._inlines is None:
+            self._inlines = Inlines(self.image, self.lines)
+        return self._inlines.at(address - self.bias)
 
     def contains(self, address: int) -> bool:
         """Whether a guest address lies in its span."""

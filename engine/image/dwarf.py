@@ -106,6 +106,19 @@ class Lines:
             names.update(header.files if header else ())
         return tuple(sorted(names - {"", "??"}))
 
+    def file_of(self, unit_offset: int, number: int) -> str | None:
+        """The path of a unit's file number; None if either does not exist.
+
+        Args:
+            unit_offset: of the unit in .debug_info.
+            number: as DW_AT_decl_file and DW_AT_call_file count.
+        """
+        unit = self._units.unit(unit_offset) if self._units else None
+        header = self._header(unit) if unit is not None else None
+        if header is None or not 0 <= number < len(header.files):
+            return None
+        return header.files[number] or None
+
     # -- parts -------------------------------------------------------------------
 
     @cached_property

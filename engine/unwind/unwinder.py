@@ -66,7 +66,7 @@ class Frame:
             return code, the trampoline of return probes); "" where nothing did.
         exact: `pc` is where execution stands or was interrupted, not a return address.
         signal: this is the frame that a signal has put there.
-        trampoline: the callee returns here by way of a return probe's trampoline.
+        trampoline: a return probe catches the callee's return to here.
     """
 
     pc: int
@@ -107,6 +107,8 @@ class GuestView:
         code: its code without planted bytes; fewer bytes where it ends.
         executable: whether code may run at an address.
         resolve_return: see `ResolveReturn`.
+        is_pending: whether a return probe waits for the return of the function that was entered
+            with this sp, wherever the return address stands.
         original_pc: the program's own address for a place in a slot or detour.
     """
 
@@ -116,6 +118,7 @@ class GuestView:
     code: ReadCode
     executable: Callable[[int], bool]
     resolve_return: ResolveReturn = lambda address, slot: None
+    is_pending: Callable[[int], bool] = lambda slot: False
     original_pc: Callable[[int], int] = lambda address: address
 
 
@@ -174,29 +177,18 @@ class Unwinder:
         pc = self._arch.roles.pc
         known = dict(registers)
         known[pc] = self._view.original_pc(known[pc])
-        trampoline = self._in_trampoline(known)
-        if trampoline is not None:
-            frames.append(
-                Frame(known[pc], known[self._arch.roles.sp], dict(known), "trampoline", True)
-            )
-            known[pc], exact = trampoline, False
-        end = self._follow(frames, known, exact, trampoline is not None, limit)
+        end = self._follow(frames, known, exact, limit)
         return Walk(tuple(frames), end)
-
-    def _in_trampoline(self, registers: Mapping[str, int]) -> int | None:
-        """The real return address if the program stands at a return probe's trampoline."""
-        roles = self._arch.roles
-        return self._view.resolve_return(registers[roles.pc], registers[roles.sp] - self._pushed)
 
     def _follow(
         self,
         frames: list[Frame],
         registers: Mapping[str, int],
         exact: bool,
-        trampoline: bool,
         limit: int,
     ) -> UnwindEnd:
         roles = self._arch.roles
+        trampoline = False
         seen: set[tuple[int, int | None]] = set()
         while True:
             pc = registers[roles.pc]
@@ -210,7 +202,8 @@ class Unwinder:
             cfa = step.caller.cfa if step is not None else None
             source = step.source if step is not None else ""
             signal = step is not None and step.row.signal_frame
-            frames.append(Frame(pc, cfa, registers, source, exact, signal, trampoline))
+            # Nobody calls the code that a handler returns to: its address is exact.
+            frames.append(Frame(pc, cfa, registers, source, exact or signal, signal, trampoline))
             if step is None or end is not None:
                 assert end is not None, "a walk without a next frame has an end"
                 return end
@@ -270,16 +263,18 @@ class Unwinder:
         if end is not None:
             return None, end
         if not row.signal_frame:
-            real = self._view.resolve_return(caller.pc, caller.cfa - self._pushed)
+            slot = caller.cfa - self._pushed
+            real = self._view.resolve_return(caller.pc, slot)
             if real is not None:
                 pc = self._arch.roles.pc
                 caller = Caller(caller.cfa, real, {**caller.registers, pc: real})
-                step = _Step(source, row, caller, trampoline=True)
+            caught = real is not None or self._view.is_pending(slot)
+            step = _Step(source, row, caller, trampoline=caught)
         assert caller.pc is not None, "there is a caller"
         if caller.pc == 0:
             return step, UnwindEnd(EndReason.ZERO, "the return address is 0")
         lookup = caller.pc if row.signal_frame else caller.pc - 1
-        if not self._view.executable(lookup):
+        if not self._view.executable(lookup) and self._signals.row(caller.pc) is None:
             text = f"the return address {caller.pc:#x} is not in executable memory"
             return step, UnwindEnd(EndReason.NOT_CODE, text)
         return step, None
@@ -288,8 +283,8 @@ class Unwinder:
         self, row: CfiRow, caller: Caller, registers: Mapping[str, int]
     ) -> UnwindEnd | None:
         """What is wrong with a CFA."""
-        if row.signal_frame:
-            return None  # interrupted anywhere, on any stack
+        if row.signal_frame or self._arch.roles.sp in row.rules:
+            return None  # interrupted anywhere, on any stack; longjmp, between two frames
         cfa, sp = caller.cfa, registers.get(self._arch.roles.sp)
         if cfa % self._unwind.alignment:
             return UnwindEnd(EndReason.UNALIGNED, f"the CFA {cfa:#x} is not aligned")

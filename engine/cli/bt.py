@@ -1,0 +1,105 @@
+"""`kprobe-tui bt`: a backtrace at a place of a run."""
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from engine.arch.plan import Mode
+from engine.cli.host import attached
+from engine.cli.options import config_of, guest_options, lines_of, probe_options
+from engine.cli.run import show
+from engine.linux.fs.stdio import host_stdio
+from engine.session import Session
+from engine.session.backtrace import Backtrace
+from engine.session.stopping import StoppedRun
+from engine.session.tracing import TraceOptions, Tracing
+from engine.unwind.compare import UNWINDERS
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("--at", "place", metavar="PLACE", help="Where: SYM[+OFF], 0xADDR, FILE:LINE, ...")
+@click.option("--syscall", metavar="NAME", help="Where: in this system call, in place of --at.")
+@click.option(
+    "--hit", type=click.IntRange(min=1), default=1, show_default=True, help="At the Nth time."
+)
+@click.option(
+    "--unwinder",
+    type=click.Choice([unwinder.name for unwinder in UNWINDERS]),
+    default=UNWINDERS[0].name,
+    show_default=True,
+    help="What to show: everything that is known, or what another unwinder would print.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--registers", is_flag=True, help="Show the registers of each frame.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N frames.")
+@click.option(
+    "-e", "definitions", multiple=True, metavar="DEF", help="With these probes, as `trace -e`."
+)
+@probe_options
+@guest_options
+def bt(
+    place: str | None,
+    syscall: str | None,
+    hit: int,
+    unwinder: str,
+    as_json: bool,
+    registers: bool,
+    limit: int | None,
+    definitions: tuple[str, ...],
+    mode_name: str,
+    **values: Any,
+) -> int:
+    """Run GUEST with ARGS up to a place and print the backtrace there.
+
+    The guest ends there. Its standard output goes to stderr: stdout has the backtrace alone.
+    Exit code: 0 with a backtrace, 1 if the guest ended before, 2 for bad usage.
+    """
+    if (place is None) == (syscall is None):
+        raise click.UsageError("where? give one of --at PLACE and --syscall NAME")
+    inputs = host_stdio()
+    session = Session(config_of(values), (inputs[0], inputs[2], inputs[2]))
+    try:
+        mode = Mode(mode_name)
+        session.probes(mode)
+        tracing = Tracing(session, TraceOptions(output="/dev/null", mode=mode))
+        for line in lines_of(definitions):
+            tracing.define(line)
+        stopped = StoppedRun(session, hit=hit, unwinder=unwinder, limit=limit)
+        if place is not None:
+            stopped.at_place(place)
+        elif syscall is not None:
+            stopped.in_syscall(syscall)
+        tracing.start()
+        try:
+            with attached(session, values["timeout"]):
+                reports = session.run()
+        finally:
+            tracing.finish()
+        if stopped.backtrace is None:
+            show(reports, values["color"])
+            where = place if place is not None else f"system call {syscall}"
+            print(f"kprobe-tui: {where}: {stopped.hits} of {hit} hits", file=sys.stderr)
+            return 1
+    finally:
+        session.close()
+    _print(stopped.backtrace, as_json=as_json, registers=registers)
+    return 0
+
+
+def _print(backtrace: Backtrace, *, as_json: bool, registers: bool) -> None:
+    if as_json:
+        found = backtrace.as_json()
+        if registers:
+            for row, frame in zip(found["frames"], backtrace.frames, strict=True):
+                row["registers"] = {n: f"{value:#x}" for n, value in frame.registers.items()}
+        click.echo(json.dumps(found))
+        return
+    *lines, end = backtrace.lines()
+    for line, frame in zip(lines, backtrace.frames, strict=True):
+        click.echo(line)
+        if registers and not frame.inlined:
+            for name, value in frame.registers.items():
+                click.echo(f"      {name:8} {value:#018x}")
+    click.echo(end)

@@ -1,0 +1,158 @@
+"""What other unwinders would print at a stop, as far as return probes make them differ.
+
+Linux replaces the return addresses of probed functions by the address of a trampoline. Where
+that is so here too, the walk finds it in place; where returns are caught without touching the
+stack, the comparison puts it there. What each unwinder then knows of it is its own:
+
+- `naive`: nothing. The trampoline is an address like any other; no table describes it.
+- `kernel-2005`: the kernel's dump_stack of 2.6.12 and its kin print every word of the stack
+  that lies in executable memory: stale words too, and the trampoline for every hooked call.
+- `kernel`: unwind tables alone, as ORC has them, and kretprobe_find_ret_addr (5.15), which
+  knows the real address of an instance whose frame is the slot that was read.
+- `owens`: Keith Owens' proposal of 2005: the trampoline has unwind data of its own, so it stands
+  in the trace as a frame between the hooked function and its true caller.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from engine.errors import GuestFaultError
+from engine.unwind.unwinder import (
+    LIMIT,
+    EndReason,
+    Frame,
+    GuestView,
+    UnwindEnd,
+    Unwinder,
+    Walk,
+)
+
+_SCANNED: Final = 1 << 16
+"""Bytes of the stack that a scan looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One way to unwind.
+
+    Attributes:
+        name: as options and panes call it.
+        text: what it is, in a line.
+        walk: (the guest, address of the trampoline, registers, limit) to its backtrace.
+    """
+
+    name: str
+    text: str
+    walk: Callable[[GuestView, int, Mapping[str, int], int], Walk]
+
+
+def _full(view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
+    return Unwinder(view).walk(registers, limit=limit)
+
+
+def _hooked(view: GuestView, trampoline: int) -> GuestView:
+    """The same guest with the trampoline's address wherever a return is caught."""
+
+    def resolve(address: int, slot: int) -> int | None:
+        if view.is_pending(slot) or view.resolve_return(address, slot) is not None:
+            return trampoline
+        return None
+
+    def executable(address: int) -> bool:
+        return address in (trampoline, trampoline - 1) or view.executable(address)
+
+    return replace(view, resolve_return=resolve, executable=executable)
+
+
+def _naive(view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
+    walk = Unwinder(_hooked(view, trampoline)).walk(registers, limit=limit)
+    # Nothing tells it that a return address is out of place.
+    return Walk(tuple(replace(frame, trampoline=False) for frame in walk.frames), walk.end)
+
+
+def _kernel(view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
+    return Unwinder(view, ("cfi", "trampoline")).walk(registers, limit=limit)
+
+
+def _owens(view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
+    walk = Unwinder(view).walk(registers, limit=limit)
+    frames: list[Frame] = []
+    for frame in walk.frames:
+        if frame.trampoline:
+            hooked = frames[-1]
+            frames.append(
+                Frame(trampoline, hooked.cfa, frame.registers, "trampoline", trampoline=True)
+            )
+        frames.append(replace(frame, trampoline=False))
+    if len(frames) > limit:
+        return Walk(
+            tuple(frames[:limit]), UnwindEnd(EndReason.LIMIT, f"the limit of {limit} frames")
+        )
+    return Walk(tuple(frames), walk.end)
+
+
+def _kernel_2005(
+    view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int
+) -> Walk:
+    roles, word = view.arch.roles, view.arch.bits // 8
+    order = "little" if view.arch.byteorder == "little" else "big"
+    hooked = _hooked(view, trampoline)
+    slots = _hooked_slots(view, registers)
+    pc, sp = view.original_pc(registers[roles.pc]), registers[roles.sp]
+    frames = [Frame(pc, None, registers, "", exact=True)]
+    if roles.link is not None:
+        frames += _if_code(hooked, registers.get(roles.link, 0))
+    for address in range(sp & -word, (sp & -word) + _SCANNED, word):
+        if len(frames) >= limit:
+            return Walk(tuple(frames), UnwindEnd(EndReason.LIMIT, f"the limit of {limit} frames"))
+        try:
+            value = int.from_bytes(
+                view.read(address, word), "little" if order == "little" else "big"
+            )
+        except GuestFaultError:
+            break
+        frames += _if_code(hooked, trampoline if address in slots else value)
+    return Walk(tuple(frames), UnwindEnd(EndReason.UNREADABLE, "the stack has been scanned"))
+
+
+def _if_code(view: GuestView, value: int) -> list[Frame]:
+    if not value or not view.executable(value):
+        return []
+    return [Frame(value, None, {}, "")]
+
+
+def _hooked_slots(view: GuestView, registers: Mapping[str, int]) -> set[int]:
+    """Words that hold a return address which is caught."""
+    link = view.arch.roles.link
+    if link is not None:
+        return set()
+    word = view.arch.bits // 8
+    frames = Unwinder(view).walk(registers).frames
+    return {
+        callee.cfa - word
+        for callee, caller in pairwise(frames)
+        if caller.trampoline and callee.cfa is not None
+    }
+
+
+UNWINDERS: Final = (
+    Comparison("full", "everything that is known here", _full),
+    Comparison("naive", "return addresses as they stand", _naive),
+    Comparison("kernel-2005", "every word of the stack that is code (2.6.12)", _kernel_2005),
+    Comparison("kernel", "tables and kretprobe_find_ret_addr (5.15)", _kernel),
+    Comparison("owens", "the trampoline as a frame of its own (proposed 2005)", _owens),
+)
+"""All ways to unwind, the first is the right one."""
+
+
+def by_name(name: str) -> Comparison:
+    """The unwinder of a name; KeyError if there is none."""
+    for unwinder in UNWINDERS:
+        if unwinder.name == name:
+            return unwinder
+    raise KeyError(name)
+
+
+__all__ = ["LIMIT", "UNWINDERS", "Comparison", "by_name"]
