@@ -88,6 +88,12 @@ class Variable:
         """Whether another unit defines it (`extern`)."""
         return self._die.has(dies.AT_DECLARATION) and not self._die.has(dies.AT_LOCATION)
 
+    @cached_property
+    def is_fixed(self) -> bool:
+        """Whether one location is given for all of its scope, the prologue included."""
+        found = (die.get(dies.AT_LOCATION) for die in self._die.origins())
+        return isinstance(next((value for value in found if value is not None), None), bytes)
+
     @property
     def linker_name(self) -> str:
         """What the symbol table calls it, if it is there."""

@@ -87,4 +87,5 @@ class ProgramLookup(Lookup):
             symbol=place.symbol or "",
             pad=self._arch.probes.landing_pad(image.read_vaddr(start, self._arch.insn_max)),
             address=address,
+            prologue_end=file.lines.prologue_end,
         )

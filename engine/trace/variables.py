@@ -55,6 +55,8 @@ class Spot:
             keep the calling convention.
         pad: bytes of the landing pad that the function begins with.
         address: link address of a symbol of the file, for `extern` variables.
+        prologue_end: from a function's start to where its variables are in its frame; None if
+            that is not known.
     """
 
     variables: Variables
@@ -64,6 +66,7 @@ class Spot:
     symbol: str
     pad: int
     address: Callable[[str], int | None]
+    prologue_end: Callable[[int], int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +238,10 @@ class ScopeVariables:
             link = self._spot.address(variable.linker_name)
             if link is not None:
                 return Location(Where.MEMORY, Term(offset=link, is_link=True))
-        if not scope.entry or variable.is_inlined:
+        if variable.is_inlined:
             return where
+        if not scope.entry:
+            return self._in_prologue(scope, variable, where) or where
         position = next((i for i, v in enumerate(scope.parameters) if v is variable), None)
         if position is None:
             if _is_in_frame(where):
@@ -247,6 +252,15 @@ class ScopeVariables:
         ):
             return where
         return self._by_convention(scope, position) or where
+
+    def _in_prologue(self, scope: Scope, variable: Variable, where: Location) -> Location | None:
+        """Why a variable is not in its frame yet; None if it is, or has no frame."""
+        if not (_is_in_frame(where) and variable.is_fixed):
+            return None
+        end = self._spot.prologue_end(scope.start)
+        if end is None or self._spot.link >= end:
+            return None
+        return nowhere(f"is not stored yet: the function's prologue ends at {end:#x}")
 
     def _by_convention(self, scope: Scope, position: int) -> Location | None:
         convention = CONVENTIONS.get(self._arch.name)
