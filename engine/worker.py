@@ -88,7 +88,7 @@ class Worker:
         config: GuestConfig,
         wake: Callable[[], object] = lambda: None,
         *,
-        mode: Mode = Mode.STRICT,
+        kernel_rules: bool = False,
         size: tuple[int, int] = (80, 24),
     ) -> None:
         """Load the program; `start` starts the thread.
@@ -96,7 +96,7 @@ class Worker:
         Args:
             config: what to run.
             wake: see `Outbox`.
-            mode: strictness of placement.
+            kernel_rules: place probes exactly as Linux would, oddities included.
             size: columns and rows of the guest's terminal.
 
         Raises:
@@ -106,7 +106,12 @@ class Worker:
         self.outbox = Outbox(wake)
         self._terminal = GuestTerminal(*size)
         try:
-            self._control = Control(config, self.outbox.put, mode=mode, terminal=self._terminal)
+            self._control = Control(
+                config,
+                self.outbox.put,
+                mode=Mode.KERNEL if kernel_rules else Mode.STRICT,
+                terminal=self._terminal,
+            )
         except BaseException:
             self._terminal.close()
             raise

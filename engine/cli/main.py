@@ -11,6 +11,7 @@ from engine.cli.bt import bt
 from engine.cli.check import check
 from engine.cli.diff import diff
 from engine.cli.disasm import disasm
+from engine.cli.interface import Interface, interface, is_wanted
 from engine.cli.run import run
 from engine.cli.trace import trace
 from engine.errors import EngineError, KprobeTuiError, ProbeSyntaxError
@@ -35,7 +36,7 @@ _PLANNED: Final = ("graph", "bench")
 
 
 class _Group(click.Group):
-    """The subcommands; a first word that is none of them is a GUEST for the interface."""
+    """The subcommands; those still to come say so."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -45,10 +46,7 @@ class _Group(click.Group):
             return super().resolve_command(ctx, args)
         if word in _PLANNED and not os.path.exists(word):
             raise click.UsageError(f"'{word}' is not part of this version yet; there is 'run'")
-        raise click.UsageError(
-            f"the terminal interface for {word} is not part of this version yet; "
-            f"'kprobe-tui run {word}' runs it headless"
-        )
+        return super().resolve_command(ctx, args)
 
 
 @click.group(
@@ -65,14 +63,21 @@ class _Group(click.Group):
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """Place probes in an ELF program that runs in an emulated guest."""
+    """Place probes in an ELF program that runs in an emulated guest.
+
+    kprobe-tui [OPTIONS] GUEST [ARGS]... opens the terminal interface.
+    """
 
 
-def main(argv: list[str]) -> int:
-    """Run a subcommand; the exit code."""
+def main(argv: list[str], open_interface: Interface) -> int:
+    """Run a subcommand, or open the interface for a GUEST; the exit code."""
     debug = "--debug" in argv
+    known = {*cli.commands, *(word for word in _PLANNED if not os.path.exists(word))}
+    command = interface if is_wanted(argv, known) else cli
     try:
-        result = cli.main(args=argv, prog_name="kprobe-tui", standalone_mode=False)
+        result = command.main(
+            args=argv, prog_name="kprobe-tui", standalone_mode=False, obj=open_interface
+        )
     except click.ClickException as error:
         error.show()
         return 2

@@ -43,6 +43,9 @@ def share(text: str) -> tuple[str, bool]:
     return text, False
 
 
+_TIMEOUT: Final = click.option(
+    "--timeout", type=seconds, metavar="S", help="Stop after S seconds."
+)
 _GUEST_OPTIONS: Final = (
     click.option("--root", metavar="DIR", help="This tree is the guest's whole file system."),
     click.option(
@@ -60,7 +63,7 @@ _GUEST_OPTIONS: Final = (
     click.option("--argv0", metavar="NAME", help="The program's name for itself."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of all randomness."),
     click.option("--max-blocks", type=click.IntRange(min=1), help="Stop after N guest blocks."),
-    click.option("--timeout", type=seconds, metavar="S", help="Stop after S seconds."),
+    _TIMEOUT,
     click.option(
         "--memory",
         type=size,
@@ -158,6 +161,13 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
 def program_options(command: _Command) -> _Command:
     """Add the options of subcommands that look at a guest without running it."""
     for option in reversed(_GUEST_OPTIONS[:-2]):
+        command = option(command)
+    return command
+
+
+def open_options(command: _Command) -> _Command:
+    """Add what says how a guest is started, but not which."""
+    for option in reversed([each for each in _GUEST_OPTIONS[:-2] if each is not _TIMEOUT]):
         command = option(command)
     return command
 

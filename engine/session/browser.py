@@ -16,12 +16,14 @@ from engine.session.coderows import CodeRow, FileCode, plain_rows
 from engine.session.config import GuestConfig
 from engine.session.inspection import Inspection
 from engine.session.libraries import ProgramFile
-from engine.session.places import PlaceError
+from engine.session.places import Place, PlaceError
 from engine.session.placing import Placed, Placing
 from engine.session.views import GuestView, ModuleView
 from engine.trace.definition import Definition, Deletion, parse
 
 _PAGE: Final = 4096
+_ARGUMENTS: Final = 3
+"""Arguments recorded where nothing says how many a function has."""
 _CACHED: Final = 256
 """Pages of memory remembered for code outside of all files."""
 
@@ -297,6 +299,27 @@ class Browser:
         if own:
             return f"{link:#x}"
         return f"{module.path}:{file.image.file_offset(link) or 0:#x}"
+
+    def default_definition(self, place: str) -> str:
+        """A definition that records what a user wants first: the arguments of a function's entry.
+
+        Args:
+            place: a PLACE.
+        """
+        try:
+            found = self.placing.places.resolve(place)[0]
+        except (PlaceError, ImageError):
+            return f"p {place}"
+        if found.function is None or found.offset not in (0, self._pad(found)):
+            return f"p {place}"
+        return f"p {place} " + " ".join(f"arg{n}=$arg{n}" for n in range(1, _ARGUMENTS + 1))
+
+    def _pad(self, place: Place) -> int:
+        """Bytes of the landing pad of the function around a place."""
+        if place.function is None:
+            return 0
+        front = place.image.read_vaddr(place.function[0], self.arch.insn_max)
+        return self.arch.probes.landing_pad(front)
 
     def check(self, line: str) -> Verdict:
         """What would become of a line of `kprobe_events`."""

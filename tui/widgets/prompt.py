@@ -20,7 +20,6 @@ class Prompt(Vertical):
     DEFAULT_CSS = """
     Prompt {
         height: auto;
-        dock: bottom;
         display: none;
         background: $surface;
         & > Input { height: 1; border: none; padding: 0; background: $boost; }

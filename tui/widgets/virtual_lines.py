@@ -211,6 +211,10 @@ class VirtualLines(ScrollView, can_focus=True):
         line = self.line(index, 10_000)
         return (line.text if isinstance(line, Strip) else line.plain).rstrip()
 
+    def searchable(self, index: int) -> str:
+        """What the search looks at in a line."""
+        return self.plain(index)
+
     def line_key(self, index: int) -> Hashable:
         """What a line's appearance depends on besides width, theme and `changed`."""
         return self.origin + index
@@ -226,7 +230,7 @@ class VirtualLines(ScrollView, can_focus=True):
         for done, number in enumerate(range(first, last, -1 if backwards else 1)):
             index = number - self.origin
             if 0 <= index < self.line_count:
-                text = self.plain(index)
+                text = self.searchable(index)
                 if pattern in (text.lower() if folded else text):
                     yield index
                     return

@@ -1,0 +1,303 @@
+"""The terminal interface: panes over one guest that runs in the engine's thread."""
+
+import gc
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+from textual.widgets import Footer, HelpPanel
+
+from engine.errors import KprobeTuiError
+from engine.session import GuestConfig
+from engine.session import commands as cmd
+from engine.session import events as ev
+from engine.session.browser import Browser
+from engine.session.views import GuestView, RunState
+from engine.trace.formats.base import Names
+from tui.bridge import PERIOD, Bridge
+from tui.keymap import bindings
+from tui.layout import PANES, TALL, WIDE, Layout, by_number
+from tui.messages import Ask, Copied, Located, Say
+from tui.motions import Motions
+from tui.panes.backtrace import BacktracePane
+from tui.panes.code import CodePane
+from tui.panes.events import EventLogPane
+from tui.panes.machinery import MachineryPane
+from tui.panes.memory import MemoryPane
+from tui.panes.output import OutputPane
+from tui.panes.probes import ProbesPane
+from tui.panes.registers import RegistersPane
+from tui.placing import PlacingActions
+from tui.store import EventStore
+from tui.widgets.bars import MessageLine, StatusBar, TabStrip
+
+
+class KprobeApp(Motions, PlacingActions):
+    """The interface for one guest.
+
+    Attributes:
+        view: the last view of the guest.
+        ascii: draw with ASCII only.
+    """
+
+    CSS_PATH = "app.tcss"
+    TITLE = "kprobe-tui"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+
+    def __init__(
+        self,
+        config: GuestConfig,
+        *,
+        definitions: tuple[str, ...] = (),
+        kernel_rules: bool = False,
+        ascii_only: bool = False,
+    ) -> None:
+        """Load the guest.
+
+        Args:
+            config: what to run.
+            definitions: lines of `kprobe_events` to place first.
+            kernel_rules: place probes exactly as Linux would.
+            ascii_only: draw with ASCII only.
+
+        Raises:
+            ImageError: the file cannot be run.
+            CommandError: an option cannot be carried out.
+        """
+        super().__init__()
+        self.config = config
+        self.ascii = ascii_only
+        self.view = GuestView()
+        self.browser = Browser(config)
+        self.bridge = Bridge(config, self._deliver, kernel_rules=kernel_rules)
+        self._first = definitions
+        self.layout_choice = Layout()
+        self.store = EventStore(Names(self.browser.symbol_text, self._comm))
+
+    # -- parts ------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """Bars, panes, and the line for messages and commands."""
+        yield StatusBar(id="status")
+        with Vertical(id="body"):
+            yield TabStrip(id="upper-tabs")
+            with Horizontal(id="upper"):
+                with Vertical(id="left"):
+                    yield CodePane(self.browser, id="code")
+                    yield MachineryPane(self.browser, id="machinery")
+                with Vertical(id="right"):
+                    yield RegistersPane(id="registers")
+                    yield BacktracePane(id="backtrace")
+                    yield MemoryPane(self.browser, id="memory")
+            yield TabStrip(id="lower-tabs")
+            with Horizontal(id="lower"):
+                yield EventLogPane(self.store, id="events")
+                with Vertical(id="aside"):
+                    yield OutputPane(id="output")
+                    yield ProbesPane(id="probes")
+        yield MessageLine(id="message")
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Begin."""
+        self.bridge.start()
+        for line in self._first:
+            self.bridge.post(cmd.Define(line))
+        self.set_interval(PERIOD, self.bridge.tick)
+        self.arrange()
+        self.pane("code").focus_inside()
+        gc.freeze()  # what is loaded stays: collections need not look at it again
+
+    def _comm(self, thread: int) -> bytes | None:
+        name = self.view.comms.get(thread)
+        return None if name is None else name.encode(errors="surrogateescape")
+
+    # -- layout -----------------------------------------------------------------------------
+
+    def arrange(self) -> None:
+        """Show the panes that belong on a terminal of this size."""
+        columns, rows = self.size
+        seen = self.layout_choice.seen(columns, rows)
+        wide = columns >= WIDE and len(seen) > 2
+        self.set_class(wide, "-wide")
+        self.set_class(not wide, "-narrow")
+        self.set_class(rows >= TALL, "-tall")
+        for spec in PANES:
+            self.pane(spec.id).display = spec.id in seen
+        for box in ("left", "right", "aside", "upper", "lower"):
+            widget = self.query_one(f"#{box}")
+            widget.display = any(
+                self.pane(spec.id).display and self._within(self.pane(spec.id), widget)
+                for spec in PANES
+            )
+        tabs = not wide and rows >= 10
+        for lower, name in ((False, "upper-tabs"), (True, "lower-tabs")):
+            strip = self.query_one(f"#{name}", TabStrip)
+            strip.display = tabs and self.query_one(f"#{name.split('-')[0]}").display
+            strip.show(
+                [spec for spec in PANES if spec.lower is lower],
+                self.layout_choice.lower if lower else self.layout_choice.upper,
+            )
+
+    @staticmethod
+    def _within(pane: Widget, box: Widget) -> bool:
+        return box in pane.ancestors
+
+    def on_resize(self) -> None:
+        """Another size: another layout, perhaps."""
+        self.arrange()
+
+    def show_pane(self, name: str) -> None:
+        """Give a pane the focus, wherever it is."""
+        self.layout_choice.focus(name)
+        self.arrange()
+        self.pane(name).focus_inside()
+
+    def on_descendant_focus(self) -> None:
+        """The focus has moved, by mouse or Tab."""
+        for spec in PANES:
+            if self._within_focus(spec.id) and self.layout_choice.focused != spec.id:
+                self.layout_choice.focus(spec.id)
+                self.arrange()
+
+    def action_pane(self, number: int) -> None:
+        """Go to a pane by its number."""
+        spec = by_number(number)
+        if spec is not None:
+            self.show_pane(spec.id)
+
+    def action_zoom(self) -> None:
+        """The focused pane alone, or all."""
+        self.layout_choice.zoomed = not self.layout_choice.zoomed
+        self.arrange()
+
+    def action_next_tab(self) -> None:
+        """The next pane of the group."""
+        self.show_pane(self.layout_choice.neighbour(1))
+
+    def action_previous_tab(self) -> None:
+        """The pane before."""
+        self.show_pane(self.layout_choice.neighbour(-1))
+
+    def action_help(self) -> None:
+        """Keys of the focused pane."""
+        if self.screen.query(HelpPanel):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+    # -- from the engine --------------------------------------------------------------------
+
+    def _deliver(self, events: list[ev.SessionEvent]) -> None:
+        """A batch of what the engine has to say."""
+        rows = output = False
+        for event in events:
+            match event:
+                case ev.Viewed(view):
+                    self._show(view)
+                case ev.Rows(data, _):
+                    self.store.append(data)
+                    rows = True
+                case ev.Declared(infos):
+                    self.store.declare(infos)
+                case ev.Output(data):
+                    self.pane("output").feed(data)
+                    output = True
+                case ev.MemoryRead(_, pieces, _):
+                    self.browser.remember(pieces)
+                    self.pane("memory").remember(pieces)
+                    self.pane("code").code.reload()
+                case ev.Restarted():
+                    self.pane("events").restarted()
+                    self.pane("output").restarted()
+                    self.say("started afresh")
+                case ev.Failed():
+                    self.failed(event)
+                case ev.Done(command, text):
+                    self.done(command, text)
+                case ev.Notice(text):
+                    self.say(text, "warning")
+                case ev.Crashed(text, trace):
+                    self.exit(125, return_code=125, message=f"the engine failed: {text}\n{trace}")
+        if rows:
+            self.pane("events").drained()
+        if output:
+            self.pane("output").drained()
+
+    def _show(self, view: GuestView) -> None:
+        """Another view for all panes."""
+        old, self.view = self.view, view
+        self.browser.update(view)
+        self.query_one(StatusBar).show(view)
+        self.pane("code").show(view)
+        self.pane("registers").show(view)
+        self.pane("machinery").locate(self.pane("code").code.cursor)
+        self.pane("machinery").show(view, self.playing_text)
+        self.pane("probes").show(view.probes)
+        if view.state not in (RunState.RUNNING, RunState.WAITING):
+            self.pane("backtrace").show(view)
+            self.pane("memory").show(view)
+        if view.state is RunState.ENDED and old.state is not RunState.ENDED:
+            self.pane("output").say(view.reason)
+        self.moved(old, view)
+
+    # -- from panes -------------------------------------------------------------------------
+
+    def on_ask(self, message: Ask) -> None:
+        """A pane wants something of the engine."""
+        self.bridge.post(message.command)
+
+    def on_say(self, message: Say) -> None:
+        """A pane has something to say."""
+        self.say(message.text, message.severity)
+
+    def on_probes_pane_edit(self, message: ProbesPane.Edit) -> None:
+        """A probe's definition is to be changed."""
+        self.edit_probe(message.probe.id)
+
+    def on_copied(self, message: Copied) -> None:
+        """Text for the clipboard."""
+        self.copy_to_clipboard(message.text)
+        self.say(f"copied {message.text.count(chr(10)) + 1} line(s)")
+
+    def on_located(self, message: Located) -> None:
+        """The user looks at an address."""
+        code = self.pane("code")
+        if not self._within_focus("code"):
+            if self.browser.row_at(message.address) is not None:
+                code.code.jump(message.address)
+                if message.focus:
+                    self.show_pane("code")
+            elif message.focus:
+                self.show_pane("memory")
+                self.pane("memory").locate(message.address)
+        code.entitle()
+        self.pane("machinery").locate(message.address)
+
+    def _within_focus(self, name: str) -> bool:
+        return self.focused is not None and self._within(self.focused, self.pane(name))
+
+    def on_message_line_answered(self, message: MessageLine.Answered) -> None:
+        """Something was typed into the line of messages."""
+        try:
+            self.answer(message.what, message.text)
+        except KprobeTuiError as error:
+            self.say(str(error), "error")
+
+    def on_message_line_left(self) -> None:
+        """The keys belong to the pane again."""
+        self.pane(self.layout_choice.focused).focus_inside()
+
+    def on_tab_strip_picked(self, message: TabStrip.Picked) -> None:
+        """A pane's name was clicked."""
+        self.show_pane(message.pane)
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def on_unmount(self) -> None:
+        """End the guest."""
+        self.bridge.close()

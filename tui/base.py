@@ -1,0 +1,48 @@
+"""What the parts of the app share: the guest's view, the way to the engine, panes, messages."""
+
+from typing import Any
+
+from textual.app import App
+
+from engine.session import GuestConfig
+from engine.session.browser import Browser
+from engine.session.views import GuestView
+from tui.bridge import Bridge
+from tui.layout import Layout
+from tui.widgets.bars import MessageLine
+
+
+class AppBase(App[int]):
+    """The app without its actions.
+
+    Attributes:
+        config: how the guest is run.
+        view: the last view of the guest.
+        ascii: draw with ASCII only.
+        browser: the program's files.
+        bridge: the way to the engine.
+        layout_choice: what the user has chosen to see.
+    """
+
+    config: GuestConfig
+    view: GuestView
+    ascii: bool
+    browser: Browser
+    bridge: Bridge
+    layout_choice: Layout
+
+    def pane(self, name: str) -> Any:
+        """A pane by its id; what it can do depends on which it is."""
+        return self.query_one(f"#{name}")
+
+    def show_pane(self, name: str) -> None:
+        """Give a pane the focus, wherever it is."""
+        raise NotImplementedError
+
+    def say(self, text: str, severity: str = "information") -> None:
+        """Show something short: "information", "warning" or "error"."""
+        self.query_one(MessageLine).say(text, severity)
+
+    def stop_playing(self) -> None:
+        """No more slow motion."""
+        raise NotImplementedError

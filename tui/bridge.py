@@ -1,0 +1,98 @@
+"""Between the interface and the engine's thread: commands one way, batches of events the other."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from engine.session import GuestConfig
+from engine.session import commands as cmd
+from engine.session import events as ev
+from engine.session.views import RunState
+from engine.worker import Worker
+
+PERIOD: Final = 1 / 30
+"""Seconds between two looks at the outbox."""
+
+
+class Bridge:
+    """Owns the worker; belongs to the interface's thread.
+
+    Attributes:
+        running: whether the guest moves, as far as is known.
+    """
+
+    def __init__(
+        self,
+        config: GuestConfig,
+        deliver: Callable[[list[ev.SessionEvent]], object],
+        *,
+        kernel_rules: bool = False,
+        size: tuple[int, int] = (80, 24),
+    ) -> None:
+        """Load the program.
+
+        Args:
+            config: what to run.
+            deliver: takes what the engine has to say, many events at once.
+            kernel_rules: place probes as Linux would, oddities included.
+            size: columns and rows of the guest's terminal.
+
+        Raises:
+            ImageError: the file cannot be run.
+            CommandError: an option cannot be carried out.
+        """
+        self._deliver = deliver
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._last = 0.0
+        self._asked = False
+        self._scheduled = False
+        self.running = False
+        self._worker = Worker(config, self._wake, kernel_rules=kernel_rules, size=size)
+
+    def start(self) -> None:
+        """Begin; to be called in the interface's event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._worker.start()
+
+    def post(self, command: cmd.Command) -> None:
+        """Have a command carried out."""
+        self._worker.post(command)
+
+    def tick(self) -> None:
+        """To be called every `PERIOD`: a running guest is asked for news."""
+        self._worker.nudge()
+        if self.running and not self._asked:
+            self._asked = True
+            self._worker.post(cmd.Refresh())
+
+    def close(self) -> None:
+        """End the guest."""
+        self._worker.close()
+
+    # -- from the engine's thread -----------------------------------------------------------
+
+    def _wake(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._schedule)
+
+    # -- in the interface's thread ----------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if self._scheduled or self._loop is None:
+            return
+        self._scheduled = True
+        wait = max(self._last + PERIOD - time.monotonic(), 0)
+        self._loop.call_later(wait, self.drain)
+
+    def drain(self) -> None:
+        """Take what there is and deliver it."""
+        self._scheduled = False
+        self._last = time.monotonic()
+        events = self._worker.outbox.take()
+        for event in events:
+            if isinstance(event, ev.Viewed):
+                self.running = event.view.state in (RunState.RUNNING, RunState.WAITING)
+                self._asked = False
+        if events:
+            self._deliver(events)

@@ -1,0 +1,90 @@
+"""The backtrace pane: frames, where each comes from, and why the walk ends."""
+
+from rich.text import Text
+
+from engine.session.views import FrameView, GuestView
+from tui.messages import Located
+from tui.render import harmless
+from tui.widgets.list_pane import ListPane
+from tui.widgets.virtual_lines import VirtualLines
+
+
+class BacktraceLines(VirtualLines):
+    """One line a frame, innermost first; `u` and `d` walk them."""
+
+    HELP = """
+### Backtrace
+
+| key | does |
+|---|---|
+| `u` `d` | to the caller, to the called frame |
+| `Enter` | show the frame's code |
+| `Y` | copy |
+
+`T` marks a frame that returns into a trampoline: the place shown is the real one. Behind each
+frame stands what knew it: unwind tables (cfi), frame pointers, the function's prologue, the
+system call being made.
+"""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._frames: tuple[FrameView, ...] = ()
+        self._end = ""
+
+    def show(self, view: GuestView) -> None:
+        """Another view."""
+        if view.frames is not self._frames or view.frames_end != self._end:
+            self._frames, self._end = view.frames, view.frames_end
+            self.changed()
+            self.refresh_size()
+            self.move_to(0)
+            self.refresh()
+
+    @property
+    def line_count(self) -> int:
+        """Frames, and why they end."""
+        return len(self._frames) + bool(self._end)
+
+    def line(self, index: int, width: int) -> Text:
+        """A frame."""
+        text = Text(no_wrap=True)
+        if index >= len(self._frames):
+            return text.append(f"   {harmless(self._end, self.ascii_only)}", self.look("note"))
+        frame = self._frames[index]
+        text.append(f"{frame.number:>2} ", self.look("dim"))
+        text.append("T " if frame.trampoline else "  ", self.look("warn"))
+        text.append(harmless(frame.function or "?", self.ascii_only), self.look("name"))
+        text.append(f"+{frame.offset:#x}" if frame.offset else "", self.look("dim"))
+        if frame.inlined:
+            text.append(" (inlined)", self.look("note"))
+        if frame.file:
+            text.append(f"  {harmless(frame.file.rsplit('/', 1)[-1])}:{frame.line}")
+        elif frame.module:
+            text.append(f"  {harmless(frame.module.rsplit('/', 1)[-1])}", self.look("dim"))
+        text.append(f"  {frame.pc:x}  {frame.source}", self.look("dim"))
+        return text
+
+    def walk(self, frames: int) -> None:
+        """Go up (positive) or down, and show the code there."""
+        if self._frames:
+            self.move_to(max(0, min(self.cursor + frames, len(self._frames) - 1)))
+            self.action_choose()
+
+    def action_choose(self) -> None:
+        """Show the frame's code."""
+        if self.cursor < len(self._frames):
+            self.post_message(Located(self._frames[self.cursor].pc, focus=True))
+
+
+class BacktracePane(ListPane[BacktraceLines]):
+    """The pane of the backtrace."""
+
+    TITLE = "Backtrace"
+    NUMBER = 3
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(BacktraceLines(), id=id)
+
+    def show(self, view: GuestView) -> None:
+        """Another view."""
+        self.lines.show(view)

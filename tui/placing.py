@@ -1,0 +1,176 @@
+"""Actions that place, change and explain probes, and edit the guest."""
+
+import re
+from typing import Final
+
+from engine.errors import KprobeTuiError
+from engine.session import commands as cmd
+from engine.session import events as ev
+from tui.base import AppBase
+from tui.messages import Located
+from tui.panes.memory import MemoryLines
+from tui.panes.registers import RegisterLines
+from tui.screens.place import PlaceScreen
+from tui.screens.why import WhyScreen
+from tui.widgets.bars import MessageLine
+
+_SAID: Final = (
+    cmd.Define,
+    cmd.Break,
+    cmd.Delete,
+    cmd.Enable,
+    cmd.StopOnHit,
+    cmd.Undo,
+    cmd.Redo,
+    cmd.WriteMemory,
+    cmd.WriteRegister,
+    cmd.Assemble,
+    cmd.Signal,
+)
+
+
+class PlacingActions(AppBase):
+    """Part of the app: probes, breakpoints, edits."""
+
+    def action_probe(self) -> None:
+        """Ask for a probe; with the code pane in focus and a cursor away from pc, there."""
+        self.push_screen(PlaceScreen(self.browser, ""), self._define)
+
+    def action_probe_here(self) -> None:
+        """Ask for a probe at the cursor."""
+        place = self.browser.place_text(self.pane("code").code.cursor)
+        text = self.browser.default_definition(place)
+        self.push_screen(PlaceScreen(self.browser, text), self._define)
+
+    def _define(self, line: str | None) -> None:
+        if line:
+            self.bridge.post(cmd.Define(line))
+
+    def edit_probe(self, probe: int) -> None:
+        """Edit a probe's definition."""
+        found = next((item for item in self.view.probes if item.id == probe), None)
+        if found is None or found.kind == "b":
+            self.say("a breakpoint has no definition to edit", "warning")
+            return
+
+        def done(line: str | None) -> None:
+            if line and line != found.definition:
+                self.bridge.post(cmd.Define(line, replaces=probe))
+
+        self.push_screen(PlaceScreen(self.browser, found.definition, "Edit"), done)
+
+    def action_breakpoint(self) -> None:
+        """Set or clear a breakpoint at the cursor."""
+        self.bridge.post(cmd.Break(self.browser.place_text(self.pane("code").code.cursor)))
+
+    def action_why(self) -> None:
+        """The rules for a probe at the cursor."""
+        address = self.pane("code").code.cursor
+        placed = self.browser.judge(address, probed=address in self.view.planted)
+        if placed is None:
+            self.say(f"{address:#x} is in no file: nothing is known of the code there", "warning")
+            return
+        bias = address - placed.place.link
+
+        def done(link: int | None) -> None:
+            if link is not None:
+                self.post_message(Located(link + bias, focus=True))
+                self.pane("code").code.jump(link + bias)
+
+        self.push_screen(WhyScreen(placed), done)
+
+    def action_undo(self) -> None:
+        """Take the last change back."""
+        self.bridge.post(cmd.Undo())
+
+    def action_redo(self) -> None:
+        """Do again what was taken back."""
+        self.bridge.post(cmd.Redo())
+
+    # -- prompts ----------------------------------------------------------------------------
+
+    def action_go_to(self) -> None:
+        """Ask for a place to go to."""
+        self.query_one(MessageLine).ask("go to", "ADDRESS, SYMBOL, FILE:LINE or #EVENT", "")
+
+    def action_assemble(self) -> None:
+        """Ask for an instruction to put over the one at the cursor."""
+        row = self.pane("code").code.row
+        if row is not None:
+            text = f"{row.mnemonic} {row.operands}".strip()
+            self.query_one(MessageLine).ask(f"assemble {row.address:#x}", "", text)
+
+    def on_register_lines_editing(self, message: RegisterLines.Editing) -> None:
+        """A register is to be set."""
+        message.stop()
+        self.query_one(MessageLine).ask(f"set {message.name}", "", f"{message.value:#x}")
+
+    def on_memory_lines_editing(self, message: MemoryLines.Editing) -> None:
+        """Memory is to be set."""
+        message.stop()
+        self.query_one(MessageLine).ask(f"bytes at {message.address:#x}", "hex digits", "")
+
+    def go_to(self, text: str) -> None:
+        """Go to a place.
+
+        Raises:
+            KprobeTuiError: there is none.
+        """
+        text = text.strip()
+        if re.fullmatch(r"#\s*\d+", text):
+            self.show_pane("events")
+            self.pane("events").goto(int(text[1:]))
+            return
+        address = self.browser.address_of(text)
+        if self.browser.row_at(address) is None:
+            self.show_pane("memory")
+            self.pane("memory").locate(address)
+            return
+        self.show_pane("code")
+        self.pane("code").code.jump(address)
+        self.pane("code").entitle()
+        self.pane("machinery").locate(address)
+
+    def answer(self, what: str, text: str) -> None:
+        """Something was typed into the line of messages.
+
+        Raises:
+            KprobeTuiError: it means nothing, or cannot be done.
+        """
+        head, _, rest = what.partition(" ")
+        if what == "go to":
+            self.go_to(text)
+        elif head == "assemble":
+            self.bridge.post(cmd.Assemble(int(rest, 16), text))
+        elif head == "set":
+            self.bridge.post(cmd.WriteRegister(rest, _number(text)))
+        elif head == "bytes":
+            try:
+                data = bytes.fromhex(text)
+            except ValueError:
+                raise KprobeTuiError(f"{text}: not hex digits") from None
+            self.bridge.post(cmd.WriteMemory(int(what.rpartition(" ")[2], 16), data))
+
+    # -- answers ----------------------------------------------------------------------------
+
+    def done(self, command: cmd.Command, text: str) -> None:
+        """A command was carried out: say what it did, unless the view shows it anyway."""
+        if isinstance(command, _SAID):
+            self.say(text)
+
+    def failed(self, event: ev.Failed) -> None:
+        """A command was not carried out: a definition is shown again with its caret."""
+        command = event.command
+        if isinstance(command, cmd.StepPhase):
+            self.stop_playing()
+        if isinstance(command, cmd.Define) and event.column is not None:
+            self.push_screen(PlaceScreen(self.browser, command.line, "Probe"), self._define)
+        hint = f" ({event.hint})" if event.hint else ""
+        self.say(f"{event.text}{hint}", "error")
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise KprobeTuiError(f"{text}: not a number") from None

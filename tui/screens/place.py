@@ -1,0 +1,208 @@
+"""The dialog that places a probe: a name, or a whole definition in the kernel's words."""
+
+from typing import ClassVar
+
+from rich.markup import escape
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine.session.browser import Browser, Match
+from tui.render import harmless, is_ascii, mark
+
+_MATCHES = 200
+_WAIT = 0.05
+"""Seconds after a key before names are looked up."""
+
+
+class PlaceScreen(ModalScreen[str | None]):
+    """Returns the line of `kprobe_events` to carry out, None for none."""
+
+    DEFAULT_CSS = """
+    PlaceScreen { align: center middle; }
+    PlaceScreen > Vertical {
+        width: 92%;
+        max-width: 110;
+        height: 80%;
+        max-height: 26;
+        border: solid $border;
+        background: $surface;
+    }
+    PlaceScreen Input { border: none; height: 1; padding: 0; background: $boost; }
+    PlaceScreen Input:focus { border: none; }
+    PlaceScreen #caret { height: auto; color: $text-error; }
+    PlaceScreen #caret.-good { color: $text-success; }
+    PlaceScreen OptionList { height: 1fr; border: none; padding: 0; background: $surface; }
+    PlaceScreen #hint { height: 1; color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Back"),
+        Binding("down", "choose(1)", "Next", show=False, priority=True),
+        Binding("up", "choose(-1)", "Previous", show=False, priority=True),
+        Binding("tab", "take", "Edit", priority=True),
+        Binding("ctrl+r", "toggle_return", "Return probe", priority=True),
+    ]
+
+    def __init__(self, browser: Browser, text: str = "", title: str = "Probe") -> None:
+        super().__init__()
+        self._browser = browser
+        self._text = text
+        self._title = title
+        self._matches: list[Match] = []
+        self._timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """A line, what is wrong with it, names that fit."""
+        with Vertical() as box:
+            box.border_title = escape(self._title)
+            yield Input(
+                self._text,
+                placeholder="a function's name, or p:GROUP/EVENT PLACE ARGS",
+                compact=True,
+                select_on_focus=False,
+            )
+            yield Static(id="caret", markup=False)
+            yield OptionList(markup=False)
+            yield Static(
+                "Enter place   Tab edit as a definition   ctrl+r return   Esc back",
+                id="hint",
+                markup=False,
+            )
+
+    def on_mount(self) -> None:
+        """The line has the keys."""
+        line = self.query_one(Input)
+        line.cursor_position = len(self._text)
+        line.focus()
+        self.query_one(OptionList).can_focus = False
+        self._look()
+
+    # -- typing -------------------------------------------------------------------------------
+
+    @property
+    def _is_definition(self) -> bool:
+        """Whether what is typed is a definition rather than a name."""
+        text = self.query_one(Input).value.lstrip()
+        return " " in text or text[:1] in "-!" or text[1:2] == ":"
+
+    def on_input_changed(self) -> None:
+        """Look again, soon."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(_WAIT, self._look)
+
+    def _look(self) -> None:
+        text = self.query_one(Input).value.strip()
+        if self._is_definition:
+            self._check(text)
+        else:
+            self._complete(text)
+
+    def _check(self, text: str) -> None:
+        """The caret under the mistake, or what it would do."""
+        verdict = self._browser.check(text)
+        where = "" if verdict.column is None else " " * verdict.column + "^ "
+        shown = self.query_one("#caret", Static)
+        shown.update(where + harmless(verdict.text, is_ascii(self.app)))
+        shown.set_class(verdict.ok, "-good")
+        options = self.query_one(OptionList)
+        options.clear_options()
+        self._matches = []
+
+    @work(exclusive=True, thread=True, group="complete")
+    def _complete(self, text: str) -> None:
+        """Names that fit; in a thread, as the first look reads all symbols."""
+        matches = self._browser.complete(text, _MATCHES) if text else []
+        self.app.call_from_thread(self._show, text, matches)
+
+    def _show(self, text: str, matches: list[Match]) -> None:
+        if not self.is_mounted or text != self.query_one(Input).value.strip():
+            return
+        self._matches = matches
+        options = self.query_one(OptionList)
+        options.clear_options()
+        options.add_options([Option(self._option(match)) for match in matches])
+        if matches:
+            options.highlighted = 0
+        note = self.query_one("#caret", Static)
+        note.set_class(False, "-good")
+        note.update("" if matches or not text else "no function of that name")
+
+    def _option(self, match: Match) -> str:
+        plain = is_ascii(self.app)
+        size = f"{match.size} bytes" if match.size else ""
+        file = match.path.rsplit("/", 1)[-1]
+        name = harmless(match.name, plain)
+        shown = harmless(match.shown, plain)
+        also = f"  {mark('arrow', plain)} {shown}" if shown not in name else ""
+        return f"{name}{also}   {size}  {file}"
+
+    # -- keys ---------------------------------------------------------------------------------
+
+    def action_choose(self, step: int) -> None:
+        """Go through the names."""
+        options = self.query_one(OptionList)
+        if options.option_count:
+            at = options.highlighted or 0
+            options.highlighted = (at + step) % options.option_count
+
+    def _chosen(self) -> Match | None:
+        at = self.query_one(OptionList).highlighted
+        return self._matches[at] if at is not None and at < len(self._matches) else None
+
+    def action_take(self) -> None:
+        """Turn the name into a definition to be edited."""
+        line = self.query_one(Input)
+        if not self._is_definition:
+            line.value = self._browser.default_definition(self._place_text())
+            line.cursor_position = len(line.value)
+
+    def action_toggle_return(self) -> None:
+        """A probe on the return instead of the entry, or the other way round."""
+        self.action_take()
+        line = self.query_one(Input)
+        head = line.value[:1]
+        if head in "pr":
+            line.value = ("r" if head == "p" else "p") + line.value[1:]
+
+    def _place_text(self) -> str:
+        match = self._chosen()
+        typed = self.query_one(Input).value.strip()
+        return match.name if match is not None else typed
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """A click on a name."""
+        event.stop()
+        self._place()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Place it, if it can be."""
+        event.stop()
+        if self._is_definition:
+            self._place()
+            return
+        # Names are looked up a moment after the last key: Enter must not outrun that.
+        text = self.query_one(Input).value.strip()
+        if text:
+            matches = self._browser.complete(text, _MATCHES)
+            if not self._matches or self._matches != matches:
+                self._show(text, matches)
+            self._place()
+
+    def _place(self) -> None:
+        text = self.query_one(Input).value.strip()
+        if not self._is_definition:
+            text = self._browser.default_definition(self._place_text())
+        verdict = self._browser.check(text)
+        if verdict.ok:
+            self.dismiss(text)
+            return
+        line = self.query_one(Input)
+        line.value = text
+        line.cursor_position = len(text)
+        self._check(text)

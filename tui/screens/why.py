@@ -1,0 +1,89 @@
+"""The why panel: all rules for a probe at a place, and what each has to say."""
+
+from typing import ClassVar
+
+from rich.markup import escape
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from engine.session.placing import Placed
+from tui.render import harmless, is_ascii, mark
+
+
+class WhyScreen(ModalScreen[int | None]):
+    """Returns the link address of a better place, None to stay."""
+
+    DEFAULT_CSS = """
+    WhyScreen { align: center middle; }
+    WhyScreen > Vertical {
+        width: 92%;
+        max-width: 110;
+        height: auto;
+        max-height: 90%;
+        border: solid $border;
+        background: $surface;
+    }
+    WhyScreen VerticalScroll { height: auto; max-height: 100%; background: $surface; }
+    WhyScreen #hint { height: 1; color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,y", "dismiss(None)", "Back"),
+        Binding("enter", "nearest", "To the nearest good place"),
+        Binding("j,down", "scroll(1)", show=False),
+        Binding("k,up", "scroll(-1)", show=False),
+    ]
+
+    def __init__(self, placed: Placed) -> None:
+        super().__init__()
+        self._placed = placed
+        found = placed.judgement.findings
+        self._nearest = next((finding.nearest for finding in found if finding.nearest), None)
+
+    def compose(self) -> ComposeResult:
+        """The verdict, the checklist, the remarks."""
+        with Vertical() as box:
+            box.border_title = escape(f"Why: {self._placed.place.name}")
+            with VerticalScroll():
+                yield Static(self._text())
+            keys = "Esc back"
+            if self._nearest is not None:
+                keys = f"Enter goes to {self._nearest:#x}   {keys}"
+            yield Static(keys, id="hint", markup=False)
+
+    def _text(self) -> Text:
+        plain = is_ascii(self.app)
+        judgement = self._placed.judgement
+        text = Text()
+        if judgement.ok:
+            text.append(f"{self._placed.technique}, {judgement.how}: ", "bold green")
+        else:
+            text.append(f"no probe ({judgement.errno}): ", "bold red")
+        text.append(harmless(judgement.reason, plain) + "\n")
+        plan = judgement.plan
+        if plan.operation is not None:
+            text.append(f"in software: {harmless(plan.operation.text, plain)}\n")
+        if not plan.proven:
+            text.append("this verdict comes from the kernel's sources, not from a run\n", "italic")
+        text.append("\n")
+        for check in judgement.checks:
+            sign = mark("yes" if check.ok else "no", plain)
+            text.append(f"{sign} ", "green" if check.ok else "bold red")
+            text.append(f"{check.rule:<12} ", "bold")
+            text.append(harmless(check.detail, plain) + "\n")
+        for finding in judgement.findings:
+            if finding.severity != "error":
+                text.append(f"{finding.severity:<8} ", "yellow")
+                text.append(f"{finding.rule}: {harmless(finding.message, plain)}\n")
+        return text
+
+    def action_nearest(self) -> None:
+        """Go to the nearest place that would do."""
+        self.dismiss(self._nearest)
+
+    def action_scroll(self, lines: int) -> None:
+        """Scroll."""
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
