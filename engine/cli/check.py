@@ -72,7 +72,7 @@ def check(
     placing = Placing(inspection.arch, inspection.program, mode)
     asked = [
         placed
-        for definition in _read(definitions, inspection, mode)
+        for definition in _read(definitions, inspection, placing, mode)
         for placed in placing.of_definition(definition, rules)
     ]
     default = rules or Rules.KPROBE
@@ -103,10 +103,10 @@ def _functions(placing: Placing, glob: str, rules: Rules) -> Iterator[Placed]:
 
 
 def _read(
-    definitions: tuple[str, ...], inspection: Inspection, mode: Mode
+    definitions: tuple[str, ...], inspection: Inspection, placing: Placing, mode: Mode
 ) -> Iterator[Definition]:
     for line in lines_of(definitions):
-        definition = parse(line, inspection.arch, mode=mode)
+        definition = parse(line, inspection.arch, mode=mode, lookup=placing.lookup)
         if isinstance(definition, Definition):
             yield definition
         elif definition is not None:

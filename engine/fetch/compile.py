@@ -4,7 +4,8 @@ Follows kernel/trace/trace_probe.c of Linux 6.18 in what it accepts, in the orde
 and in the place an error points at. That place is mostly exact; an error found after the body
 was read counts from behind the prefix of the outermost dereference, as in the kernel.
 
-Not available: the variables that the kernel knows from BTF (NOSUP_BTFARG).
+Variables, which the kernel knows from BTF, come from whoever gives an `ArgContext` its
+`variables`; without, they are NOSUP_BTFARG.
 """
 
 import re
@@ -17,6 +18,7 @@ from engine.arch.program import Base, FetchArg, FieldType, Kind, Source
 from engine.errors import ProbeSyntaxError
 from engine.fetch.numbers import decimal, signed, unsigned
 from engine.fetch.types import TYPES, bitfield, event_bytes, find_type
+from engine.fetch.variables import Fetched, VariableError, VariableScope
 
 MAX_ARGS: Final = 128
 """Arguments of an event (MAX_TRACE_ARGS)."""
@@ -36,6 +38,7 @@ _LAST_OP = 14  # of 16 fetch instructions the last is always the end
 _DIGITS = frozenset("0123456789")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SIGN = re.compile(r"[+-]")
+_FIELD_OF_RESULT = re.compile(r"\$retval(->|\.|\[)")
 _RESERVED = (
     "common_type",
     "common_flags",
@@ -62,6 +65,7 @@ class ArgContext:
         at_entry: a kprobe at a function's first instruction ($argN).
         fail: (id of the kernel's error, index of the word, offset in it) to the error.
         symbol: address of a data symbol for @SYM, None if there is none.
+        variables: of the program at the place; None if they are not to be had.
         extended: what the kernel does not have: `$duration`.
     """
 
@@ -71,6 +75,7 @@ class ArgContext:
     at_entry: bool
     fail: Callable[[str, int, int], ProbeSyntaxError]
     symbol: Callable[[str], int | None]
+    variables: VariableScope | None = None
     extended: bool = False
 
 
@@ -113,14 +118,15 @@ def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, .
     """
     if not context.uprobe:
         _check_unnamed(words, context)
-    if len(words) > MAX_ARGS:
+    indexed = _expanded(words, context)
+    if len(indexed) > MAX_ARGS:
         raise context.fail("TOO_MANY_ARGS", FIRST_ARG, 0)
     args: list[FetchArg] = []
     names = set(_RESERVED)
     missing = ""
     size = 0
-    for index, word in enumerate(words, FIRST_ARG):
-        name, offset = _name(word, index, names, context)
+    for number, (index, word) in enumerate(indexed, 1):
+        name, offset = _name(word, index, number, names, context)
         names.add(name)
         reader = _Reader(context, index, offset, size)
         args.append(reader.read(name, word[offset:]))
@@ -148,12 +154,39 @@ def _check_unnamed(words: Sequence[str], context: ArgContext) -> None:
         if star:
             raise context.fail("DOUBLE_ARGS", index, 0)
         star = index
-    if star:
+    if star and context.variables is None:
         raise context.fail("NOSUP_BTFARG", last, 0)
 
 
-def _name(word: str, index: int, used: set[str], context: ArgContext) -> tuple[str, int]:
-    """An argument's name and the offset of its body."""
+def _expanded(words: Sequence[str], context: ArgContext) -> list[tuple[int, str]]:
+    """The words with their indexes; `$arg*` becomes the names of the function's parameters."""
+    found: list[tuple[int, str]] = []
+    for index, word in enumerate(words, FIRST_ARG):
+        if word != "$arg*" or context.variables is None:
+            found.append((index, word))
+            continue
+        try:
+            found += [(index, name) for name in context.variables.parameters()]
+        except VariableError as problem:
+            raise _explained(problem, context, index, 0) from problem
+    return found
+
+
+def _explained(
+    problem: VariableError, context: ArgContext, index: int, offset: int
+) -> ProbeSyntaxError:
+    """The error for a variable that cannot be had; `offset` is where it begins in its word."""
+    where = (PLACE, 0) if problem.at_place else (index, offset + problem.offset)
+    error = context.fail(problem.code, *where)
+    if problem.why:
+        error.explain(problem.why)
+    return error
+
+
+def _name(
+    word: str, index: int, number: int, used: set[str], context: ArgContext
+) -> tuple[str, int]:
+    """An argument's name and the offset of its body; `number` counts from 1."""
     name, equals, _ = word.partition("=")
     offset = 0
     if equals:
@@ -166,7 +199,7 @@ def _name(word: str, index: int, used: set[str], context: ArgContext) -> tuple[s
         offset = len(name) + 1
     else:
         variable = word.partition(":")[0]
-        name = variable if is_identifier(variable) else f"arg{index - FIRST_ARG + 1}"
+        name = variable if is_identifier(variable) else f"arg{number}"
     if name in used:
         raise context.fail("USED_ARG_NAME", index, 0)
     return name, offset
@@ -187,11 +220,12 @@ class _Reader:
         missing: error of a symbol that is not there.
     """
 
-    __slots__ = ("_context", "_index", "missing", "offset", "ops", "size")
+    __slots__ = ("_context", "_fetched", "_index", "missing", "offset", "ops", "size")
 
     def __init__(self, context: ArgContext, index: int, offset: int, size: int) -> None:
         self._context = context
         self._index = index
+        self._fetched: Fetched | None = None
         self.offset = offset
         self.ops = 0
         self.size = size
@@ -211,6 +245,8 @@ class _Reader:
         type_offset = len(body) + 1 if colon else 0
         kind = self._type(body, type_name, type_offset, type_text)
         base, derefs, user = self._value(body)
+        if self._fetched is not None:
+            return self._typed(name, text, self._fetched, type_name, type_offset, kind)
         self.size += event_bytes(kind)
         if self.size > _MAX_EVENT_BYTES:
             raise self._fail("EVENT_TOO_BIG")
@@ -251,6 +287,8 @@ class _Reader:
         if head in ("+", "-"):
             return self._dereference(text)
         if head == "$":
+            if self._context.variables is not None and _FIELD_OF_RESULT.match(text):
+                return self._named(text)
             return self._variable(text[1:]), (), False
         if head == "%":
             register = self._context.arch.probes.fetch_registers.get(text[1:])
@@ -261,9 +299,53 @@ class _Reader:
             return self._memory(text[1:]), (), False
         if head == "\\":
             return self._immediate(text[1:]), (), False
-        if is_identifier(head):
-            raise self._fail("NOSUP_BTFARG")
+        if is_identifier(head) or (head == "*" and self._context.variables is not None):
+            return self._named(text)
         raise self._fail("BAD_FETCH_ARG")
+
+    def _named(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
+        """A variable, or what it leads to."""
+        variables = self._context.variables
+        if variables is None:
+            raise self._fail("NOSUP_BTFARG")
+        try:
+            found = variables.resolve(text)
+        except VariableError as problem:
+            raise _explained(problem, self._context, self._index, self.offset) from problem
+        for _ in found.derefs:
+            self._next_op()
+        self._fetched = found
+        return found.base, found.derefs, False
+
+    def _typed(
+        self,
+        name: str,
+        text: str,
+        found: Fetched,
+        type_name: str | None,
+        type_offset: int,
+        kind: FieldType,
+    ) -> FetchArg:
+        """A variable's argument: its own type where none is given."""
+        try:
+            if kind.is_string and not kind.count and kind.kind is not Kind.SYMSTR:
+                found = found.as_string()
+            elif type_name is None and found.kind is None:
+                raise VariableError("NOSUP_DAT_ARG", 0, found.why)
+            elif type_name is not None:
+                if found.is_part:
+                    raise VariableError("BAD_TYPE", type_offset, "it is a part of a register")
+                memory = (found.base, found.derefs, False)
+                found = replace(found, kind=self._check(kind, type_name, type_offset, *memory))
+        except VariableError as problem:
+            raise _explained(problem, self._context, self._index, self.offset) from problem
+        final = found.kind or kind
+        if type_name == "ustring":
+            final = kind
+        self.size += event_bytes(final)
+        if self.size > _MAX_EVENT_BYTES:
+            raise self._fail("EVENT_TOO_BIG")
+        return FetchArg(name, text, found.base, found.derefs, final)
 
     def _dereference(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
         user = text[1:2] == "u"
@@ -282,6 +364,7 @@ class _Reader:
             raise self._fail("DEREF_OPEN_BRACE", len(rest))
         here = self.offset
         base, derefs, _ = self._value(rest[:end])
+        self._fetched = None  # its type is lost with the dereference, as in the kernel
         self.offset = here
         if not derefs and base.source in (Source.COMM, Source.TEXT):
             raise self._fail("COMM_CANT_DEREF")
@@ -314,6 +397,13 @@ class _Reader:
             raise self._fail("BAD_VAR")
         if not 0 < number <= _MAX_PARAMETER:
             raise self._fail("BAD_ARG_NUM")
+        if context.variables is not None and (context.at_entry or context.is_return):
+            try:
+                found = context.variables.parameter(number - 1)
+            except VariableError as problem:
+                raise _explained(problem, context, self._index, self.offset) from problem
+            if found is not None and not found.derefs:
+                return found.base
         if context.at_entry:
             return argument(context.arch, number - 1)
         if context.is_return and not context.uprobe:

@@ -5,6 +5,7 @@ build-id or .gnu_debuglink names. Damaged information is no information: the rea
 kept in `problems` and nothing is raised.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from posixpath import normpath
@@ -97,6 +98,18 @@ class Lines:
             fde = cfi.find_fde(self.image, address)
             lowest.setdefault(fde.start if fde else address, address)
         return sorted(lowest.values())
+
+    def prologue_end(self, start: int) -> int | None:
+        """Where the second row of lines of the function at `start` begins; None without lines.
+
+        Unoptimised code has stored its parameters in its frame there, which debuggers rely on.
+        """
+        for unit in self._units.containing(start) if self._units else ():
+            table = self._table(unit)
+            if table is not None and table.at(start) is not None:
+                index = bisect_right(table.spans, start, key=lambda span: span[0])
+                return table.spans[index][0] if index < len(table.spans) else None
+        return None
 
     def files(self) -> tuple[str, ...]:
         """All source paths, sorted; the whole .debug_info is visited once."""

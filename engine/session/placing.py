@@ -13,13 +13,14 @@ from engine.insn.disasm import Disassembler
 from engine.probes.lint import Finding, Judgement, judge
 from engine.probes.site import ImageCode, Site
 from engine.session.libraries import Program, ProgramFile
+from engine.session.lookup import ProgramLookup
 from engine.session.places import Place, Places
 from engine.session.ranges import function_at
 from engine.trace.definition import Definition
 
-
 RETURN_ENTRY: Final = "return-entry"
 """Rule: a return kprobe goes on a function's entry (register_kretprobe)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:
@@ -48,6 +49,7 @@ class Placing:
             mode: how strictly places are judged.
         """
         self.places = Places(arch, program)
+        self.lookup = ProgramLookup(arch, program, self.places, mode)
         self._arch = arch
         self._program = program
         self._mode = mode
@@ -92,7 +94,41 @@ class Placing:
         """
         found = self.places.of_target(definition.target, definition.place, rules)
         mode = Mode.KERNEL if definition.strict_override else None
-        return tuple(self.judge(place, mode=mode) for place in found)
+        placed = tuple(self.judge(place, mode=mode) for place in found)
+        return tuple(map(self._as_return, placed)) if definition.is_return else placed
+
+    def _as_return(self, placed: Placed) -> Placed:
+        """The verdict on a place for a return probe."""
+        place = placed.place
+        if place.rules is Rules.UPROBE or place.function is None:
+            return placed
+        start = place.function[0]
+        pad = 0
+        if self._arch.probes.skips_landing_pad:
+            code = place.image.read_vaddr(start, self._arch.insn_max)
+            pad = self._arch.probes.landing_pad(code)
+        if place.link in (start, start + pad):
+            return placed
+        why = "a return probe goes on a function's entry"
+        finding = Finding(RETURN_ENTRY, "error", why, start, "EINVAL")
+        old = placed.judgement
+        if not old.ok:
+            return placed
+        findings = (finding, *old.findings)
+        judgement = Judgement(False, None, why, "EINVAL", old.plan, findings)
+        return replace(placed, judgement=judgement)
+
+    def at_one(
+        self, definition: Definition, placed: tuple[Placed, ...], one: Placed
+    ) -> Definition:
+        """A definition with the arguments that hold at one of its places.
+
+        Raises:
+            ProbeSyntaxError: a variable cannot be fetched there.
+        """
+        if len(placed) == 1 or not definition.args:
+            return definition
+        return self.lookup.definition_at(definition, one.place)
 
     def of_functions(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Placed]:
         """The verdicts on the entries of functions; see `Places.matching`."""

@@ -181,7 +181,8 @@ class Tracing:
         Raises:
             ProbeError: it is not accepted; what came before stays.
         """
-        parsed = parse(line, self.session.arch, mode=self.options.mode)
+        lookup = self._probing.placing.lookup
+        parsed = parse(line, self.session.arch, mode=self.options.mode, lookup=lookup)
         if isinstance(parsed, Definition):
             return self._define(parsed)
         if parsed is not None:
@@ -207,7 +208,10 @@ class Tracing:
                 why = f"{item.place.name}: {verdict.reason} ({verdict.errno}){hint}"
                 raise _explained(definition, code, why)
         event = self._event(definition)
-        wanted = [self._wanted(event, definition, item.place, mode) for item in placed]
+        wanted = [
+            self._wanted(event, self._probing.placing.at_one(definition, placed, item), item, mode)
+            for item in placed
+        ]
         try:
             self._probing.place(wanted)
         except ProbeRejectedError as error:
@@ -234,8 +238,9 @@ class Tracing:
         return event
 
     def _wanted(
-        self, event: TraceEvent, definition: Definition, place: Place, mode: Mode
+        self, event: TraceEvent, definition: Definition, placed: Placed, mode: Mode
     ) -> Wanted:
+        place = placed.place
         name = f"{definition.group}/{definition.event}"
         probe = _make(place, mode, name, definition.is_return, definition.maxactive)
         layout = RecordLayout.of(definition.args, definition.is_return)

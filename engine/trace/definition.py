@@ -11,7 +11,9 @@ in the same order and with the same texts and carets. What differs, on purpose:
   `0xADDR%return` nor `$retval` with it, by an oversight that `Mode.KERNEL` keeps.
 - `$duration` of a return event is ours: the ticks of the clock from the call to its return. In
   kernel mode it is refused as any unknown variable.
-- Variables from BTF and `%pd`/`%pD` of dentries do not exist for a program.
+- Variables come from the program's debug information, where the kernel asks BTF; what goes
+  beyond BTF's arguments stands in `engine.trace.variables`. `%pd`/`%pD` of dentries do not exist
+  for a program.
 """
 
 import re
@@ -216,6 +218,7 @@ def _read_uprobe(
         at_entry=False,
         fail=command.error,
         symbol=lookup.address,
+        variables=lookup.variables(target, words[PLACE], is_return),
         extended=mode is Mode.STRICT,
     )
     return Definition(
@@ -252,6 +255,7 @@ def _read_kprobe(
         at_entry=not is_return and lookup.entry(target),
         fail=command.error,
         symbol=lookup.address,
+        variables=lookup.variables(target, words[PLACE], is_return),
         extended=mode is Mode.STRICT,
     )
     return Definition(
