@@ -23,9 +23,8 @@ from engine.image.reader import DamagedError, Reader
 
 __all__ = ["Cie", "Fde", "find_fde", "function_ranges", "range_at", "signal_frames"]
 
-_SIGNAL: Final = re.compile(
-    rb"[\x01\x03\x04]z[A-RT-Z]*S[A-Z]*\0"
-)  # version and augmentation of a CIE
+# Version and augmentation of a CIE that marks signal frames, and now and then other bytes.
+_SIGNAL: Final = re.compile(rb"[\x01\x03\x04]z?[A-RT-Z]*S[A-Z]*\0")
 _HDR_TABLE: Final = 0x3B  # datarel | sdata4: the only form linkers write and unwinders search
 
 

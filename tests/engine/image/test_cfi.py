@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.image import ElfImage, find_fde, function_ranges
+from engine.image import ElfImage, find_fde, function_ranges, range_at, signal_frames
 from engine.image.frames import PE_OMIT, FrameArea, FrameParser
 from engine.image.reader import DamagedError, Reader
 
@@ -194,6 +194,24 @@ def test_without_section_headers_the_segment_leads_to_the_table(binary: Path) ->
     assert fde is not None
     assert fde.size == size
     assert function_ranges(image) == function_ranges(whole)
+
+
+def test_ranges_and_signal_frames_are_those_of_the_entries(binary: Path) -> None:
+    searched, walked = ElfImage.open(binary), ElfImage.open(binary)
+    ranges = function_ranges(walked)
+    marked = []
+    for number, (start, size) in enumerate(ranges):
+        fde = find_fde(searched, start)
+        if fde is not None and fde.cie.signal_frame:
+            marked.append((fde.start, fde.size))
+        if number % 20 == 0:
+            for address in (start - 1, start, start + size - 1, start + size):
+                at = find_fde(searched, address)
+                expected = None if at is None else (at.start, at.size)
+                assert range_at(searched, address) == range_at(walked, address) == expected
+    assert signal_frames(ElfImage.open(binary)) == tuple(marked)
+    if binary.name.startswith("libc.so"):
+        assert marked, "a C library returns from signal handlers"
 
 
 def test_an_image_is_not_kept_alive(tiny: bytes) -> None:
