@@ -25,6 +25,12 @@ rows = st.one_of(
         st.integers(-1, 1),
     ),
 )
+
+
+def text_of(value: bytes) -> str:
+    return value.decode(errors="backslashreplace")
+
+
 filters: dict[str, object] = {
     "": lambda event, values: True,
     "n<1": lambda event, values: "n" in values and values["n"] < 1,
@@ -33,7 +39,7 @@ filters: dict[str, object] = {
     "name!=open && fd==0": lambda event, values: False,
     "fd==0||ret>=0x1": lambda event, values: values.get("fd") == 0 or values.get("ret", 0) >= 1,
     "tid==8": lambda event, values: event.thread_id == 8,
-    'path~"*a*"': lambda event, values: b"a" in (values.get("path") or b""),
+    'path~"*a*"': lambda event, values: "a" in text_of(values.get("path", b"")),
 }
 
 
