@@ -37,6 +37,9 @@ from engine.unwind.compare import UNWINDERS
 @click.option(
     "-e", "definitions", multiple=True, metavar="DEF", help="With these probes, as `trace -e`."
 )
+@click.option(
+    "-r", "globs", multiple=True, metavar="GLOB", help="With return probes on these functions."
+)
 @probe_options
 @guest_options
 def bt(
@@ -48,6 +51,7 @@ def bt(
     registers: bool,
     limit: int | None,
     definitions: tuple[str, ...],
+    globs: tuple[str, ...],
     mode_name: str,
     **values: Any,
 ) -> int:
@@ -66,6 +70,8 @@ def bt(
         tracing = Tracing(session, TraceOptions(output="/dev/null", mode=mode))
         for line in lines_of(definitions):
             tracing.define(line)
+        for glob in globs:
+            tracing.trace_returns(glob)
         stopped = StoppedRun(session, hit=hit, unwinder=unwinder, limit=limit)
         if place is not None:
             stopped.at_place(place)

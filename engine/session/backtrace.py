@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 TRAMPOLINE_NAME: Final = "kretprobe_trampoline"
 KERNEL_NAME: Final = "[kernel]"
+_PAGE: Final = 4096
+"""The first page of the window has the signal return code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,12 @@ class Backtraces:
     def _unwinder(self) -> Unwinder:
         return Unwinder(self.view)
 
-    @cached_property
+    @property
     def trampoline(self) -> int:
-        """The address that stands for the return probes' trampoline."""
-        return self._session.arch.plan.trampoline[0]
+        """The return probes' trampoline, or the address where it would be."""
+        probing = self._session.probing
+        known = probing.manager.trampoline() if probing is not None else None
+        return known[0] if known is not None else self._session.arch.plan.trampoline[0] + _PAGE
 
     def _code(self, address: int, size: int) -> bytes:
         """Original code; fewer bytes where the memory ends."""

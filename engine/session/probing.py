@@ -145,6 +145,8 @@ class Probing:
         hooks.stopped = self.manager.handle
         hooks.hold = self.manager.busy
         hooks.original_pc = self.manager.original_pc
+        hooks.resolve_return = self.manager.resolve_return
+        hooks.return_pending = lambda slot: bool(self.manager.returns.pending(slot))
         hooks.opened = self.overlay.refused
         hooks.original = self.overlay.restore
         hooks.mapped = self._mapped

@@ -120,7 +120,7 @@ def _kernel_2005(
 def _if_code(view: GuestView, value: int) -> list[Frame]:
     if not value or not view.executable(value):
         return []
-    return [Frame(value, None, {}, "")]
+    return [Frame(value, None, {}, "", exact=True)]
 
 
 def _hooked_slots(view: GuestView, registers: Mapping[str, int]) -> set[int]:
