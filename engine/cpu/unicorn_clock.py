@@ -22,7 +22,11 @@ _LEFT: Final = slice(10, 12)
 
 
 class Clock:
-    """Counts ticks and ends a run after a number of them."""
+    """Counts ticks and ends a run after a number of them.
+
+    Attributes:
+        ticks: tells those so far, also from inside a callback; every recorded hit asks.
+    """
 
     def __init__(
         self,
@@ -43,7 +47,13 @@ class Clock:
         self.words = memoryview(self.shared).cast("B").cast("Q")
         self.left = self.words[_LEFT]
         self._hook = 0
-        self._end = FOREVER  # ticks when nothing of what was granted is left
+        self._end = end = [FOREVER]  # ticks when nothing of what was granted is left
+        words = self.words
+
+        def ticks() -> int:
+            return end[0] - words[0]
+
+        self.ticks = ticks
         self._stops = 0
         self._stopped = self._told = False
         self._choose_stop()
@@ -101,10 +111,6 @@ class Clock:
         self.words[EXPECTED] = address
         self._told = True
 
-    def ticks(self) -> int:
-        """Ticks so far, also from inside a callback."""
-        return self._end - self.words[0]
-
     def _on_block(self, uc: int, address: int, size: int, data: int) -> None:
         if native.tick(self.shared, address, size):
             api.emu_stop(self._handle)
@@ -114,7 +120,7 @@ class Clock:
     def grant(self, quantum: int | None) -> None:
         """Before a run: how many ticks it may take."""
         granted = FOREVER if quantum is None else quantum
-        self._end += granted - self.shared.remaining
+        self._end[0] += granted - self.shared.remaining
         self.shared.remaining = granted
 
     def enter(self, pc: int) -> None:
@@ -128,6 +134,8 @@ class Clock:
         inside = inside or 0 <= pc - shared.low < shared.low_size
         if not (self._stopped or self._told or inside):
             shared.expected = pc
+        if inside and not self._stopped:
+            shared.repeated = 0  # entered again, not repeated
         self._told = False
         self._stops = shared.stops
 

@@ -11,6 +11,7 @@ import ctypes
 import os
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Final
 
@@ -47,8 +48,7 @@ class LiveRegisters:
         if len(places) == 1:
             place = places[0]
             return lambda: (words[place],)
-        get = itemgetter(*places)
-        return lambda: get(words)
+        return partial(itemgetter(*places), words)
 
 
 def find(

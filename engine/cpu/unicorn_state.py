@@ -1,7 +1,7 @@
 """Registers and memory of one Unicorn engine, without running it."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from engine.arch.base import Arch
@@ -10,6 +10,7 @@ from engine.cpu.ram import PageTable, Ram
 from engine.cpu.unicorn_machines import Machine
 from engine.errors import GuestFaultError
 
+_WORD: Final = (1 << 64) - 1
 WIDE: Final = 64
 """Bytes of the register buffer; the widest register has 16."""
 
@@ -32,6 +33,12 @@ class UnicornState:
         self._buffer_at = ctypes.addressof(self._buffer)
         self._batches: dict[tuple[str, ...], tuple[Any, ...]] = {}
         self._pc_id = self._ids[arch.roles.pc]
+        self._live_at: Mapping[str, int] = {}
+        self._live_words = memoryview(b"")
+
+    def use_live(self, words: "memoryview[int]", index: Mapping[str, int]) -> None:
+        """From now on these registers are read and written in place, as words."""
+        self._live_words, self._live_at = words, index
 
     @property
     def engine_address(self) -> int:
@@ -44,6 +51,9 @@ class UnicornState:
 
     def read_register(self, name: str) -> int:
         """Value of a register as an unsigned integer; KeyError for an unknown name."""
+        place = self._live_at.get(name)
+        if place is not None:
+            return self._live_words[place]
         width = self._widths[name]
         api.reg_read(self._handle, self._ids[name], self._buffer_at)
         return int.from_bytes(self._buffer.raw[:width], "little")
@@ -67,6 +77,10 @@ class UnicornState:
 
     def write_register(self, name: str, value: int) -> None:
         """Set a register; KeyError for an unknown name."""
+        place = self._live_at.get(name)
+        if place is not None:
+            self._live_words[place] = value & _WORD
+            return
         width = self._widths[name]
         value = self._machine.mask_write(name, value)
         self._buffer.raw = (value & ((1 << (8 * width)) - 1)).to_bytes(WIDE, "little")

@@ -37,7 +37,7 @@ class Traps:
         self._back = len(arch.breakpoint) if arch.trap_advances_pc else 0
         self._ticks = clock.words
         self._stop = stop
-        self._actions: dict[int, tuple[TrapAction, int]] = {}
+        self._actions: dict[int, tuple[TrapAction, int]] = {}  # by the pc that the trap leaves
         self._live: LiveRegisters | None = None
         self._looked = False
         self.reached = self._reached_slowly
@@ -51,12 +51,12 @@ class Traps:
             follow: the program's own address behind the instruction at hand: going on there
                 takes no time.
         """
-        self._actions[address] = (action, follow)
+        self._actions[address + self._back] = (action, follow)
         self._look()
 
     def remove(self, address: int) -> None:
         """Forget a breakpoint; its exception leaves the emulator again."""
-        self._actions.pop(address, None)
+        self._actions.pop(address + self._back, None)
 
     @contextmanager
     def ignored(self) -> Iterator[None]:
@@ -99,23 +99,26 @@ class Traps:
         )
         if self._live is not None:
             self.reached = self._reaches(self._live)
+            state.use_live(self._live.words, self._live.index)
 
     def _reaches(self, live: LiveRegisters) -> Callable[[], bool]:
         """What the exception callback asks, with everything at hand: it runs at each hit."""
         words, at = live.words, live.index[self._pc]
-        back, actions, ticks = self._back, self._actions, self._ticks
+        find, ticks, failed = self._actions.get, self._ticks, self._failed
+        leave, expected = LEAVE, EXPECTED
 
         def reached() -> bool:
-            entry = actions.get(words[at] - back)
+            entry = find(words[at])
             if entry is None:
                 return False
+            action, follow = entry
             try:
-                target = entry[0]()
+                target = action()
             except BaseException as error:
-                return self._failed(error)
-            if target == LEAVE:
+                return failed(error)
+            if target == leave:
                 return False
-            ticks[EXPECTED] = entry[1]
+            ticks[expected] = follow
             words[at] = target
             return True
 
@@ -123,7 +126,7 @@ class Traps:
 
     def _reached_slowly(self) -> bool:
         state = self._state
-        entry = self._actions.get(state.read_register(self._pc) - self._back)
+        entry = self._actions.get(state.read_register(self._pc))
         if entry is None:
             return False
         try:

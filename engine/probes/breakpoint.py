@@ -197,7 +197,7 @@ class Breakpoints:
                 end = slot + len(point.code) - len(self._arch.probes.after)
                 action = _leave if point.wants_engine() else self._area_end(point, slot)
                 self._cpu.traps.plant(end, action, plan.next)
-            self.stepping[slot] = point
+            self._area.owners[slot] = point
         if point.scratch:
             assert plan.scratch is not None
             point.saved = self._cpu.read_register(plan.scratch)
@@ -222,13 +222,21 @@ class Breakpoints:
         return end
 
     def _area_end(self, point: ProbePoint, slot: int) -> TrapAction:
-        follow = point.plan.next
+        follow, area = point.plan.next, self._area
+        if point.scratch or point.plan.fixups != (Fixup.IP,):
 
-        def end() -> int:
-            self.finish(point, slot)
+            def end() -> int:
+                self.finish(point, slot)
+                return follow
+
+            return end
+
+        def plain_end() -> int:
+            if area.owners.pop(slot, None) is not None:
+                area.release(slot)
             return follow
 
-        return end
+        return plain_end
 
     def finish(self, point: ProbePoint, slot: int) -> None:
         """The copy has run in its slot: what the plan's fix-ups say, but for pc."""

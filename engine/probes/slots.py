@@ -148,9 +148,9 @@ class XolArea:
         code costs an emulator its translation, so unless `first_fit` asks for the same, a
         free slot that holds the code already, or no code yet, comes first.
         """
-        self.open()
         index = -1 if first_fit else self._holding.get(code, -1)
         if index < 0 or self._taken[index]:
+            self.open()
             free = [at for at in range(XOL_RESERVED, self.count) if not self._taken[at]]
             if not free:
                 return None
