@@ -299,6 +299,8 @@ class Arch:
         stack_alignment: of sp at process entry.
         suspects: byte pairs (first to seconds) one of which is in every instruction to screen;
             a block without any holds none.
+        suspect_ends: bytes that do the same as the third last of a block whose last byte is
+            above 0x7F: operands of 16 bits that have their sign bit.
         screen: the instructions of a block that must not run, given its decoded form.
         prepare: puts the state right before a screened instruction runs in place.
         emulate: executes a screened instruction; returns the next pc.
@@ -331,3 +333,4 @@ class Arch:
     emulate_trapped: Callable[[ArchCpu, bytes, int], int | None]
     probes: "ArchProbes"
     unwind: "ArchUnwind | None" = None
+    suspect_ends: frozenset[int] = frozenset()

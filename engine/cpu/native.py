@@ -64,7 +64,8 @@ class Sieve(ctypes.Structure):
 
     `control` is the page table's `ram.Control`; `host` is what makes a physical address a host
     address; bit FIRST * 256 + SECOND of `pairs` says that these bytes are suspect, bit
-    65,536 + FIRST that such a pair exists; `ask` is the callback for blocks with such bytes.
+    65,536 + FIRST that such a pair exists, bit 65,792 + BYTE that a block which ends in it and
+    two more, the last above 0x7F, is suspect; `ask` is the callback for blocks with such bytes.
     """
 
     _fields_ = (
@@ -76,14 +77,16 @@ class Sieve(ctypes.Structure):
 
 
 def sieve(
-    ram: Ram, suspects: Mapping[int, frozenset[int]], ask: int
+    ram: Ram, suspects: Mapping[int, frozenset[int]], ask: int, ends: frozenset[int] = frozenset()
 ) -> tuple[Sieve, ctypes.Array[ctypes.c_char]]:
     """The callback's data and the bit field, which must live as long."""
-    bits = bytearray((1 << 13) + 32)
+    bits = bytearray((1 << 13) + 64)
     for first, seconds in suspects.items():
         bits[1 << 13 | first >> 3] |= 1 << (first & 7)
         for second in seconds:
             bits[first << 5 | second >> 3] |= 1 << (second & 7)
+    for byte in ends:
+        bits[(1 << 13) + 32 + (byte >> 3)] |= 1 << (byte & 7)
     pairs = ctypes.create_string_buffer(bytes(bits), len(bits))
     host = (ram.base - PHYSICAL_BASE) & 0xFFFFFFFFFFFFFFFF
     return Sieve(ctypes.addressof(ram.control), host, ctypes.addressof(pairs), ask), pairs
@@ -232,21 +235,25 @@ def _trial_of_edge(code: HostCode) -> bool:
     ram = Ram(size=1 << 28, budget=3 * PAGE)
     table = PageTable(ram)
     table.load([Region(0x1000, 0x2000, 0x3000, 5), Region(0x5000, 0x6000, 0x8000, 5)])
-    ram.write(0x8000, b"\x90\xc5\x01\x02\x90\x0f\xae\x90\x0f\xaf")
+    ram.write(0x8000, b"\x90\xc5\x01\x02\x90\x0f\xae\x90\x0f\xaf\xc2\x00\x80\xc2\x80\x7f")
     asked: list[int] = []
     ask = _EdgeFunction(
         lambda uc, block, before, data: asked.append(ctypes.c_uint64.from_address(block).value)
     )
     suspects = {0xC5: frozenset(range(256)), 0x0F: frozenset({0xAE})}
-    data, pairs = sieve(ram, suspects, ctypes.cast(ask, ctypes.c_void_p).value or 0)
+    data, pairs = sieve(
+        ram, suspects, ctypes.cast(ask, ctypes.c_void_p).value or 0, frozenset({0xC2})
+    )
     edge = _EdgeFunction(code.edge)
     suspect = ((0x5000, 2), (0x5000, 3), (0x5002, 4), (0x5005, 2), (0x5005, 1), (0x5FFE, 4))
+    ends = ((0x5009, 4), (0x500A, 3))
     harmless = ((0x5000, 1), (0x5002, 3), (0x5007, 3), (0x5006, 2), (0x5007, 0))
-    for pc, size in (*suspect, *harmless, (0x4FFF, 1)):
+    no_ends = ((0x500B, 2), (0x500C, 1), (0x500D, 3), (0x500A, 4), (0x500A, 5))
+    for pc, size in (*suspect, *ends, *harmless, *no_ends, (0x4FFF, 1)):
         block = ctypes.create_string_buffer(struct.pack("<QHH", pc, 1, size))
         edge(1, ctypes.addressof(block), 0, ctypes.addressof(data))
     ram.close()
-    return asked == [*(pc for pc, _ in suspect), 0x4FFF] and bool(pairs)
+    return asked == [*(pc for pc, _ in (*suspect, *ends)), 0x4FFF] and bool(pairs)
 
 
 def fill(ram: Ram, table: PageTable, address: int, access: int, entry: TlbEntry) -> bool:

@@ -147,8 +147,8 @@ PAUSE: Final = bytes.fromhex(
 # void edge(uc, uc_tb *current, uc_tb *previous, Sieve *sieve)
 #   rdi         rsi             rdx              rcx
 # Asks `sieve.ask`, with the same arguments, about a new block that holds a suspect byte pair,
-# ends in the first byte of one (decoding stops at what is no instruction) or goes over the
-# end of its region.
+# ends in the first byte of one (decoding stops at what is no instruction), ends in a suspect
+# byte and two more, the last above 0x7F, or goes over the end of its region.
 EDGE: Final = bytes.fromhex(
     "4c8b01"  # mov r8, [rcx]           the Control
     "4d8b08"  # mov r9, [r8]            hi = count
@@ -157,7 +157,7 @@ EDGE: Final = bytes.fromhex(
     "4531db"  # xor r11d, r11d          lo = 0
     # next:
     "4d39cb"  # cmp r11, r9
-    "0f8383000000"  # jae ask
+    "0f83a7000000"  # jae ask
     "4b8d140b"  # lea rdx, [r11+r9]
     "48d1ea"  # shr rdx, 1              middle
     "4989d0"  # mov r8, rdx
@@ -176,7 +176,7 @@ EDGE: Final = bytes.fromhex(
     "440fb74e0a"  # movzx r9d, word [rsi+0xa]size of the block
     "4a8d1408"  # lea rdx, [rax+r9]
     "493b5008"  # cmp rdx, [r8+8]
-    "774d"  # ja ask
+    "7771"  # ja ask
     "49034010"  # add rax, [r8+0x10]
     "48034108"  # add rax, [rcx+8]      its host address
     "4c8b5110"  # mov r10, [rcx+0x10]   pairs
@@ -192,7 +192,7 @@ EDGE: Final = bytes.fromhex(
     "41c1eb05"  # shr r11d, 5
     "478b1c9a"  # mov r11d, [r10+r11*4]
     "410fa3d3"  # bt r11d, edx
-    "721b"  # jb ask
+    "723f"  # jb ask
     "4489c2"  # mov edx, r8d
     "ebd8"  # jmp pair
     # last:
@@ -200,7 +200,18 @@ EDGE: Final = bytes.fromhex(
     "41c1eb05"  # shr r11d, 5
     "478b9c9a00200000"  # mov r11d, [r10+r11*4+0x2000]
     "410fa3d3"  # bt r11d, edx
+    "7225"  # jb ask
+    "84d2"  # test dl, dl
+    "7920"  # jns done
+    "66837e0a03"  # cmp word [rsi+0xa], 3
+    "7219"  # jb done
+    "0fb650fe"  # movzx edx, byte [rax-2]
+    "4189d3"  # mov r11d, edx
+    "41c1eb05"  # shr r11d, 5
+    "478b9c9a20200000"  # mov r11d, [r10+r11*4+0x2020]
+    "410fa3d3"  # bt r11d, edx
     "7201"  # jb ask
+    # done:
     "c3"  # ret
     # ask:
     "ff6118"  # jmp [rcx+0x18]          ask(uc, current, previous, sieve)

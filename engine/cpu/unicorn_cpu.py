@@ -193,6 +193,8 @@ class UnicornCpu(UnicornState):
             return None
         if self._screen.met is not None:
             stop, self._progress = self._screen.handle(self)
+            if self._progress:
+                self._clock.expect(self._screen.behind)
             return stop
         if self._halted:
             self._halted = False
@@ -381,7 +383,7 @@ class UnicornCpu(UnicornState):
             self._hooks.add(kind, callback)
             return
         ask = ctypes.cast(callback, api.VOID).value or 0
-        sieve, pairs = native.sieve(self._ram, self.arch.suspects, ask)
+        sieve, pairs = native.sieve(self._ram, self.arch.suspects, ask, self.arch.suspect_ends)
         self._hooks.add(kind, self._code.edge, ctypes.addressof(sieve))
         self._kept = (callback, sieve, pairs)
 

@@ -25,6 +25,7 @@ class Screen:
         off: engine-owned code is running, which is never screened.
         waiting: a block is to be translated again, with hooks in it.
         met: the screened instruction that was reached, None if none.
+        behind: the address behind the last one that was carried out.
     """
 
     def __init__(
@@ -35,12 +36,13 @@ class Screen:
         self._uc = uc
         self._hooks = hooks
         self._stop = stop
-        self._suspects = _pattern(arch.suspects)
+        self._suspects = _pattern(arch.suspects, arch.suspect_ends)
         self._at: dict[int, int] = {}
         self._blocks: list[tuple[int, int, tuple[int, ...]]] = []
         self._pass = -1
         self.off = False
         self.met: int | None = None
+        self.behind = 0
         self._callback = api.OnCode(self._on_code)
 
     @property
@@ -116,6 +118,7 @@ class Screen:
             return Stop(StopKind.FAULT, address=fault.address, access=fault.access), False
         except _NoMemoryError as error:
             return Stop(StopKind.OUT_OF_MEMORY, address=error.page), False
+        self.behind = address + insn.size
         cpu.write_register(self._arch.roles.pc, after)
         return None, True
 
@@ -179,10 +182,15 @@ def _readable(cpu: ArchCpu, address: int, size: int) -> bytes:
     return b""
 
 
-def _pattern(suspects: Mapping[int, frozenset[int]]) -> re.Pattern[bytes]:
-    """What finds one of these byte pairs, or the beginning of one at the very end."""
-    pairs = (
-        rb"\x%02x(?:[%b]|\Z)" % (first, b"".join(rb"\x%02x" % byte for byte in sorted(seconds)))
-        for first, seconds in suspects.items()
-    )
+def _pattern(suspects: Mapping[int, frozenset[int]], ends: frozenset[int]) -> re.Pattern[bytes]:
+    """What finds one of these byte pairs, the beginning of one at the very end, or an end."""
+    pairs = [
+        rb"\x%02x(?:[%b]|\Z)" % (first, _class(seconds)) for first, seconds in suspects.items()
+    ]
+    if ends:
+        pairs.append(rb"[%b][\x00-\xff][\x80-\xff]\Z" % _class(ends))
     return re.compile(b"|".join(pairs))
+
+
+def _class(values: frozenset[int]) -> bytes:
+    return b"".join(rb"\x%02x" % byte for byte in sorted(values))

@@ -3,7 +3,14 @@
 from engine.arch.base import AddressPlan, Arch, EngineNames, LinuxAbi, Register, Roles, TrapKind
 from engine.arch.x86_64.frames import UNWIND
 from engine.arch.x86_64.probes import PROBES
-from engine.arch.x86_64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
+from engine.arch.x86_64.screen import (
+    SUSPECT_ENDS,
+    SUSPECTS,
+    emulate,
+    emulate_trapped,
+    prepare,
+    screen,
+)
 from engine.arch.x86_64.signals import SIGNALS
 from engine.arch.x86_64.syscalls import SYSCALLS
 
@@ -108,6 +115,7 @@ X86_64 = Arch(
     ),
     stack_alignment=16,
     suspects=SUSPECTS,
+    suspect_ends=SUSPECT_ENDS,
     screen=screen,
     prepare=prepare,
     emulate=emulate,

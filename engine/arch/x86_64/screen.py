@@ -9,6 +9,7 @@
 - bt, bts, btr and btc of a register with a lock prefix, which is no instruction, use an address
   that nobody has set: that of an access before it, or the emulator gives up. Refused.
 - shld and shrd by an immediate miss a RIP-relative operand by one byte: carried out here.
+- ret with an operand above 0x7FFF takes it as signed: carried out here.
 - rdtsc is set up to fault (CR4.TSD) and emulated with the guest's deterministic counter.
 """
 
@@ -24,6 +25,8 @@ SUSPECTS: Final = {
     0x62: frozenset(byte for byte in range(256) if byte & 0xF in (1, 2, 3, 5, 6)),
     0x0F: frozenset({0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xC7}),
 }
+_RET: Final = 0xC2
+SUSPECT_ENDS: Final = frozenset({_RET})
 _PREFIXES: Final = frozenset(b"\x66\x67\xf0\xf2\xf3\x2e\x36\x3e\x26\x64\x65")
 _NAMES: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
@@ -71,6 +74,8 @@ def _classify(raw: bytes) -> tuple[Screening, str] | None:
             return None
         kind = "AVX-512 (EVEX)" if first == 0x62 else "AVX (VEX)"
         return Screening.REFUSE, f"{kind} instruction, which the emulated CPU does not have"
+    if first == _RET and 0x66 not in raw[:index] and raw[index + 2 : index + 3] >= b"\x80":
+        return Screening.EMULATE, "return that pops more than 32 KiB"
     if first != 0x0F or len(raw) < index + 3:
         return None
     second, modrm = raw[index + 1], raw[index + 2]
@@ -120,13 +125,22 @@ def show_float_flags(cpu: ArchCpu) -> None:
 
 
 def emulate(cpu: ArchCpu, insn: Insn) -> int:
-    """A screened instruction that does not run in the emulator; the address behind it."""
+    """A screened instruction that does not run in the emulator; where it leads to."""
     index, rex = _opcode(insn.raw)
+    if insn.raw[index] == _RET:
+        return _return(cpu, int.from_bytes(insn.raw[index + 1 : index + 3], "little"))
     if insn.raw[index + 1] in (_SHLD, _SHRD):
         _double_shift(cpu, insn, index, rex)
     else:
         _random(cpu, insn.raw, index, rex)
     return insn.address + insn.size
+
+
+def _return(cpu: ArchCpu, popped: int) -> int:
+    stack = cpu.read_register("rsp")
+    target = int.from_bytes(cpu.read(stack, 8), "little")
+    cpu.write_register("rsp", stack + 8 + popped)
+    return target
 
 
 def _random(cpu: ArchCpu, raw: bytes, index: int, rex: int) -> None:

@@ -29,9 +29,12 @@ _VEX = st.one_of(
 
 
 def _suspected(raw: bytes) -> bool:
-    """Whether a pair of neighbouring bytes is one that every screened instruction has."""
+    """Whether it has a pair of bytes, or could end as, what every screened instruction has."""
     pairs = pairwise(raw)
-    return any(second in X86_64.suspects.get(first, ()) for first, second in pairs)
+    return any(second in X86_64.suspects.get(first, ()) for first, second in pairs) or any(
+        first in X86_64.suspect_ends and last > 0x7F
+        for first, last in zip(raw, raw[2:], strict=False)
+    )
 
 
 def _refused(raw: bytes, text: str = "") -> bool:
