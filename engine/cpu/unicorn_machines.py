@@ -281,7 +281,7 @@ def _arm_register_id(name: str) -> int:
 
 def _arm_mask_write(name: str, value: int) -> int:
     if name == "cpsr":
-        return value & 0xF0000000  # NZCV: all else of PSTATE is not a program's to set
+        return value & 0xF0000C00  # NZCV, BTYPE: all else of PSTATE is not a program's to set
     return value
 
 

@@ -235,6 +235,6 @@ def _arm(rng: random.Random, wild: bool) -> dict[str, int]:
             if rng.random() < 0.5:
                 found[f"x{number}"] = MIDDLE + rng.randrange(-8, 8) * 16
     found["sp"] = SP + rng.randrange(-8, 8) * 16
-    found["cpsr"] = rng.getrandbits(4) << 28
+    found["cpsr"] = rng.getrandbits(4) << 28 | rng.getrandbits(2) << 10
     found |= {f"v{number}": rng.getrandbits(128) for number in range(32)}
     return found

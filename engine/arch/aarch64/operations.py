@@ -1,8 +1,9 @@
 """AArch64 instructions carried out in software: those that read or write pc.
 
 Source: DDI 0487, chapter C6. Register 31 is the zero register in all of them. Linux simulates
-the same ones (arch/arm64/kernel/probes/simulate-insn.c) and, as here, leaves BTYPE alone, which
-matters to branches into guarded pages only: guests have none.
+the same ones (arch/arm64/kernel/probes/simulate-insn.c) and, as here, leaves BTYPE alone: it is
+stale for one instruction. That matters to branches into guarded pages only, which guests do not
+have, and finding out would make a hit three times as dear.
 """
 
 from collections.abc import Callable

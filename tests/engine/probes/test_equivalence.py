@@ -19,6 +19,8 @@ from forms import State, aimed, collect, forms, state
 from probekit import CODE, CODE_SIZE, DATA, DATA_SIZE, STACK, STACK_SIZE, ProbeGuest
 from sysroot import SysrootUnavailable
 
+from engine.arch.aarch64.decode import classify
+from engine.arch.aarch64.operations import EMULATED
 from engine.arch.plan import Mode, Rules, Verdict
 from engine.arch.x86_64.decode import XOP, decode
 from engine.cpu.base import Stop, StopKind
@@ -33,6 +35,7 @@ CHUNK = 100
 SAMPLE = {"x86_64": 1500, "aarch64": 800}
 SITES = {"x86_64": (CODE + 0x1000, CODE + 0x1FFD), "aarch64": (CODE + 0x1000, CODE + 0x1FFC)}
 PAGE = 4096
+_BTYPE = 3 << 10
 NEAR_PAGES = (16, 0)
 """Pages of slots beside the code, of one bench and of the other."""
 
@@ -178,14 +181,13 @@ class Bench:
 
 def known(arch: str, raw: bytes, different: list[str]) -> str:
     """Why an instruction may end otherwise than the emulator's own, "" if it may not."""
-    if arch == "aarch64" and int.from_bytes(raw, "little") & 0xFFDFFC1F == 0xD61F0000:
+    if arch == "aarch64" and classify(int.from_bytes(raw, "little")) in EMULATED:
         values = [line.removeprefix("cpsr: ").split(" / ") for line in different]
         if values and all(
-            len(pair) == 2 and int(pair[0], 16) & ~0xC00 == int(pair[1], 16) for pair in values
+            len(pair) == 2 and not (int(pair[0], 16) ^ int(pair[1], 16)) & ~_BTYPE
+            for pair in values
         ):
-            return (
-                "operations leave BTYPE at 0 after br and blr; the emulated pages are not guarded"
-            )
+            return "operations leave BTYPE alone, as Linux does; no page of a guest is guarded"
     insn = decode(raw) if arch == "x86_64" else None
     if insn is not None and insn.encoding == XOP:
         return "the emulator takes AMD's XOP prefix for pop"
