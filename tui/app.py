@@ -1,10 +1,12 @@
 """The terminal interface: panes over one guest that runs in the engine's thread."""
 
 import gc
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.command import Provider
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Footer, HelpPanel
@@ -21,6 +23,7 @@ from tui.keymap import bindings
 from tui.layout import PANES, TALL, WIDE, Layout, by_number
 from tui.messages import Ask, Copied, Located, Say
 from tui.motions import Motions
+from tui.palette import Everything
 from tui.panes.backtrace import BacktracePane
 from tui.panes.code import CodePane
 from tui.panes.events import EventLogPane
@@ -46,6 +49,7 @@ class KprobeApp(Motions, PlacingActions):
     TITLE = "kprobe-tui"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Everything}
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
     def __init__(
@@ -287,6 +291,10 @@ class KprobeApp(Motions, PlacingActions):
             self.answer(message.what, message.text)
         except KprobeTuiError as error:
             self.say(str(error), "error")
+
+    def on_message_line_completing(self, message: MessageLine.Completing) -> None:
+        """Tab in the line of messages."""
+        message.line.completed(self.complete_line(message.what, message.text))
 
     def on_message_line_left(self) -> None:
         """The keys belong to the pane again."""

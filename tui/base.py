@@ -43,6 +43,18 @@ class AppBase(App[int]):
         """Show something short: "information", "warning" or "error"."""
         self.query_one(MessageLine).say(text, severity)
 
+    def go_to(self, text: str) -> None:
+        """Go to a place.
+
+        Raises:
+            KprobeTuiError: there is none.
+        """
+        raise NotImplementedError
+
+    def complete_line(self, what: str, text: str) -> list[str]:
+        """What a line that is being typed may become; `what` as for `MessageLine.ask`."""
+        raise NotImplementedError
+
     def stop_playing(self) -> None:
         """No more slow motion."""
         raise NotImplementedError

@@ -7,6 +7,7 @@ from engine.errors import KprobeTuiError
 from engine.session import commands as cmd
 from engine.session import events as ev
 from tui.base import AppBase
+from tui.commands import complete, execute
 from tui.messages import Located
 from tui.panes.memory import MemoryLines
 from tui.panes.registers import RegisterLines
@@ -93,6 +94,10 @@ class PlacingActions(AppBase):
         """Ask for a place to go to."""
         self.query_one(MessageLine).ask("go to", "ADDRESS, SYMBOL, FILE:LINE or #EVENT", "")
 
+    def action_command(self) -> None:
+        """The command line."""
+        self.query_one(MessageLine).ask(":", "p:GROUP/EVENT PLACE ARGS, or a gdb command", "")
+
     def action_assemble(self) -> None:
         """Ask for an instruction to put over the one at the cursor."""
         row = self.pane("code").code.row
@@ -138,7 +143,9 @@ class PlacingActions(AppBase):
             KprobeTuiError: it means nothing, or cannot be done.
         """
         head, _, rest = what.partition(" ")
-        if what == "go to":
+        if what == ":":
+            execute(self, text)
+        elif what == "go to":
             self.go_to(text)
         elif head == "assemble":
             self.bridge.post(cmd.Assemble(int(rest, 16), text))
@@ -150,6 +157,14 @@ class PlacingActions(AppBase):
             except ValueError:
                 raise KprobeTuiError(f"{text}: not hex digits") from None
             self.bridge.post(cmd.WriteMemory(int(what.rpartition(" ")[2], 16), data))
+
+    def complete_line(self, what: str, text: str) -> list[str]:
+        """What a line that is being typed may become."""
+        if what == ":":
+            return complete(self, text)
+        if what == "go to" and text:
+            return [match.name for match in self.browser.complete(text, 20)]
+        return []
 
     # -- answers ----------------------------------------------------------------------------
 

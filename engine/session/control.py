@@ -75,7 +75,7 @@ class Control:
         self._viewing = Viewing(session)
         self._running = Running(session, self._probing, self.book, self._viewing)
         self._editing = Editing(session, self.book)
-        self._events = self._declared = self._told = 0
+        self._events = self._declared = self._told = self._calls = 0
         self._exit_code: int | None = None
         self._again: cmd.Restart | None = None
         session.hooks.attention = self._heard
@@ -291,12 +291,17 @@ class Control:
         session, viewing, kernel = self.session, self._viewing, self.session.kernel
         running, modules = self._running, self.session.modules
         waiting = kernel.waiting_in
-        stands = running.state is not RunState.RUNNING
-        raw = session.cpu.read_register(session.arch.roles.pc)
-        pc = running.machine.point.address if running.machine else session.hooks.original_pc(raw)
+        stands = running.state is not RunState.RUNNING or bool(waiting)
+        raw, pc = self._view.raw_pc, self._view.pc
+        if stands:
+            raw = session.cpu.read_register(session.arch.roles.pc)
+            point = running.machine.point if running.machine else None
+            pc = point.address if point else session.hooks.original_pc(raw)
         module = modules.at(pc) if stands else None
         self._view = GuestView(
-            state=RunState.WAITING if waiting and not stands else running.state,
+            state=RunState.WAITING
+            if running.state is RunState.RUNNING and waiting
+            else running.state,
             reason=running.reason,
             arch=session.arch.name,
             program=session.paths.guest,
@@ -326,6 +331,10 @@ class Control:
     def _registers(self) -> tuple[RegisterView, ...]:
         """Looked at once after each motion, so that the marks of changes stay."""
         origin, self._running.origin = self._running.origin, None
+        calls = self.session.kernel.syscall_count
+        if self._running.state is RunState.RUNNING and calls != self._calls:
+            origin = "insn"  # it has run into a call that blocks
+        self._calls = calls
         return (
             self._viewing.same_registers() if origin is None else self._viewing.registers(origin)
         )

@@ -505,13 +505,14 @@ branch at the cursor.
 
     def _append_bytes(self, text: Text, row: CodeRow) -> None:
         planted = self._view.planted.get(row.address, b"") if self._bytes == 0 else b""
-        shown = row.raw[:8]
+        room = min(self._browser.arch.insn_max, 8)
+        shown = row.raw[:room]
         if planted:
             text.append(planted.hex(" "), self.look("planted"))
         rest = shown[len(planted) :].hex(" ")
         text.append((" " if planted and rest else "") + rest, self.look("bytes"))
-        text.append(" " * (3 * max(8 - max(len(shown), len(planted)), 0) + 1))
-        if len(row.raw) > 8:
+        text.append(" " * (3 * max(room - max(len(shown), len(planted)), 0) + 1))
+        if len(row.raw) > room:
             text.right_crop(1)
             text.append(mark("more", is_ascii(self.app)), self.look("bytes"))
 

@@ -109,7 +109,16 @@ class MessageLine(Horizontal):
         Binding("escape", "leave", "Back"),
         Binding("up", "recall(-1)", "Earlier", show=False),
         Binding("down", "recall(1)", "Later", show=False),
+        Binding("tab", "complete", "Complete", show=False, priority=True),
     ]
+
+    @dataclass
+    class Completing(Message):
+        """The user wants to know what the line may become; `completed` takes it."""
+
+        line: "MessageLine"
+        what: str
+        text: str
 
     @dataclass
     class Answered(Message):
@@ -126,6 +135,7 @@ class MessageLine(Horizontal):
         super().__init__(id=id)
         self._what = ""
         self._place = 0
+        self._choices: list[str] = []
         self.histories: dict[str, list[str]] = {}
 
     def compose(self) -> ComposeResult:
@@ -170,6 +180,30 @@ class MessageLine(Horizontal):
         """Back to the message."""
         self.remove_class("-asking")
         self.post_message(self.Left())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Tab completes only where something is typed."""
+        if action == "complete":
+            return self.has_class("-asking")
+        return super().check_action(action, parameters)
+
+    def action_complete(self) -> None:
+        """The next thing the line may become."""
+        line = self.query_one(Input)
+        if self._choices and line.value in self._choices:
+            at = self._choices.index(line.value) + 1
+            line.value = self._choices[at % len(self._choices)]
+            line.cursor_position = len(line.value)
+        else:
+            self.post_message(self.Completing(self, self._what, line.value))
+
+    def completed(self, choices: list[str]) -> None:
+        """What the line may become; Tab goes through it."""
+        self._choices = choices
+        if choices:
+            line = self.query_one(Input)
+            line.value = choices[0]
+            line.cursor_position = len(line.value)
 
     def action_recall(self, step: int) -> None:
         """Go through what was typed before."""

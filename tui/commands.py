@@ -1,0 +1,245 @@
+"""The command line: gdb's words, and lines of `kprobe_events` as they are.
+
+`COMMANDS` is the list; a command is a line there. What is no command's name is a definition if
+it looks like one.
+"""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from engine.errors import CommandError
+from engine.session import commands as cmd
+from tui.base import AppBase
+
+Run = Callable[[AppBase, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """A command.
+
+    Attributes:
+        names: what it is called, the usual name first.
+        usage: its arguments, "" for none.
+        help: what it does.
+        run: does it.
+        places: whether its argument is a PLACE, for completion.
+    """
+
+    names: tuple[str, ...]
+    usage: str
+    help: str
+    run: Run
+    places: bool = False
+
+
+def _post(command: cmd.Command) -> Run:
+    def run(app: AppBase, rest: str) -> None:
+        app.bridge.post(command)
+
+    return run
+
+
+def _steps(make: Callable[[int], cmd.Command]) -> Run:
+    def run(app: AppBase, rest: str) -> None:
+        app.bridge.post(make(_count(rest)))
+
+    return run
+
+
+def _ids(make: Callable[[tuple[int, ...]], cmd.Command]) -> Run:
+    def run(app: AppBase, rest: str) -> None:
+        ids = tuple(probe.id for probe in app.view.probes)
+        if rest.strip():
+            ids = tuple(_number(word) for word in rest.split())
+        if not ids:
+            raise CommandError("there is no probe")
+        app.bridge.post(make(ids))
+
+    return run
+
+
+def _break(app: AppBase, rest: str) -> None:
+    app.bridge.post(cmd.Break(_needed(rest, "a PLACE")))
+
+
+def _until(app: AppBase, rest: str) -> None:
+    app.bridge.post(cmd.RunTo(app.browser.address_of(_needed(rest, "a PLACE"))))
+
+
+def _go(app: AppBase, rest: str) -> None:
+    app.go_to(_needed(rest, "a place"))
+
+
+def _examine(app: AppBase, rest: str) -> None:
+    address = app.browser.address_of(_needed(rest, "an address"))
+    app.show_pane("memory")
+    app.pane("memory").locate(address)
+
+
+def _set(app: AppBase, rest: str) -> None:
+    name, equals, value = rest.replace("$", "", 1).partition("=")
+    if not equals:
+        raise CommandError("set REGISTER=VALUE")
+    app.bridge.post(cmd.WriteRegister(name.strip(), _number(value)))
+
+
+def _signal(app: AppBase, rest: str) -> None:
+    import signal
+
+    word = rest.strip().upper()
+    name = word if word.startswith("SIG") else f"SIG{word}"
+    number = getattr(signal, name, None)
+    app.bridge.post(cmd.Signal(int(number) if number is not None else _number(rest)))
+
+
+def _source(app: AppBase, rest: str) -> None:
+    path = _needed(rest, "a FILE")
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = [line.rstrip("\n") for line in file]
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from error
+    for line in lines:
+        if line.strip():
+            app.bridge.post(cmd.Define(line))
+
+
+def _write(app: AppBase, rest: str) -> None:
+    lines = [probe.definition for probe in app.view.probes if probe.kind != "b"]
+    _save(app, rest, "".join(f"{line}\n" for line in lines), f"{len(lines)} definitions")
+
+
+def _export(app: AppBase, rest: str) -> None:
+    lines = app.pane("events").lines
+    text = lines.copy_text(range(lines.line_count))
+    _save(app, rest, text + "\n" if text else "", f"{lines.line_count} events")
+
+
+def _save(app: AppBase, rest: str, text: str, what: str) -> None:
+    path = _needed(rest, "a FILE")
+    try:
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from error
+    app.say(f"{what} written to {path}")
+
+
+def _theme(app: AppBase, rest: str) -> None:
+    name = rest.strip()
+    if name not in app.available_themes:
+        raise CommandError(f"there is {', '.join(sorted(app.available_themes))}")
+    app.theme = name
+
+
+def _action(name: str) -> Run:
+    def run(app: AppBase, rest: str) -> None:
+        app.call_later(app.run_action, name)
+
+    return run
+
+
+COMMANDS: Final[tuple[CommandSpec, ...]] = (
+    CommandSpec(("continue", "c"), "", "run on", _post(cmd.Continue())),
+    CommandSpec(("run", "r"), "", "start the program afresh", _post(cmd.Restart())),
+    CommandSpec(("stepi", "si"), "[N]", "N instructions", _steps(cmd.StepInsn)),
+    CommandSpec(("nexti", "ni"), "[N]", "N instructions, calls as a whole", _steps(cmd.StepOver)),
+    CommandSpec(("step", "s"), "", "to another source line", _post(cmd.StepLine())),
+    CommandSpec(("next", "n"), "", "the same, calls as a whole", _post(cmd.StepLine(over=True))),
+    CommandSpec(("finish", "fin"), "", "until the function has returned", _post(cmd.Finish())),
+    CommandSpec(("until", "advance", "u"), "PLACE", "run to a place", _until, places=True),
+    CommandSpec(("phase",), "", "the next phase of a hit", _post(cmd.StepPhase())),
+    CommandSpec(("interrupt",), "", "stop the program", _post(cmd.Halt())),
+    CommandSpec(("break", "b"), "PLACE", "breakpoint; again: no more", _break, places=True),
+    CommandSpec(("delete", "d"), "[N...]", "delete probes", _ids(cmd.Delete)),
+    CommandSpec(("enable",), "[N...]", "enable probes", _ids(cmd.Enable)),
+    CommandSpec(
+        ("disable",), "[N...]", "disable probes", _ids(lambda ids: cmd.Enable(ids, False))
+    ),
+    CommandSpec(("stop",), "[N...]", "stop when they are hit", _ids(cmd.StopOnHit)),
+    CommandSpec(("nostop",), "[N...]", "do not stop", _ids(lambda ids: cmd.StopOnHit(ids, False))),
+    CommandSpec(("undo",), "", "take the last change back", _post(cmd.Undo())),
+    CommandSpec(("redo",), "", "do it again", _post(cmd.Redo())),
+    CommandSpec(("go", "g", "list", "l"), "PLACE|#EVENT", "show a place", _go, places=True),
+    CommandSpec(("x",), "PLACE", "show memory", _examine, places=True),
+    CommandSpec(("set",), "REG=VALUE", "set a register", _set),
+    CommandSpec(("signal", "kill"), "NAME", "send the program a signal", _signal),
+    CommandSpec(("source", "so"), "FILE", "carry out the definitions of a file", _source),
+    CommandSpec(("write", "w"), "FILE", "write the definitions to a file", _write),
+    CommandSpec(("export", "copy"), "FILE", "write the events shown to a file", _export),
+    CommandSpec(("theme",), "NAME", "another theme", _theme),
+    CommandSpec(("help", "h"), "", "keys of the focused pane", _action("help")),
+    CommandSpec(("quit", "q", "exit"), "", "leave", _action("leave")),
+)
+"""All commands."""
+
+_BY_NAME: Final = {name: spec for spec in COMMANDS for name in spec.names}
+
+
+def execute(app: AppBase, line: str) -> None:
+    """Carry a line out.
+
+    Raises:
+        KprobeTuiError: it means nothing, or cannot be done.
+    """
+    line = line.strip()
+    if not line:
+        return
+    if is_definition(line):
+        app.bridge.post(cmd.Define(line))
+        return
+    name, _, rest = line.partition(" ")
+    spec = _BY_NAME.get(name)
+    if spec is None:
+        begun = [known for known in _BY_NAME if known.startswith(name)]
+        specs = {_BY_NAME[known].names[0] for known in begun}
+        if len(specs) != 1:
+            also = f"; is it {', '.join(sorted(specs))}?" if specs else "; ctrl+p shows everything"
+            raise CommandError(f"{name}: no such command{also}")
+        spec = _BY_NAME[begun[0]]
+    if not spec.usage and rest.strip():
+        raise CommandError(f"{spec.names[0]} takes no argument")
+    spec.run(app, rest.strip())
+
+
+def is_definition(line: str) -> bool:
+    """Whether a line is one of `kprobe_events`: `p:...`, `r8:...`, `p PLACE`, `-:GROUP/EVENT`."""
+    line = line.removeprefix("!")
+    head, _, rest = line.partition(" ")
+    if head.startswith("-:") or (head[:1] in "pr" and ":" in head[:6]):
+        return True
+    return head in ("p", "r") and bool(rest.strip())
+
+
+def complete(app: AppBase, line: str) -> list[str]:
+    """Lines that begin with what is typed."""
+    name, space, rest = line.partition(" ")
+    if not space:
+        names = [n for n in _BY_NAME if n.startswith(name) and len(n) > len(name)]
+        return sorted(names, key=len)
+    spec = _BY_NAME.get(name)
+    places = (spec is not None and spec.places) or (is_definition(line) and " " not in rest)
+    if places and rest:
+        return [f"{name} {match.name}" for match in app.browser.complete(rest, 20)]
+    return []
+
+
+def _needed(rest: str, what: str) -> str:
+    words = shlex.split(rest) if rest[:1] in "'\"" else [rest.strip()]
+    if not words or not words[0]:
+        raise CommandError(f"which? {what} is missing")
+    return words[0]
+
+
+def _count(text: str) -> int:
+    return _number(text) if text.strip() else 1
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text.strip(), 0)
+    except ValueError:
+        raise CommandError(f"{text.strip()}: not a number") from None
