@@ -10,6 +10,7 @@ from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, probe_options
 from engine.cli.run import show
 from engine.session import Session
+from engine.session.exporting import KERNEL_FORM, LIST_FORMS, listed
 from engine.session.handlers import blamed, load_handlers
 from engine.session.report import Reports
 from engine.session.tracing import TraceOptions, Tracing
@@ -62,6 +63,12 @@ from engine.session.tracing import TraceOptions, Tracing
 )
 @click.option("--overwrite", is_flag=True, help="With --buffer: keep the last events.")
 @click.option("--list", "listing", is_flag=True, help="List the definitions and do not run.")
+@click.option(
+    "--list-as",
+    "list_form",
+    type=click.Choice(LIST_FORMS),
+    help="List them as commands for another tool, and do not run.",
+)
 @probe_options
 @guest_options
 def trace(
@@ -75,6 +82,7 @@ def trace(
     buffer: int | None,
     overwrite: bool,
     listing: bool,
+    list_form: str | None,
     mode_name: str,
     **values: Any,
 ) -> int:
@@ -100,8 +108,8 @@ def trace(
             tracing.trace_functions(glob)
         for glob in returns:
             tracing.trace_returns(glob)
-        if listing:
-            for line in tracing.listing():
+        if listing or list_form is not None:
+            for line in listed(tracing, list_form or KERNEL_FORM):
                 click.echo(line)
             return 0
         if handlers is not None:

@@ -130,8 +130,8 @@ class _State:
         leaves = _leaves(kind, 0, 0)
         if not size or not leaves:
             return _UNKNOWN
-        if language == _RUST and (len(leaves) > 2 or size > 2 * _WORD):
-            return _UNKNOWN  # Rust's own convention is not fixed
+        if language == _RUST and [leaf.size for _, leaf in leaves] != [_WORD, _WORD]:
+            return _UNKNOWN  # Rust's own convention is not fixed; slices are two words
         floats = [leaf.kind is TypeKind.FLOAT for _, leaf in leaves]
         if size > 2 * _WORD:
             if self.convention.by_reference:

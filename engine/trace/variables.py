@@ -247,11 +247,12 @@ class ScopeVariables:
             if _is_in_frame(where):
                 return nowhere("has no value yet at the function's entry; use FILE:LINE")
             return where
-        if where.where is Where.REGISTER or (
-            where.where is Where.MEMORY and not self._is_own_frame(where.term)
-        ):
+        if where.where is not Where.MEMORY or not self._is_own_frame(where.term):
             return where
-        return self._by_convention(scope, position) or where
+        # Where nothing at all is said the convention must not be asked: compilers drop
+        # arguments of functions that they know all callers of.
+        found = self._by_convention(scope, position)
+        return found or nowhere("has no value yet at the function's entry; use FILE:LINE")
 
     def _in_prologue(self, scope: Scope, variable: Variable, where: Location) -> Location | None:
         """Why a variable is not in its frame yet; None if it is, or has no frame."""
@@ -267,7 +268,12 @@ class ScopeVariables:
         if convention is None or _CLONE.search(self._spot.symbol):
             return None
         types = [variable.type for variable in scope.parameters]
-        return entry_locations(convention, types, scope.returns, scope.language)[position]
+        found = entry_locations(convention, types, scope.returns, scope.language)
+        for variable, where in zip(scope.parameters, found, strict=True):
+            told = variable.location
+            if Where.REGISTER is told.where is where.where and told != where:
+                return None  # the compiler has changed the convention of this function
+        return found[position]
 
     def _is_own_frame(self, term: Term) -> bool:
         """Whether an address at a function's entry is in the frame that it will have.

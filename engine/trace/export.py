@@ -1,0 +1,313 @@
+"""Definitions as text for tools of a real machine: tracefs, `perf probe`, bpftrace.
+
+A probe that goes by name here is a uprobe there, at the file and offset that the name means;
+variables become the registers and dereferences that they stand for. What a tool cannot express
+is a line of comment that says so, never a silent change of meaning.
+
+Sources: Documentation/trace/uprobetracer.rst; tools/perf/Documentation/perf-probe.txt; the
+bpftrace language manual (probes, builtins, integer types).
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.arch.program import Base, FetchArg, FieldType, Kind, Source
+from engine.trace.definition import Definition
+from engine.trace.place import FileOffset
+
+TRACEFS: Final = "/sys/kernel/tracing"
+
+_MAX_BODY = 63
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./:+\-]+")
+_WIDTHS: Final = {1: 8, 2: 16, 4: 32, 8: 64}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPlace:
+    """One instruction that a definition is about.
+
+    Attributes:
+        path: of the file.
+        link: link address.
+        file_offset: offset in the file.
+        symbol: the symbol around it, "" for none.
+        offset: distance from that symbol.
+        fixed: the file is loaded at its link addresses (no PIE, no library).
+        definition: the definition with the arguments that hold there.
+    """
+
+    path: str
+    link: int
+    file_offset: int
+    symbol: str
+    offset: int
+    fixed: bool
+    definition: Definition
+
+
+class CannotError(Exception):
+    """A tool has no words for a part of a definition; the text says which and why."""
+
+
+def render(form: str, places: Sequence[ExportPlace], arch: Arch) -> list[str]:
+    """The lines for one definition.
+
+    Args:
+        form: one of `FORMS`.
+        places: the instructions that it means.
+        arch: of the program.
+    """
+    lines: list[str] = []
+    for place in places:
+        try:
+            lines += FORMS[form](place, arch)
+        except CannotError as error:
+            lines.append(f"# {place.definition.command}: not for {form}: {error}")
+    return lines
+
+
+# -- the kernel's words ------------------------------------------------------------------
+
+
+def _tracefs(place: ExportPlace, arch: Arch) -> list[str]:
+    definition = place.definition
+    head = f"{'r' if definition.is_return else 'p'}:{definition.group}/{definition.event}"
+    target = definition.target
+    counter = target.reference if isinstance(target, FileOffset) else 0
+    where = f"{place.path}:{place.file_offset:#x}" + (f"({counter:#x})" if counter else "")
+    if re.search(r"[\s#]", place.path):
+        raise CannotError("the file's path has a blank or a '#'")
+    words = [head, where, *(_kernel_arg(arg, arch) for arg in definition.args)]
+    event = f"{TRACEFS}/events/{definition.group}/{definition.event}/enable"
+    return [
+        f"echo {_quoted(' '.join(words))} >> {TRACEFS}/uprobe_events",
+        f"echo 1 > {event}",
+    ]
+
+
+def _kernel_arg(arg: FetchArg, arch: Arch) -> str:
+    body = _kernel_body(arg, arch)
+    if len(body) > _MAX_BODY:
+        raise CannotError(f"{arg.name} becomes longer than {_MAX_BODY} characters: {body}")
+    return f"{arg.name}={body}"
+
+
+def _kernel_body(arg: FetchArg, arch: Arch) -> str:
+    text = _kernel_base(arg.base, arg.name, arch)
+    derefs, kind = arg.derefs, arg.type
+    if arg.base.source is Source.IMMEDIATE and kind.is_string:
+        derefs = derefs[1:]
+    for offset in derefs:
+        text = f"{offset:+d}({text})"
+    if arg.base.source in (Source.COMM, Source.TEXT):
+        return text
+    return f"{text}:{_kernel_type(kind, arg.name)}"
+
+
+def _kernel_base(base: Base, name: str, arch: Arch) -> str:
+    match base.source:
+        case Source.REGISTER:
+            return f"%{_register(base.register, arch)}"
+        case Source.IMMEDIATE:
+            return f"\\{base.value}"
+        case Source.TEXT:
+            return '\\"' + base.text.decode(errors="surrogateescape") + '"'
+        case Source.STACK_POINTER:
+            return "$stack"
+        case Source.STACK:
+            return f"$stack{base.value}"
+        case Source.RETVAL:
+            return "$retval"
+        case Source.COMM:
+            return "$comm"
+        case Source.ADDRESS:
+            return f"@{base.value:#x}"
+        case Source.IMAGE:
+            return f"@+{base.value:#x}" if base.value >= 0 else f"@+-{-base.value:#x}"
+        case Source.ENTRY:
+            raise CannotError(f"{name} is an argument of the entry, which uprobes do not keep")
+        case _:
+            raise CannotError(f"{name} is recorded by this program only")
+
+
+def _register(name: str, arch: Arch) -> str:
+    for short, full in arch.probes.fetch_registers.items():
+        if full == name:
+            return short
+    raise CannotError(f"register {name} has no name there")
+
+
+def _kernel_type(kind: FieldType, name: str) -> str:
+    match kind.kind:
+        case Kind.STRING | Kind.USTRING | Kind.CHAR:
+            text = kind.kind.value
+        case Kind.SYMBOL | Kind.SYMSTR:
+            raise CannotError(f"{name} is a symbol, which uprobes do not know")
+        case Kind.BITFIELD:
+            text = f"b{kind.width}@{kind.offset}/{_WIDTHS[kind.size]}"
+        case _:
+            text = f"{kind.kind.value}{_WIDTHS[kind.size]}"
+    return f"{text}[{kind.count}]" if kind.count else text
+
+
+def _quoted(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else shlex.quote(text)
+
+
+# -- perf probe --------------------------------------------------------------------------
+
+
+def _perf(place: ExportPlace, arch: Arch) -> list[str]:
+    definition = place.definition
+    if isinstance(definition.target, FileOffset) and definition.target.reference:
+        raise CannotError("a reference counter is found by perf itself, for %sdt events only")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", definition.group):
+        raise CannotError(f"perf takes no group named {definition.group}")
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", place.symbol):
+        where = place.symbol + (f"+{place.offset:#x}" if place.offset else "")
+    else:
+        where = f"{place.link:#x}"
+    if definition.is_return:
+        if place.offset or where.startswith("0x"):
+            raise CannotError("%return takes a function's name")
+        where += "%return"
+    args = [_kernel_arg(arg, arch) for arg in definition.args]
+    probe = " ".join([f"{definition.group}:{definition.event}={where}", *args])
+    return [f"perf probe -x {_quoted(place.path)} {_quoted(probe)}"]
+
+
+# -- bpftrace ----------------------------------------------------------------------------
+
+
+def _bpftrace(place: ExportPlace, arch: Arch) -> list[str]:
+    definition = place.definition
+    if re.search(r"[\s:,*{}\"]", place.path):
+        raise CannotError("the file's path has characters that separate words there")
+    if definition.is_return and (place.offset or not place.symbol):
+        raise CannotError("uretprobe takes a function's name")
+    where = place.symbol if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", place.symbol) else ""
+    if where:
+        where += f"+{place.offset}" if place.offset else ""
+    else:
+        where = f"{place.link:#x}"
+    base = place.link - place.file_offset if place.fixed else None
+    formats, values = [], []
+    for arg in definition.args:
+        form, found = _bpftrace_arg(arg, arch, base)
+        formats.append(f"{arg.name}={form}")
+        values += found
+    text = " ".join([f"{definition.event}:", *formats])
+    call = ", ".join([f'"{text}\\n"', *values])
+    kind = "uretprobe" if definition.is_return else "uprobe"
+    program = f"{kind}:{place.path}:{where} {{ printf({call}); }}"
+    return [f"bpftrace -e {_quoted(program)}"]
+
+
+def _bpftrace_arg(arg: FetchArg, arch: Arch, base: int | None) -> tuple[str, list[str]]:
+    """printf's format and values for an argument."""
+    kind = arg.type
+    source = arg.base.source
+    if source is Source.COMM:
+        return "%s", ["comm"]
+    if source is Source.TEXT:
+        text = arg.base.text.decode(errors="surrogateescape")
+        if re.search(r'["\\%\']', text):
+            raise CannotError(f"{arg.name}: the text would need escapes")
+        return text, []
+    if kind.kind in (Kind.SYMBOL, Kind.SYMSTR):
+        return "%s", [f"usym({_bpftrace_value(arg, arch, base)})"]
+    if kind.is_string:
+        if kind.count:
+            raise CannotError(f"{arg.name} is an array of strings")
+        return "%s", [f"str({_bpftrace_address(arg, arch, base)})"]
+    count = max(kind.count, 1)
+    if kind.count or arg.derefs or source in (Source.ADDRESS, Source.IMAGE):
+        address = _bpftrace_address(arg, arch, base)
+        values = [
+            f"*({_cast(kind)}*)({address}{f'+{index * kind.size}' if index else ''})"
+            for index in range(count)
+        ]
+    else:
+        values = [f"({_cast(kind)}){_bpftrace_value(arg, arch, base)}"]
+    values = [_bits(value, kind) for value in values]
+    form = _PRINTF[kind.kind](kind)
+    return ("{" + ",".join([form] * count) + "}" if kind.count else form), values
+
+
+def _bpftrace_address(arg: FetchArg, arch: Arch, base: int | None) -> str:
+    """Where the last dereference reads."""
+    if not arg.derefs:
+        return _absolute(arg, base)
+    text = _bpftrace_base(arg, arch, base)
+    for offset in arg.derefs[:-1]:
+        text = f"*(uint64*)({text}{offset:+d})"
+    return f"{text}{arg.derefs[-1]:+d}" if arg.derefs[-1] else text
+
+
+def _bpftrace_value(arg: FetchArg, arch: Arch, base: int | None) -> str:
+    text = _bpftrace_base(arg, arch, base)
+    for offset in arg.derefs:
+        text = f"*(uint64*)({text}{offset:+d})"
+    return text
+
+
+def _absolute(arg: FetchArg, base: int | None) -> str:
+    if arg.base.source is Source.ADDRESS:
+        return f"{arg.base.value:#x}"
+    if base is None:
+        raise CannotError(f"{arg.name}: there is no address relative to a file that moves")
+    return f"{arg.base.value + base:#x}"
+
+
+def _bpftrace_base(arg: FetchArg, arch: Arch, base: int | None) -> str:
+    match arg.base.source:
+        case Source.REGISTER:
+            name = _register(arg.base.register, arch)
+            if arch.name == "aarch64" and re.fullmatch(r"x[0-9]+", name):
+                name = "r" + name[1:]
+            return f'reg("{name}")'
+        case Source.IMMEDIATE:
+            return str(arg.base.value)
+        case Source.STACK_POINTER:
+            return 'reg("sp")'
+        case Source.STACK:
+            return f'*(uint64*)(reg("sp")+{8 * arg.base.value})'
+        case Source.RETVAL:
+            return "retval"
+        case Source.ADDRESS | Source.IMAGE:
+            return f"*(uint64*)({_absolute(arg, base)})"
+        case Source.ENTRY:
+            raise CannotError(f"{arg.name} is an argument of the entry: it needs a map")
+        case _:
+            raise CannotError(f"{arg.name} is recorded by this program only")
+
+
+def _cast(kind: FieldType) -> str:
+    letter = "" if kind.kind is Kind.SIGNED else "u"
+    return f"{letter}int{_WIDTHS[kind.size]}"
+
+
+def _bits(value: str, kind: FieldType) -> str:
+    if kind.kind is not Kind.BITFIELD:
+        return value
+    return f"(({value} >> {kind.offset}) & {(1 << kind.width) - 1:#x})"
+
+
+_PRINTF: Final[dict[Kind, Callable[[FieldType], str]]] = {
+    Kind.UNSIGNED: lambda kind: "%lu" if kind.size == 8 else "%u",
+    Kind.BITFIELD: lambda kind: "%lu" if kind.size == 8 else "%u",
+    Kind.SIGNED: lambda kind: "%ld" if kind.size == 8 else "%d",
+    Kind.HEX: lambda kind: "0x%lx" if kind.size == 8 else "0x%x",
+    Kind.CHAR: lambda kind: "%c",
+}
+
+FORMS: Final[dict[str, Callable[[ExportPlace, Arch], list[str]]]] = {
+    "tracefs": _tracefs,
+    "perf": _perf,
+    "bpftrace": _bpftrace,
+}
+"""The tools by name."""
