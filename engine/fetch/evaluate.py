@@ -193,13 +193,14 @@ def _register(arg: FetchArg, arch: Arch) -> str:
 def _plain_recorder(
     event_id: int, layout: RecordLayout, site: Site, names: tuple[str, ...], context: FetchContext
 ) -> Recorder:
-    pack_into = struct.Struct(f"<II{layout.words - 1}Q").pack_into
+    pack_into: Callable[..., None] = struct.Struct(f"<II{layout.words - 1}Q").pack_into
     read = context.cpu.reader(names) if names else tuple
     now, sink, address = context.cpu.now, context.sink, site.address
     head = event_id | layout.words << 16
     size = layout.words * 8
     buffer = sink.buffer
 
+    # Joined tuples: a call with single arguments before a starred one builds a list first.
     def entry(thread_id: int) -> None:
         position = sink.position
         if position + size > sink.limit:
@@ -268,15 +269,10 @@ def _general_recorder(
         if texts:
             # Before the words: a row whose first word is zero does not exist yet.
             buffer[position + fixed : position + end] = b"".join(texts)
-        pack_into(
-            buffer,
-            position,
-            event_id | size << 13,
-            thread_id,
-            now(),
-            *((address, returned_to) if returns else (address,)),
-            *words,
-        )
+        head: tuple[int, ...] = (event_id | size << 13, thread_id, now(), address)
+        if returns:
+            head += (returned_to,)
+        pack_into(buffer, position, *head, *words)
         sink.position = position + size
 
     return record

@@ -71,13 +71,16 @@ class Breakpoints:
             point.code = copy + self._arch.probes.after
             self._area.open()
             return True
-        near = [s for s in self._slots if s.reaches(point.address, self._arch.probes.reach)]
-        for slots in (*near, *(other for other in self._slots if other not in near)):
-            slot = slots.get()
-            if slot is not None:
-                point.slot = slot
-                self.fill(point, post=point.wants_post())
-                return True
+        reach = self._arch.probes.reach
+        for near in (True, False):
+            for slots in self._slots:
+                if slots.reaches(point.address, reach) is not near:
+                    continue
+                slot = slots.get()
+                if slot is not None:
+                    point.slot = slot
+                    self.fill(point, post=point.wants_post())
+                    return True
         return False
 
     def _steps_in_area(self, point: ProbePoint) -> bool:

@@ -63,15 +63,15 @@ class ProbePoint:
 
     def wants_post(self) -> bool:
         """Whether anything is to run after the step: then the slot cannot be boosted."""
-        return any([probe.post_handler is not None for probe in self.probes if probe.enabled])
+        return any(probe.post_handler is not None for probe in self.probes if probe.enabled)
 
     def wants_return(self) -> bool:
         """Whether the return of the call that is made here is to be caught."""
-        return any([isinstance(probe, Kretprobe) for probe in self.probes if probe.enabled])
+        return any(isinstance(probe, Kretprobe) for probe in self.probes if probe.enabled)
 
     def wants_engine(self) -> bool:
         """Whether a handler may do what the emulator's callback does not allow."""
-        return any([needs_engine(probe) for probe in self.probes if probe.enabled])
+        return any(needs_engine(probe) for probe in self.probes if probe.enabled)
 
 
 def needs_engine(probe: Kprobe) -> bool:

@@ -346,10 +346,12 @@ class Places:
             )
         symbol = symbol or file.symbols.at(link)
         function = self.ranges.at(file, link)
-        if rules is Rules.KPROBE and not exact and function is not None:
+        probes = self._arch.probes
+        moves = rules is Rules.KPROBE and not exact and probes.skips_landing_pad
+        if moves and function is not None:
             # The kernel puts a kprobe on a function's entry behind ENDBR
             # (arch/x86/kernel/kprobes/core.c, arch_adjust_kprobe_addr).
-            pad = self._arch.probes.landing_pad(image.read_vaddr(function[0], self._arch.insn_max))
+            pad = probes.landing_pad(image.read_vaddr(function[0], self._arch.insn_max))
             if pad and link in (function[0], function[0] + pad):
                 link = function[0] + pad
         start = symbol.address if symbol else function[0] if function else link
@@ -394,7 +396,4 @@ def _number(digits: str) -> int:
 
 
 def _covers(image: ElfImage, link: int) -> bool:
-    for segment in image.load_segments:  # asked for each of thousands: no generator
-        if segment.covers(link):
-            return True
-    return False
+    return any(segment.covers(link) for segment in image.load_segments)
