@@ -8,13 +8,14 @@ pattern for the event's name. Fields are an event's arguments and `name`, `group
 import operator
 import re
 import shlex
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from engine.errors import CommandError
-from engine.trace.rows import Event, EventInfo, EventTable, Value
+from engine.trace.rows import Event, EventInfo, EventTable, Value, decode
 
 
 class FilterError(CommandError):
@@ -29,13 +30,17 @@ class FilterError(CommandError):
         self.column = column
 
 
+Tester: TypeAlias = Callable[[bytes, int], bool]
+"""Whether the row at a position matches."""
+
+
 class EventFilter(Protocol):
     """What the event log needs of a filter."""
 
     text: str
 
-    def applies(self, info: EventInfo) -> bool | None:
-        """Whether rows of an event match: all, none, or None where each must be asked."""
+    def tester(self, info: EventInfo) -> "bool | Tester":
+        """Whether rows of an event match: all, none, or what tells for a row."""
 
     def __call__(self, event: Event) -> bool:
         """Whether an event matches."""
@@ -93,6 +98,21 @@ class _Filter:
         some = [self._applies(terms, info) for terms in self.alternatives]
         return True if True in some else None if None in some else False
 
+    def tester(self, info: EventInfo) -> bool | Tester:
+        """All rows of an event, none, or one by one; as few bytes as can be are looked at."""
+        verdict = self.applies(info)
+        if verdict is not None:
+            return verdict
+        alive = [terms for terms in self.alternatives if self._applies(terms, info) is None]
+        if len(alive) == 1:
+            tests = [_raw(term, info) for term in alive[0] if term.name not in _OF_EVENT]
+            if len(tests) == 1 and tests[0] is not None:
+                return tests[0]
+            known = [test for test in tests if test is not None]
+            if len(known) == len(tests):
+                return lambda data, position: all(test(data, position) for test in known)
+        return lambda data, position: self(decode(self.events, data, position))
+
     def _applies(self, terms: list[_Term], info: EventInfo) -> bool | None:
         sure = True
         for term in terms:
@@ -117,6 +137,19 @@ class _Filter:
         if term.name in _OF_ROW:
             return term.holds(getattr(event, _OF_ROW[term.name]))
         return False
+
+
+def _raw(term: _Term, info: EventInfo) -> Tester | None:
+    """The test of a term on the bytes of a row, None if there is no such short cut."""
+    index = term.column(info)
+    if index is None or term.number is None or term.compare is _OPERATORS["~"]:
+        return None
+    column = info.columns[index]
+    if column.type.is_string or column.type.count:
+        return None
+    unpack = struct.Struct("<" + column.code).unpack_from
+    compare, number, offset = term.compare, term.number, column.word * 8
+    return lambda data, position: compare(unpack(data, position + offset)[0], number)
 
 
 def compile_filter(text: str, events: EventTable) -> EventFilter:

@@ -8,12 +8,13 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable
 from enum import Enum
+from struct import Struct
 from time import perf_counter
 from typing import Final
 
 from engine.trace.ring import Ring
-from engine.trace.rows import HEAD, EventTable, decode
-from tui.filters import EventFilter
+from engine.trace.rows import HEAD, EventTable
+from tui.filters import EventFilter, Tester
 
 _BLOCK: Final = 256
 """Rows between two looks at the clock."""
@@ -59,7 +60,8 @@ class LineIndex:
         self._dead = 0
         self._last = b""
         self._run = 0
-        self._verdicts: dict[int, bool | None] = {}
+        self._testers: dict[int, bool | Tester] = {}
+        self._shapes: dict[int, Struct] = {}
 
     def __len__(self) -> int:
         return len(self._rows) - self._dead
@@ -109,18 +111,15 @@ class LineIndex:
         return bool(self.pending)
 
     def _scan(self, data: bytes) -> None:
-        unpack, verdicts, number = HEAD.unpack_from, self._verdicts, self.scanned
+        unpack, testers, number = HEAD.unpack_from, self._testers, self.scanned
         note, fold = self._rows.append, self.fold is not Fold.NONE
         position, end = 0, len(data)
         while position < end:
             event_id, words, _ = unpack(data, position)
-            verdict = verdicts.get(event_id, ...)
-            if verdict is ...:
-                verdict = verdicts[event_id] = self._verdict(event_id)
-            if verdict is None:
-                assert self.filter is not None
-                verdict = self.filter(decode(self._events, data, position))
-            if verdict:
+            test = testers.get(event_id)
+            if test is None:
+                test = testers[event_id] = self._tester(event_id)
+            if test is True or (test is not False and test(data, position)):
                 if fold:
                     self._folded(data[position : position + words * 8], number)
                 else:
@@ -128,8 +127,8 @@ class LineIndex:
             position += words * 8
             number += 1
 
-    def _verdict(self, event_id: int) -> bool | None:
-        return True if self.filter is None else self.filter.applies(self._events[event_id])
+    def _tester(self, event_id: int) -> bool | Tester:
+        return True if self.filter is None else self.filter.tester(self._events[event_id])
 
     def _folded(self, row: bytes, number: int) -> None:
         same = bool(self._last) and self._same(row, self._last)
@@ -147,10 +146,12 @@ class LineIndex:
             return False
         if self.fold is Fold.EVENT or row[16:] == last[16:]:
             return True
-        # Of a number's word only the lowest bytes count.
-        one, other = decode(self._events, row), decode(self._events, last)
-        return (one.address, one.returned_to, one.values) == (
-            other.address,
-            other.returned_to,
-            other.values,
-        )
+        # Of a number's word only the lowest bytes count, so words are compared as they are read.
+        info = self._events[HEAD.unpack_from(row)[0]]
+        shape = self._shapes.get(info.id)
+        if shape is None:
+            shape = self._shapes[info.id] = Struct(info.code)
+        tail = info.words * 8
+        if row[tail:] != last[tail:]:
+            return False
+        return shape.unpack_from(row)[1:] == shape.unpack_from(last)[1:]

@@ -11,7 +11,7 @@ from typing import Final
 
 from engine.trace.formats.base import Names
 from engine.trace.ring import Ring
-from engine.trace.rows import Event, EventInfo, decode, tally
+from engine.trace.rows import Event, EventInfo, decode
 from tui.eventtext import EventLines, EventText
 from tui.filters import EventFilter
 from tui.lineindex import Fold, LineIndex
@@ -34,7 +34,6 @@ class EventStore:
 
     Attributes:
         events: the event table.
-        counts: rows ever recorded, by event id.
         generation: changes whenever lines are no longer what they were.
     """
 
@@ -54,10 +53,9 @@ class EventStore:
             clock: for the rate, in seconds.
         """
         self.events: dict[int, EventInfo] = {}
-        self.counts: Counter[int] = Counter()
         self.generation = 0
         self._names = Names() if names is None else names
-        self._ring = Ring(capacity, overwrite=True, most_bytes=most_bytes)
+        self._ring = Ring(capacity, overwrite=True, most_bytes=most_bytes, count=True)
         self._text = EventLines(self.events, self._names)
         self._index: LineIndex | None = None
         self._clock = clock
@@ -80,7 +78,6 @@ class EventStore:
             return
         before = self._ring.written
         self._ring.append(data)
-        self.counts.update(tally(data))
         self._tick()
         self._rates[-1] += self._ring.written - before
         if self._index is not None:
@@ -90,7 +87,6 @@ class EventStore:
         """A new run: everything afresh, filter and fold stay."""
         self._ring.clear()
         self.events.clear()
-        self.counts.clear()
         self._rates.clear()
         self._text = EventLines(self.events, self._names)
         self._show(self.filter, self.fold)
@@ -99,6 +95,12 @@ class EventStore:
         """A thread has another name from here on."""
         self._text.renamed(thread_id)
         self.generation += 1
+
+    @property
+    def counts(self) -> Counter[int]:
+        """Rows ever recorded, by event id."""
+        assert self._ring.counts is not None
+        return self._ring.counts
 
     @property
     def first(self) -> int:

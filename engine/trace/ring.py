@@ -7,12 +7,12 @@ a guest runs has no time to spare for a row: rows of one size are taken all at o
 
 from array import array
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.errors import EngineError
-from engine.trace.rows import HEAD, count_rows, halfwords, uniform
+from engine.trace.rows import HEAD, count_rows, halfwords, same_size_tally, uniform
 
 STRIDE = 16
 """Every how many rows the place of one is noted."""
@@ -54,6 +54,7 @@ class Ring:
         overwrite: whether it keeps the last ones instead of the first ones.
         most_bytes: about how many bytes of rows an overwriting ring keeps at the most, None for
             no bound: a chunk more or less.
+        counts: rows ever taken, by event id; None unless asked for.
         lost: rows refused because it was full.
         overwritten: rows dropped for later ones.
     """
@@ -63,8 +64,9 @@ class Ring:
         capacity: int | None = None,
         overwrite: bool = False,
         most_bytes: int | None = None,
+        count: bool = False,
     ) -> None:
-        """Make an empty one.
+        """Make an empty one, `count` asking for `counts`.
 
         Raises:
             ValueError: the capacity is not positive.
@@ -74,6 +76,7 @@ class Ring:
         self.capacity = capacity
         self.overwrite = overwrite
         self.most_bytes = most_bytes
+        self.counts: Counter[int] | None = Counter() if count else None
         self.lost = 0
         self.overwritten = 0
         self._chunks: deque[_Chunk] = deque()
@@ -160,6 +163,8 @@ class Ring:
         """Forget all rows and counts."""
         self._chunks.clear()
         self._bytes = 0
+        if self.counts is not None:
+            self.counts.clear()
         self._end = self.lost = self.overwritten = 0
 
     def _chunk_of(self, number: int) -> int:
@@ -186,19 +191,27 @@ class Ring:
             rows = min(rows, -(-(end - position) // size), rows if room is None else room)
             first = base + position + -chunk.rows % STRIDE * size
             stop = position + rows * size
+            if self.counts is not None:
+                self.counts.update(same_size_tally(data, position, stop, size))
             chunk.marks.extend(range(first, base + stop, STRIDE * size))
             return stop, rows
         until = chunk.rows + room if room is not None else -1
         row = chunk.rows
         halves, mark = halfwords(data), chunk.marks.append
+        ids: list[int] = []
+        note = ids.append
         while position < end and row != until:
             if not row % STRIDE:
                 mark(base + position)
-            words = halves[position // 2 + 1]
+            half = position // 2
+            words = halves[half + 1]
             if not words:
                 raise EngineError("a recorded event has no size")
+            note(halves[half])
             position += words * 8
             row += 1
+        if self.counts is not None:
+            self.counts.update(ids)
         return position, row - chunk.rows
 
     def _forget(self) -> None:

@@ -233,25 +233,15 @@ def uniform(data: bytes, position: int = 0) -> tuple[int, int]:
     return size, rows
 
 
-def tally(data: bytes) -> Counter[int]:
-    """How many rows of each event, by its id, a stretch of whole rows holds.
+def same_size_tally(data: bytes, start: int, stop: int, size: int) -> Counter[int]:
+    """How many rows of each event, by its id, there are between two places.
 
-    Raises:
-        EngineError: one has no size.
+    All rows have the same size.
     """
-    halves = halfwords(data)
-    size, rows = uniform(data)
-    if rows:
-        return Counter(halves[:: size // 2])
-    ids: list[int] = []
-    note, position, end = ids.append, 0, len(halves)
-    while position < end:
-        note(halves[position])
-        words = halves[position + 1]
-        if not words:
-            raise EngineError("a recorded event has no size")
-        position += words * 4
-    return Counter(ids)
+    low, high = data[start:stop:size], data[start + 1 : stop : size]
+    if low.count(low[0]) == len(low) and high.count(high[0]) == len(high):
+        return Counter({low[0] | high[0] << 8: len(low)})
+    return Counter(halfwords(data)[start // 2 : stop // 2 : size // 2])
 
 
 def count_rows(data: bytes, position: int = 0) -> int:

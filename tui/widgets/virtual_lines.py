@@ -5,7 +5,7 @@ Measured: a list of 10 million lines costs the same to show, scroll and leave as
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import ClassVar
 
 from rich.style import Style
@@ -32,6 +32,8 @@ COPY_MAX = 100_000
 """Lines that one copy takes at the most: a clipboard is no file."""
 _SLICE = 0.008
 """Seconds of search between two looks at the keyboard."""
+_CALM = 0.1
+"""Seconds between two paints while more lines come than anybody can read."""
 _SIDEWAYS = 8
 """Cells that one step sideways moves."""
 
@@ -184,6 +186,9 @@ class VirtualLines(ScrollView, can_focus=True):
         self._shown = 0
         self._widest = 0
         self._driven = False
+        self._painted = 0.0
+        self._owed: Timer | None = None
+        self._row_style: Style | None = None
         self._strips: LRUCache[Hashable, Strip] = LRUCache(400)
         self._looks: dict[str, Style] = {}
         self._search: Iterator[int | None] | None = None
@@ -242,6 +247,14 @@ class VirtualLines(ScrollView, can_focus=True):
     def refresh_size(self) -> None:
         """Lines came or went: called after each batch, at the most 30 times a second."""
         count, origin = self.line_count, self.origin
+        if self.follow and count + origin - self._shown - self._origin > self.size.height > 0:
+            now = monotonic()
+            if now - self._painted < _CALM:
+                if self._owed is None:
+                    self._owed = self.set_timer(_CALM, self.refresh_size)
+                return
+            self._painted = now
+        self._owed = None
         gone = origin - self._origin
         self._origin = origin
         if gone:
@@ -582,13 +595,16 @@ class VirtualLines(ScrollView, can_focus=True):
         super().notify_style_update()
         self._strips.clear()
         self._looks.clear()
+        self._row_style = None
 
     # -- painting -------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
         """One row of the view."""
         width = self.size.width
-        base = self.rich_style
+        base = self._row_style
+        if base is None:
+            base = self._row_style = self.rich_style
         left, top = self.scroll_offset
         index = top + y
         if index >= self.line_count:
