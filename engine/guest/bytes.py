@@ -1,5 +1,6 @@
 """Bytes of the guest's memory, as its kernel and the engine copy them."""
 
+import ctypes
 from collections.abc import Callable, Iterator
 
 from engine.cpu.base import Cpu
@@ -36,6 +37,16 @@ class MappedBytes:
         return b"".join(
             self._ram.read(at, part) for at, part in self._pieces(address, size, READ, "read")
         )
+
+    def words(self, mapping: Mapping) -> memoryview:
+        """A mapping's memory as the host's 64-bit words, for as long as `find` gives it.
+
+        For whoever reads single words again and again.
+        """
+        assert mapping.physical is not None
+        place = self._ram.base + mapping.physical
+        array = (ctypes.c_uint64 * (mapping.size // 8)).from_address(place)
+        return memoryview(array).cast("B").cast("Q")
 
     def write(self, address: int, data: bytes) -> None:
         """Copy bytes in as the kernel would for the program (read-only pages fault)."""

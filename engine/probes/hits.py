@@ -248,15 +248,14 @@ class Hits:
         pc = self.cpu.read_register(self.arch.roles.pc)
         return self.inside(pc) or self.returns.original_pc(pc) != pc
 
-    def resolve_return(self, address: int, stack_slot: int) -> int | None:
-        """What really stands where a return address was read; None if it is what was read.
+    def resolve_return(self, address: int, slot: int) -> int | None:
+        """Where a frame really returns to; None if it is what was read.
 
         Args:
-            address: as read.
-            stack_slot: where it was read; for one still in the link register, the stack
-                pointer less a word.
+            address: the return address as read.
+            slot: the stack pointer at the entry of the function that returns.
         """
-        return self.returns.resolve(address, stack_slot)
+        return self.returns.resolve(address, slot)
 
     def trampoline(self) -> tuple[int, int] | None:
         """(start, end) of the return trampoline; None while nothing returns to one.

@@ -35,11 +35,9 @@ class KretprobeInstance:
         data: the pouch: a bytearray of the probe's `data_size`, or whatever a handler puts there.
         entry: values captured at the entry, for the return event.
         next: the next older one of the same frame.
-        chained: the one before it shares the frame.
-        leads: the first of a uprobe's hit: it counts against the depth.
     """
 
-    __slots__ = ("chained", "data", "entry", "leads", "next", "ret_addr", "rp", "slot")
+    __slots__ = ("data", "entry", "next", "ret_addr", "rp", "slot")
 
     def __init__(self, rp: "Kretprobe", ret_addr: int, slot: int) -> None:
         self.rp = rp
@@ -48,7 +46,6 @@ class KretprobeInstance:
         self.data: Any = bytearray(rp.data_size) if rp.data_size else None
         self.entry: tuple[int, ...] | None = None
         self.next: KretprobeInstance | None = None
-        self.chained = self.leads = False
 
 
 EntryHandler = Callable[[KretprobeInstance, PtRegs], int | None]

@@ -31,6 +31,7 @@ from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
 from engine.cpu.base import LEAVE, Cpu, TrapAction
 from engine.errors import GuestFaultError
+from engine.guest.mapping import Mapping
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.probes.kprobe import Kprobe
@@ -115,6 +116,8 @@ class Returns:
         names = (roles.sp,) if roles.link is None else (roles.sp, roles.link)
         self._names = names
         self._read: Callable[[], tuple[int, ...]] | None = None
+        self._stack: Mapping | None = None  # the mapping that `_words` shows
+        self._words = memoryview(b"")
 
     # -- registration ---------------------------------------------------------------------
 
@@ -146,10 +149,18 @@ class Returns:
         if self._read is None:
             self._read = self.owner.cpu.traps.reader(self._names)
         values = self._read()
-        if self._stacked:
-            sp = values[0]
-            return sp, int.from_bytes(self.owner.memory.read(sp, self._word), "little")
-        return values[0], values[1]
+        if not self._stacked:
+            return values[0], values[1]
+        sp = values[0]
+        memory = self.owner.memory
+        stack = memory.find(sp)
+        if stack is not self._stack or stack is None:
+            memory.read(sp, self._word)
+            assert stack is not None, "what can be read is mapped"
+            self._stack, self._words = stack, memory.words(stack)
+        if sp & self._word - 1:
+            return sp, int.from_bytes(memory.read(sp, self._word), "little")
+        return sp, self._words[sp - stack.start >> 3]
 
     def action(self, point: ProbePoint, go: TrapAction) -> TrapAction:
         """What happens at a probed function's entry inside the emulator."""
@@ -208,8 +219,8 @@ class Returns:
         if probe.handler is not None:
             probe.handler(instance, self.owner.regs)
 
-    def resolve(self, address: int, stack_slot: int) -> int | None:
-        """The real return address for what stands in a stack slot; None if it is real."""
+    def resolve(self, address: int, slot: int) -> int | None:
+        """The real return address of a frame (see `KretprobeInstance.slot`); None if it is it."""
         return None
 
     def original_pc(self, address: int) -> int:
@@ -258,7 +269,7 @@ class Watched(Returns):
         plain = [probe for probe in enabled if probe.record is not None]
         probes = [probe for probe in enabled if isinstance(probe, Kretprobe)]
         frame, find, behind = self.frame, self._pending.get, self._behind
-        thread, link, make = self.owner.thread, self._link, self.make
+        thread, link = self.owner.thread, self._link
 
         def action() -> int:
             try:
@@ -279,7 +290,14 @@ class Watched(Returns):
 
         if len(probes) > 1 or plain:
             return action
-        probe = probes[0]
+        return self._single(point, probes[0], go)
+
+    def _single(self, point: ProbePoint, probe: Kretprobe, go: TrapAction) -> TrapAction:
+        """The usual case, with as few calls as can be."""
+        frame, find, behind = self.frame, self._pending.get, self._behind
+        link, make, frames, left = self._link, self.make, self._frames, self._left
+        stacked, capture, limited = self._stacked, probe.capture, probe.limit is not None
+        slot = point.slot if not point.scratch else None
 
         def single() -> int:
             try:
@@ -290,13 +308,26 @@ class Watched(Returns):
             if pending is None:
                 return LEAVE
             if pending is _NOWHERE:
-                self._unwatched(probes)
-                return go()
+                probe.hits += 1
+                probe.unwatched += 1
+                return slot or go()
             probe.hits += 1
-            instance = make(probe, ret_addr, sp)
-            if instance is not None:
-                link(pending, sp + behind, ret_addr, (instance,))
-            return go()
+            key = sp + behind
+            if limited:
+                made = make(probe, ret_addr, sp)
+                if made is not None:
+                    link(pending, key, ret_addr, (made,))
+                return slot or go()
+            instance = KretprobeInstance(probe, ret_addr, sp)
+            if capture is not None:
+                instance.entry = capture()
+            probe.active += 1
+            if key in pending or (stacked and frames.get(key) is not pending):
+                link(pending, key, ret_addr, (instance,))
+            else:
+                pending[key] = instance
+                left[0] = left[1] = 0
+            return slot or go()
 
         return single
 
@@ -418,10 +449,10 @@ class Watched(Returns):
         assert site.addr is not None
         address, pending, left, known = site.addr, site.pending, self._left, self._returned
         read = self.owner.cpu.traps.reader((self.owner.arch.roles.sp,))
-        finish, came = self.finish, self._came_by_return
+        finish, came, take = self.finish, self._came_by_return, pending.pop
 
         def returned(thread: int) -> None:
-            instance = pending.pop(read()[0], None)
+            instance = take(read()[0], None)
             if instance is None:
                 return
             if left[0] not in known and not came(left[0]):
@@ -465,10 +496,13 @@ class Watched(Returns):
 
     def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
         """The calls pending in a frame, newest first."""
+        key = slot + self._behind
+        if self._stacked:
+            last = self._frames.get(key)
+            return tuple(_chain(last.get(key))) if last is not None else ()
         for site in self.sites.values():
-            instance = site.pending.get(slot + self._behind)
-            if instance is not None:
-                return tuple(_chain(instance))
+            if key in site.pending:
+                return tuple(_chain(site.pending[key]))
         return ()
 
 

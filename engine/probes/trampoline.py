@@ -23,6 +23,23 @@ DEPTH_MAX: Final = 64
 NAME: Final = "kretprobe_trampoline"
 
 
+class Hook:
+    """An instance whose frame returns to the trampoline.
+
+    Attributes:
+        instance: it.
+        chained: it shares its frame with the one before it.
+        leads: the first of a uprobe's hit: it counts against the depth.
+    """
+
+    __slots__ = ("chained", "instance", "leads")
+
+    def __init__(self, instance: KretprobeInstance, *, chained: bool, leads: bool) -> None:
+        self.instance = instance
+        self.chained = chained
+        self.leads = leads
+
+
 class Hijacked(Returns):
     """Return addresses are replaced.
 
@@ -85,11 +102,14 @@ class Hijacked(Returns):
 
     def _hook(self, point: ProbePoint, sp: int, ret_addr: int) -> None:
         thread = self._thread()
-        stack = thread.instances
+        stack = thread.hooks
         self.told = "the call is not hooked"
         chained = ret_addr == self.address
-        while stack and not (sp < stack[-1].slot or (chained and sp == stack[-1].slot)):
-            thread.pop().rp.active -= 1
+        while stack:
+            last = stack[-1].instance.slot
+            if sp < last or (chained and sp == last):
+                break
+            thread.pop().instance.rp.active -= 1
         if chained and not stack:
             return
         if thread.depth >= DEPTH_MAX and any(p.rules is Rules.UPROBE for p in point.probes):
@@ -98,17 +118,16 @@ class Hijacked(Returns):
                     probe.hits += 1
                     probe.nmissed += 1
             return
-        real = stack[-1].ret_addr if chained else ret_addr
+        real = stack[-1].instance.ret_addr if chained else ret_addr
         made = self.made(point, real, sp)
         if not made or not (chained or self._replace(sp)):
             for instance in made:
                 instance.rp.active -= 1
             return
-        made[0].leads = made[0].rp.rules is Rules.UPROBE
+        leads = made[0].rp.rules is Rules.UPROBE
         for instance in made:
-            instance.chained = chained
-            chained = True
-            thread.push(instance)
+            thread.push(Hook(instance, chained=chained, leads=leads))
+            chained, leads = True, False
         self.told = f"the return address {real:#x} is replaced by {NAME}"
 
     def _replace(self, sp: int) -> bool:
@@ -132,18 +151,17 @@ class Hijacked(Returns):
         trampoline faults, which kills it as Linux does.
         """
         owner, thread = self.owner, self._thread()
-        stack, regs = thread.instances, owner.regs
+        stack, regs = thread.hooks, owner.regs
         sp = regs.sp
         while stack:
             frame = self._frame(thread)
-            below = stack[-1].slot if stack else None
+            below = stack[-1].instance.slot if stack else None
             valid = below is None or sp < below or (self._stacked and sp == below)
-            real = frame[0].ret_addr
-            if not valid:
+            if not valid:  # longjmp has left this frame
                 for instance in frame:
                     instance.rp.active -= 1
                 continue
-            regs.ip = real
+            real = regs.ip = frame[0].ret_addr
             for instance in frame:
                 self.finish(instance, real, owner.thread())
             self.told = f"{len(frame)} instance(s) of this frame"
@@ -152,9 +170,11 @@ class Hijacked(Returns):
 
     def _frame(self, thread: "_Thread") -> list[KretprobeInstance]:
         """Take the newest frame's instances, the newest first."""
-        found = [thread.pop()]
-        while found[-1].chained and thread.instances:
-            found.append(thread.pop())
+        last = thread.pop()
+        found = [last.instance]
+        while last.chained and thread.hooks:
+            last = thread.pop()
+            found.append(last.instance)
         return found
 
     # -- what others ask ------------------------------------------------------------------
@@ -169,60 +189,57 @@ class Hijacked(Returns):
     def _purge(self, gone: set[Kretprobe]) -> None:
         """Instances stay, as their frames hold the trampoline's address, but serve nobody."""
         for thread in self.threads.values():
-            for instance in thread.instances:
-                if instance.rp in gone:
-                    instance.rp = _GONE
+            for hook in thread.hooks:
+                if hook.instance.rp in gone:
+                    hook.instance.rp = _GONE
 
     def close(self) -> None:
         """No return probe is left; the trampoline stays for the calls that are pending."""
 
     def original_pc(self, address: int) -> int:
         """The program's own address for the trampoline's; others stay as they are."""
-        stack = self._thread().instances
-        return stack[-1].ret_addr if stack and address == self.address else address
+        stack = self._thread().hooks
+        return stack[-1].instance.ret_addr if stack and address == self.address else address
 
-    def resolve(self, address: int, stack_slot: int) -> int | None:
-        """The real return address for what stands in a stack slot; None if it is real.
-
-        Where calls link, the slot is one of the frame of the call, which lies below the stack
-        pointer that the call began with.
-        """
+    def resolve(self, address: int, slot: int) -> int | None:
+        """The real return address of a frame; None if it was not replaced."""
         if address != self.address:
             return None
-        for instance in reversed(self._thread().instances):
-            if instance.slot == stack_slot or (not self._stacked and instance.slot > stack_slot):
-                return instance.ret_addr
+        for hook in reversed(self._thread().hooks):
+            if hook.instance.slot == slot:
+                return hook.instance.ret_addr
         return None
 
     def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
         """The calls pending in a frame, newest first."""
-        return tuple(one for one in reversed(self._thread().instances) if one.slot == slot)
+        found = (hook.instance for hook in reversed(self._thread().hooks))
+        return tuple(instance for instance in found if instance.slot == slot)
 
 
 class _Thread:
     """What is pending in one thread.
 
     Attributes:
-        instances: the newest last.
+        hooks: the newest last.
         depth: hits of uprobes among them.
     """
 
-    __slots__ = ("depth", "instances")
+    __slots__ = ("depth", "hooks")
 
     def __init__(self) -> None:
-        self.instances: list[KretprobeInstance] = []
+        self.hooks: list[Hook] = []
         self.depth = 0
 
-    def push(self, instance: KretprobeInstance) -> None:
+    def push(self, hook: Hook) -> None:
         """Add one."""
-        self.instances.append(instance)
-        self.depth += instance.leads
+        self.hooks.append(hook)
+        self.depth += hook.leads
 
-    def pop(self) -> KretprobeInstance:
+    def pop(self) -> Hook:
         """Take the newest."""
-        instance = self.instances.pop()
-        self.depth -= instance.leads
-        return instance
+        hook = self.hooks.pop()
+        self.depth -= hook.leads
+        return hook
 
 
 _GONE: Final = Kretprobe(addr=0, name="an unregistered probe")

@@ -10,6 +10,7 @@ from engine.errors import ProbeRejectedError
 from engine.guest.modules import Module
 from engine.guest.text import TextOverlay
 from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.site import ImageCode
 from engine.session.inspection import program_of
@@ -186,6 +187,8 @@ class Probing:
             if address is not None and address not in manager.points:
                 try:
                     manager.check(address, probe.rules, probe.mode or manager.mode)
+                    if isinstance(probe, Kretprobe):
+                        manager.allow_return(probe, address)
                 except ProbeRejectedError as error:
                     refused.append((place, error.reason))
                     continue
