@@ -1,18 +1,24 @@
 """The `kprobe-tui` command: a subcommand runs headless, else the terminal interface opens."""
 
+import os
 import sys
 
 from engine.cli import main as run_command
 from engine.cli.interface import InterfaceOptions
+from tui.configcli import config
 
 
 def main() -> None:
     """Entry point of the console script."""
-    sys.exit(run_command(sys.argv[1:], open_interface))
+    sys.exit(run_command(sys.argv[1:], open_interface, (config,)))
 
 
 def open_interface(options: InterfaceOptions) -> int:
     """Open the terminal interface; the exit code."""
+    if options.color == "never":
+        os.environ["NO_COLOR"] = "1"  # read by Textual as it is imported
+    elif options.color == "always":
+        os.environ.pop("NO_COLOR", None)
     from tui.start import start  # Textual takes a quarter of a second to import
 
     return start(options)

@@ -21,6 +21,7 @@ from engine.trace.formats.base import Names
 from tui.bridge import PERIOD, Bridge
 from tui.keymap import bindings
 from tui.layout import PANES, TALL, WIDE, Layout, by_number
+from tui.leaving import Leaving
 from tui.messages import Ask, Copied, Located, Say
 from tui.motions import Motions
 from tui.palette import Everything
@@ -33,11 +34,12 @@ from tui.panes.output import OutputPane
 from tui.panes.probes import ProbesPane
 from tui.panes.registers import RegistersPane
 from tui.placing import PlacingActions
+from tui.settings import Settings
 from tui.store import EventStore
 from tui.widgets.bars import MessageLine, StatusBar, TabStrip
 
 
-class KprobeApp(Motions, PlacingActions):
+class KprobeApp(Motions, PlacingActions, Leaving):
     """The interface for one guest.
 
     Attributes:
@@ -58,7 +60,8 @@ class KprobeApp(Motions, PlacingActions):
         *,
         definitions: tuple[str, ...] = (),
         kernel_rules: bool = False,
-        ascii_only: bool = False,
+        settings: Settings | None = None,
+        fresh: bool = True,
     ) -> None:
         """Load the guest.
 
@@ -66,7 +69,8 @@ class KprobeApp(Motions, PlacingActions):
             config: what to run.
             definitions: lines of `kprobe_events` to place first.
             kernel_rules: place probes exactly as Linux would.
-            ascii_only: draw with ASCII only.
+            settings: the user's, the usual ones if None.
+            fresh: neither restore what was placed the last time nor remember it.
 
         Raises:
             ImageError: the file cannot be run.
@@ -74,7 +78,9 @@ class KprobeApp(Motions, PlacingActions):
         """
         super().__init__()
         self.config = config
-        self.ascii = ascii_only
+        self._settings = Settings() if settings is None else settings
+        self.ascii = self._settings.ascii
+        self.fresh = fresh
         self.view = GuestView()
         self.browser = Browser(config)
         self.bridge = Bridge(config, self._deliver, kernel_rules=kernel_rules)
@@ -108,7 +114,14 @@ class KprobeApp(Motions, PlacingActions):
 
     def on_mount(self) -> None:
         """Begin."""
+        if self._settings.theme:
+            if self._settings.theme not in self.available_themes:
+                self.say(f"there is no theme {self._settings.theme}", "warning")
+            else:
+                self.theme = self._settings.theme
+        self.set_keymap(self._settings.keys)
         self.bridge.start()
+        self.recall()
         for line in self._first:
             self.bridge.post(cmd.Define(line))
         self.set_interval(PERIOD, self.bridge.tick)
@@ -307,5 +320,6 @@ class KprobeApp(Motions, PlacingActions):
     # -- the end ----------------------------------------------------------------------------
 
     def on_unmount(self) -> None:
-        """End the guest."""
+        """Remember what was placed, and end the guest."""
+        self.remember()
         self.bridge.close()

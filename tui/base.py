@@ -22,6 +22,8 @@ class AppBase(App[int]):
         browser: the program's files.
         bridge: the way to the engine.
         layout_choice: what the user has chosen to see.
+        fresh: whether nothing is remembered of this program.
+        exported: events that were there when they were last written to a file.
     """
 
     config: GuestConfig
@@ -30,6 +32,8 @@ class AppBase(App[int]):
     browser: Browser
     bridge: Bridge
     layout_choice: Layout
+    fresh: bool
+    exported: int = 0
 
     def pane(self, name: str) -> Any:
         """A pane by its id; what it can do depends on which it is."""
@@ -49,6 +53,10 @@ class AppBase(App[int]):
         Raises:
             KprobeTuiError: there is none.
         """
+        raise NotImplementedError
+
+    def leave(self, answer: str) -> None:
+        """The answer to whether to quit."""
         raise NotImplementedError
 
     def complete_line(self, what: str, text: str) -> list[str]:

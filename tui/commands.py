@@ -116,6 +116,7 @@ def _export(app: AppBase, rest: str) -> None:
     lines = app.pane("events").lines
     text = lines.copy_text(range(lines.line_count))
     _save(app, rest, text + "\n" if text else "", f"{lines.line_count} events")
+    app.exported = app.view.events
 
 
 def _save(app: AppBase, rest: str, text: str, what: str) -> None:
@@ -173,6 +174,7 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     CommandSpec(("theme",), "NAME", "another theme", _theme),
     CommandSpec(("help", "h"), "", "keys of the focused pane", _action("help")),
     CommandSpec(("quit", "q", "exit"), "", "leave", _action("leave")),
+    CommandSpec(("quit!", "q!"), "", "leave without being asked", lambda app, rest: app.exit(0)),
 )
 """All commands."""
 

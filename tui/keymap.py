@@ -90,7 +90,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("up_frame", "u", "up", "To the caller's frame"),
     Action("down_frame", "d", "down", "To the called frame"),
     Action("copy", "Y", "copy", "Copy the row at the cursor as text"),
-    Action("copy_definition", "K", "copy def", "Copy the probe as a line for a kernel"),
+    Action("copy_definition", "ctrl+k", "copy def", "Copy the probe as a line for a kernel"),
     Action("zoom", "z", "zoom", "The focused pane alone, or all of them", show=True),
     Action("next_tab", "right_square_bracket", "tab", "The next pane of this group", shown="]"),
     Action("previous_tab", "left_square_bracket", "tab", "The pane before", shown="["),

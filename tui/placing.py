@@ -8,7 +8,7 @@ from engine.session import commands as cmd
 from engine.session import events as ev
 from tui.base import AppBase
 from tui.commands import complete, execute
-from tui.messages import Located
+from tui.messages import Copied, Located
 from tui.panes.memory import MemoryLines
 from tui.panes.registers import RegisterLines
 from tui.screens.place import PlaceScreen
@@ -88,6 +88,15 @@ class PlacingActions(AppBase):
         """Do again what was taken back."""
         self.bridge.post(cmd.Redo())
 
+    def action_copy_definition(self) -> None:
+        """Copy the probe at the cursor as a line for a kernel."""
+        address = self.pane("code").code.cursor
+        found = [probe for probe in self.view.probes if address in probe.addresses]
+        lines = [probe.definition.removeprefix("!") for probe in found if probe.kind != "b"]
+        if not lines:
+            lines = [self.browser.default_definition(self.browser.place_text(address))]
+        self.post_message(Copied("\n".join(lines)))
+
     # -- prompts ----------------------------------------------------------------------------
 
     def action_go_to(self) -> None:
@@ -145,6 +154,8 @@ class PlacingActions(AppBase):
         head, _, rest = what.partition(" ")
         if what == ":":
             execute(self, text)
+        elif what == "quit":
+            self.leave(text)
         elif what == "go to":
             self.go_to(text)
         elif head == "assemble":

@@ -1,8 +1,13 @@
 """Opens the interface: the guest's, or first the picker of samples."""
 
+import os
+from dataclasses import replace
+
 from engine.cli.interface import InterfaceOptions
 from engine.errors import CommandError
 from tui.app import KprobeApp
+from tui.samples import Picker
+from tui.settings import load_settings
 
 
 def start(options: InterfaceOptions) -> int:
@@ -10,15 +15,32 @@ def start(options: InterfaceOptions) -> int:
 
     Raises:
         ImageError: the guest cannot be run.
-        CommandError: an option cannot be carried out.
+        CommandError: an option cannot be carried out, or the settings are wrong.
     """
-    if options.config is None:
-        raise CommandError("no GUEST given")
+    settings = load_settings()
+    config = options.config
+    if not config.guest:
+        _need_terminal()
+        guest = Picker().run()
+        if guest is None:
+            return 0
+        config = replace(config, guest=guest)
     app = KprobeApp(
-        options.config,
+        config,
         definitions=options.definitions,
         kernel_rules=options.kernel_rules,
-        ascii_only=options.ascii_only,
+        settings=replace(settings, ascii=settings.ascii or options.ascii_only),
+        fresh=options.fresh,
     )
+    try:
+        _need_terminal()
+    except CommandError:
+        app.bridge.close()
+        raise
     result = app.run()
-    return result if isinstance(result, int) else 0
+    return result if isinstance(result, int) else app.return_code or 0
+
+
+def _need_terminal() -> None:
+    if not os.isatty(0) or not os.isatty(1):
+        raise CommandError("the interface needs a terminal; 'kprobe-tui run' works without one")

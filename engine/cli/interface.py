@@ -15,7 +15,7 @@ class InterfaceOptions:
     """How the interface is to be opened.
 
     Attributes:
-        config: the guest, None to have the user pick a sample.
+        config: the guest; its name is "" to have the user pick a sample.
         definitions: lines of `kprobe_events` to place first.
         kernel_rules: place probes exactly as Linux would.
         ascii_only: draw with ASCII only.
@@ -23,7 +23,7 @@ class InterfaceOptions:
         fresh: do not restore probes and layout of the last time.
     """
 
-    config: GuestConfig | None
+    config: GuestConfig
     definitions: tuple[str, ...] = ()
     kernel_rules: bool = False
     ascii_only: bool = False
@@ -56,7 +56,7 @@ def interface(
     """Open GUEST in the terminal interface; without GUEST, pick one of the samples."""
     return open_interface(
         InterfaceOptions(
-            config_of(values) if values["guest"] else None,
+            config_of({**values, "guest": values["guest"] or ""}),
             tuple(lines_of(definitions)),
             mode_name == "kernel",
             ascii_only,

@@ -69,13 +69,24 @@ def cli() -> None:
     """
 
 
-def main(argv: list[str], open_interface: Interface) -> int:
-    """Run a subcommand, or open the interface for a GUEST; the exit code."""
+def main(
+    argv: list[str], open_interface: Interface, others: tuple[click.Command, ...] = ()
+) -> int:
+    """Run a subcommand, or open the interface for a GUEST; the exit code.
+
+    Args:
+        argv: the command line without the command's own name.
+        open_interface: opens the terminal interface.
+        others: subcommands of the layer above.
+    """
+    for command in others:
+        cli.add_command(command)
     debug = "--debug" in argv
     known = {*cli.commands, *(word for word in _PLANNED if not os.path.exists(word))}
-    command = interface if is_wanted(argv, known) else cli
+    completing = "_KPROBE_TUI_COMPLETE" in os.environ
+    entry: click.Command = interface if is_wanted(argv, known) and not completing else cli
     try:
-        result = command.main(
+        result = entry.main(
             args=argv, prog_name="kprobe-tui", standalone_mode=False, obj=open_interface
         )
     except click.ClickException as error:

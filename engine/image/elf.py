@@ -4,6 +4,7 @@ The rules for what may run stand in `checks`. Sections are for people:
 a running program never needs them, so damage there costs names and lines, not the run.
 """
 
+import hashlib
 import mmap
 import os
 import stat
@@ -324,6 +325,13 @@ class ElfImage:
                 if owner == b"GNU" and kind == _NT_GNU_BUILD_ID and desc:
                     return desc.hex()
         return None
+
+    @cached_property
+    def identity(self) -> str:
+        """The build-id; a hash of the file, in hex as well, where it has none."""
+        if self.build_id is not None:
+            return self.build_id
+        return hashlib.sha1(self.data(0, self.size), usedforsecurity=False).hexdigest()
 
     @cached_property
     def dynamic(self) -> tuple[tuple[int, int], ...]:

@@ -87,6 +87,11 @@ class Browser:
         self.want: Callable[[int, int], object] = lambda address, size: None
         """Called for memory that no file holds: its answer comes to `remember`."""
 
+    @property
+    def build_id(self) -> str:
+        """The build-id of the program, hex; a hash of the file where it has none."""
+        return self._program.main.image.identity
+
     # -- the guest's memory -----------------------------------------------------------------
 
     def update(self, view: GuestView) -> None:

@@ -83,6 +83,30 @@ class Define:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedProbe:
+    """A probe of an earlier session.
+
+    Attributes:
+        kind: "p" for a definition of any kind, "b" for a breakpoint.
+        line: the definition, or the breakpoint's place.
+        enabled: whether it records.
+        stops: whether the guest stops there.
+    """
+
+    kind: str
+    line: str
+    enabled: bool = True
+    stops: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Place the probes of an earlier session; any time. What cannot be placed is told."""
+
+    probes: tuple[SavedProbe, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Break:
     """Stop whenever a place is reached (a PLACE of a definition); any time. Again: no more."""
 
@@ -198,6 +222,7 @@ Command: TypeAlias = (
     | RunTo
     | Finish
     | Define
+    | Restore
     | Break
     | Delete
     | Enable

@@ -19,7 +19,7 @@ from engine.session.session import Session
 from engine.session.terminal import GuestTerminal
 from engine.session.tracing import TraceOptions, Tracing
 from engine.session.viewing import Viewing
-from engine.session.views import GuestView, RegisterView, RunState
+from engine.session.views import GuestView, Origin, RunState
 from engine.trace.rows import count_rows
 
 
@@ -76,6 +76,7 @@ class Control:
         self._running = Running(session, self._probing, self.book, self._viewing)
         self._editing = Editing(session, self.book)
         self._events = self._declared = self._told = self._calls = 0
+        self._origin: Origin = ""
         self._exit_code: int | None = None
         self._again: cmd.Restart | None = None
         session.hooks.attention = self._heard
@@ -178,6 +179,8 @@ class Control:
                 return ""
             case cmd.Define(line, replaces, stops):
                 text = book.define(line, replaces, stops=stops)
+            case cmd.Restore(probes):
+                text = self._restore(probes)
             case cmd.Break(place):
                 text = book.toggle_break(place)
             case cmd.Delete(ids):
@@ -190,6 +193,16 @@ class Control:
                 text = self._edit(command)
         self._declare()
         return text
+
+    def _restore(self, probes: tuple[cmd.SavedProbe, ...]) -> str:
+        rows = tuple(
+            Row(number, probe.kind, probe.line, probe.enabled, probe.stops)
+            for number, probe in enumerate(probes, 1)
+        )
+        failures = self.book.restore(rows)
+        for failure in failures:
+            self._tell(ev.Notice(failure))
+        return f"{len(rows) - len(failures)} probes of the last time"
 
     def _edit(self, command: cmd.Command) -> str:
         if self._running.state is RunState.RUNNING:
@@ -297,6 +310,10 @@ class Control:
             raw = session.cpu.read_register(session.arch.roles.pc)
             point = running.machine.point if running.machine else None
             pc = point.address if point else session.hooks.original_pc(raw)
+        if stands and self._moved():
+            registers, frames = viewing.registers(self._origin), viewing.frames(waiting)
+        else:
+            registers, frames = viewing.same_registers(), viewing.same_frames()
         module = modules.at(pc) if stands else None
         self._view = GuestView(
             state=RunState.WAITING
@@ -310,7 +327,9 @@ class Control:
             raw_pc=raw,
             location=str(modules.locate(pc)) if stands else self._view.location,
             line=module.line_at(pc) if module is not None else None,
-            registers=self._registers() if stands else viewing.same_registers(),
+            registers=registers,
+            frames=frames[0],
+            frames_end=frames[1],
             hit=running.hit,
             probes=self.book.views(),
             planted=viewing.planted(),
@@ -328,16 +347,16 @@ class Control:
         )
         return self._view
 
-    def _registers(self) -> tuple[RegisterView, ...]:
-        """Looked at once after each motion, so that the marks of changes stay."""
-        origin, self._running.origin = self._running.origin, None
-        calls = self.session.kernel.syscall_count
-        if self._running.state is RunState.RUNNING and calls != self._calls:
-            origin = "insn"  # it has run into a call that blocks
+    def _moved(self) -> bool:
+        """Whether the guest has moved since this was asked last: looks are taken once a stop."""
+        running, calls = self._running, self.session.kernel.syscall_count
+        blocked = running.state is RunState.RUNNING and calls != self._calls
         self._calls = calls
-        return (
-            self._viewing.same_registers() if origin is None else self._viewing.registers(origin)
-        )
+        origin, running.origin = running.origin, None
+        if origin is None and not blocked:
+            return False
+        self._origin = origin or "insn"
+        return True
 
     def close(self) -> None:
         """End the run and give everything back."""

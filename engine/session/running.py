@@ -41,7 +41,7 @@ class Running:
         self._manager = probing.manager
         self._book = book
         self._viewing = viewing
-        self._motions = Motions(session)
+        self._motions = Motions(session, viewing.backtraces)
         self._goal: Motion | None = None
         self._machine: PhaseMachine | None = None
         self._phases: tuple[PhaseView, ...] = ()

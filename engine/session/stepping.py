@@ -7,6 +7,7 @@ from typing import Final
 from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.probes.kprobe import Kprobe
+from engine.session.backtrace import Backtraces
 from engine.session.session import Session
 
 _CALLS: Final = frozenset(
@@ -37,9 +38,10 @@ class Motion:
 class Motions:
     """The motions of one run of a guest."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, backtraces: Backtraces) -> None:
         """Nothing moves yet."""
         self._session = session
+        self._backtraces = backtraces
 
     def to(self, address: int) -> Motion:
         """Run to an address."""
@@ -90,13 +92,11 @@ class Motions:
         Raises:
             CommandError: nobody knows where to.
         """
-        from engine.session.backtrace import caller  # only a stop needs the unwinders
-
-        found = caller(self._session)
-        if found is None:
+        frames = [frame for frame in self._backtraces.take(limit=2).frames if not frame.inlined]
+        if len(frames) < 2 or frames[0].cfa is None:
             raise CommandError("the function's caller is not known")
-        address, cfa = found
-        return _motion(address, "finished", lambda: self._sp() >= cfa)
+        floor = frames[0].cfa
+        return _motion(frames[1].pc, "finished", lambda: self._sp() >= floor)
 
     def _sp(self) -> int:
         return self._session.cpu.read_register(self._session.arch.roles.sp)

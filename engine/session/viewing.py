@@ -1,6 +1,5 @@
 """Makes the frozen views of a guest from the session that runs it."""
 
-import hashlib
 from typing import Final, Literal
 
 from engine.arch.base import Register
@@ -9,9 +8,11 @@ from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
 from engine.probes.phases import Phase, PhaseMachine, PhaseRecord
 from engine.probes.point import ProbePoint
+from engine.session.backtrace import Backtraces
 from engine.session.session import Session
 from engine.session.views import (
     Change,
+    FrameView,
     HitView,
     MappingView,
     ModuleView,
@@ -40,7 +41,9 @@ class Viewing:
         self._registers: tuple[RegisterView, ...] = ()
         self._modules: dict[tuple[int, int], ModuleView] = {}
         self._planted: tuple[int, dict[int, bytes]] = (-1, {})
-        self.build_id = session.image.build_id or _digest(session)
+        self.backtraces = Backtraces(session)
+        self._frames: tuple[tuple[FrameView, ...], str] = ((), "")
+        self.build_id = session.image.identity
 
     # -- registers ------------------------------------------------------------------------
 
@@ -81,6 +84,34 @@ class Viewing:
             return ""
         location = str(self._session.modules.locate(value))
         return mapping.name if location == "?" else location
+
+    # -- frames -----------------------------------------------------------------------------
+
+    def frames(self, waiting_in: str) -> tuple[tuple[FrameView, ...], str]:
+        """The backtrace now, and why it ends."""
+        trace = self.backtraces.take(syscall=waiting_in)
+        views = tuple(
+            FrameView(
+                number,
+                frame.pc,
+                "<signal handler called>" if frame.signal else frame.function,
+                frame.offset,
+                frame.module,
+                frame.file,
+                frame.line,
+                frame.cfa or 0,
+                frame.source,
+                frame.trampoline,
+                frame.inlined,
+            )
+            for number, frame in enumerate(trace.frames)
+        )
+        self._frames = views, trace.end
+        return self._frames
+
+    def same_frames(self) -> tuple[tuple[FrameView, ...], str]:
+        """Those of the last stop."""
+        return self._frames
 
     # -- code and memory ------------------------------------------------------------------
 
@@ -198,8 +229,3 @@ def _route(point: ProbePoint, done: tuple[PhaseView, ...]) -> tuple[str, ...]:
 def _perms(perms: int) -> str:
     letters = ((READ, "r"), (WRITE, "w"), (EXECUTE, "x"))
     return "".join(letter if perms & bit else "-" for bit, letter in letters) + "p"
-
-
-def _digest(session: Session) -> str:
-    with open(session.paths.host, "rb") as file:
-        return hashlib.file_digest(file, "sha1").hexdigest()

@@ -1,0 +1,57 @@
+"""Coming back and going: what is remembered of a program, and what is asked before it ends."""
+
+from engine.session import commands as cmd
+from engine.session.commands import SavedProbe
+from engine.session.views import RunState
+from tui.base import AppBase
+from tui.settings import Memory
+from tui.widgets.bars import MessageLine
+
+
+class Leaving(AppBase):
+    """Part of the app."""
+
+    def recall(self) -> None:
+        """Place what was placed the last time this program was looked at."""
+        if self.fresh:
+            return
+        memory = Memory.load(self.browser.build_id)
+        if memory.probes:
+            self.bridge.post(cmd.Restore(memory.probes))
+        if memory.turns is not None and all(memory.turns):
+            self.layout_choice.turns = memory.turns
+        self.query_one(MessageLine).histories.update(memory.histories)
+
+    def remember(self) -> None:
+        """Write down what is placed, typed and arranged now."""
+        if self.fresh:
+            return
+        probes = tuple(
+            SavedProbe(
+                "b" if probe.kind == "b" else "p", probe.definition, probe.enabled, probe.stops
+            )
+            for probe in self.view.probes
+        )
+        histories = self.query_one(MessageLine).histories
+        memory = Memory(probes, self.layout_choice.turns, histories)
+        try:
+            memory.save(self.browser.build_id)
+        except OSError as error:
+            self.log.warning(f"nothing is remembered: {error}")
+
+    def action_leave(self) -> None:
+        """Quit; ask first if that would lose something."""
+        losses = []
+        if self.view.events > self.exported:
+            losses.append(f"{self.view.events} events are in no file (:export FILE)")
+        if self.view.state in (RunState.RUNNING, RunState.WAITING, RunState.STOPPED):
+            losses.append("the program is alive")
+        if not losses:
+            self.exit(0)
+            return
+        self.query_one(MessageLine).ask("quit", f"y or n: {', '.join(losses)}", "")
+
+    def leave(self, answer: str) -> None:
+        """The answer to whether to quit."""
+        if answer.strip().lower() in ("y", "yes"):
+            self.exit(0)
