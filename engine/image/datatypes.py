@@ -342,11 +342,13 @@ def _member_offset(die: Die) -> int:
 
 def _defined(die: Die | None) -> Die | None:
     """The definition of a type that is only declared; the declaration where there is none."""
-    if die is None or not die.has(dies.AT_DECLARATION):
-        return die
-    signature = die.reference(_AT_SIGNATURE)
+    if die is None:
+        return None
+    signature = die.reference(_AT_SIGNATURE)  # GCC leaves no more than that of a type
     if signature is not None:
         return signature
+    if not die.has(dies.AT_DECLARATION):
+        return die
     name = die.name
     found = _definitions(die.unit.info, die).get((die.tag, name)) if name else None
     return found or die
@@ -405,7 +407,7 @@ def _text(die: Die | None, depth: int) -> str:
         return _text(die.type, depth + 1) + shown
     if tag == _SUBROUTINE:
         return f"{_text(die.type, depth + 1)} ()"
-    name = die.name or ""
+    name = (_defined(die) or die).name or ""
     word = _RECORDS.get(tag) or ("enum" if tag == _ENUM else "")
     if word and name and not _is_c(die):
         return name

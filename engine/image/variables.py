@@ -218,10 +218,12 @@ class Variables:
         """
         info = self.info
         raw = name.encode(errors="surrogateescape")
-        if info is None or not raw or not self._mentions(raw):
+        if info is None or not raw:
             return []
         found: set[int] = set()
         with _blaming(info.name, f"inlined copies of {name}"):
+            if not self._mentions(raw):
+                return []
             for unit in info.units():
                 if unit.kind not in dies.TYPE_UNITS:
                     found.update(self._inlined_in(info.whole(unit), name))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from engine.errors import ImageError
 from engine.session.libraries import ProgramFile
 
 
@@ -10,13 +11,14 @@ def inlined_sites(name: str, files: Sequence[ProgramFile]) -> tuple[ProgramFile,
 
     Args:
         name: of the function, in the source or as the linker would call it.
-        files: where to look, in this order.
-
-    Raises:
-        ImageError: a file's debug information is damaged, or a part of it is missing.
+        files: where to look, in this order. One whose debug information is damaged or missing
+            in part knows of no copies: that there is no symbol remains the answer.
     """
     for file in files:
-        found = file.variables.inlined(name)
+        try:
+            found = file.variables.inlined(name)
+        except ImageError:
+            continue
         if found:
             return file, found
     return None
