@@ -5,6 +5,7 @@ from `waiting`, which the guest's kernel asks whenever `attention` was called (f
 What happens is told through `tell`. A worker thread, a test or a script may stand behind both.
 """
 
+import threading
 from collections.abc import Callable, Iterable
 
 from engine.arch.plan import Mode
@@ -63,6 +64,8 @@ class Control:
         self.wait: Callable[[], cmd.Command | None] = lambda: None
         self._view = GuestView()
         self._changed = 0
+        self._gate = threading.Lock()
+        self._hears = False
         self._begin(())
 
     def _begin(self, rows: Iterable[Row]) -> None:
@@ -84,17 +87,22 @@ class Control:
         for failure in self.book.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
         self._declare()
+        with self._gate:
+            self._hears = True
 
     # -- from any thread --------------------------------------------------------------------
 
     def attention(self) -> None:
         """Make a running guest ask `waiting` soon."""
-        self.session.kernel.host_attention()
+        with self._gate:
+            if self._hears:
+                self.session.kernel.host_attention()
 
     def nudge(self) -> None:
         """Ask again if nobody has heard yet; for a timer."""
-        if self.session.waiting():
-            self.session.nudge()
+        with self._gate:
+            if self._hears and self.session.waiting():
+                self.session.nudge()
 
     # -- commands -----------------------------------------------------------------------------
 
@@ -215,9 +223,9 @@ class Control:
         return text
 
     def _restart(self) -> str:
-        rows, old = self.book.rows, self.session
+        rows = self.book.rows
         self._tracing.finish()
-        old.close()
+        self._shut()
         self._tell(ev.Restarted())
         self._begin(rows)
         self._changed += 1
@@ -362,4 +370,10 @@ class Control:
         """End the run and give everything back."""
         if self._exit_code is None:
             self._tracing.finish()
+        self._shut()
+
+    def _shut(self) -> None:
+        """Close the session; whoever asks for attention meanwhile asks nobody."""
+        with self._gate:
+            self._hears = False
         self.session.close()
