@@ -127,7 +127,8 @@ class KprobeApp(Motions, PlacingActions, Leaving):
         self.set_interval(PERIOD, self.bridge.tick)
         self.arrange()
         self.pane("code").focus_inside()
-        gc.freeze()  # what is loaded stays: collections need not look at it again
+        if not self.is_headless:
+            gc.freeze()  # what is loaded stays: collections need not look at it again
 
     def _comm(self, thread: int) -> bytes | None:
         name = self.view.comms.get(thread)

@@ -227,7 +227,6 @@ class GuestView:
         system_calls: made so far.
         waiting_in: name of the system call it is blocked in.
         events: recorded since the start.
-        lost: events that were recorded and could not be kept.
         exit_code: once it has ended.
         changed: counts changes of code bytes: code shown before is stale.
         undo: what `Undo` would take back, "" for nothing.
@@ -256,7 +255,6 @@ class GuestView:
     system_calls: int = 0
     waiting_in: str = ""
     events: int = 0
-    lost: int = 0
     exit_code: int | None = None
     changed: int = 0
     undo: str = ""

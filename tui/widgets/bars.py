@@ -48,8 +48,6 @@ class StatusBar(Static):
         text.append(f"  t={grouped(view.time)}  probes {probes}  events {grouped(view.events)}")
         if misses:
             text.append(f"  missed {grouped(misses)}", "bold red")
-        if view.lost:
-            text.append(f"  lost {grouped(view.lost)}", "bold red")
         self.update(text)
 
 
