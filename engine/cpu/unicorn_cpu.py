@@ -34,6 +34,8 @@ from engine.errors import EngineError, GuestFaultError
 
 _MISSES: Final = 1 << 16
 """TLB misses after which it is flushed: Unicorn enlarges it at no other time."""
+_APPROACHES: Final = 4096
+"""Untranslatable blocks after which all is dropped: each leaves a piece in Unicorn's buffer."""
 _PATIENCE: Final = 1000  # stops without a reason at one place before that is called a failure
 
 
@@ -82,6 +84,7 @@ class UnicornCpu(UnicornState):
         self._progress = True
         self._counted = False  # whether the translations count instructions
         self._idle = (0, 0)
+        self._approaches = 0
         self._decode = decode
         self._screen = Screen(arch, decode, self._uc, self._hooks, self._ask_to_stop)
         self._faults = FaultLocator(ram, self._hooks)
@@ -229,6 +232,9 @@ class UnicornCpu(UnicornState):
         """
         pc = self.arch.roles.pc
         at = self.read_register(pc)
+        self._approaches += 1
+        if not self._approaches % _APPROACHES:
+            self.invalidate_all()
         for size in range(self.arch.insn_align, self.arch.insn_max + 1, self.arch.insn_align):
             error = self._start(at, at + size, count)
             self.invalidate(at, size)
