@@ -269,7 +269,7 @@ class Watched(Returns):
         plain = [probe for probe in enabled if probe.record is not None]
         probes = [probe for probe in enabled if isinstance(probe, Kretprobe)]
         frame, find, behind = self.frame, self._pending.get, self._behind
-        thread, link = self.owner.thread, self._link
+        thread, clear, link = self.owner.thread, self._clear, self._link
 
         def action() -> int:
             try:
@@ -285,7 +285,8 @@ class Watched(Returns):
             if pending is _NOWHERE:
                 self._unwatched(probes)
             else:
-                link(pending, sp + behind, ret_addr, self.made(point, ret_addr, sp))
+                clear(pending, sp + behind, ret_addr)
+                link(pending, sp + behind, self.made(point, ret_addr, sp))
             return go()
 
         if len(probes) > 1 or plain:
@@ -295,7 +296,7 @@ class Watched(Returns):
     def _single(self, point: ProbePoint, probe: Kretprobe, go: TrapAction) -> TrapAction:
         """The usual case, with as few calls as can be."""
         frame, find, behind = self.frame, self._pending.get, self._behind
-        link, make, frames, left = self._link, self.make, self._frames, self._left
+        clear, make, frames, left = self._clear, self.make, self._frames, self._left
         stacked, capture, limited = self._stacked, probe.capture, probe.limit is not None
         slot = point.slot if not point.scratch else None
 
@@ -313,20 +314,21 @@ class Watched(Returns):
                 return slot or go()
             probe.hits += 1
             key = sp + behind
+            if key in pending or (stacked and frames.get(key) is not pending):
+                clear(pending, key, ret_addr)
             if limited:
                 made = make(probe, ret_addr, sp)
-                if made is not None:
-                    link(pending, key, ret_addr, (made,))
-                return slot or go()
-            instance = KretprobeInstance(probe, ret_addr, sp)
-            if capture is not None:
-                instance.entry = capture()
-            probe.active += 1
-            if key in pending or (stacked and frames.get(key) is not pending):
-                link(pending, key, ret_addr, (instance,))
+                if made is None:
+                    return slot or go()
             else:
-                pending[key] = instance
-                left[0] = left[1] = 0
+                made = KretprobeInstance(probe, ret_addr, sp)
+                if capture is not None:
+                    made.entry = capture()
+                probe.active += 1
+            if key in pending:
+                made.next = pending[key]
+            pending[key] = made
+            left[0] = left[1] = 0
             return slot or go()
 
         return single
@@ -345,11 +347,13 @@ class Watched(Returns):
             self._unwatched(probes)
             self.told = f"the return to {ret_addr:#x} cannot be watched"
             return
+        key = sp + self._behind
+        self._clear(pending, key, ret_addr)
         made = self.made(point, ret_addr, sp)
-        self._link(pending, sp + self._behind, ret_addr, made)
+        self._link(pending, key, made)
         self.told = (
             f"{len(made)} instance(s) wait for the return to {ret_addr:#x} with "
-            f"{self.owner.arch.roles.sp} {sp + self._behind:#x}"
+            f"{self.owner.arch.roles.sp} {key:#x}"
         )
 
     def _unwatched(self, probes: Iterable[Kretprobe]) -> None:
@@ -357,27 +361,24 @@ class Watched(Returns):
             probe.hits += 1
             probe.unwatched += 1
 
-    def _link(
-        self, pending: Pending, key: int, ret_addr: int, made: Sequence[KretprobeInstance]
-    ) -> None:
-        left = self._left
+    def _clear(self, pending: Pending, key: int, ret_addr: int) -> None:
+        """A frame begins: what is pending in its place is gone, but for a tail call's caller."""
         older = pending.get(key)
-        if older is not None and ret_addr in (left[0], left[1]):
-            self._drop(older)
-            older = None
+        if older is not None and ret_addr in (self._left[0], self._left[1]):
+            self._drop(pending.pop(key))
         if self._stacked:
             before = self._frames.get(key)
             if before is not pending:
                 self._frames[key] = pending
-                stale = before.pop(key, None) if before is not None else None
-                if stale is not None:
-                    self._drop(stale)
+                if before is not None:
+                    self._drop(before.pop(key, None))
+
+    def _link(self, pending: Pending, key: int, made: Sequence[KretprobeInstance]) -> None:
+        older = pending.get(key)
         for instance in made:
             instance.next = older
-            older = instance
-        if older is not None:
-            pending[key] = older
-        left[0] = left[1] = 0
+            older = pending[key] = instance
+        self._left[0] = self._left[1] = 0
 
     def _drop(self, instance: KretprobeInstance | None) -> None:
         while instance is not None:
@@ -428,7 +429,7 @@ class Watched(Returns):
         for site in self.sites.values():
             for key, instance in list(site.pending.items()):
                 kept = [one for one in _chain(instance) if one.rp not in gone]
-                for one, after in zip(kept, [*kept[1:], None], strict=True):
+                for one, after in zip(kept, [*kept[1:], None], strict=False):
                     one.next = after
                 if kept:
                     site.pending[key] = kept[0]

@@ -66,19 +66,30 @@ class ProbeGuest:
         start = arch.plan.xol[0]
         self.memory.map(start, window, 0, name="[xol]", reserved=True)
         windows = [(start, window)]
+        page, size = arch.plan.trampoline
+        self.memory.map(page, size, 0, name="[trampoline]", reserved=True)
+        exempt = [(page, start + window - page)]
         if near:
             self.memory.map(NEAR, near, 0, name="[detour]", reserved=True)
             windows.append((NEAR, near))
+            exempt.append((NEAR, near))
         self.overlay = TextOverlay(self.memory, self.cpu)
         self.memory.before_write = self.overlay.before_write
         self.memory.after_write = self.overlay.written
         self.names = Names()
         self.notices: list[str] = []
         self.manager = ProbeManager(
-            arch, self.cpu, self.memory, self.overlay, self.names, windows, mode=mode
+            arch,
+            self.cpu,
+            self.memory,
+            self.overlay,
+            self.names,
+            windows,
+            mode=mode,
+            trampoline=page,
         )
         self.manager.on_notice = self.notices.append
-        self.cpu.exempt(*windows)
+        self.cpu.exempt(*exempt)
         self.memory.sync()
         self.load(code)
 
