@@ -49,9 +49,9 @@ class ProgramLookup(Lookup):
         """The same, asked at one of several places."""
         return ProgramLookup(self._arch, self._program, self._places, self._mode, place)
 
-    def known_at(self, place: Place) -> list[tuple[str, str, str]]:
-        """(name, type, location) of the variables that a definition may name at a place."""
-        return ScopeVariables(self._arch, lambda: self._spot(place, False)).listing()
+    def scope_at(self, place: Place) -> ScopeVariables:
+        """The variables at a place: `listing` has their names, types and locations."""
+        return ScopeVariables(self._arch, lambda: self._spot(place, False))
 
     def definition_at(self, definition: Definition, place: Place) -> Definition:
         """A definition that means several places, with the arguments that hold at one of them.

@@ -133,6 +133,10 @@ class ScopeVariables:
         """A variable, a part of it or what it points at."""
         return self._guarded(lambda: self._resolve(text))
 
+    def visible(self) -> tuple[Variable, ...]:
+        """The function's variables, the innermost scope first."""
+        return self._guarded(lambda: self._scope.visible)
+
     def listing(self) -> list[tuple[str, str, str]]:
         """(name, type, location) of what can be named, for people; empty if nothing can."""
         try:

@@ -1,0 +1,341 @@
+"""Variables in definitions: the values of events against gdb's, errors, and export."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from debugged import FUNCTIONS, PIE_BASE, ask_gdb, debugged
+
+from engine.arch.plan import Mode
+from engine.errors import ProbeSyntaxError
+from engine.fetch.variables import VariableError
+from engine.image.datatypes import DataType, TypeKind
+from engine.image.variables import Variable
+from engine.session import GuestConfig
+from engine.session.exporting import LIST_FORMS
+from engine.session.inspection import Inspection
+from engine.session.placing import Placing
+from engine.trace.definition import Definition, parse
+from engine.trace.variables import ScopeVariables
+
+_NUMBERS = (
+    TypeKind.SIGNED,
+    TypeKind.UNSIGNED,
+    TypeKind.CHAR,
+    TypeKind.UNSIGNED_CHAR,
+    TypeKind.BOOL,
+    TypeKind.ENUM,
+)
+_CHUNK = 100
+_FIELD = re.compile(r' z(\d+)=("(?:[^"\\]|\\.)*"|\S+)')
+_STACK = 0x7FF000000000
+
+
+def placing_of(program: Path) -> Placing:
+    """Judges places of the program."""
+    inspection = Inspection.open(GuestConfig(guest=str(program)))
+    return Placing(inspection.arch, inspection.program)
+
+
+def parsed(program: Path, line: str, mode: Mode = Mode.STRICT) -> Definition:
+    """One definition, read with the program's variables."""
+    inspection = Inspection.open(GuestConfig(guest=str(program)))
+    placing = Placing(inspection.arch, inspection.program, mode)
+    found = parse(line, inspection.arch, mode=mode, lookup=placing.lookup)
+    assert isinstance(found, Definition)
+    return found
+
+
+def trace(program: Path, *options: str) -> str:
+    """The events of a run."""
+    command = [sys.executable, "-m", "tui", "trace", "-o", "/dev/stderr", *options, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return "\n".join(line for line in done.stderr.splitlines() if not line.startswith("#"))
+
+
+def expressions(name: str, kind: DataType, depth: int = 0) -> Iterator[str]:
+    """Everything in a variable that is a number or a text; gdb reads the same words."""
+    if kind.kind in _NUMBERS:
+        yield name
+    elif kind.kind is TypeKind.RECORD:
+        for member in kind.member_names():
+            found = kind.member(member)
+            assert found is not None
+            yield from expressions(f"{name}.{member}", found.type, depth + 1)
+    elif kind.kind is TypeKind.POINTER:
+        yield name
+        if kind.target.kind in (TypeKind.CHAR, TypeKind.UNSIGNED_CHAR):
+            yield f"{name}:string"
+        elif kind.target.kind is TypeKind.RECORD and depth < 2:
+            for text in expressions(name, kind.target, depth + 1):
+                yield text.replace(f"{name}.", f"{name}->", 1)
+    elif kind.kind is TypeKind.ARRAY and kind.count:
+        if kind.element.kind in (TypeKind.CHAR, TypeKind.UNSIGNED_CHAR):
+            yield f"{name}:string"
+        else:
+            yield from expressions(f"{name}[{kind.count - 1}]", kind.element, depth + 1)
+
+
+def _agrees(shown: str, wanted: int | str) -> bool:
+    if isinstance(wanted, str):
+        return shown == f'"{wanted}"'
+    value = int(shown, 0)
+    # A signed bitfield is recorded without its sign, as the kernel does it.
+    return any((value - wanted) % (1 << bits) == 0 for bits in (64, 32, 6))
+
+
+@pytest.mark.parametrize(
+    ("flags", "step"), [(("-O0",), 3), (("-O2",), 1), (("-O2", "-gdwarf-4"), 2)], ids=str
+)
+def test_events_show_what_gdb_prints(tmp_path: Path, flags: tuple[str, ...], step: int) -> None:
+    """At instructions of three functions (each `step`th), all variables and what they lead to."""
+    program = debugged("x86_64", *flags)
+    placing = placing_of(program)
+    asked: dict[int, list[str]] = {}
+    events: list[tuple[int, list[str]]] = []
+    for function in FUNCTIONS:
+        (entry,) = placing.places.resolve(function)
+        for place in list(placing.instructions(entry))[::step]:
+            known = placing.lookup.scope_at(place)
+            texts = [
+                text
+                for variable in _visible(known)
+                for text in expressions(variable.name, variable.type)
+            ]
+            good = [text for text in texts if _is_known(known, text)]
+            # At -O0 gdb does not know that the prologue has not stored the parameters.
+            if "-O0" in flags and place.link == entry.link:
+                good = []
+            asked[place.link] = good
+            events += [(place.link, good[at : at + _CHUNK]) for at in range(0, len(good), _CHUNK)]
+    lines = [
+        f"p:g/d{number} {link:#x} " + " ".join(f"z{i}={text}" for i, text in enumerate(texts))
+        for number, (link, texts) in enumerate(events)
+    ]
+    (tmp_path / "definitions").write_text("\n".join(lines))
+    shown: dict[tuple[int, str], list[str]] = defaultdict(list)
+    for line in trace(program, "-e", f"@{tmp_path / 'definitions'}").splitlines():
+        if match := re.search(r": d(\d+): \(", line):
+            link, texts = events[int(match[1])]
+            for index, value in _FIELD.findall(line):
+                shown[link, texts[int(index)]].append(value)
+    told = ask_gdb(program, {"places": asked, "bias": PIE_BASE})
+    wrong, right = [], 0
+    hits: dict[int, int] = defaultdict(int)
+    for address, values in told:
+        hit, hits[address] = hits[address], hits[address] + 1
+        for text, wanted in values.items():
+            if wanted is None or (isinstance(wanted, int) and wanted > _STACK):
+                continue  # gdb knows less of inlined functions' surroundings; stacks differ
+            value = shown[address, text][hit]
+            if _agrees(value, wanted):
+                right += 1
+            elif text not in _UNSET:
+                wrong.append((hex(address), hit, text, wanted, value))
+    assert not wrong[:5]
+    assert right > 300
+
+
+_UNSET = ("local", "w")
+"""What unoptimised code has not set yet is what the stack holds by chance."""
+
+
+def _visible(known: ScopeVariables) -> tuple[Variable, ...]:
+    try:
+        return known.visible()
+    except VariableError:
+        return ()
+
+
+def _is_known(known: ScopeVariables, text: str) -> bool:
+    try:
+        known.resolve(text.removesuffix(":string"))
+    except VariableError:
+        return False
+    return True
+
+
+# -- what the program is known to compute, on both architectures -------------------------
+
+WORK = (
+    ("n->id", "s32", ["1", "2", "4"]),
+    ("n->flags", "", ["5"] * 3),
+    ("n->mode", "", ["17"] * 3),
+    ("n->name", "string", ['"first"'] * 3),
+    ("n->in.a", "", ["-2"] * 3),
+    ("n->in.b", "", ["200"] * 3),
+    ("n->next->name", "", ['"second"'] * 3),
+    ("n->color", "", ["5"] * 3),
+    ("n->arr", "", ["{10,-20,30,40}"] * 3),
+    ("n->arr[1]", "", ["-20"] * 3),
+    ("*n->next->arr", "", ["4"] * 3),
+    ("n->label", "string", ['"label1"'] * 3),
+    ("n->big", "", [str(0x123456789A)] * 3),
+    ("n->u_i", "", ["42"] * 3),
+    ("n->weight", "", ["0x3ff8000000000000"] * 3),
+    ("k", "", ["1", "4", "7"]),
+    ("k", "x8", ["0x1", "0x4", "0x7"]),
+    ("msg", "string", ['"hello"'] * 3),
+    ("c", "", ["250", "251", "252"]),
+    ("z", "", ["0", "-5", "-10"]),
+)
+
+
+@pytest.mark.parametrize("flags", ["-O0", "-O2"])
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+def test_entries_show_the_known_values(arch: str, flags: str) -> None:
+    program = debugged(arch, flags)
+    args = [
+        f"z{number}={text}{':' if kind else ''}{kind}"
+        for number, (text, kind, _) in enumerate(WORK)
+    ]
+    text = trace(
+        program,
+        *("-e", "p:g/work work " + " ".join(args)),
+        *("-e", "p:g/byval byval a=i.a b=i.b q"),
+        *("-e", "p:g/many many $arg*"),
+        *("-e", "p:g/arg many g=$arg7 h=+0($arg8):string f=$arg6:s32"),
+    )
+    values = defaultdict(list)
+    for line in text.splitlines():
+        for index, value in _FIELD.findall(line):
+            values[int(index)].append(value)
+    assert [values[number] for number in range(len(WORK))] == [row[2] for row in WORK]
+    assert re.search(r" byval: .* a=-2 b=200 q=5$", text, re.MULTILINE)
+    assert re.search(r" many: .* a=1 b=2 c=3 d=4 e=5 f=6 g=-7 h=0x", text)
+    assert re.search(r' arg: .* g=0x[0-9a-f]*fff9 h="zed" f=6$', text, re.MULTILINE)
+
+
+def test_returns_have_the_entrys_arguments() -> None:
+    text = trace(
+        debugged("x86_64", "-O2"), "-e", "r:g/r work n->arr[1] k msg:string z $retval:s32"
+    )
+    found = re.findall(r' k=(\d+) msg="(\w+)" z=(-?\d+)', text)
+    assert found == [("1", "hello", "0"), ("4", "hello", "-5"), ("7", "hello", "-10")]
+    assert text.count("arg1=-20 ") == 3
+
+
+def test_an_inlined_function_is_probed_at_all_its_copies() -> None:
+    text = trace(debugged("x86_64", "-O0"), "-e", "p:g/t twice v counter")
+    found = re.findall(r" v=(\d+) counter=(\d+)", text)
+    assert found == [("1", "7"), ("1", "9"), ("4", "13"), ("2", "21"), ("7", "29"), ("4", "43")]
+
+
+# -- errors ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        ("work ^nobody", "NO_BTFARG", "known here: local, n, k, msg, c, d, z"),
+        ("work a=^nobody->x", "NO_BTFARG", "known here"),
+        ("work n->^nothing", "NO_BTF_FIELD", "id, flags, mode"),
+        ("work n->next->^nothing:u8", "NO_BTF_FIELD", "struct node"),
+        ("work k->^x", "NO_PTR_STRCT", "int is no pointer"),
+        ("work n^-id", "BAD_HYPHEN", ""),
+        ("work ^*n", "NOSUP_DAT_ARG", "name a member"),
+        ("work ^k:string", "BAD_TYPE4STR", "char"),
+        ("work ^d", "NO_BTFARG", "vector register"),
+        ("work ^local", "NO_BTFARG", "FILE:LINE"),
+        ("many ^$arg99", "BAD_ARG_NUM", ""),
+        ("work n->arr^[x]", "BAD_FETCH_ARG", "NUMBER"),
+    ],
+)
+def test_errors_point_at_what_is_wrong(words: str, code: str, why: str) -> None:
+    program = debugged("x86_64", "-O0")
+    line = "p:g/e " + words
+    if code == "BAD_ARG_NUM":
+        line = line.replace("99", "0")
+    with pytest.raises(ProbeSyntaxError) as caught:
+        parsed(program, line.replace("^", "", 1))
+    assert caught.value.code == code
+    assert caught.value.column == line.index("^")
+    assert why in caught.value.why
+
+
+def test_without_debug_information_there_is_no_variable(tmp_path: Path) -> None:
+    program = debugged("x86_64", "-O0", "-g0")
+    with pytest.raises(ProbeSyntaxError) as caught:
+        parsed(program, "p:g/e work n")
+    assert caught.value.code == "NOSUP_BTFARG"
+    assert "no debug information" in caught.value.why
+
+
+def test_an_unknown_place_is_blamed_before_its_variables() -> None:
+    with pytest.raises(ProbeSyntaxError) as caught:
+        parsed(debugged("x86_64", "-O0"), "p:g/e wrok n")
+    assert (caught.value.code, caught.value.column) == ("BAD_PROBE_ADDR", 6)
+
+
+def test_uprobes_know_no_variables_in_kernel_mode() -> None:
+    program = debugged("x86_64", "-O2")
+    (place,) = placing_of(program).places.resolve("work")
+    line = f"p:g/e {program}:{place.file_offset:#x} k"
+    assert parsed(program, line).args[0].base.register == "rsi"
+    with pytest.raises(ProbeSyntaxError) as caught:
+        parsed(program, line, Mode.KERNEL)
+    assert caught.value.code == "NOSUP_BTFARG"
+
+
+# -- text for other tools ----------------------------------------------------------------
+
+
+def _listed(program: Path, form: str, *definitions: str) -> list[str]:
+    options = [word for line in definitions for word in ("-e", line)]
+    command = [sys.executable, "-m", "tui", "trace", "--list-as", form, *options, str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
+
+
+DEFINITIONS = (
+    "p:g/e work n->id n->mode n->arr n->label:string k msg c counter $comm s=$stack1",
+    "p:g/t twice counter",
+)
+
+
+def test_tracefs_commands_mean_the_same() -> None:
+    """As uprobes without any variable they record what the definitions record."""
+    program = debugged("x86_64", "-O0")
+    lines = _listed(program, "tracefs", *DEFINITIONS)
+    echoed = [line for line in lines if line.endswith("uprobe_events")]
+    uprobes = [shlex.split(line)[1] for line in echoed]
+    assert len(uprobes) == 3
+    assert not any("n->" in line for line in uprobes)
+    assert "echo 1 > /sys/kernel/tracing/events/g/e/enable" in lines
+
+    def values(*given: str) -> list[str]:
+        text = trace(program, *(word for line in given for word in ("-e", line)))
+        return re.findall(r": [et]: \(.*?\)(.*)", text)
+
+    assert values(*DEFINITIONS) == values(*uprobes)
+    assert len(values(*uprobes)) == 9
+
+
+def test_perf_and_bpftrace_get_their_own_words() -> None:
+    program = debugged("x86_64", "-O2")
+    (perf,) = _listed(program, "perf", "p:g/e work n->id k msg:string")
+    assert perf == (
+        f"perf probe -x {program} 'g:e=work arg1=+0(%di):s32 k=%si:s32 msg=+0(%dx):string'"
+    )
+    (bpftrace,) = _listed(program, "bpftrace", "p:g/e work n->mode k m=msg:string n->next->id")
+    assert bpftrace == (
+        f"bpftrace -e 'uprobe:{program}:work {{ printf("
+        '"e: arg1=%u k=%d m=%s arg4=%d\\n", '
+        '((*(uint8*)(reg("di")+4) >> 3) & 0x1f), (int32)reg("si"), str(reg("dx")), '
+        '*(int32*)(*(uint64*)(reg("di")+24))); }\''
+    )
+    (refused,) = _listed(program, "bpftrace", "p:g/e work counter")
+    assert refused.startswith("# ")
+    assert "counter" in refused
+
+
+def test_the_kernels_form_is_the_listing() -> None:
+    program = debugged("x86_64", "-O2")
+    assert _listed(program, "kernel", "p:g/e work a=n->id") == ["p:g/e work a=n->id"]
+    assert LIST_FORMS == ("kernel", "tracefs", "perf", "bpftrace")
