@@ -79,17 +79,17 @@ class VirtualLines(ScrollView, can_focus=True):
         scrollbar-size-vertical: 1;
         width: 1fr;
         height: 1fr;
-        & > .lines--cursor { background: $block-cursor-blurred-background; text-style: bold; }
+        & > .lines--cursor { background: $primary-muted; text-style: bold; }
         & > .lines--cursor-blurred { text-style: bold; }
-        & > .lines--selected { background: $secondary-muted; text-style: reverse; }
+        & > .lines--selected { background: $secondary-muted; }
         & > .lines--match { text-style: reverse bold; }
-        & > .lines--dim { color: $text-muted; text-style: dim; }
+        & > .lines--dim { text-style: dim; }
         & > .lines--accent { color: $text-accent; }
         & > .lines--good { color: $text-success; }
         & > .lines--warn { color: $text-warning; }
         & > .lines--bad { color: $text-error; text-style: bold; }
         & > .lines--name { color: $text-primary; }
-        & > .lines--note { color: $text-muted; text-style: italic; }
+        & > .lines--note { text-style: italic dim; }
     }
     """
 
