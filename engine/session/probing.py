@@ -186,15 +186,18 @@ class Probing:
             address = guest_address(place, session.modules, session.memory)
             if address is not None and address not in manager.points:
                 try:
-                    manager.check(address, probe.rules, probe.mode or manager.mode)
-                    if isinstance(probe, Kretprobe):
-                        manager.allow_return(probe, address)
+                    self._check(probe, address)
                 except ProbeRejectedError as error:
                     refused.append((place, error.reason))
                     continue
             good.append((place, probe, ready))
         self.place(good)
         return refused
+
+    def _check(self, probe: Kprobe, address: int) -> None:
+        self.manager.check(address, probe.rules, probe.mode or self.manager.mode)
+        if isinstance(probe, Kretprobe):
+            self.manager.allow_return(probe, address)
 
     def _mapped(self, start: int, size: int) -> None:
         self.overlay.mapped(start, size)
@@ -220,7 +223,7 @@ class Probing:
         self.pending = waiting
         for item in ready:
             try:
-                self.manager.check(item.probe.addr or 0, item.probe.rules, self.manager.mode)
+                self._check(item.probe, item.probe.addr or 0)
             except ProbeRejectedError as error:
                 self.notices.append(f"{item.text}: not placed when its file was mapped: {error}")
                 ready = [other for other in ready if other is not item]
