@@ -6,7 +6,7 @@ kept in `problems` and nothing is raised.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from posixpath import normpath
 
@@ -66,7 +66,9 @@ class Lines:
                 return found
         return None
 
-    def addresses_of(self, file_suffix: str, line: int) -> list[int]:
+    def addresses_of(
+        self, file_suffix: str, line: int, copy_at: Callable[[int], object] | None = None
+    ) -> list[int]:
         """Where a breakpoint at FILE:LINE goes: sorted link addresses.
 
         A line without code stands for the next line of that file that has some, as in
@@ -75,6 +77,7 @@ class Lines:
         Args:
             file_suffix: the last parts of the path: "main.c", "src/main.c" or all of it.
             line: from 1.
+            copy_at: which inlined copy of a function an address is in: each counts as one.
         """
         wanted = normpath(file_suffix)
         best: int | None = None
@@ -93,10 +96,11 @@ class Lines:
                 if at != best:
                     best, found = at, []
                 found.append(address)
-        lowest: dict[int, int] = {}
+        lowest: dict[tuple[int, object], int] = {}
         for address in sorted(found):
             fde = cfi.find_fde(self.image, address)
-            lowest.setdefault(fde.start if fde else address, address)
+            copy = copy_at(address) if copy_at is not None else None
+            lowest.setdefault((fde.start if fde else address, copy), address)
         return sorted(lowest.values())
 
     def prologue_end(self, start: int) -> int | None:

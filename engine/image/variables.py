@@ -207,6 +207,19 @@ class Variables:
                     return self._scope(unit, index, pc, pad)
             return None
 
+    def copy_at(self, pc: int) -> int | None:
+        """Which inlined copy of a function an address is in; None for none or if not known."""
+        try:
+            for unit in self.info.containing(pc) if self.info is not None else ():
+                index = self._function(unit, pc)
+                if index is not None:
+                    reader = _ScopeReader(unit, Frame(pc, False, None, lambda: OPTIMIZED_OUT))
+                    reader.walk(index)
+                    return reader.inlined[-1] if reader.inlined else None
+        except (DamagedError, ImageError):
+            return None
+        return None
+
     def inlined(self, name: str) -> list[int]:
         """Where a function was inlined: link addresses of the copies' first instructions.
 

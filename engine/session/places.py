@@ -287,7 +287,8 @@ class Places:
         self, text: str, source: str, line: int, rules: Rules = Rules.KPROBE
     ) -> tuple[Place, ...]:
         for file in self._program.files:
-            addresses = file.lines.addresses_of(source, line) if line else []
+            copy_at = file.variables.copy_at
+            addresses = file.lines.addresses_of(source, line, copy_at) if line else []
             if addresses:
                 return tuple(
                     self._at(file, link, rules, text, None, exact=True) for link in addresses
