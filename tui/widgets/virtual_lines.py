@@ -296,6 +296,11 @@ class VirtualLines(ScrollView, can_focus=True):
         return self._cursor
 
     @property
+    def view_width(self) -> int:
+        """Cells of a row that are seen: all but the scroll bar's."""
+        return max(self.size.width - self.scrollbar_size_vertical, 1)
+
+    @property
     def selection_range(self) -> range:
         """The lines that are selected; the cursor's if none are."""
         if not self.line_count:
@@ -601,7 +606,7 @@ class VirtualLines(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One row of the view."""
-        width = self.size.width
+        width = self.view_width
         base = self._row_style
         if base is None:
             base = self._row_style = self.rich_style
@@ -670,7 +675,7 @@ class VirtualLines(ScrollView, can_focus=True):
         """The text that was selected with the mouse, as it is seen."""
         start = 0 if selection.start is None else selection.start.y
         end = self.line_count - 1 if selection.end is None else selection.end.y
-        width, left = self.size.width, self.scroll_offset.x
+        width, left = self.view_width, self.scroll_offset.x
         lines: list[str] = []
         for index in range(start, min(end, start + COPY_MAX, self.line_count - 1) + 1):
             span = selection.get_span(index)

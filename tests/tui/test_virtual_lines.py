@@ -1,0 +1,205 @@
+"""The virtual list by itself."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.geometry import Offset
+from textual.pilot import Pilot
+from textual.selection import Selection
+from textual.strip import Strip
+
+from tui.render import MARKS, grouped, harmless, sparkline
+from tui.widgets.prefix import PrefixKeys
+from tui.widgets.strips import highlight
+from tui.widgets.virtual_lines import VirtualLines
+
+
+class Numbers(VirtualLines):
+    """Numbers from 0, each on a long line; it notes what it is asked for."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+        self.made: list[int] = []
+
+    @property
+    def line_count(self) -> int:
+        return self.count
+
+    def line(self, index: int, width: int) -> Text:
+        self.made.append(index)
+        return Text(f"{index:08} " + "abcdefghij" * 12)
+
+
+class Shell(App[None]):
+    def __init__(self, lines: VirtualLines) -> None:
+        super().__init__()
+        self.lines = lines
+        self.chords: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield self.lines
+
+    def on_mount(self) -> None:
+        self.lines.focus()
+        self.lines.refresh_size()
+
+    def on_virtual_lines_chord_changed(self, event: VirtualLines.ChordChanged) -> None:
+        self.chords.append(event.prefix)
+
+    def rows(self) -> list[str]:
+        return [strip.text for strip in self.screen._compositor.render_strips(self.size)]
+
+
+def drive(
+    lines: VirtualLines,
+    size: tuple[int, int],
+    steps: Callable[[Pilot[None], Shell], Awaitable[None]],
+) -> None:
+    async def run() -> None:
+        app = Shell(lines)
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            await steps(pilot, app)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (20, 5), (3, 1)])
+def test_only_what_is_seen_is_made(size: tuple[int, int]) -> None:
+    lines = Numbers(10_000_000)
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        await pilot.press("G")
+        await pilot.pause()
+        assert (lines.cursor, lines.scroll_offset.y) == (9_999_999, 10_000_000 - size[1])
+        assert lines.virtual_size.height == 10_000_000
+        assert len(set(lines.made)) <= 3 * size[1]
+        lines.made.clear()
+        lines.refresh()
+        await pilot.pause()
+        assert not lines.made
+        lines.move_to(5_000_000)
+        await pilot.pause()
+        assert lines.scroll_offset.y == 5_000_000
+        await pilot.resize_terminal(40, 10)
+        await pilot.pause()
+        assert any("05000000" in row for row in app.rows())
+        lines.count = 3
+        lines.refresh_size()
+        await pilot.pause()
+        assert (lines.cursor, lines.scroll_offset.y) == (2, 0)
+        lines.count = 0
+        lines.refresh_size()
+        await pilot.press("j", "k", "G", "Y", "enter", "l")
+        assert lines.cursor == 0
+
+    drive(lines, size, steps)
+
+
+def test_sideways() -> None:
+    lines = Numbers(100)
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        await pilot.press("l")
+        await pilot.pause()
+        assert app.rows()[1].startswith("   abcdefghij")
+        await pilot.press(*["l"] * 20)
+        await pilot.pause()
+        assert app.rows()[1].rstrip().endswith("hij")
+        assert lines.scroll_offset.x == lines.virtual_size.width - lines.view_width
+        await pilot.press(*["h"] * 30)
+        assert lines.scroll_offset.x == 0
+
+    drive(lines, (40, 10), steps)
+
+
+def test_chords() -> None:
+    lines = Numbers(100)
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        await pilot.press("G", "g")
+        await pilot.pause()
+        assert (lines.cursor, app.chords) == (99, ["g"])
+        await pilot.press("g")
+        await pilot.pause()
+        assert (lines.cursor, app.chords) == (0, ["g", ""])
+        await pilot.press("g", "j")
+        await pilot.pause()
+        assert lines.cursor == 0
+        await pilot.press("j")
+        assert lines.cursor == 1
+
+    drive(lines, (40, 10), steps)
+
+
+def test_the_mouse_selects_what_is_seen() -> None:
+    lines = Numbers(1000)
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        lines.move_to(500)
+        await pilot.pause()
+        top = lines.scroll_offset.y
+        picked = Selection(Offset(2, top), Offset(10, top + 1))
+        text, end = lines.get_selection(picked) or ("", "")
+        assert (text.split("\n")[1], end) == (f"  {top + 1:08}", "\n")
+        assert text.startswith(f"{top:08} abc")
+        everything, _ = lines.get_selection(Selection(None, None)) or ("", "")
+        assert everything.count("\n") == 999
+
+    drive(lines, (40, 10), steps)
+
+
+def test_a_flood_is_painted_now_and_then_but_its_end_always() -> None:
+    class Tail(Numbers):
+        FOLLOWS = True
+
+    lines = Tail(10)
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        for _ in range(50):
+            lines.count += 1000
+            lines.refresh_size()
+            await asyncio.sleep(0.001)
+        assert len(set(lines.made)) < 50 * 10
+        await pilot.pause(0.25)
+        assert lines.cursor == lines.count - 1
+        assert f"{lines.count - 1:08}" in app.rows()[-1]
+
+    drive(lines, (40, 10), steps)
+
+
+def test_prefix_keys() -> None:
+    keys = PrefixKeys({"g": {"g": "top", "e": "end"}, "z": {"z": "middle"}})
+    assert keys.feed("j") is None
+    assert (keys.feed("g"), keys.pending) == ("", "g")
+    assert (keys.feed("e"), keys.pending) == ("end", "")
+    assert [keys.feed(key) for key in "gxz"] == ["", "", ""]
+    assert (keys.choices, keys.feed("z")) == ({"z": "middle"}, "middle")
+
+
+def test_matches_are_marked_wherever_segments_end() -> None:
+    strip = Strip([Segment("mal"), Segment("loc MAL", Style(bold=True)), Segment("loc \u4e2d m")])
+    style = Style(reverse=True)
+    marked = highlight(strip, "malloc", style)
+    assert marked.text == strip.text
+    assert marked.cell_length == strip.cell_length
+    hot = "".join(part.text for part in marked if part.style and part.style.reverse)
+    assert hot == "mallocMALloc"
+    hot = "".join(p.text for p in highlight(strip, "MAL", style) if p.style and p.style.reverse)
+    assert hot == "MAL"
+    assert highlight(strip, "nothing", style) is strip
+
+
+def test_what_is_drawn_without_unicode() -> None:
+    assert all(mark.plain.isascii() for mark in MARKS.values())
+    assert harmless("\u00e9\x1b[m\u202e", ascii_only=True) == r"\xe9\x1b[m\u202e"
+    assert harmless(b"\xffok\n") == r"\xffok\n"
+    assert grouped(1234567) == "1 234 567"
+    assert sparkline([0, 1, 2], ascii_only=True) == "_=#"
+    assert sparkline([]) == ""
