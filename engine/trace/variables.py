@@ -15,26 +15,18 @@ from typing import Final, TypeVar
 from engine.arch.base import Arch
 from engine.arch.program import Base, FieldType, Kind, Source
 from engine.errors import ImageError
-from engine.fetch.variables import (
-    NOT_TEXT,
-    TEXT_ARRAY,
-    TEXT_POINTER,
-    Fetched,
-    VariableError,
-)
+from engine.fetch.variables import NOT_TEXT, TEXT_ARRAY, Fetched, VariableError
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import Location, Term, Where, nowhere
 from engine.image.reader import DamagedError
 from engine.image.variables import Scope, Variable, Variables
 from engine.trace.callconv import CONVENTIONS, entry_locations
+from engine.trace.fieldtypes import bitfield_at, field_type, string_kind
 
 _PART: Final = re.compile(
     r"(?P<how>->|\.)(?P<name>[A-Za-z_][A-Za-z0-9_]*)|\[(?P<index>-?[0-9]{1,18})\]"
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|\$retval")
-_MAX_ARRAY: Final = 64
-_SIZES: Final = (1, 2, 4, 8)
-_CHARS: Final = (TypeKind.CHAR, TypeKind.UNSIGNED_CHAR)
 _CLONE: Final = re.compile(r"\.(isra|constprop|part|cold)\b")
 _SHOWN: Final = 12
 
@@ -366,14 +358,14 @@ class ScopeVariables:
     def _fetch(self, value: _Value, at: int) -> Fetched:
         where = self._part(value, at)
         kind, why = field_type(value.type)
-        string = _string(value.type)
+        string = string_kind(value.type)
         if where.where is Where.PIECES:
             where, _ = _piece(where, 0)
         match where.where:
             case Where.MEMORY:
                 term = where.term
                 if value.bits:
-                    start, kind = _bitfield(value.bit, value.bits)
+                    start, kind = bitfield_at(value.bit, value.bits)
                     term, string = term.plus(start), NOT_TEXT
                 base, derefs = self._lowered(term.loaded())
                 return Fetched(base, derefs, kind, string, why)
@@ -461,19 +453,6 @@ def _piece(where: Location, bit: int) -> tuple[Location, int]:
     raise VariableError("NO_BTFARG", 0, "it lies outside its variable")
 
 
-def _bitfield(bit: int, bits: int) -> tuple[int, FieldType]:
-    """(offset in bytes, type) of a bitfield: the smallest aligned integer that holds it."""
-    for size in _SIZES:
-        start = bit // (8 * size) * size
-        offset = bit - 8 * start
-        if offset + bits <= 8 * size:
-            return start, FieldType(Kind.BITFIELD, size, width=bits, offset=offset)
-    start = bit // 8
-    if bit - 8 * start + bits > 64:
-        raise VariableError("BAD_BITFIELD", 0, "the bitfield lies in more than 8 bytes")
-    return start, FieldType(Kind.BITFIELD, 8, width=bits, offset=bit - 8 * start)
-
-
 def _register_part(value: _Value) -> FieldType:
     """The type of bits in a register that are not its lowest ones, or not whole bytes."""
     width = value.bits or 8 * (value.type.size or 0)
@@ -482,47 +461,3 @@ def _register_part(value: _Value) -> FieldType:
     if value.bit + width > 64:
         raise VariableError("NOSUP_DAT_ARG", 0, "it lies in two registers")
     return FieldType(Kind.BITFIELD, 8, width=width, offset=value.bit)
-
-
-def field_type(kind: DataType) -> tuple[FieldType | None, str]:
-    """What is recorded of a type when the definition does not say it; None and why not.
-
-    As the kernel does it with BTF: integers with their sign, pointers in hex, enumerations as
-    signed numbers; floating-point numbers as their bits in hex. Arrays of characters become
-    strings, other arrays are recorded whole if they are short enough.
-    """
-    size = kind.size or 0
-    match kind.kind:
-        case TypeKind.ARRAY:
-            element, count = kind.element, kind.count
-            if element.kind in _CHARS:
-                return FieldType(Kind.STRING, 0), ""
-            inner, why = field_type(element)
-            if inner is None or inner.count or inner.is_string:
-                return None, why or f"{kind.text}: name an element"
-            if count is None or not 0 < count <= _MAX_ARRAY:
-                return None, f"{kind.text}: at most {_MAX_ARRAY} elements are recorded"
-            return replace(inner, count=count), ""
-        case TypeKind.RECORD:
-            names = ", ".join(kind.member_names()[:_SHOWN])
-            return None, f"{kind.text}: name a member: {names}"
-        case TypeKind.POINTER:
-            return FieldType(Kind.HEX, size), ""
-        case TypeKind.VOID | TypeKind.FUNCTION | TypeKind.OTHER:
-            return None, f"{kind.text} has no value"
-        case _ if size not in _SIZES:
-            return None, f"{kind.text} has {size} bytes; give a type"
-        case TypeKind.FLOAT:
-            return FieldType(Kind.HEX, size), ""
-        case TypeKind.ENUM if size >= 4:
-            return FieldType(Kind.SIGNED, size), ""
-        case _:
-            return FieldType(Kind.SIGNED if kind.is_signed else Kind.UNSIGNED, size), ""
-
-
-def _string(kind: DataType) -> str:
-    if kind.kind is TypeKind.ARRAY and kind.element.kind in _CHARS:
-        return TEXT_ARRAY
-    if kind.kind is TypeKind.POINTER and kind.target.kind in _CHARS:
-        return TEXT_POINTER
-    return NOT_TEXT
