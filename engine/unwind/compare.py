@@ -16,7 +16,7 @@ stack, the comparison puts it there. What each unwinder then knows of it is its 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
 from engine.errors import GuestFaultError
 from engine.unwind.unwinder import (
@@ -97,9 +97,9 @@ def _kernel_2005(
     view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int
 ) -> Walk:
     roles, word = view.arch.roles, view.arch.bits // 8
-    order = "little" if view.arch.byteorder == "little" else "big"
+    order: Literal["little", "big"] = "little" if view.arch.byteorder == "little" else "big"
     hooked = _hooked(view, trampoline)
-    slots = _hooked_slots(view, registers)
+    words = _hooked_words(view, registers)
     pc, sp = view.original_pc(registers[roles.pc]), registers[roles.sp]
     frames = [Frame(pc, None, registers, "", exact=True)]
     if roles.link is not None:
@@ -108,12 +108,12 @@ def _kernel_2005(
         if len(frames) >= limit:
             return Walk(tuple(frames), UnwindEnd(EndReason.LIMIT, f"the limit of {limit} frames"))
         try:
-            value = int.from_bytes(
-                view.read(address, word), "little" if order == "little" else "big"
-            )
+            value = int.from_bytes(view.read(address, word), order)
         except GuestFaultError:
             break
-        frames += _if_code(hooked, trampoline if address in slots else value)
+        if any(low <= address < high and value == pc for low, high, pc in words):
+            value = trampoline
+        frames += _if_code(hooked, value)
     return Walk(tuple(frames), UnwindEnd(EndReason.UNREADABLE, "the stack has been scanned"))
 
 
@@ -123,18 +123,14 @@ def _if_code(view: GuestView, value: int) -> list[Frame]:
     return [Frame(value, None, {}, "", exact=True)]
 
 
-def _hooked_slots(view: GuestView, registers: Mapping[str, int]) -> set[int]:
-    """Words that hold a return address which is caught."""
-    link = view.arch.roles.link
-    if link is not None:
-        return set()
-    word = view.arch.bits // 8
+def _hooked_words(view: GuestView, registers: Mapping[str, int]) -> list[tuple[int, int, int]]:
+    """(start, end, value) of stretches where a word of that value is a caught return address."""
     frames = Unwinder(view).walk(registers).frames
-    return {
-        callee.cfa - word
+    return [
+        (callee.registers[view.arch.roles.sp], callee.cfa, caller.pc)
         for callee, caller in pairwise(frames)
         if caller.trampoline and callee.cfa is not None
-    }
+    ]
 
 
 UNWINDERS: Final = (

@@ -36,6 +36,8 @@ FunctionAt = Callable[[int], tuple[int, int] | None]
 
 _STEPS: Final = 20_000
 """Instructions looked at in one function."""
+_AHEAD: Final = 2_000
+"""Instructions looked at on the way to a return."""
 _KEPT: Final = 512
 """Functions whose analysis is kept."""
 
@@ -134,7 +136,25 @@ class Prologues:
             self._states.clear()
         states: dict[int, StackState] = {start: self._at_entry()}
         self._states[start] = states
-        work = deque([start])
+        dispatched = self._spread(states, function, [start])
+        if dispatched is not None:
+            # The cases of a switch: what nothing else leads to has the state at its jump.
+            at = start
+            while at < end and len(states) < _STEPS:
+                insn = self.insn(at)
+                if at not in states:
+                    states[at] = dispatched.copy()
+                    self._spread(states, function, [at])
+                at += insn.size if insn is not None else self._arch.insn_align
+        return states
+
+    def _spread(
+        self, states: dict[int, StackState], function: tuple[int, int], begin: list[int]
+    ) -> StackState | None:
+        """Follow the flow from some places; the state at a jump to nobody knows where."""
+        start, end = function
+        dispatched: StackState | None = None
+        work = deque(begin)
         for _ in range(_STEPS):
             if not work:
                 break
@@ -142,6 +162,8 @@ class Prologues:
             insn = self.insn(address)
             if insn is None:
                 continue
+            if insn.flow is Flow.JUMP and insn.target is None:
+                dispatched = dispatched or states[address]
             state = states[address].copy()
             self._pass(state, insn)
             for follower in _followers(address, insn):
@@ -153,7 +175,7 @@ class Prologues:
                     work.append(follower)
                 elif there.merge(state):
                     work.append(follower)
-        return states
+        return dispatched
 
     def _at_entry(self) -> StackState:
         roles = self._arch.roles
@@ -201,7 +223,7 @@ class Prologues:
         work = deque([(pc, begin)])
         seen = {pc}
         last: StackState | None = None  # at a jump nobody knows where to, as of a tail call
-        for _ in range(_STEPS):
+        for _ in range(_AHEAD):
             if not work:
                 break
             address, state = work.popleft()
