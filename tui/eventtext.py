@@ -21,6 +21,9 @@ _Line: TypeAlias = tuple[str, bytes, bytes, int, Callable[[bytes, int], Words], 
 unpacking of a row, and what is left to do."""
 
 
+_NO_COLUMNS = struct.Struct("<8xQQ").unpack_from
+
+
 @dataclass(frozen=True, slots=True)
 class EventText:
     """The parts of a line; text of the guest is as it is, harmless or not.
@@ -61,8 +64,9 @@ class EventLines:
         self._ftrace.renamed(thread_id)
 
     def ftrace(self, row: bytes) -> bytes:
-        """A row as ftrace prints it."""
-        return self._ftrace.rows(row)
+        """A row as ftrace prints it; nothing for one whose description is still on its way."""
+        known = HEAD.unpack_from(row)[0] in self._events
+        return self._ftrace.rows(row) if known else b""
 
     def parts(self, row: bytes) -> EventText:
         """The parts of a row's line."""
@@ -117,7 +121,10 @@ class EventLines:
     def _line(self, event_id: int) -> _Line:
         line = self._lines.get(event_id)
         if line is None:
-            info = self._events[event_id]
+            info = self._events.get(event_id)
+            if info is None:
+                # Its description is still on its way.
+                return f"event {event_id}", b"", b"0x%x", 2, _NO_COLUMNS, None
             arguments = b", ".join(
                 b"%s=%s" % (literal(column.name), argument_template(column))
                 for column in info.columns

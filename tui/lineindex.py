@@ -118,7 +118,9 @@ class LineIndex:
             event_id, words, _ = unpack(data, position)
             test = testers.get(event_id)
             if test is None:
-                test = testers[event_id] = self._tester(event_id)
+                test = self._tester(event_id)
+                if event_id in self._events:
+                    testers[event_id] = test
             if test is True or (test is not False and test(data, position)):
                 if fold:
                     self._folded(data[position : position + words * 8], number)
@@ -128,7 +130,10 @@ class LineIndex:
             number += 1
 
     def _tester(self, event_id: int) -> bool | Tester:
-        return True if self.filter is None else self.filter.tester(self._events[event_id])
+        if self.filter is None:
+            return True
+        info = self._events.get(event_id)
+        return info is not None and self.filter.tester(info)
 
     def _folded(self, row: bytes, number: int) -> None:
         same = bool(self._last) and self._same(row, self._last)
@@ -147,7 +152,9 @@ class LineIndex:
         if self.fold is Fold.EVENT or row[16:] == last[16:]:
             return True
         # Of a number's word only the lowest bytes count, so words are compared as they are read.
-        info = self._events[HEAD.unpack_from(row)[0]]
+        info = self._events.get(HEAD.unpack_from(row)[0])
+        if info is None:
+            return False
         shape = self._shapes.get(info.id)
         if shape is None:
             shape = self._shapes[info.id] = Struct(info.code)

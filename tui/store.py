@@ -65,7 +65,10 @@ class EventStore:
     # -- rows -----------------------------------------------------------------------------
 
     def declare(self, infos: Iterable[EventInfo]) -> None:
-        """Events that rows may be of from now on."""
+        """Events that rows may be of from now on.
+
+        An event's description never changes within a run.
+        """
         self.events.update((info.id, info) for info in infos)
 
     def append(self, data: bytes) -> None:

@@ -237,7 +237,7 @@ def test_filter_fold_and_goto() -> None:
         await pilot.press("backspace", "4", "enter")
         await until(pilot, lambda: not pane.store.pending)
         await pilot.pause()
-        assert "n<4 \u2500 800 of 2 050" in str(pane.border_title)
+        await until(pilot, lambda: "n<4 \u2500 800 of 2 050" in str(pane.border_title))
         assert (lines.line_count, lines.cursor) == (800, 799)
         await pilot.press("number_sign", *"1012", "enter")
         await until(pilot, lambda: pane.store.number(lines.cursor) == 1011)

@@ -211,6 +211,27 @@ def test_rows_overwritten_before_the_filter_saw_them_are_counted() -> None:
     assert [store.number(line) for line in (0, 999)] == [9000, 9999]
 
 
+@pytest.mark.parametrize("fold", Fold)
+def test_rows_may_come_before_what_describes_them(fold: Fold) -> None:
+    store = EventStore(NAMES)
+    store.filter = compile_filter("n>=0", store.events)
+    store.fold = fold
+    store.append(facts(3))
+    store.step(1)
+    assert store.line_count == 0
+    store.filter = None
+    while store.step(1):
+        pass
+    assert store.parts(0).name == "event 1"
+    assert list(store.find("event 1", 0, 3, False)) == [0]
+    assert store.text(0) == ""
+    store.declare(INFOS)
+    assert (store.parts(0).name, store.parts(0).arguments) == ("fact", b"n=0")
+    store.filter = compile_filter("n>=1", store.events)
+    store.step(1)
+    assert store.number(store.line_count - 1) == 2
+
+
 def test_the_rate_is_events_a_second() -> None:
     now = [100.0]
     store = EventStore(NAMES, clock=lambda: now[0])

@@ -109,11 +109,11 @@ def test_sideways() -> None:
         await pilot.press("l")
         await pilot.pause()
         assert app.rows()[1].startswith("   abcdefghij")
-        await pilot.press(*["l"] * 20)
+        lines.action_sideways(20)
         await pilot.pause()
         assert app.rows()[1].rstrip().endswith("hij")
         assert lines.scroll_offset.x == lines.virtual_size.width - lines.view_width
-        await pilot.press(*["h"] * 30)
+        lines.action_sideways(-30)
         assert lines.scroll_offset.x == 0
 
     drive(lines, (40, 10), steps)

@@ -23,6 +23,8 @@ _WIDE = 56
 """Cells from which on the task is shown."""
 _MEDIUM = 36
 """Cells from which on the time is shown."""
+_ARGUMENTS = 2000
+"""Bytes of arguments that are drawn: a string may be a whole page. A copy has all."""
 _FOLDS = (Fold.NONE, Fold.EVENT, Fold.VALUES)
 
 
@@ -103,7 +105,10 @@ Time counts the guest's own blocks of code; it is not nanoseconds.
         if folded > 1 and self.store.fold is Fold.EVENT:
             pieces.append(("()", None))
         else:
-            pieces.append((f"({harmless(parts.arguments, ascii_only)})", None))
+            arguments = harmless(parts.arguments[:_ARGUMENTS], ascii_only)
+            if len(parts.arguments) > _ARGUMENTS:
+                arguments += mark("more", ascii_only)
+            pieces.append((f"({arguments})", None))
         if folded > 1:
             times = mark("times", ascii_only)
             pieces.append((f" {times}{grouped(folded)} folded", self.look("warn")))
@@ -171,12 +176,14 @@ class EventLogPane(ListPane[EventLog]):
         self.store = EventStore() if store is None else store
         super().__init__(EventLog(self.store), number=number, id=id)
         self._timer: Timer | None = None
+        self._titling: Timer | None = None
 
     def on_mount(self) -> None:
         """Work that was put off is done in slices."""
         super().on_mount()
         self._timer = self.set_interval(0.012, self._work, pause=True)
         self.drained()
+        self._title()
 
     def drained(self) -> None:
         """Rows have come: show them."""
@@ -233,9 +240,12 @@ class EventLogPane(ListPane[EventLog]):
     def _show(self) -> None:
         self.lines.refresh_size()
         self.lines.settle()
-        self._title()
+        if self._titling is None:
+            # The title counts, so each batch changes it: ten times a second will do.
+            self._titling = self.set_timer(0.1, self._title)
 
     def _title(self) -> None:
+        self._titling = None
         store = self.store
         shown, kept = store.line_count, len(store)
         text = grouped(kept)
