@@ -318,10 +318,13 @@ class ProbeBook:
     def _set_stops(self, entry: Entry, on: bool) -> None:
         if entry.row.stops == on or entry.row.kind == "b":
             return
-        self._unstop(entry)
-        entry.row = replace(entry.row, stops=on)
         if on:
             self._stop(entry)
+        else:
+            self._unstop(entry)
+        entry.row = replace(entry.row, stops=on)
+        if not entry.row.enabled:
+            self._switch(entry, False)  # what stops the guest is off with the rest
 
     def _unstop(self, entry: Entry) -> None:
         probing = self._probing

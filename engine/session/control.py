@@ -7,6 +7,7 @@ What happens is told through `tell`. A worker thread, a test or a script may sta
 
 import threading
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
@@ -22,6 +23,8 @@ from engine.session.tracing import TraceOptions, Tracing
 from engine.session.viewing import Viewing
 from engine.session.views import GuestView, Origin, RunState
 from engine.trace.rows import count_rows
+
+_SIGNALS: Final = range(1, 65)
 
 
 class Control:
@@ -66,12 +69,15 @@ class Control:
         self._changed = 0
         self._gate = threading.Lock()
         self._hears = False
-        self._begin(())
+        self._begin(self._load(), ())
 
-    def _begin(self, rows: Iterable[Row]) -> None:
-        """A fresh run with these probes."""
+    def _load(self) -> Session:
         streams = self._terminal.streams() if self._terminal else None
-        self.session = session = Session(self._config, streams)
+        return Session(self._config, streams)
+
+    def _begin(self, session: Session, rows: Iterable[Row]) -> None:
+        """A fresh run with these probes."""
+        self.session = session
         self._tracing = Tracing(session, TraceOptions(mode=self._mode), consumer=self._rows)
         self._probing = session.probes(self._mode)
         self.book = ProbeBook(self._probing, self._tracing, self._mode)
@@ -81,7 +87,7 @@ class Control:
         self._events = self._declared = self._told = self._calls = 0
         self._origin: Origin = ""
         self._exit_code: int | None = None
-        self._again: cmd.Restart | None = None
+        self._next: cmd.Command | None = None
         session.hooks.attention = self._heard
         self._tracing.start()
         for failure in self.book.restore(tuple(rows)):
@@ -109,9 +115,9 @@ class Control:
     def execute(self, command: cmd.Command) -> None:
         """Carry a command out; the guest stands, and stands again afterwards."""
         self._attempt(command, self._dispatch)
-        while (again := self._again) is not None:
-            self._again = None
-            self._attempt(again, self._dispatch)
+        while (following := self._next) is not None:
+            self._next = None
+            self._attempt(following, self._dispatch)
         self.refresh()
 
     def _attempt(self, command: cmd.Command, call: Callable[[cmd.Command], str]) -> None:
@@ -179,6 +185,8 @@ class Control:
                     terminal.resize(columns, rows)
                 return ""
             case cmd.Signal(number):
+                if number not in _SIGNALS:
+                    raise CommandError(f"there is no signal {number}")
                 self.session.interrupt(number)
                 return f"signal {number} sent"
             case cmd.ReadMemory(address, size, original):
@@ -204,7 +212,7 @@ class Control:
 
     def _restore(self, probes: tuple[cmd.SavedProbe, ...]) -> str:
         rows = tuple(
-            Row(number, probe.kind, probe.line, probe.enabled, probe.stops)
+            Row(number, probe.kind, probe.line, probe.enabled, probe.stops or probe.kind == "b")
             for number, probe in enumerate(probes, 1)
         )
         failures = self.book.restore(rows)
@@ -213,22 +221,25 @@ class Control:
         return f"{len(rows) - len(failures)} probes of the last time"
 
     def _edit(self, command: cmd.Command) -> str:
-        if self._running.state is RunState.RUNNING:
-            raise CommandError("the program is running; Ctrl-C stops it")
-        if self._running.machine is not None:
-            raise CommandError("in the middle of a hit; let it finish first")
+        if not self._editing.is_of_list(command):
+            if self._running.state is RunState.RUNNING:
+                raise CommandError("the program is running; Ctrl-C stops it")
+            if self._running.machine is not None:
+                raise CommandError("in the middle of a hit; let it finish first")
         text = self._editing.carry_out(command)
         self._changed += 1
         self._running.origin = ""
         return text
 
     def _restart(self) -> str:
-        rows = self.book.rows
-        self._tracing.finish()
+        fresh, rows = self._load(), self.book.rows  # if it fails, the old run goes on
+        if self._exit_code is None:
+            self._tracing.finish()
         self._shut()
         self._tell(ev.Restarted())
-        self._begin(rows)
-        self._changed += 1
+        changes = self._code_changes()
+        self._begin(fresh, rows)
+        self._changed = changes + 1
         return "started afresh"
 
     def _ended(self) -> None:
@@ -264,18 +275,21 @@ class Control:
         """Carry out a command in the middle of a run."""
         running, blocked_in = self._running, self.session.kernel.waiting_in
         if isinstance(command, cmd.Restart):
-            self._again = command
+            self._next = command
             raise Abandoned
         if isinstance(command, cmd.Halt):
             running.wanted = "interrupted"
+            self._next = None
             if blocked_in:
                 running.state, running.reason = RunState.STOPPED, f"interrupted in {blocked_in}()"
         elif self._motion(command) is None:
             self._attempt(command, self._any_time)
         elif running.state is RunState.STOPPED:
-            # The call has to end before anything else can happen.
-            running.wanted = "" if isinstance(command, cmd.Continue) else f"{blocked_in}() ended"
+            # The call has to end before anything else can happen. For a step that is all.
+            running.wanted = f"{blocked_in}() ended"
             running.state = RunState.RUNNING
+            if not isinstance(command, cmd.StepInsn | cmd.StepOver | cmd.StepPhase):
+                self._next = command
         else:
             self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
 

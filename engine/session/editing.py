@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.cpu.ram import PAGE
-from engine.errors import CommandError, GuestFaultError, ProbeError
+from engine.errors import CommandError, GuestFaultError
 from engine.insn.asm import assemble
 from engine.session import commands as cmd
 from engine.session.book import ProbeBook
@@ -22,6 +22,7 @@ class _Change:
     text: str
     back: Callable[[], object]
     forth: Callable[[], object]
+    of_list: bool = False
 
 
 class Editing:
@@ -44,6 +45,12 @@ class Editing:
     def redo_text(self) -> str:
         """What `Redo` would do again, "" for nothing."""
         return self._undone[-1].text if self._undone else ""
+
+    def is_of_list(self, command: cmd.Command) -> bool:
+        """Whether a command takes back (or does again) a change of the list of probes."""
+        undo = isinstance(command, cmd.Undo) and self._done and self._done[-1].of_list
+        redo = isinstance(command, cmd.Redo) and self._undone and self._undone[-1].of_list
+        return bool(undo or redo)
 
     def carry_out(self, command: cmd.Command) -> str:
         """Carry a change out; what was done in words.
@@ -140,7 +147,7 @@ class Editing:
 
     def _listed(self, text: str) -> None:
         """The list of probes has changed; it can go back by itself."""
-        self._note(_Change(text, self._book.undo, self._book.redo))
+        self._note(_Change(text, self._book.undo, self._book.redo, of_list=True))
 
     def _note(self, change: _Change) -> None:
         self._done.append(change)
@@ -150,19 +157,15 @@ class Editing:
     def _undo(self) -> str:
         if not self._done:
             raise CommandError("nothing to undo")
-        change = self._done.pop()
+        change = self._done[-1]
         change.back()
-        self._undone.append(change)
+        self._undone.append(self._done.pop())
         return f"undone: {change.text}"
 
     def _redo(self) -> str:
         if not self._undone:
             raise CommandError("nothing to redo")
-        change = self._undone.pop()
-        try:
-            change.forth()
-        except ProbeError:
-            self._undone.append(change)
-            raise
-        self._done.append(change)
+        change = self._undone[-1]
+        change.forth()
+        self._done.append(self._undone.pop())
         return f"done again: {change.text}"

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.arch.base import TrapKind
+from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
-from engine.errors import CommandError
+from engine.errors import CommandError, ProbeRejectedError
 from engine.probes.kprobe import Kprobe
 from engine.probes.phases import PhaseMachine
 from engine.session.book import Entry, ProbeBook
@@ -80,6 +81,8 @@ class Running:
         Raises:
             ProbeRejectedError: the guest cannot be stopped there.
         """
+        if address not in self._manager.points:
+            self._manager.check(address, Rules.KPROBE, Mode.KERNEL)
         self._run(self._motions.to(address))
 
     def out(self) -> None:
@@ -97,7 +100,7 @@ class Running:
             if motion is not None:
                 self._run(motion)
             else:
-                self._move(self._step)
+                self._move(self._step_to_stop)
             if self.state is not RunState.STOPPED or self.reason != "stepped":
                 break
 
@@ -119,8 +122,7 @@ class Running:
                 if motion is not None:
                     self._through(motion)
                 else:
-                    self._step()
-                    self._settle()
+                    self._step_to_stop()
                 done += 1
                 if done % _OFTEN == 0:
                     self._session.hooks.attention()
@@ -142,9 +144,11 @@ class Running:
         self.origin = "insn" if shown.by_guest else "machinery"
         self.state, self.reason = RunState.STOPPED, shown.name
         if machine.next is None:
-            self.wanted = ""
-            self._hit_over(machine)
-            self._look()
+            self.wanted, self.state = "", RunState.RUNNING  # the kernel's part may block
+            try:
+                self._hit_over(machine)
+            finally:
+                self._look()
 
     def finish_hit(self) -> None:
         """Carry out all that is left of the hit at hand.
@@ -196,7 +200,11 @@ class Running:
     def _through(self, motion: Motion) -> None:
         """Run until a motion has led to its place."""
         manager = self._manager
-        manager.register(motion.probe)
+        try:
+            manager.register(motion.probe)
+        except ProbeRejectedError:  # as between an exclusive load and its store
+            self._on_foot(motion)
+            return
         self._goal = motion
         try:
             self._go(motion)
@@ -208,10 +216,29 @@ class Running:
         if motion.reached:
             self.reason = motion.text
 
+    def _on_foot(self, motion: Motion) -> None:
+        """The same where no probe can stand: instruction by instruction."""
+        regs, kernel = self._manager.regs, self._session.kernel
+        while not self.wanted and kernel.exit is None:
+            self._step_to_stop()
+            if regs.ip == motion.probe.addr and motion.arrived():
+                self.reason = motion.text
+                return
+
     def _step(self) -> None:
         """One instruction, with everything that its probes do."""
         if not self._pass():
             self._session.kernel.step()
+
+    def _step_to_stop(self) -> None:
+        """One instruction; a breakpoint that it leads to is the user's as in a run."""
+        self._step()
+        self._settle()
+        point = self._manager.points.get(self._manager.regs.ip)
+        if point is not None and point.armed and not self.wanted:
+            entry = self._book.stops_at(point.probes)
+            if entry is not None:
+                self.wanted = _hit_text(entry)
 
     def _take_up(self) -> bool:
         """Whether an armed probe stands at pc; its hit is at hand then."""

@@ -1,0 +1,163 @@
+"""Guests under control in the test's own thread: what they say, and what they would do alone."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from sysroot import CHECKOUT
+
+from engine.session import GuestConfig
+from engine.session import commands as cmd
+from engine.session import events as ev
+from engine.session.control import Control
+from engine.session.terminal import GuestTerminal
+from engine.session.views import GuestView, ProbeView
+from engine.trace.rows import HEAD, Event, EventInfo, decode
+
+ARCHES = ("x86_64", "aarch64")
+SAMPLES = CHECKOUT / "samples" / "bin"
+_SOURCES = CHECKOUT / "tests" / "data" / "control"
+_COMPILERS = {"x86_64": "gcc", "aarch64": "aarch64-linux-gnu-gcc"}
+_FLAGS = "-O1 -g -ffreestanding -fno-stack-protector -fno-pie -nostdlib -static -no-pie -w"
+
+Told = TypeVar("Told")
+
+
+def sample(arch: str, name: str) -> str:
+    """A shipped sample."""
+    return str(SAMPLES / arch / name)
+
+
+@cache
+def moods(arch: str) -> str:
+    """`tests/data/control/moods.c`, compiled; skips the test without a compiler."""
+    compiler = shutil.which(_COMPILERS[arch])
+    if compiler is None or (arch == "x86_64" and os.uname().machine != "x86_64"):
+        pytest.skip(f"no compiler for {arch}")
+    program = Path(tempfile.mkdtemp(prefix="kprobe-tui-moods-")) / f"moods.{arch}"
+    subprocess.run(
+        [
+            compiler,
+            *_FLAGS.split(),
+            f"-I{CHECKOUT / 'samples'}",
+            "-fasynchronous-unwind-tables",
+            "-o",
+            program,
+            _SOURCES / "moods.c",
+        ],
+        check=True,
+    )
+    return str(program)
+
+
+class Held:
+    """A guest in hand.
+
+    Attributes:
+        control: it.
+        said: everything that was told, but for views.
+    """
+
+    def __init__(self, guest: str, *args: str, clock: str = "guest") -> None:
+        self.said: list[ev.SessionEvent] = []
+        self.terminal = GuestTerminal()
+        self._out = b""
+        self.control = Control(
+            GuestConfig(guest, args, clock=clock), self._tell, terminal=self.terminal
+        )
+
+    def _tell(self, event: ev.SessionEvent) -> None:
+        if not isinstance(event, ev.Viewed):
+            self.said.append(event)
+
+    def do(self, *commands: cmd.Command) -> GuestView:
+        """Carry commands out, none of which may fail."""
+        for command in commands:
+            failure = self.fail(command)
+            assert failure is None, failure
+        return self.view
+
+    def fail(self, command: cmd.Command) -> ev.Failed | None:
+        """Carry a command out: how it failed."""
+        before = len(self.said)
+        self.control.execute(command)
+        return next((e for e in self.said[before:] if isinstance(e, ev.Failed)), None)
+
+    @property
+    def view(self) -> GuestView:
+        """How things are."""
+        return self.control.view()
+
+    def probe(self, number: int) -> ProbeView:
+        """A probe by its id."""
+        return next(probe for probe in self.view.probes if probe.id == number)
+
+    def all(self, kind: type[Told]) -> list[Told]:
+        """What was told of a kind."""
+        return [event for event in self.said if isinstance(event, kind)]
+
+    @property
+    def events(self) -> list[Event]:
+        """The recorded events of this run."""
+        begun = max((i for i, e in enumerate(self.said) if isinstance(e, ev.Restarted)), default=0)
+        table: dict[int, EventInfo] = {}
+        found = []
+        for event in self.said[begun:]:
+            if isinstance(event, ev.Declared):
+                table.update((info.id, info) for info in event.infos)
+            elif isinstance(event, ev.Rows):
+                at = 0
+                while at < len(event.data):
+                    found.append(decode(table, event.data, at))
+                    at += HEAD.unpack_from(event.data, at)[1] * 8
+        return found
+
+    @property
+    def out(self) -> str:
+        """What the guest has written so far."""
+        while data := self.terminal.read(0):
+            self._out += data
+        return self._out.decode().replace("\r\n", "\n")
+
+    def address(self, symbol: str) -> int:
+        """Guest address of a function of the program itself."""
+        module = self.control.session.modules.main
+        assert module is not None
+        found = module.symbols.find(symbol)
+        assert found is not None
+        return found.address + module.bias
+
+    def registers(self) -> dict[str, int]:
+        """All registers now."""
+        return {item.name: item.value for item in self.view.registers}
+
+
+@contextmanager
+def held(guest: str, *args: str, clock: str = "guest") -> Iterator[Held]:
+    """A loaded guest that is given back at the end."""
+    found = Held(guest, *args, clock=clock)
+    try:
+        yield found
+    finally:
+        found.control.close()
+        found.terminal.close()
+
+
+def script(control: Control, *steps: cmd.Command | Callable[[], cmd.Command | None]) -> None:
+    """Answers to a blocked guest, one after the other; then it is given up."""
+    queue = list(steps)
+
+    def following() -> cmd.Command | None:
+        if not queue:
+            return None
+        step = queue.pop(0)
+        return step() if callable(step) else step
+
+    control.wait = following
