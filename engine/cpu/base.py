@@ -14,6 +14,9 @@ Decode = Callable[[int, bytes], tuple[Insn, ...]]
 LEAVE: Final = -1
 """What a trap's action returns when the engine has to see to it."""
 
+OUTSIDE: Final = 1
+"""In `Cpu.left`: no instruction, but the kernel, sent control elsewhere."""
+
 TrapAction = Callable[[], int]
 """Deals with a breakpoint inside the emulator: the address to go on at, or LEAVE."""
 
@@ -109,7 +112,8 @@ class Cpu(ArchCpu, Protocol):
         """Addresses behind the last two instructions from which control went elsewhere.
 
         The last one first; only what the running clock has seen. Whoever asks may write 0 for
-        "not known" to see later what has come since.
+        "not known" to see later what has come since; who sends the program elsewhere from
+        outside writes OUTSIDE in front of it.
         """
 
     def expect(self, address: int) -> None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from engine.arch.base import SignalFrame
-from engine.cpu.base import Cpu
+from engine.cpu.base import OUTSIDE, Cpu
 from engine.errors import GuestFaultError
 from engine.guest.memory import Memory
 from engine.linux import signals as sig
@@ -66,6 +66,7 @@ def _deliver(k: "Kernel", item: Pending) -> None:
         k.die(sig.SIGSEGV, Crash(sig.SIGSEGV, pc, error.address, why))
         return
     k.cpu.expect(pc)  # entering the handler is a jump: a loop of faults takes time
+    k.cpu.left[0] = OUTSIDE
     state.saved = None
     if flags & sig.SS_AUTODISARM and fresh:
         state.altstack = (0, sig.SS_DISABLE, 0)

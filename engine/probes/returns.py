@@ -14,7 +14,8 @@ last (`Cpu.left`). A call that was left by an exception or by longjmp is never r
 - Control came by something else than a return instruction: the frame was left some other way.
 - A frame begins whose return address has the same place and value as a pending one's: it is a
   tail call, unless the call instruction in front of the return address has just been executed
-  (directly, or by way of one jump, as through a PLT): then the older one is gone.
+  (directly, or by way of one jump, as through a PLT), or the kernel has just entered a signal
+  handler: then the older one is gone.
 - On a stack architecture a frame that begins in the same place with another return address
   ends the older one too.
 
@@ -29,7 +30,7 @@ from typing import Final, Protocol
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
-from engine.cpu.base import LEAVE, Cpu, TrapAction
+from engine.cpu.base import LEAVE, OUTSIDE, Cpu, TrapAction
 from engine.errors import GuestFaultError
 from engine.guest.mapping import Mapping
 from engine.guest.memory import Memory
@@ -364,7 +365,9 @@ class Watched(Returns):
     def _clear(self, pending: Pending, key: int, ret_addr: int) -> None:
         """A frame begins: what is pending in its place is gone, but for a tail call's caller."""
         older = pending.get(key)
-        if older is not None and ret_addr in (self._left[0], self._left[1]):
+        left = self._left
+        called = ret_addr in (left[0], left[1]) or left[1] == OUTSIDE
+        if older is not None and called:
             self._drop(pending.pop(key))
         if self._stacked:
             before = self._frames.get(key)

@@ -51,7 +51,7 @@ JUMP = {
 }
 
 
-def assembled(arch: str, text: str, at: int, **values: int) -> bytes:
+def assembled(arch: str, text: str, at: int, **values: Any) -> bytes:
     kinds = {
         "x86_64": (KS_ARCH_X86, KS_MODE_64),
         "aarch64": (KS_ARCH_ARM64, KS_MODE_LITTLE_ENDIAN),
@@ -64,7 +64,7 @@ def assembled(arch: str, text: str, at: int, **values: int) -> bytes:
 
 
 def guest_of(
-    arch: str, parts: tuple[str, ...], mode: Mode = Mode.STRICT, **values: int
+    arch: str, parts: tuple[str, ...], mode: Mode = Mode.STRICT, **values: Any
 ) -> ProbeGuest:
     guest = ProbeGuest(arch, mode=mode)
     for text, at in zip(parts, (CODE, F, G), strict=False):
@@ -212,6 +212,34 @@ def test_probes_on_one_function(arch: str, mode: Mode) -> None:
         guest.run_to_trap()
         assert [row[0] for row in rows] == order
         assert len(entries) == 1
+
+
+@each
+@pytest.mark.parametrize("way", ["call", "stub"])
+def test_the_next_call_of_a_place_is_no_tail_call(arch: str, way: str) -> None:
+    """f is left three times by a jump elsewhere; the fourth call, from the same place, returns."""
+    main = {
+        "x86_64": (
+            "mov esi, 3; L1: call {target}; nop; jmp L2; nop; nop; dec esi; jmp L1; L2: nop; int3",
+            "test esi, esi; je L1; pop rax; add rax, {skip}; jmp rax; L1: ret",
+            "jmp {F}",
+        ),
+        "aarch64": (
+            "mov x1, #3; L1: bl {target}; nop; b L2; nop; nop; sub x1, x1, #1; b L1; L2: nop;"
+            "brk #0xf000",
+            "cbz x1, L1; add x2, x30, {skip}; br x2; L1: ret",
+            "b {F}",
+        ),
+    }[arch]
+    number = "{}" if arch == "x86_64" else "#{}"
+    target = number.format(F if way == "call" else G)
+    skip = number.format(3 if arch == "x86_64" else 8)
+    guest = guest_of(arch, main, target=target, skip=skip)
+    probe = registered(guest)
+    seen = Seen(guest, probe)
+    guest.run_to_trap()
+    assert (probe.hits, probe.active) == (4, 0)
+    assert len(seen.rows) == 1
 
 
 @each
