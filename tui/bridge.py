@@ -1,6 +1,7 @@
 """Between the interface and the engine's thread: commands one way, batches of events the other."""
 
 import asyncio
+import contextvars
 import time
 from collections.abc import Callable
 from typing import Final
@@ -44,6 +45,7 @@ class Bridge:
         """
         self._deliver = deliver
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._context = contextvars.Context()
         self._last = 0.0
         self._asked = False
         self._scheduled = False
@@ -53,6 +55,7 @@ class Bridge:
     def start(self) -> None:
         """Begin; to be called in the interface's event loop."""
         self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
         self._worker.start()
 
     def post(self, command: cmd.Command) -> None:
@@ -74,7 +77,8 @@ class Bridge:
 
     def _wake(self) -> None:
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._schedule)
+            # The interface's own context: timers and messages that follow need its app.
+            self._loop.call_soon_threadsafe(self._schedule, context=self._context)
 
     # -- in the interface's thread ----------------------------------------------------------
 
