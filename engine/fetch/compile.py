@@ -9,79 +9,51 @@ Variables, which the kernel knows from BTF, come from whoever gives an `ArgConte
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import replace
 
 from engine.arch.base import Arch
 from engine.arch.program import Base, FetchArg, FieldType, Kind, Source
 from engine.errors import ProbeSyntaxError
 from engine.fetch.numbers import decimal, signed, unsigned
 from engine.fetch.types import TYPES, bitfield, event_bytes, find_type
-from engine.fetch.variables import Fetched, VariableError, VariableScope
+from engine.fetch.variables import Fetched, VariableError
+from engine.fetch.words import (
+    FIRST_ARG,
+    MAX_ARGS,
+    PLACE,
+    RESERVED,
+    ArgContext,
+    check_unnamed,
+    expanded,
+    explained,
+    is_identifier,
+    length,
+    read_name,
+)
 
-MAX_ARGS: Final = 128
-"""Arguments of an event (MAX_TRACE_ARGS)."""
+__all__ = [
+    "FIRST_ARG",
+    "MAX_ARGS",
+    "PLACE",
+    "ArgContext",
+    "argument",
+    "compile_args",
+    "is_identifier",
+    "split_offset",
+]
 
-FIRST_ARG: Final = 2
-"""Index of the first argument among the words of a definition."""
-
-PLACE: Final = 1
-"""Index of the place."""
-
-_MAX_NAME = 32
 _MAX_BODY = 63
 _MAX_ARRAY = 64
 _MAX_EVENT_BYTES = 3072
 _MAX_PARAMETER = 2048  # THREAD_SIZE / sizeof(long)
 _LAST_OP = 14  # of 16 fetch instructions the last is always the end
 _DIGITS = frozenset("0123456789")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SIGN = re.compile(r"[+-]")
 _FIELD_OF_RESULT = re.compile(r"\$retval(->|\.|\[)")
-_RESERVED = (
-    "common_type",
-    "common_flags",
-    "common_preempt_count",
-    "common_pid",
-    "common_tgid",
-    "__probe_ip",
-    "__probe_ret_ip",
-    "__probe_func",
-)
 _MEMORY = (Source.ADDRESS, Source.IMAGE)
 _STRING_VALUES = (Source.IMMEDIATE, Source.COMM, Source.TEXT)
 _SYMBOL_VALUES = (Source.REGISTER, Source.STACK, Source.RETVAL)
-
-
-@dataclass(frozen=True, slots=True)
-class ArgContext:
-    """What the arguments of one definition may refer to.
-
-    Attributes:
-        arch: names of registers, width of an address.
-        uprobe: uprobe rules instead of kprobe rules.
-        is_return: the event is a function's return.
-        at_entry: a kprobe at a function's first instruction ($argN).
-        fail: (id of the kernel's error, index of the word, offset in it) to the error.
-        symbol: address of a data symbol for @SYM, None if there is none.
-        variables: of the program at the place; None if they are not to be had.
-        extended: what the kernel does not have: `$duration`.
-    """
-
-    arch: Arch
-    uprobe: bool
-    is_return: bool
-    at_entry: bool
-    fail: Callable[[str, int, int], ProbeSyntaxError]
-    symbol: Callable[[str], int | None]
-    variables: VariableScope | None = None
-    extended: bool = False
-
-
-def is_identifier(name: str) -> bool:
-    """Whether a name follows the rules of C."""
-    return _IDENTIFIER.fullmatch(name) is not None
 
 
 def split_offset(text: str, bits: int) -> tuple[str, int] | None:
@@ -117,16 +89,16 @@ def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, .
             and blamed on the place, as the kernel only looks for them when it registers.
     """
     if not context.uprobe:
-        _check_unnamed(words, context)
-    indexed = _expanded(words, context)
+        check_unnamed(words, context)
+    indexed = expanded(words, context)
     if len(indexed) > MAX_ARGS:
         raise context.fail("TOO_MANY_ARGS", FIRST_ARG, 0)
     args: list[FetchArg] = []
-    names = set(_RESERVED)
+    names = set(RESERVED)
     missing = ""
     size = 0
     for number, (index, word) in enumerate(indexed, 1):
-        name, offset = _name(word, index, number, names, context)
+        name, offset = read_name(word, index, number, names, context)
         names.add(name)
         reader = _Reader(context, index, offset, size)
         args.append(reader.read(name, word[offset:]))
@@ -135,79 +107,6 @@ def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, .
     if missing:
         raise context.fail(missing, PLACE, 0)
     return tuple(args)
-
-
-def _check_unnamed(words: Sequence[str], context: ArgContext) -> None:
-    """Refuse what the kernel refuses while it expands `$arg*`, before it reads any argument."""
-    star = 0
-    last = FIRST_ARG
-    for index, word in enumerate(words, FIRST_ARG):
-        if not word.startswith("$arg"):
-            continue
-        last = index
-        if not context.at_entry and not context.is_return:
-            raise context.fail("NOFENTRY_ARGS", index, 0)
-        if word[4:5] in _DIGITS:
-            continue
-        if word[4:5] != "*":
-            raise context.fail("BAD_VAR", index, 0)
-        if star:
-            raise context.fail("DOUBLE_ARGS", index, 0)
-        star = index
-    if star and context.variables is None:
-        raise context.fail("NOSUP_BTFARG", last, 0)
-
-
-def _expanded(words: Sequence[str], context: ArgContext) -> list[tuple[int, str]]:
-    """The words with their indexes; `$arg*` becomes the names of the function's parameters."""
-    found: list[tuple[int, str]] = []
-    for index, word in enumerate(words, FIRST_ARG):
-        if word != "$arg*" or context.variables is None:
-            found.append((index, word))
-            continue
-        try:
-            found += [(index, name) for name in context.variables.parameters()]
-        except VariableError as problem:
-            raise _explained(problem, context, index, 0) from problem
-    return found
-
-
-def _explained(
-    problem: VariableError, context: ArgContext, index: int, offset: int
-) -> ProbeSyntaxError:
-    """The error for a variable that cannot be had; `offset` is where it begins in its word."""
-    where = (PLACE, 0) if problem.at_place else (index, offset + problem.offset)
-    error = context.fail(problem.code, *where)
-    if problem.why:
-        error.explain(problem.why)
-    return error
-
-
-def _name(
-    word: str, index: int, number: int, used: set[str], context: ArgContext
-) -> tuple[str, int]:
-    """An argument's name and the offset of its body; `number` counts from 1."""
-    name, equals, _ = word.partition("=")
-    offset = 0
-    if equals:
-        if _length(name) > _MAX_NAME:
-            raise context.fail("ARG_NAME_TOO_LONG", index, 0)
-        if not name:
-            raise context.fail("NO_ARG_NAME", index, 0)
-        if not is_identifier(name):
-            raise context.fail("BAD_ARG_NAME", index, 0)
-        offset = len(name) + 1
-    else:
-        variable = word.partition(":")[0]
-        name = variable if is_identifier(variable) else f"arg{number}"
-    if name in used:
-        raise context.fail("USED_ARG_NAME", index, 0)
-    return name, offset
-
-
-def _length(text: str) -> int:
-    """Length in bytes."""
-    return len(text) if text.isascii() else len(text.encode(errors="surrogateescape"))
 
 
 class _Reader:
@@ -236,7 +135,7 @@ class _Reader:
 
     def read(self, name: str, text: str) -> FetchArg:
         """The argument with that body."""
-        if _length(text) > _MAX_BODY:
+        if length(text) > _MAX_BODY:
             raise self._fail("ARG_TOO_LONG")
         if not text:
             raise self._fail("NO_ARG_BODY")
@@ -311,7 +210,7 @@ class _Reader:
         try:
             found = variables.resolve(text)
         except VariableError as problem:
-            raise _explained(problem, self._context, self._index, self.offset) from problem
+            raise explained(problem, self._context, self._index, self.offset) from problem
         for _ in found.derefs:
             self._next_op()
         self._fetched = found
@@ -338,7 +237,7 @@ class _Reader:
                 memory = (found.base, found.derefs, False)
                 found = replace(found, kind=self._check(kind, type_name, type_offset, *memory))
         except VariableError as problem:
-            raise _explained(problem, self._context, self._index, self.offset) from problem
+            raise explained(problem, self._context, self._index, self.offset) from problem
         final = found.kind or kind
         if type_name == "ustring":
             final = kind
@@ -401,7 +300,7 @@ class _Reader:
             try:
                 found = context.variables.parameter(number - 1)
             except VariableError as problem:
-                raise _explained(problem, context, self._index, self.offset) from problem
+                raise explained(problem, context, self._index, self.offset) from problem
             if found is not None and not found.derefs:
                 return found.base
         if context.at_entry:

@@ -21,6 +21,7 @@ _ARRAY, _CLASS, _ENUM, _POINTER, _REFERENCE, _STRUCT = 0x01, 0x02, 0x04, 0x0F, 0
 _SUBROUTINE, _TYPEDEF, _UNION, _SUBRANGE, _BASE, _CONST = 0x15, 0x16, 0x17, 0x21, 0x24, 0x26
 _VOLATILE, _RESTRICT, _UNSPECIFIED, _RVALUE, _ATOMIC = 0x35, 0x37, 0x3B, 0x42, 0x47
 _MEMBER, _INHERITANCE, _ENUMERATOR, _PTR_TO_MEMBER = 0x0D, 0x1C, 0x28, 0x1F
+_SUBPROGRAM: Final = 0x2E
 
 _QUALIFIERS: Final = {_CONST: "const", _VOLATILE: "volatile", _RESTRICT: "", _ATOMIC: "_Atomic"}
 _TRANSPARENT: Final = frozenset((*_QUALIFIERS, _TYPEDEF, _SUBRANGE))
@@ -165,9 +166,32 @@ class DataType:
 
     @cached_property
     def is_passed_by_reference(self) -> bool:
-        """Whether a function gets its address: C++ objects that cannot be copied bytewise."""
-        value = self._die.number(_AT_CALLING_CONVENTION) if self._die is not None else None
-        return value == _PASS_BY_REFERENCE and self.kind is TypeKind.RECORD
+        """Whether functions get and give its address: C++ objects not to be copied bytewise.
+
+        Compilers may say it (DWARF 5, 5.7.4). Where they do not, a destructor of it or of a part
+        says it, which is nearly the rule (Itanium C++ ABI, "non-trivial for the purposes of
+        calls").
+        """
+        return self._is_nontrivial(0)
+
+    def _is_nontrivial(self, depth: int) -> bool:
+        die = self._die
+        if die is None or die.tag not in _RECORDS or depth > MAX_CHAIN:
+            return False
+        said = die.number(_AT_CALLING_CONVENTION)
+        if said is not None:
+            return said == _PASS_BY_REFERENCE
+        shape = die.unit.shape
+        for index in shape.children(die.unit.index(die.offset)):
+            if shape.tags[index] == _SUBPROGRAM:
+                name = Die(die.unit, shape.offsets[index]).name
+                if name and name.startswith("~"):
+                    return True
+        return any(
+            part.type._is_nontrivial(depth + 1)
+            for part in self.members
+            if part.type.kind is TypeKind.RECORD
+        )
 
     # -- arrays ------------------------------------------------------------------
 

@@ -132,6 +132,8 @@ class Scope:
         parameters: of the function, in the order of its declaration.
         locals: everything but that, the innermost scope first.
         returns: its result's type.
+        frame_register: DWARF number of the register that its frame is described by, which the
+            prologue has to set first; None for the frame address of the unwind tables.
         unit: where it is described.
     """
 
@@ -143,6 +145,7 @@ class Scope:
     parameters: tuple[Variable, ...]
     locals: tuple[Variable, ...]
     returns: DataType
+    frame_register: int | None
     unit: Unit
 
     @property
@@ -304,8 +307,10 @@ class Variables:
         die = Die(unit, unit.shape.offsets[index])
         start = _start(die)
         entry = pc == start or (pad > 0 and pc == start + pad)
-        reader = _ScopeReader(unit, self._frame(die, pc, entry))
+        frame = self._frame(die, pc, entry)
+        reader = _ScopeReader(unit, frame)
         reader.walk(index)
+        base = frame.base()
         origins = die.origins()
         names = [Die(unit, unit.shape.offsets[inner]).name or "?" for inner in reader.inlined]
         return Scope(
@@ -317,6 +322,7 @@ class Variables:
             parameters=_in_order(reader.parameters, origins[-1] if len(origins) > 1 else None),
             locals=tuple(reader.locals),
             returns=DataType(die.type),
+            frame_register=base.register if base.where is Where.REGISTER else None,
             unit=unit,
         )
 

@@ -96,8 +96,18 @@ class ScopeVariables:
     # -- questions ---------------------------------------------------------------
 
     def parameters(self) -> tuple[str, ...]:
-        """Names of the function's parameters in order, for `$arg*`."""
-        return self._guarded(lambda: tuple(v.name for v in self._scope.parameters))
+        """Names of the function's parameters in order, for `$arg*`.
+
+        Left out are those that cannot be recorded: numbers in vector registers, structures.
+        """
+        names = self._guarded(lambda: tuple(v.name for v in self._scope.parameters))
+        return tuple(name for name in names if self._is_recorded(name))
+
+    def _is_recorded(self, name: str) -> bool:
+        try:
+            return self.resolve(name).kind is not None
+        except VariableError:
+            return False
 
     def parameter(self, index: int) -> Fetched | None:
         """The parameter `$argN` (index from 0); None where the calling convention says it."""
@@ -243,7 +253,7 @@ class ScopeVariables:
             if _is_in_frame(where):
                 return nowhere("has no value yet at the function's entry; use FILE:LINE")
             return where
-        if where.where is not Where.MEMORY or not self._is_own_frame(where.term):
+        if where.where is not Where.MEMORY or not self._is_own_frame(scope, where.term):
             return where
         # Where nothing at all is said the convention must not be asked: compilers drop
         # arguments of functions that they know all callers of.
@@ -271,13 +281,15 @@ class ScopeVariables:
                 return None  # the compiler has changed the convention of this function
         return found[position]
 
-    def _is_own_frame(self, term: Term) -> bool:
+    def _is_own_frame(self, scope: Scope, term: Term) -> bool:
         """Whether an address at a function's entry is in the frame that it will have.
 
         Arguments on the stack lie above the return address, at or above the stack pointer.
         """
         if term.register is None:
             return False
+        if term.register == scope.frame_register:
+            return True
         name = self._names.get(term.register)
         if name == self._arch.roles.sp:
             return (term.derefs or (term.offset,))[0] < 0

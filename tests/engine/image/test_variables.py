@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from debugged import ask_gdb, debugged
+from debugged import SOURCE, ask_gdb, debugged
 
 from engine.errors import ImageError
-from engine.image import ElfImage, SymbolTable
+from engine.image import ElfImage, Lines, SymbolTable
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import Where
 from engine.image.reader import DamagedError
@@ -83,6 +83,17 @@ def test_inlined_copies_are_where_gdb_breaks(flags: tuple[str, ...]) -> None:
     assert variables.inlined("twice") == sorted(ask_gdb(program, {"break": "twice"}))
     assert variables.inlined("work") == []
     assert variables.inlined("no such name") == []
+
+
+@pytest.mark.parametrize("flags", ["-O0", "-O2"])
+def test_a_line_of_an_inlined_function_is_one_place_a_copy(flags: str) -> None:
+    program = debugged("x86_64", flags)
+    image = ElfImage.open(program)
+    variables, lines = Variables(image, []), Lines(image, [])
+    for number, text in enumerate(SOURCE.read_text().splitlines(), 1):
+        if text.strip() in ("int w = v * 2;", "counter += w;", "local += twice(k) + c + (int)d;"):
+            wanted = ask_gdb(program, {"break": f"guest.c:{number}"})
+            assert lines.addresses_of("guest.c", number, variables.copy_at) == sorted(wanted)
 
 
 def test_optimised_code_tells_registers() -> None:

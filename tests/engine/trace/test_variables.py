@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from compiled import tool
 from debugged import FUNCTIONS, PIE_BASE, ask_gdb, debugged
 
 from engine.arch.plan import Mode
@@ -225,6 +226,104 @@ def test_an_inlined_function_is_probed_at_all_its_copies() -> None:
     text = trace(debugged("x86_64", "-O0"), "-e", "p:g/t twice v counter")
     found = re.findall(r" v=(\d+) counter=(\d+)", text)
     assert found == [("1", "7"), ("1", "9"), ("4", "13"), ("2", "21"), ("7", "29"), ("4", "43")]
+
+
+def test_star_is_every_parameter_that_can_be_recorded() -> None:
+    program = debugged("x86_64", "-O0")
+    assert [a.name for a in parsed(program, "p:g/e work $arg*").args] == [
+        "n",
+        "k",
+        "msg",
+        "c",
+        "z",
+    ]
+    assert [a.name for a in parsed(program, "p:g/e byval $arg* i.a").args] == ["q", "arg2"]
+
+
+CPLUSPLUS = """
+#include <cstdio>
+#include <string>
+struct Base { int kind; virtual ~Base() {} };
+struct Item : Base {
+  long price; bool sold; char tag; Item *next;
+  Item(int k, long p) : price(p), sold(true), tag('q'), next(nullptr) { kind = k; }
+  __attribute__((noinline)) long cost(int n, const std::string &s) const;
+};
+long Item::cost(int n, const std::string &s) const { return price * n + (long)s.size(); }
+struct Pt { int x, y; };
+struct Big { long a[4]; int z; };
+enum class Mode : unsigned char { Off, On = 3 };
+extern "C" __attribute__((noinline)) Big make(int seed, Pt p, Mode m, Big b, std::string s,
+                                              double d, float f, int last) {
+  b.z = seed + p.x * p.y + (int)m + last + (int)s.size() + (int)d;
+  return b;
+}
+int main() {
+  Item it(4, 1000), jt(5, -7);
+  it.next = &jt;
+  Big b{{1, 2, 3, 4}, 5};
+  auto r = make(9, {3, -2}, Mode::On, b, "hello", 1.5, 2.5f, 77);
+  printf("%ld %d", it.cost(6, "abc"), r.z);
+}
+"""
+
+
+def test_objects_of_cplusplus(tmp_path: Path) -> None:
+    """`this`, base classes, what is passed by a hidden reference, results in memory."""
+    compiler = tool("g++")
+    program = tmp_path / "objects"
+    (tmp_path / "objects.cc").write_text(CPLUSPLUS)
+    command = [compiler, "-g", "-O0", "-o", program, tmp_path / "objects.cc"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"g++ cannot build: {done.stderr[-200:]}")
+    text = trace(
+        program,
+        *("-e", "p:g/c Item::cost this->kind this->price this->sold this->tag:char n"),
+        *("-e", "p:g/n Item::cost this->next->kind a=this->next->price s->_M_string_length"),
+        *("-e", "p:g/m make seed x=p.x m b.a[3] b.z last s._M_string_length"),
+    )
+    assert re.search(r" c: .* arg1=4 arg2=1000 arg3=1 arg4='q' n=6$", text, re.MULTILINE)
+    assert re.search(r" n: .* arg1=5 a=-7 arg3=3$", text, re.MULTILINE)
+    assert re.search(r" m: .* seed=9 x=3 m=3 arg4=4 arg5=5 last=77 arg7=5$", text, re.MULTILINE)
+
+
+RUST = """
+pub struct Point { x: i32, y: i32 }
+pub struct Account { total: u64, flag: bool, at: Point, items: Vec<u32> }
+#[no_mangle]
+#[inline(never)]
+pub fn add(account: &mut Account, n: u32, s: &str, b: bool) -> u64 {
+    account.total += n as u64 + s.len() as u64;
+    account.items.push(n);
+    if b { account.at.x += 1; }
+    account.total + account.at.y as u64
+}
+fn main() {
+    let mut a = Account { total: 5, flag: true, at: Point { x: 1, y: 2 }, items: vec![7, 8] };
+    let mut t = 0;
+    for i in 0..3 { t += add(&mut a, i * 7, "text", i % 2 == 0); }
+    println!("{} {}", t, a.flag);
+}
+"""
+
+
+def test_values_of_rust(tmp_path: Path) -> None:
+    """Unoptimised: references, slices and scalars in the order that C passes them too."""
+    rustc = tool("rustc")
+    (tmp_path / "guest.rs").write_text(RUST)
+    command = [rustc, "-g", "-o", tmp_path / "guest", tmp_path / "guest.rs"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"rustc cannot build: {done.stderr[-200:]}")
+    text = trace(
+        tmp_path / "guest",
+        *("-e", "p:g/e add account->total account->flag account->at.y account->items.len"),
+        *("-e", "p:g/a add n s.length b"),
+    )
+    found = re.findall(r" e: .* arg1=(\d+) arg2=1 arg3=2 arg4=(\d+)", text)
+    assert found == [("5", "2"), ("9", "3"), ("20", "4")]
+    assert re.findall(r" n=(\d+) arg2=4 b=(\d)", text) == [("0", "1"), ("7", "0"), ("14", "1")]
 
 
 # -- errors ------------------------------------------------------------------------------

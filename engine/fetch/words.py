@@ -1,0 +1,138 @@
+"""The words of a definition that are its arguments: names, `$arg*`, where errors point."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.errors import ProbeSyntaxError
+from engine.fetch.variables import VariableError, VariableScope
+
+MAX_ARGS: Final = 128
+"""Arguments of an event (MAX_TRACE_ARGS)."""
+
+FIRST_ARG: Final = 2
+"""Index of the first argument among the words of a definition."""
+
+PLACE: Final = 1
+"""Index of the place."""
+
+RESERVED: Final = (
+    "common_type",
+    "common_flags",
+    "common_preempt_count",
+    "common_pid",
+    "common_tgid",
+    "__probe_ip",
+    "__probe_ret_ip",
+    "__probe_func",
+)
+"""Names that no argument may have."""
+
+_MAX_NAME = 32
+_DIGITS = frozenset("0123456789")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ArgContext:
+    """What the arguments of one definition may refer to.
+
+    Attributes:
+        arch: names of registers, width of an address.
+        uprobe: uprobe rules instead of kprobe rules.
+        is_return: the event is a function's return.
+        at_entry: a kprobe at a function's first instruction ($argN).
+        fail: (id of the kernel's error, index of the word, offset in it) to the error.
+        symbol: address of a data symbol for @SYM, None if there is none.
+        variables: of the program at the place; None if they are not to be had.
+        extended: what the kernel does not have: `$duration`.
+    """
+
+    arch: Arch
+    uprobe: bool
+    is_return: bool
+    at_entry: bool
+    fail: Callable[[str, int, int], ProbeSyntaxError]
+    symbol: Callable[[str], int | None]
+    variables: VariableScope | None = None
+    extended: bool = False
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a name follows the rules of C."""
+    return _IDENTIFIER.fullmatch(name) is not None
+
+
+def check_unnamed(words: Sequence[str], context: ArgContext) -> None:
+    """Refuse what the kernel refuses while it expands `$arg*`, before it reads any argument."""
+    star = 0
+    last = FIRST_ARG
+    for index, word in enumerate(words, FIRST_ARG):
+        if not word.startswith("$arg"):
+            continue
+        last = index
+        if not context.at_entry and not context.is_return:
+            raise context.fail("NOFENTRY_ARGS", index, 0)
+        if word[4:5] in _DIGITS:
+            continue
+        if word[4:5] != "*":
+            raise context.fail("BAD_VAR", index, 0)
+        if star:
+            raise context.fail("DOUBLE_ARGS", index, 0)
+        star = index
+    if star and context.variables is None:
+        raise context.fail("NOSUP_BTFARG", last, 0)
+
+
+def expanded(words: Sequence[str], context: ArgContext) -> list[tuple[int, str]]:
+    """The words with their indexes; `$arg*` becomes the names of the function's parameters."""
+    found: list[tuple[int, str]] = []
+    for index, word in enumerate(words, FIRST_ARG):
+        if word != "$arg*" or context.variables is None:
+            found.append((index, word))
+            continue
+        try:
+            found += [(index, name) for name in context.variables.parameters()]
+        except VariableError as problem:
+            raise explained(problem, context, index, 0) from problem
+    return found
+
+
+def explained(
+    problem: VariableError, context: ArgContext, index: int, offset: int
+) -> ProbeSyntaxError:
+    """The error for a variable that cannot be had; `offset` is where it begins in its word."""
+    where = (PLACE, 0) if problem.at_place else (index, offset + problem.offset)
+    error = context.fail(problem.code, *where)
+    if problem.why:
+        error.explain(problem.why)
+    return error
+
+
+def read_name(
+    word: str, index: int, number: int, used: set[str], context: ArgContext
+) -> tuple[str, int]:
+    """An argument's name and the offset of its body; `number` counts from 1."""
+    name, equals, _ = word.partition("=")
+    offset = 0
+    if equals:
+        if length(name) > _MAX_NAME:
+            raise context.fail("ARG_NAME_TOO_LONG", index, 0)
+        if not name:
+            raise context.fail("NO_ARG_NAME", index, 0)
+        if not is_identifier(name):
+            raise context.fail("BAD_ARG_NAME", index, 0)
+        offset = len(name) + 1
+    else:
+        variable = word.partition(":")[0]
+        name = variable if is_identifier(variable) else f"arg{number}"
+    if name in used:
+        raise context.fail("USED_ARG_NAME", index, 0)
+    return name, offset
+
+
+def length(text: str) -> int:
+    """Length in bytes."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogateescape"))
