@@ -247,22 +247,19 @@ class VirtualLines(ScrollView, can_focus=True):
     def refresh_size(self) -> None:
         """Lines came or went: called after each batch, at the most 30 times a second."""
         count, origin = self.line_count, self.origin
-        if self.follow and count + origin - self._shown - self._origin > self.size.height > 0:
-            now = monotonic()
-            if now - self._painted < _CALM:
-                if self._owed is None:
-                    self._owed = self.set_timer(_CALM, self.refresh_size)
-                return
-            self._painted = now
-        self._owed = None
+        added = count + origin - self._shown - self._origin
+        if self.follow and added > self.size.height > 0 and not self._may_paint():
+            return
         gone = origin - self._origin
         self._origin = origin
+        top = self.scroll_offset.y
+        overtaken = False
         if gone:
             self._cursor = max(self._cursor - gone, 0)
             self._anchor = None if self._anchor is None else max(self._anchor - gone, 0)
+            overtaken = gone > top
         fewer = count < self._shown
-        bottom = self.scroll_offset.y + self.size.height
-        affected = gone or fewer or self.follow or bottom >= self._shown
+        partly = top + self.size.height >= self._shown
         self._shown = count
         self._cursor = max(min(self._cursor, count - 1), 0)
         self._resize(Size(self._widest, count))
@@ -270,9 +267,31 @@ class VirtualLines(ScrollView, can_focus=True):
             self._set_cursor(count - 1)
             self._scroll(y=count)
         elif gone:
-            self._scroll(y=max(self.scroll_offset.y - gone, 0))
-        if affected:
+            self._slide(max(top - gone, 0))
+        if self.follow or fewer or partly or (overtaken and self._may_paint()):
             self.refresh()
+
+    def _may_paint(self) -> bool:
+        """Whether a flood may be painted again; if not, it will be in a while."""
+        now = monotonic()
+        if now - self._painted >= _CALM:
+            self._painted = now
+            return True
+        if self._owed is None:
+            self._owed = self.set_timer(_CALM, self._paint_owed)
+        return False
+
+    def _paint_owed(self) -> None:
+        self._owed = None
+        self._painted = 0.0
+        self.refresh_size()
+        self.refresh()
+
+    def _slide(self, top: int) -> None:
+        """The same lines are shown, which have other indices now: nothing is painted anew."""
+        self.set_scroll(None, top)
+        self.set_reactive(Widget.scroll_target_y, top)
+        self.vertical_scrollbar.position = top
 
     def changed(self) -> None:
         """All lines may look different now."""
