@@ -38,6 +38,8 @@ _STEPS: Final = 20_000
 """Instructions looked at in one function."""
 _AHEAD: Final = 2_000
 """Instructions looked at on the way to a return."""
+_STRAIGHT: Final = 64
+"""Instructions of a prologue or an epilogue."""
 _KEPT: Final = 512
 """Functions whose analysis is kept."""
 
@@ -93,6 +95,40 @@ class Prologues:
         row = self._to_return(pc, exact)
         if row is not None:
             yield row
+
+    def certain(self, pc: int, is_plain: Callable[[int], bool]) -> CfiRow | None:
+        """The row at a place that a straight line joins to an entry, a return or a tail call.
+
+        There the instructions leave no doubt, while tables may: those of LLVM without
+        asynchronous unwind tables are right at calls only.
+
+        Args:
+            pc: an instruction about to be executed.
+            is_plain: whether a function begins there as a call leaves the stack.
+        """
+        function = self._function_at(pc)
+        if function is not None and not self._is_entry(function[0]) and is_plain(function[0]):
+            at, state = function[0], self._at_entry()
+            for _ in range(_STRAIGHT):
+                if at == pc:
+                    return self._entry_row(state)
+                insn = self.insn(at)
+                if insn is None or insn.flow is not Flow.NEXT or at > pc:
+                    break
+                state.apply(insn.effects)
+                at += insn.size
+        at, state = pc, self._now(exact=True)
+        for _ in range(_STRAIGHT):
+            insn = self.insn(at)
+            if insn is None:
+                return None
+            if insn.flow is Flow.RETURN or (function is not None and _leaves(insn, function)):
+                return self._return_row(state)
+            if insn.flow is not Flow.NEXT:
+                return None
+            state.apply(insn.effects)
+            at += insn.size
+        return None
 
     def insn(self, address: int) -> StackInsn | None:
         """The instruction at an address; None if there is none."""
@@ -215,12 +251,7 @@ class Prologues:
     # -- to the return ---------------------------------------------------------------------
 
     def _to_return(self, pc: int, exact: bool) -> CfiRow | None:
-        roles = self._arch.roles
-        names = {roles.sp, roles.fp, *self._unwind.preserved}
-        if exact and roles.link:
-            names.add(roles.link)
-        begin = StackState({name: (("now", name), 0) for name in names}, reads=True)
-        work = deque([(pc, begin)])
+        work = deque([(pc, self._now(exact))])
         seen = {pc}
         last: StackState | None = None  # at a jump nobody knows where to, as of a tail call
         for _ in range(_AHEAD):
@@ -240,6 +271,14 @@ class Prologues:
                     seen.add(follower)
                     work.append((follower, state.copy()))
         return None if last is None else self._return_row(last)
+
+    def _now(self, exact: bool) -> StackState:
+        """What registers hold, told by itself; the link register only before any call."""
+        roles = self._arch.roles
+        names = {roles.sp, roles.fp, *self._unwind.preserved}
+        if exact and roles.link:
+            names.add(roles.link)
+        return StackState({name: (("now", name), 0) for name in names}, reads=True)
 
     def _return_row(self, state: StackState) -> CfiRow | None:
         """Read the row off the state in front of a return."""
@@ -275,6 +314,12 @@ def _rule_of(value: Value | None, name: str, base: str, distance: int) -> Rule |
         return None
     register = origin[1]
     return AtCfa(offset - distance) if register == base else AtRegister(register, offset)
+
+
+def _leaves(insn: StackInsn, function: tuple[int, int]) -> bool:
+    """Whether an instruction jumps to another function: the end of a tail call."""
+    inside = insn.target is None or function[0] <= insn.target < function[1]
+    return insn.flow is Flow.JUMP and not inside
 
 
 def _followers(address: int, insn: StackInsn) -> tuple[int, ...]:

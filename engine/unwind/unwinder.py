@@ -18,7 +18,7 @@ from engine.unwind.expression import ReadMemory
 from engine.unwind.framepointer import FramePointers
 from engine.unwind.functions import Functions
 from engine.unwind.prologue import Prologues, ReadCode
-from engine.unwind.rows import Caller, CfiRow, Unreadable
+from engine.unwind.rows import Caller, CfaRegister, CfiRow, Unreadable
 from engine.unwind.signals import SignalFrames
 
 LIMIT: Final = 1 << 17
@@ -189,6 +189,7 @@ class Unwinder:
     ) -> UnwindEnd:
         roles = self._arch.roles
         trampoline = False
+        stale: dict[str, int] = {}
         seen: set[tuple[int, int | None]] = set()
         while True:
             pc = registers[roles.pc]
@@ -198,7 +199,8 @@ class Unwinder:
             if key in seen:
                 return UnwindEnd(EndReason.LOOP, f"the frame at {pc:#x} comes again")
             seen.add(key)
-            step, end = self._step(pc, registers, exact)
+            stale.update(registers)
+            step, end = self._step(pc, registers, exact, stale)
             cfa = step.caller.cfa if step is not None else None
             source = step.source if step is not None else ""
             signal = step is not None and step.row.signal_frame
@@ -212,13 +214,17 @@ class Unwinder:
     # -- one frame -------------------------------------------------------------------------
 
     def _step(
-        self, pc: int, registers: Mapping[str, int], exact: bool
+        self, pc: int, registers: Mapping[str, int], exact: bool, stale: Mapping[str, int]
     ) -> tuple[_Step | None, UnwindEnd | None]:
-        """The first row that leads to a caller, or the end that the best row names."""
+        """The first row that leads to a caller, or the end that the best row names.
+
+        A table may rely on what its callees leave alone against the ABI (glibc's rawmemchr keeps
+        its return address in x15 over a call): it sees `stale`, what registers held last.
+        """
         second: tuple[_Step | None, UnwindEnd | None] | None = None
         doubtful: _Step | None = None
-        for source, row in self._candidates(pc, exact):
-            step, end = self._try(source, row, registers)
+        for source, row in self._candidates(pc, registers, exact):
+            step, end = self._try(source, row, stale if source == "cfi" else registers)
             if step is not None and end is None:
                 if source in ("cfi", "trampoline") or self._is_called(step):
                     return step, None
@@ -233,12 +239,18 @@ class Unwinder:
             return second
         return None, UnwindEnd(EndReason.UNREADABLE, f"no rules are known at {pc:#x}")
 
-    def _candidates(self, pc: int, exact: bool) -> Iterator[tuple[str, CfiRow]]:
+    def _candidates(
+        self, pc: int, registers: Mapping[str, int], exact: bool
+    ) -> Iterator[tuple[str, CfiRow]]:
         for name in self._formats:
             if name == "cfi":
                 row = self._tables.row(pc, exact)
-                if row is not None:
-                    yield name, row
+                if row is None:
+                    continue
+                better = self._better(pc, row, registers) if exact else None
+                if better is not None:
+                    yield "prologue", better
+                yield name, row
             elif name == "trampoline":
                 row = self._signals.row(pc)
                 if row is not None:
@@ -249,6 +261,26 @@ class Unwinder:
                     yield name, row
             else:
                 yield name, self._pointers.row(pc, exact)
+
+    def _better(self, pc: int, row: CfiRow, registers: Mapping[str, int]) -> CfiRow | None:
+        """What the instructions say, where that is certain and the table says otherwise."""
+        if row.signal_frame or "prologue" not in self._formats:
+            return None
+        if self._arch.roles.sp in row.rules:
+            return None  # longjmp: the caller is not whoever has called
+        certain = self._prologues.certain(pc, self._begins_plainly)
+        if certain is None:
+            return None
+        said = row.caller(self._arch, registers, self._view.read)
+        found = certain.caller(self._arch, registers, self._view.read)
+        if isinstance(found, Unreadable) or isinstance(said, Unreadable) or said.pc is None:
+            return None
+        return certain if (said.cfa, said.pc) != (found.cfa, found.pc) else None
+
+    def _begins_plainly(self, start: int) -> bool:
+        """Whether a table says of a function's first place that it is as a call leaves it."""
+        row = self._tables.row(start, True)
+        return row is not None and row.cfa == CfaRegister(self._arch.roles.sp, self._pushed)
 
     def _try(
         self, source: str, row: CfiRow, registers: Mapping[str, int]

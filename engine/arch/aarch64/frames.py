@@ -51,6 +51,8 @@ def read(raw: bytes, address: int) -> StackInsn | None:
     if kind is Kind.BRANCH_AUTH:
         # braa, blraa, retaa differ in bits 21 and 22.
         flow = (Flow.JUMP, Flow.CALL, Flow.RETURN)[word >> 21 & 3]
+    if kind is Kind.RET and word >> 5 & 31 != 30:
+        flow = Flow.JUMP  # whoever keeps a return address elsewhere has rules of his own
     if flow is not None:
         return StackInsn(4, (), flow, branch_target(word, kind, address))
     return StackInsn(4, _effects(word))

@@ -227,3 +227,22 @@ def test_what_the_tables_say(name: str) -> None:
             at += insn.size
     assert places > 2000
     assert different <= places / 100
+
+
+@pytest.mark.parametrize(("function", "offsets"), [(X86, X86_OFFSETS), (A64, A64_OFFSETS)])
+def test_where_there_is_no_doubt(function: Function, offsets: list[int]) -> None:
+    """A straight line from the entry or to the return: what may overrule a table."""
+    known = (CODE, CODE + len(function.code))
+    found = Prologues(function.arch, function.read, lambda at: known, lambda at: False)
+    sp = function.arch.roles.sp
+    for line, offset in enumerate(offsets):
+        row = found.certain(function.places[line], lambda start: True)
+        assert row is not None, line
+        assert cfa(row)[0] != sp or cfa(row)[1] == offset, line
+    assert found.certain(CODE, lambda start: False) is None  # a call stands before the return
+
+
+def test_a_return_through_another_register_is_doubtful() -> None:
+    function = Function(AARCH64, "add x0, x14, x0", "ret x15")
+    found = Prologues(AARCH64, function.read, lambda at: None, lambda at: False)
+    assert found.certain(CODE, lambda start: True) is None
