@@ -112,8 +112,6 @@ class Placing:
         why = "a return probe goes on a function's entry"
         finding = Finding(RETURN_ENTRY, "error", why, start, "EINVAL")
         old = placed.judgement
-        if not old.ok:
-            return placed
         findings = (finding, *old.findings)
         judgement = Judgement(False, None, why, "EINVAL", old.plan, findings)
         return replace(placed, judgement=judgement)
