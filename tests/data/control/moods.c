@@ -3,11 +3,11 @@
 
 #if defined __x86_64__
 enum { NR_MMAP = 9, NR_MUNMAP = 11, NR_SIGACTION = 13, NR_NANOSLEEP = 35, NR_PPOLL = 271, NR_KILL = 62 };
-__asm__(".pushsection .text\n.globl restore\n.type restore,@function\nrestore:\n"
-        "mov $15,%eax\nsyscall\n.size restore,.-restore\n.popsection\n");
+__asm__(".pushsection .text\nnop\n.globl restore\n.type restore,@function\nrestore:\n"
+        "mov $15,%rax\nsyscall\n.size restore,.-restore\n.popsection\n");
 #else
 enum { NR_MMAP = 222, NR_MUNMAP = 215, NR_SIGACTION = 134, NR_NANOSLEEP = 101, NR_PPOLL = 73, NR_KILL = 129 };
-__asm__(".pushsection .text\n.globl restore\n.type restore,%function\nrestore:\n"
+__asm__(".pushsection .text\nnop\n.globl restore\n.type restore,%function\nrestore:\n"
         "mov x8,#139\nsvc #0\n.size restore,.-restore\n.popsection\n");
 #endif
 extern void restore(void);

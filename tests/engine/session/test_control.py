@@ -1,6 +1,7 @@
 """A session as a list of probes that is edited: everything a front end's keys come to."""
 
 import dataclasses
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,7 @@ def test_undo_and_redo_walk_through_all_kinds_of_changes() -> None:
         ):
             guest.do(change)
             states.append(state())
-        for before, after in zip(states, states[1:], strict=False):
+        for before, after in pairwise(states):
             assert before != after
         for expected in reversed(states[:-1]):
             assert guest.view.undo
