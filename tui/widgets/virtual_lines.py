@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from time import monotonic, perf_counter
 from typing import ClassVar
 
+from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
@@ -662,12 +663,16 @@ class VirtualLines(ScrollView, can_focus=True):
         sign = " "
         if state:
             sign = mark("selected" if state == "selected" else "cursor", self.ascii_only)
-        gutter = to_strip(Text(sign.ljust(GUTTER)), self.app.console)
-        strip = Strip.join([gutter, content.crop_extend(left, left + room, None)])
-        strip = strip.crop_extend(0, width, None)
-        if state:
-            strip = strip.apply_style(self._state_style(state))
-        return strip.apply_style(base)
+        if left or content.cell_length > room:
+            content = content.crop(left, left + room)
+        # A strip is dear (it comes with eight caches), so one is made of all segments at once.
+        pad = " " * max(width - GUTTER - content.cell_length, 0)
+        segments = [Segment(sign.ljust(GUTTER)), *content, Segment(pad)]
+        style = base + self._state_style(state) if state else base
+        strip = Strip(
+            Segment.apply_style(segments, style), GUTTER + content.cell_length + len(pad)
+        )
+        return strip if strip.cell_length == width else strip.crop(0, width)
 
     def _state_style(self, state: str) -> Style:
         style = self._looks.get(state)
