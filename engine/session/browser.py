@@ -329,7 +329,7 @@ class Browser:
     def check(self, line: str) -> Verdict:
         """What would become of a line of `kprobe_events`."""
         try:
-            parsed = parse(line, self.arch, mode=self._mode)
+            parsed = parse(line, self.arch, mode=self._mode, lookup=self.placing.lookup)
         except ProbeSyntaxError as error:
             column = error.column - (len(error.command) - len(error.command.lstrip()))
             return Verdict(False, error.text, max(column, 0))

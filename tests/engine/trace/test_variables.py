@@ -273,7 +273,7 @@ def test_objects_of_cplusplus(tmp_path: Path) -> None:
     compiler = tool("g++")
     program = tmp_path / "objects"
     (tmp_path / "objects.cc").write_text(CPLUSPLUS)
-    command = [compiler, "-g", "-O0", "-o", program, tmp_path / "objects.cc"]
+    command: list[str | Path] = [compiler, "-g", "-O0", "-o", program, tmp_path / "objects.cc"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"g++ cannot build: {done.stderr[-200:]}")
@@ -312,7 +312,7 @@ def test_values_of_rust(tmp_path: Path) -> None:
     """Unoptimised: references, slices and scalars in the order that C passes them too."""
     rustc = tool("rustc")
     (tmp_path / "guest.rs").write_text(RUST)
-    command = [rustc, "-g", "-o", tmp_path / "guest", tmp_path / "guest.rs"]
+    command: list[str | Path] = [rustc, "-g", "-o", tmp_path / "guest", tmp_path / "guest.rs"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"rustc cannot build: {done.stderr[-200:]}")
