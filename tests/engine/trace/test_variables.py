@@ -438,3 +438,36 @@ def test_the_kernels_form_is_the_listing() -> None:
     program = debugged("x86_64", "-O2")
     assert _listed(program, "kernel", "p:g/e work a=n->id") == ["p:g/e work a=n->id"]
     assert LIST_FORMS == ("kernel", "tracefs", "perf", "bpftrace")
+
+
+def test_perf_accepts_and_lowers_the_same() -> None:
+    """`perf probe -D` prints what it would write: for its own words and for ours.
+
+    Only for characters and enumerations it has other types: hexadecimal numbers.
+    """
+    perf = tool("perf")
+    program = debugged("x86_64", "-O2")
+    args = "n->id n->next->id k msg:string z n->arr[1] n->in.a"
+    (echoed, _) = _listed(program, "tracefs", f"p:g/e work {args}")
+    (written,) = _listed(program, "perf", f"p:g/e work {args}")
+    ours = shlex.split(echoed)[1].split()
+
+    def asked(words: str) -> list[str]:
+        done = subprocess.run(
+            [perf, "probe", "-x", program, "-D", words],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            pytest.skip(f"perf cannot answer here: {done.stderr[-200:]}")
+        return done.stdout.split()
+
+    def bodies(words: list[str]) -> list[str]:
+        return [word.partition("=")[2] for word in words[2:]]
+
+    given = asked(shlex.split(written)[-1])
+    assert given[0] == ours[0]
+    assert int(given[1].rpartition(":")[2], 0) == int(ours[1].rpartition(":")[2], 0)
+    assert given[2:] == ours[2:]
+    assert bodies(asked(f"g:e=work {args}")) == bodies(ours)

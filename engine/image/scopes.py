@@ -1,0 +1,219 @@
+"""What is visible at an instruction of a function: its parameters and the scopes around it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from engine.errors import ImageError
+from engine.image import dies
+from engine.image.datatypes import DataType
+from engine.image.dies import Die, Unit
+from engine.image.expressions import (
+    OPTIMIZED_OUT,
+    Frame,
+    Location,
+    Term,
+    Where,
+    location_of,
+    nowhere,
+)
+from engine.image.ranges import read_ranges
+from engine.image.reader import DamagedError
+
+_PARAMETER, _BLOCK, _SUBPROGRAM, _INLINED, _VARIABLE = 0x05, 0x0B, 0x2E, 0x1D, 0x34
+_SCOPES: Final = frozenset((_BLOCK, 0x25, 0x32))  # lexical, catch and try blocks
+_MAX_SCOPES: Final = 256
+_DECLARED_ELSEWHERE: Final = "is declared here and defined elsewhere"
+
+
+@contextmanager
+def blaming(name: str, what: str) -> Iterator[None]:
+    """Damage of the debug information as an error for people."""
+    try:
+        yield
+    except DamagedError as error:
+        raise ImageError(f"{name}: debug information, {what}: {error}") from error
+
+
+@dataclass(eq=False)
+class Variable:
+    """A variable or parameter as it is seen from one instruction.
+
+    Attributes:
+        name: of it.
+        is_parameter: of the function, or of the function that was inlined here.
+        is_inlined: it belongs to a function that was inlined.
+    """
+
+    name: str
+    is_parameter: bool
+    is_inlined: bool
+    _die: Die
+    _frame: Frame
+    _file: str
+
+    @cached_property
+    def type(self) -> DataType:
+        """Its type.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        with blaming(self._file, f"type of {self.name}"):
+            return DataType(self._die.type)
+
+    @cached_property
+    def type_text(self) -> str:
+        """Its type as C spells it; "?" where that is damaged."""
+        try:
+            return self.type.text
+        except (DamagedError, ImageError):
+            return "?"
+
+    @cached_property
+    def is_declaration(self) -> bool:
+        """Whether another unit defines it (`extern`)."""
+        return self._die.has(dies.AT_DECLARATION) and not self._die.has(dies.AT_LOCATION)
+
+    @cached_property
+    def is_fixed(self) -> bool:
+        """Whether one location is given for all of its scope, the prologue included."""
+        found = (die.get(dies.AT_LOCATION) for die in self._die.origins())
+        return isinstance(next((value for value in found if value is not None), None), bytes)
+
+    @property
+    def linker_name(self) -> str:
+        """What the symbol table calls it, if it is there."""
+        return self._die.linkage_name or self.name
+
+    @cached_property
+    def location(self) -> Location:
+        """Where it is.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        with blaming(self._file, f"location of {self.name}"):
+            for die in self._die.origins():
+                found = location_of(die, dies.AT_LOCATION, self._frame)
+                if found is not None:
+                    return found
+                value = die.get(dies.AT_CONST_VALUE)
+                if isinstance(value, int):
+                    return Location(Where.VALUE, Term(offset=value))
+                if value is not None:
+                    return nowhere("is a constant that is no number")
+            return nowhere(_DECLARED_ELSEWHERE) if self.is_declaration else OPTIMIZED_OUT
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is known at one instruction.
+
+    Attributes:
+        function: name of the function around it.
+        inlined: names of the functions inlined there, the outermost first.
+        start: the function's first instruction, a link address.
+        entry: whether the instruction is the function's entry.
+        language: DW_LANG_*.
+        parameters: of the function, in the order of its declaration.
+        locals: everything but that, the innermost scope first.
+        returns: its result's type.
+        frame_register: DWARF number of the register that its frame is described by, which the
+            prologue has to set first; None for the frame address of the unwind tables.
+        unit: where it is described.
+    """
+
+    function: str
+    inlined: tuple[str, ...]
+    start: int
+    entry: bool
+    language: int
+    parameters: tuple[Variable, ...]
+    locals: tuple[Variable, ...]
+    returns: DataType
+    frame_register: int | None
+    unit: Unit
+
+    @property
+    def visible(self) -> tuple[Variable, ...]:
+        """All of the function's variables, the innermost scope first; hidden ones left out."""
+        found: dict[str, Variable] = {}
+        for variable in (*self.locals, *self.parameters):
+            found.setdefault(variable.name, variable)
+        return tuple(found.values())
+
+
+def in_order(found: list[Variable], origin: Die | None) -> tuple[Variable, ...]:
+    """Parameters in the order of the declaration: a compiler's copies may lack some."""
+    if origin is None or origin.tag != _SUBPROGRAM:
+        return tuple(found)
+    unit = origin.unit
+    shape = unit.shape
+    by_origin = {variable._die.origins()[-1].offset: variable for variable in found}
+    ordered: list[Variable] = []
+    for index in shape.children(unit.index(origin.offset)):
+        if shape.tags[index] != _PARAMETER:
+            continue
+        die = Die(unit, shape.offsets[index])
+        known = by_origin.pop(die.offset, None)
+        if known is None and found and by_origin and die.name:
+            same = [key for key, v in by_origin.items() if v.name == die.name]
+            known = by_origin.pop(same[0]) if same else None
+        if known is None and die.name and found:
+            frame = found[0]._frame
+            known = Variable(die.name, True, False, die, frame, unit.info.name)
+        if known is None and die.name:
+            frame = Frame(0, False, None, lambda: nowhere("is not described"))
+            known = Variable(die.name, True, False, die, frame, unit.info.name)
+        if known is not None:
+            ordered.append(known)
+    return (*ordered, *by_origin.values())
+
+
+class ScopeReader:
+    """Collects what is visible at an address of one function."""
+
+    def __init__(self, unit: Unit, frame: Frame) -> None:
+        self._unit = unit
+        self._frame = frame
+        self.parameters: list[Variable] = []
+        self.locals: list[Variable] = []
+        self.inlined: list[int] = []
+
+    def walk(self, index: int) -> None:
+        """From a subprogram down to the innermost scope around the address."""
+        unit, shape, pc = self._unit, self._unit.shape, self._frame.pc
+        top = index
+        here: int | None = index
+        for _ in range(_MAX_SCOPES):
+            if here is None:
+                return
+            inner: int | None = None
+            own: list[Variable] = []
+            for child in shape.children(here):
+                tag = shape.tags[child]
+                if tag in (_PARAMETER, _VARIABLE):
+                    variable = self._variable(child, tag == _PARAMETER)
+                    if variable is not None and here == top and variable.is_parameter:
+                        self.parameters.append(variable)
+                    elif variable is not None:
+                        own.append(variable)
+                elif inner is None and (tag == _INLINED or tag in _SCOPES):
+                    ranges = read_ranges(Die(unit, shape.offsets[child]))
+                    if any(low <= pc < high for low, high in ranges):
+                        inner = child
+                        if tag == _INLINED:
+                            self.inlined.append(child)
+            self.locals[:0] = own
+            here = inner
+
+    def _variable(self, index: int, is_parameter: bool) -> Variable | None:
+        die = Die(self._unit, self._unit.shape.offsets[index])
+        name = die.name
+        if name is None:
+            return None
+        file = self._unit.info.name
+        return Variable(name, is_parameter, bool(self.inlined), die, self._frame, file)
