@@ -208,7 +208,7 @@ def _bpftrace(place: ExportPlace, arch: Arch) -> list[str]:
 
 
 def _bpftrace_arg(arg: FetchArg, arch: Arch, base: int | None) -> tuple[str, list[str]]:
-    """printf's format and values for an argument."""
+    """The printf format and values of an argument."""
     kind = arg.type
     source = arg.base.source
     if source is Source.COMM:
