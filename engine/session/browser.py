@@ -5,7 +5,7 @@ memory it learns from views.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -79,7 +79,7 @@ class Browser:
         self._program = self._inspection.program
         self.placing = Placing(self.arch, self._program, mode)
         self._mode = mode
-        self._codes: dict[str, FileCode | None] = {}
+        self._codes: dict[tuple[str, int], FileCode | None] = {}
         self._modules: tuple[ModuleView, ...] = ()
         self._pages: dict[int, bytes] = {}
         self._changed = -1
@@ -158,40 +158,31 @@ class Browser:
 
     def forward(self, address: int) -> Iterator[CodeRow]:
         """Instructions from the one that covers a guest address on."""
-        found = self._code(address)
-        if found is None:
-            return self._plain(address)
-        code, bias = found
-        return (_moved(row, bias) for row in code.forward(address - bias))
+        code = self._code(address)
+        return self._plain(address) if code is None else code.forward(address)
 
     def backward(self, address: int) -> Iterator[CodeRow]:
         """Instructions in front of the one that covers a guest address, the nearest first."""
-        found = self._code(address)
-        if found is None:
-            return self._plain_before(address)
-        code, bias = found
-        return (_moved(row, bias) for row in code.backward(address - bias))
+        code = self._code(address)
+        return self._plain_before(address) if code is None else code.backward(address)
 
     def span(self, address: int) -> tuple[int, int] | None:
         """(start, end) of the code of the file around a guest address."""
-        found = self._code(address)
-        if found is None:
-            return None
-        spans = found[0].spans
-        return spans[0][0] + found[1], spans[-1][1] + found[1]
+        code = self._code(address)
+        return None if code is None else (code.spans[0][0], code.spans[-1][1])
 
-    def _code(self, address: int) -> tuple[FileCode, int] | None:
+    def _code(self, address: int) -> FileCode | None:
+        """The code around a guest address, None where no file holds it."""
         module = self.module_at(address)
         if module is None:
             return None
-        if module.path not in self._codes:
+        key = module.path, module.bias
+        if key not in self._codes:
             file = self._file(module)
-            code = FileCode(self.arch, file) if file is not None else None
-            self._codes[module.path] = code if code is not None and code.spans else None
-        code = self._codes[module.path]
-        if code is None or code.row_at(address - module.bias) is None:
-            return None
-        return code, module.bias
+            code = FileCode(self.arch, file, module.bias) if file is not None else None
+            self._codes[key] = code if code is not None and code.spans else None
+        code = self._codes[key]
+        return None if code is None or code.row_at(address) is None else code
 
     def _plain(self, address: int) -> Iterator[CodeRow]:
         """Code in memory only: as much as has come so far."""
@@ -352,13 +343,6 @@ class Browser:
                 return Verdict(False, f"{item.place.name}: {item.judgement.reason}", None, names)
         how = ", ".join(dict.fromkeys(f"{p.technique}, {p.judgement.how}" for p in placed))
         return Verdict(True, f"{definition.group}/{definition.event}: {how}", None, names)
-
-
-def _moved(row: CodeRow, bias: int) -> CodeRow:
-    if not bias:
-        return row
-    target = None if row.target is None else row.target + bias
-    return replace(row, address=row.address + bias, target=target)
 
 
 def _by_length(item: tuple[str, Symbol, ProgramFile]) -> tuple[int, str]:

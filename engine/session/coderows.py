@@ -51,33 +51,40 @@ class CodeRow:
 
 
 class FileCode:
-    """The code of one file, by link address."""
+    """The code of one file, where it is in the guest's memory."""
 
-    def __init__(self, arch: Arch, file: ProgramFile) -> None:
-        """Nothing is decoded before it is asked for."""
+    def __init__(self, arch: Arch, file: ProgramFile, bias: int = 0) -> None:
+        """Nothing is decoded before it is asked for.
+
+        Args:
+            arch: of the file.
+            file: it.
+            bias: what is added to a link address to get a guest address.
+        """
         self._arch = arch
         self._file = file
+        self._bias = bias
         self._decoder = Decoder(arch)
         image = file.image
         areas = [
-            (s.addr, s.addr + s.size, s.offset)
+            (s.addr, s.addr + s.size)
             for s in image.sections
             if s.flags & SHF_EXECINSTR and s.type != SHT_NOBITS and s.size
         ]
         if not areas:
             areas = [
-                (s.vaddr, s.vaddr + s.filesz, s.offset)
+                (s.vaddr, s.vaddr + s.filesz)
                 for s in image.load_segments
                 if s.flags & PF_X and s.filesz
             ]
-        self._areas = sorted(areas)
+        self._areas = sorted((start + bias, end + bias) for start, end in areas)
         self._starts: list[int] | None = None
         self._block = lru_cache(maxsize=_BLOCKS)(self._decode)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
         """(start, end) of the stretches of code, by address."""
-        return [(start, end) for start, end, _ in self._areas]
+        return list(self._areas)
 
     def row_at(self, link: int) -> CodeRow | None:
         """The row of the instruction that covers an address; None outside of all code."""
@@ -93,7 +100,7 @@ class FileCode:
         while at is not None:
             area = self._area(at)
             if area is None:
-                at = next((start for start, _, _ in self._areas if start > at), None)
+                at = next((start for start, _ in self._areas if start > at), None)
                 continue
             rows = self._rows_around(at, area)
             first = bisect_right(rows, at, key=lambda row: row.address) - 1
@@ -121,7 +128,7 @@ class FileCode:
 
     # -- blocks -----------------------------------------------------------------------------
 
-    def _area(self, link: int) -> tuple[int, int, int] | None:
+    def _area(self, link: int) -> tuple[int, int] | None:
         index = bisect_right(self._areas, link, key=lambda area: area[0]) - 1
         if index >= 0 and link < self._areas[index][1]:
             return self._areas[index]
@@ -130,10 +137,10 @@ class FileCode:
     def _anchors(self) -> list[int]:
         if self._starts is None:
             symbols = self._file.symbols
-            self._starts = sorted({s.address for s in symbols.functions()})
+            self._starts = sorted({s.address + self._bias for s in symbols.functions()})
         return self._starts
 
-    def _rows_around(self, link: int, area: tuple[int, int, int]) -> tuple[CodeRow, ...]:
+    def _rows_around(self, link: int, area: tuple[int, int]) -> tuple[CodeRow, ...]:
         """The rows of the block that holds an address."""
         anchors = self._anchors()
         index = bisect_right(anchors, link) - 1
@@ -146,17 +153,19 @@ class FileCode:
 
     def _decode(self, start: int, end: int) -> tuple[CodeRow, ...]:
         """Rows from a boundary on: to the end, or for about one block."""
-        image = self._file.image
+        file, bias = self._file, self._bias
         stop = min(end, start + _BLOCK)
-        data = image.read_vaddr(start, min(end - start, _BLOCK + self._arch.insn_max))
+        size = min(end - start, _BLOCK + self._arch.insn_max)
+        data = file.image.read_vaddr(start - bias, size)
         rows = []
-        symbol = self._file.symbols.at(start)
-        label = symbol.demangled if symbol is not None and symbol.address == start else ""
+        symbol = file.symbols.at(start - bias)
+        begins = symbol is not None and symbol.address == start - bias
+        label = symbol.demangled if symbol is not None and begins else ""
         line: tuple[str, int] | None = None
         for insn in self._decoder.all(start, data):
             if insn.address >= stop:
                 break
-            here = self._file.lines.line_at(insn.address)
+            here = file.lines.line_at(insn.address - bias)
             rows.append(self._row(insn, label, here if here != line else None))
             label, line = "", here
         return tuple(rows)
@@ -165,9 +174,9 @@ class FileCode:
         target = self._arch.probes.target(insn.raw, insn.address)
         note = ""
         if target is not None:
-            symbol = self._file.symbols.at(target)
+            symbol = self._file.symbols.at(target - self._bias)
             if symbol is not None:
-                offset = target - symbol.address
+                offset = target - self._bias - symbol.address
                 note = symbol.demangled + (f"+{offset:#x}" if offset else "")
         return CodeRow(
             insn.address, insn.raw, insn.mnemonic, insn.operands, label, target, note, line
