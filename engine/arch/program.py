@@ -1,4 +1,4 @@
-"""What an event records: fetch arguments as plain data, and the layout of a record.
+"""What an event records: fetch arguments as plain data, the layout of a record, and filters.
 
 The kernel's fetch arguments (kernel/trace/trace_probe.c) reduced to what an evaluator needs.
 The host evaluator and, later, code generated into the guest both start from these.
@@ -47,6 +47,8 @@ class Source(Enum):
     """Memory at an address relative to the probe's file in memory (`@+OFF`)."""
     ENTRY = "entry"
     """The Nth argument of the function (from 0) as it was at its entry, for its return."""
+    AT_ENTRY = "at-entry"
+    """What another fetch gave at the entry of the function, for its return."""
     DURATION = "duration"
     """Ticks of the clock from the entry of the function to its return."""
 
@@ -60,12 +62,14 @@ class Base:
         register: the architecture's own register name, for REGISTER.
         value: immediate, stack index, address, offset or number of an argument.
         text: for TEXT.
+        fetch: base and dereferences of the other fetch, for AT_ENTRY.
     """
 
     source: Source
     register: str = ""
     value: int = 0
     text: bytes = b""
+    fetch: "tuple[Base, tuple[int, ...]] | None" = None
 
 
 class Kind(Enum):
@@ -172,3 +176,83 @@ class RecordLayout:
             fields.append(RecordField(arg, word, words))
             word += words
         return cls(tuple(fields), word, any(arg.type.is_string for arg in args), head)
+
+
+class Operand(Enum):
+    """What a predicate looks at."""
+
+    FIXED = "fixed"
+    """Nothing: the outcome is known beforehand."""
+    NUMBER = "number"
+    """A number in the row."""
+    CPU_SET = "cpu-set"
+    """A number in the row as a CPU, compared with a set of them."""
+    RANGE = "range"
+    """A number in the row, and whether it lies in a range."""
+    STRING = "string"
+    """A string of the row."""
+    COMM = "comm"
+    """The name of the thread."""
+    POINTER = "pointer"
+    """The string in the guest that a number of the row points to."""
+
+
+class Compare(Enum):
+    """How a number is compared with the predicate's value."""
+
+    EQ = "=="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    AND = "&"
+
+
+class Match(Enum):
+    """How a string is compared with the predicate's pattern."""
+
+    FULL = "full"
+    FRONT = "front"
+    MIDDLE = "middle"
+    END = "end"
+    GLOB = "glob"
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateOp:
+    """One test of a filter, and where to go on (kernel/trace/trace_events_filter.c).
+
+    A filter is a tuple of these, begun at index 0. If the outcome equals `when` the next one is
+    `target`, else the one behind. Index len(filter) means the event passes, len(filter) + 1 that
+    it does not. Targets only go forwards.
+
+    Attributes:
+        operand: what is looked at.
+        compare: for numbers.
+        offset: of the number's first byte in the row, or of the string's word.
+        size: of one element in bytes.
+        count: elements, each in a word of its own, read as one little-endian number.
+        signed: whether the number is.
+        value: compared with; the outcome of FIXED; the set of CPU_SET as bits; start of RANGE.
+        end: behind the last number of RANGE; number of CPUs of CPU_SET.
+        match: for strings.
+        pattern: for strings.
+        negate: the outcome is the other one.
+        when: outcome that goes to `target`.
+        target: index.
+    """
+
+    operand: Operand
+    compare: Compare = Compare.EQ
+    offset: int = 0
+    size: int = 0
+    count: int = 1
+    signed: bool = False
+    value: int = 0
+    end: int = 0
+    match: Match = Match.FULL
+    pattern: bytes = b""
+    negate: bool = False
+    when: bool = False
+    target: int = 0

@@ -48,6 +48,7 @@ _MAX_ARRAY = 64
 _MAX_EVENT_BYTES = 3072
 _MAX_PARAMETER = 2048  # THREAD_SIZE / sizeof(long)
 _LAST_OP = 14  # of 16 fetch instructions the last is always the end
+_AT_ENTRY = "entry("
 _DIGITS = frozenset("0123456789")
 _SIGN = re.compile(r"[+-]")
 _FIELD_OF_RESULT = re.compile(r"\$retval(->|\.|\[)")
@@ -280,6 +281,8 @@ class _Reader:
             return Base(Source.RETVAL)
         if name == "duration" and context.extended and context.is_return:
             return Base(Source.DURATION)
+        if name.startswith(_AT_ENTRY) and context.extended and context.is_return:
+            return self._at_entry(name)
         if name == "stack":
             return Base(Source.STACK_POINTER)
         if name.startswith("stack") and name[5] in _DIGITS:
@@ -308,6 +311,23 @@ class _Reader:
         if context.is_return and not context.uprobe:
             return Base(Source.ENTRY, value=number - 1)
         raise self._fail("NOFENTRY_ARGS")
+
+    def _at_entry(self, name: str) -> Base:
+        """`$entry(BODY)`: what BODY gives where the function begins."""
+        if not name.endswith(")"):
+            raise self._fail("DEREF_OPEN_BRACE", len(name))
+        context = self._context
+        at_entry = replace(
+            context, is_return=False, at_entry=not context.uprobe, variables=None, extended=False
+        )
+        start = self.offset + 1 + len(_AT_ENTRY)
+        inner = _Reader(at_entry, self._index, start, self.size)
+        base, derefs, _ = inner._value(name[len(_AT_ENTRY) : -1])
+        if base.source in (Source.COMM, Source.TEXT):
+            raise self._fail("COMM_CANT_DEREF")
+        if inner.missing:
+            self.missing = inner.missing
+        return Base(Source.AT_ENTRY, fetch=(base, derefs))
 
     def _memory(self, text: str) -> Base:
         context = self._context

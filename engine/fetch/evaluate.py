@@ -19,7 +19,7 @@ from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from engine.arch.base import Arch
-from engine.arch.program import RETURN_HEAD, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.program import RETURN_HEAD, Base, FetchArg, FieldType, Kind, RecordLayout, Source
 from engine.errors import GuestFaultError
 from engine.fetch.compile import argument
 
@@ -146,13 +146,13 @@ def capturer(
 ) -> Callable[[], tuple[int, ...]] | None:
     """What a return event's probe reads at the entry of the function; None for nothing.
 
-    The values are words: the function's arguments as `Base.value` numbers them, and the time.
+    The values are words: arguments of the function, what other fetches give there, the time.
     """
     wanted = _captured(layout)
     if not wanted:
         return None
     compiler = _Compiler(site, context)
-    fetches = [compiler.argument(number) for number in wanted if number is not None]
+    fetches = [compiler.at_entry(one) for one in wanted if one is not None]
     read = context.cpu.reader(tuple(compiler.registers)) if compiler.registers else tuple
     now, timed = context.cpu.now, None in wanted
 
@@ -164,14 +164,21 @@ def capturer(
     return capture
 
 
-def _captured(layout: RecordLayout) -> list[int | None]:
-    """Numbers of the arguments that are captured, in order; None, the last, for the time."""
-    bases = [field.arg.base for field in layout.fields]
-    numbers: list[int | None] = []
-    numbers += sorted({base.value for base in bases if base.source is Source.ENTRY})
-    if any(base.source is Source.DURATION for base in bases):
-        numbers.append(None)
-    return numbers
+_Captured: TypeAlias = "tuple[Base, tuple[int, ...]] | int | None"
+"""What is captured: a fetch's base and dereferences, a number of an argument, the time."""
+
+
+def _captured(layout: RecordLayout) -> list[_Captured]:
+    """What is captured, in order; the time comes last."""
+    found: list[_Captured] = []
+    timed = False
+    for field in layout.fields:
+        base = field.arg.base
+        wanted = base.value if base.source is Source.ENTRY else base.fetch
+        timed = timed or base.source is Source.DURATION
+        if wanted is not None and wanted not in found:
+            found.append(wanted)
+    return [*found, None] if timed else found
 
 
 def _is_plain(arg: FetchArg) -> bool:
@@ -282,7 +289,7 @@ class _Compiler:
     """Turns arguments into functions of the registers read at a hit."""
 
     def __init__(
-        self, site: Site, context: FetchContext, captured: Sequence[int | None] = ()
+        self, site: Site, context: FetchContext, captured: Sequence[_Captured] = ()
     ) -> None:
         """`captured` is what stands in front of the registers, see `capturer`."""
         self.registers: list[str] = []
@@ -326,18 +333,21 @@ class _Compiler:
             self.registers.append(name)
         return len(self._captured) + self.registers.index(name)
 
-    def argument(self, number: int) -> Number:
-        """The function's argument of that number, from 0, at its entry; 0 if unreadable."""
-        base = argument(self._context.arch, number)
-        return self._value(FetchArg("", "", base, (), FieldType(Kind.HEX, self._word)))
+    def at_entry(self, wanted: tuple[Base, tuple[int, ...]] | int) -> Number:
+        """The word that is captured at the entry; 0 for one that cannot be read."""
+        if isinstance(wanted, int):
+            wanted = argument(self._context.arch, wanted), ()
+        fetch = self.compile(FetchArg("", "", *wanted, FieldType(Kind.HEX, self._word)))[1]
+        return cast(Number, fetch)
 
     def _value(self, arg: FetchArg) -> Number:
         """The value that an argument begins with."""
         base = arg.base
         if base.source in _REGISTER_SOURCES:
             return self._item(_register(arg, self._context.arch))
-        if base.source is Source.ENTRY:
-            return cast(Number, itemgetter(self._captured.index(base.value)))
+        if base.source in (Source.ENTRY, Source.AT_ENTRY):
+            wanted = base.value if base.source is Source.ENTRY else base.fetch
+            return cast(Number, itemgetter(self._captured.index(wanted)))
         if base.source is Source.DURATION:
             index, now = self._captured.index(None), self._context.cpu.now
             return lambda registers: now() - registers[index]

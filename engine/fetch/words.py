@@ -47,7 +47,7 @@ class ArgContext:
         fail: (id of the kernel's error, index of the word, offset in it) to the error.
         symbol: address of a data symbol for @SYM, None if there is none.
         variables: of the program at the place; None if they are not to be had.
-        extended: what the kernel does not have: `$duration`.
+        extended: what the kernel does not have: `$duration`, `$entry(BODY)`.
     """
 
     arch: Arch

@@ -463,7 +463,13 @@ class Watched(Returns):
                 self._drop(instance)
                 return
             while instance is not None:
-                finish(instance, address, thread)
+                probe = instance.rp
+                if probe.handler is not None or instance.entry is not None:
+                    finish(instance, address, thread)
+                else:  # `finish` without the call: the usual case
+                    probe.active -= 1
+                    if probe.record_return is not None:
+                        probe.record_return(thread, address)
                 instance = instance.next
 
         def handled(site: Kprobe, regs: PtRegs) -> int:

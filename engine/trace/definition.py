@@ -9,8 +9,9 @@ in the same order and with the same texts and carets. What differs, on purpose:
   letter. A bitfield's numbers are not taken modulo 2**64.
 - In strict mode a return probe may be placed by number. The kernel takes `r 0xADDR` but neither
   `0xADDR%return` nor `$retval` with it, by an oversight that `Mode.KERNEL` keeps.
-- `$duration` of a return event is ours: the ticks of the clock from the call to its return. In
-  kernel mode it is refused as any unknown variable.
+- `$duration` and `$entry(BODY)` of a return event are ours: the ticks of the clock from the call
+  to its return, and what BODY gave at the entry (SystemTap's `@entry`). In kernel mode they are
+  refused as any unknown variable.
 - Variables come from the program's debug information, where the kernel asks BTF; what goes
   beyond BTF's arguments stands in `engine.trace.variables`. `%pd`/`%pD` of dentries do not exist
   for a program.

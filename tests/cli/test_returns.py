@@ -1,5 +1,6 @@
 """Return probes on the command line."""
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 from guestrun import ARCHES, run
 from sysroot import CHECKOUT
+
+from engine.image import ElfImage
 
 SAMPLES = CHECKOUT / "samples" / "bin"
 GUESTS = CHECKOUT / "tests" / "data" / "guests"
@@ -50,7 +53,12 @@ def events(text: str) -> list[str]:
 @each_arch
 @either
 def test_entry_and_return_pair(arch: str, mode: str, tmp_path: Path) -> None:
-    words = ("-e", "p:in fibonacci n=$arg1:u32", "-e", "r20:out fibonacci n=$arg1:u32 v=$retval:u32")
+    words = (
+        "-e",
+        "p:in fibonacci n=$arg1:u32",
+        "-e",
+        "r20:out fibonacci n=$arg1:u32 v=$retval:u32",
+    )
     done = run("trace", "--mode", mode, *words, sample(arch), cwd=tmp_path)
     rows = events(done.err)
     stack: list[str] = []
@@ -96,6 +104,28 @@ def test_the_time_between(arch: str, tmp_path: Path) -> None:
     )
     assert refused.code == 2
     assert "Invalid $-variable specified" in refused.err
+
+
+@each_arch
+def test_values_of_the_entry(arch: str, tmp_path: Path) -> None:
+    """Registers and memory as they were there, for kprobes and, unlike in the kernel, uprobes."""
+    register = {"x86_64": "%di", "aarch64": "%x0"}[arch]
+    link = {"x86_64": "+0(%sp)", "aarch64": "%lr"}[arch]
+    found = run("check", "--json", "-e", "p fibonacci", sample(arch), cwd=tmp_path)
+    at = next(int(row["address"], 16) for row in json.loads(found.out))
+    image = ElfImage.open(sample(arch))
+    offset = image.file_offset(at)
+    args = f"n=$entry({register}):u32 from=$entry({link}) v=$retval:u32"
+    for place in ("fibonacci", f"{sample(arch)}:{offset:#x}"):
+        done = run("trace", "-e", f"r:a/b {place} {args}", sample(arch), cwd=tmp_path)
+        rows = re.findall(r"b: \((\S+) <- \S+\) n=(\d+) from=(\w+) v=(\d+)", done.err)
+        assert len(rows) > 100
+        assert all(int(value) == fibonacci(int(n)) for _, n, _, value in rows)
+        if place != "fibonacci":  # whose addresses print as symbols
+            assert all(came == to for to, _, came, _ in rows)
+    for bad in ("$entry(%nothing)", "$entry($retval)", "$entry(%sp"):
+        refused = run("trace", "-e", f"r:a/b fibonacci {bad}", sample(arch), cwd=tmp_path)
+        assert refused.code == 2
 
 
 @each_arch
