@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -34,11 +35,13 @@ class Column:
         name: as shown.
         type: of the argument.
         word: index of its first word.
+        ctype: its type in the kernel's words, for the arguments of system calls; else "".
     """
 
     name: str
     type: FieldType
     word: int
+    ctype: str = ""
 
     @property
     def words(self) -> int:
@@ -56,6 +59,16 @@ class Column:
         )
 
 
+class EventSource(Enum):
+    """What makes the rows of an event."""
+
+    PROBE = "probe"
+    SYSCALL_ENTER = "syscall-enter"
+    SYSCALL_EXIT = "syscall-exit"
+    STACK = "stack"
+    """The call stack at the row before: return addresses, one a word, innermost first."""
+
+
 @dataclass(frozen=True, slots=True)
 class EventInfo:
     """One event of the event table.
@@ -68,6 +81,7 @@ class EventInfo:
         words: of a row without strings' bytes.
         returns: whether it is a return event.
         symbolic: whether addresses print as symbols (kprobes) instead of hex (uprobes).
+        source: what makes its rows.
     """
 
     id: int
@@ -77,6 +91,7 @@ class EventInfo:
     words: int = ROW_HEAD
     returns: bool = False
     symbolic: bool = False
+    source: EventSource = EventSource.PROBE
 
     @classmethod
     def of(
@@ -96,7 +111,9 @@ class EventInfo:
 
     def accepts(self, words: int) -> bool:
         """Whether a row of so many words can be one of this event."""
-        return words >= self.words if self.strings else words == self.words
+        if self.strings or self.source is EventSource.STACK:
+            return words >= self.words
+        return words == self.words
 
     @property
     def code(self) -> str:
@@ -112,6 +129,7 @@ class EventInfo:
             "name": self.name,
             "returns": self.returns,
             "symbolic": self.symbolic,
+            "source": self.source.value,
             "columns": [
                 {
                     "name": column.name,
@@ -120,6 +138,7 @@ class EventInfo:
                     "count": column.type.count,
                     "width": column.type.width,
                     "offset": column.type.offset,
+                    "ctype": column.ctype,
                 }
                 for column in self.columns
             ],
@@ -137,7 +156,8 @@ class EventInfo:
         columns: list[Column] = []
         for item in data["columns"]:
             numbers = [int(item[key]) for key in ("size", "count", "width", "offset")]
-            column = Column(str(item["name"]), FieldType(Kind(item["kind"]), *numbers), word)
+            kind = FieldType(Kind(item["kind"]), *numbers)
+            column = Column(str(item["name"]), kind, word, str(item["ctype"]))
             if column.type.size not in (0, *_CODES) or not 0 <= column.type.count <= 0xFFFF:
                 raise ValueError("a column of an impossible size")
             if not column.type.size and not column.type.is_string:
@@ -146,7 +166,8 @@ class EventInfo:
             word += column.words
         name, group = str(data["name"]), str(data["group"])
         symbolic = bool(data["symbolic"])
-        return cls(int(data["id"]), group, name, tuple(columns), word, returns, symbolic)
+        source = EventSource(data["source"])
+        return cls(int(data["id"]), group, name, tuple(columns), word, returns, symbolic, source)
 
 
 EventTable: TypeAlias = Mapping[int, EventInfo]

@@ -22,7 +22,7 @@ from engine.errors import CommandError
 from engine.trace.rows import EventInfo, count_rows
 
 MAGIC = b"KPTRING\0"
-VERSION = 1
+VERSION = 2
 HEADER = struct.Struct("<8sIIQQQQI")
 """Magic, version, zero; offset and size of the rows; offset, size and CRC-32 of the JSON."""
 

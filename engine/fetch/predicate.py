@@ -1,0 +1,257 @@
+"""The host evaluator of filters: predicate ops compiled to a function of a recorded row.
+
+The same ops are what code generated into the guest starts from.
+"""
+
+import operator
+import re
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from engine.arch.program import Compare, Match, Operand, PredicateOp
+from engine.errors import GuestFaultError
+
+Row: TypeAlias = "bytes | bytearray | memoryview"
+RowTest: TypeAlias = Callable[[Any, int], bool]
+"""Whether the row at a position of a buffer passes."""
+
+POINTER_MAX: Final = 1023
+"""Most bytes looked at behind a pointer (USTRING_BUF_SIZE of trace_events_filter.c)."""
+COMM_SIZE: Final = 16
+"""Bytes of a thread's name, its NULs included (TASK_COMM_LEN)."""
+
+_CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
+_THREAD: Final = struct.Struct("<4xI")
+_STRING: Final = struct.Struct("<II")
+_NUMBERS: Final[dict[Compare, Callable[[int, int], bool]]] = {
+    Compare.EQ: operator.eq,
+    Compare.NE: operator.ne,
+    Compare.LT: operator.lt,
+    Compare.LE: operator.le,
+    Compare.GT: operator.gt,
+    Compare.GE: operator.ge,
+}
+
+
+def _no_comm(thread_id: int) -> bytes:
+    return b""
+
+
+def _unreadable(address: int, limit: int) -> bytes:
+    raise GuestFaultError(address, "read")
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateContext:
+    """What predicates ask for besides the row.
+
+    Attributes:
+        comm: a thread's name by its id.
+        read_cstring: (address, limit) to bytes up to a NUL; raises `GuestFaultError`.
+    """
+
+    comm: Callable[[int], bytes | None] = _no_comm
+    read_cstring: Callable[[int, int], bytes] = _unreadable
+
+
+def compile_predicate(
+    ops: Sequence[PredicateOp], context: PredicateContext | None = None
+) -> RowTest:
+    """The function that says whether a row passes; without ops all do."""
+    environment = context or PredicateContext()
+    tests = [_test(op, environment) for op in ops]
+    passed, failed = len(ops), len(ops) + 1
+    if not ops:
+        return lambda data, position: True
+    if len(ops) == 1:
+        (op,), (test,) = ops, tests
+        if not op.when and op.target == failed:
+            return test
+        if op.when and op.target == failed:
+            return lambda data, position: not test(data, position)
+    if all(op.target == failed for op in ops):
+        steps = [(test, not op.when) for op, test in zip(ops, tests, strict=True)]
+        return lambda data, position: all(test(data, position) is wanted for test, wanted in steps)
+    program = [(test, op.when, op.target) for op, test in zip(ops, tests, strict=True)]
+
+    def run(data: Any, position: int) -> bool:
+        at = 0
+        while at < passed:
+            test, when, target = program[at]
+            at = target if test(data, position) is when else at + 1
+        return at == passed
+
+    return run
+
+
+def _test(op: PredicateOp, context: PredicateContext) -> RowTest:
+    if op.operand is Operand.FIXED:
+        fixed = bool(op.value) is not op.negate
+        return lambda data, position: fixed
+    if op.operand is Operand.NUMBER:
+        return _number_test(op)
+    if op.operand is Operand.RANGE:
+        number, start, end, negate = _number(op), op.value, op.end, op.negate
+        return lambda data, position: (start <= number(data, position) < end) is not negate
+    if op.operand is Operand.CPU_SET:
+        number, cpus, compare = _number(op), op.value, op.compare
+        limit = op.end
+
+        def in_set(data: Any, position: int) -> bool:
+            # The kernel reads the number as an unsigned int; one that is no CPU never matches.
+            cpu = number(data, position) & 0xFFFFFFFF
+            if cpu >= limit or compare is Compare.EQ:
+                return False
+            return compare is Compare.NE or bool(cpus >> cpu & 1)
+
+        return in_set
+    text, matches, negate = _text(op, context), _matcher(op), op.negate
+
+    def string(data: Any, position: int) -> bool:
+        value = text(data, position)
+        return False if value is None else matches(value) is not negate
+
+    return string
+
+
+def _number(op: PredicateOp) -> Callable[[Any, int], int]:
+    offset = op.offset
+    code = _CODES[op.size]
+    if op.signed:
+        code = code.lower()
+    if op.count == 1:
+        unpack = struct.Struct("<" + code).unpack_from
+        return lambda data, position: unpack(data, position + offset)[0]
+    every = struct.Struct("<" + f"{_CODES[op.size]}{8 - op.size}x" * op.count).unpack_from
+    size, signed = op.size, op.signed
+
+    def joined(data: Any, position: int) -> int:
+        pieces = every(data, position + offset)
+        whole = b"".join(piece.to_bytes(size, "little") for piece in pieces)
+        return int.from_bytes(whole, "little", signed=signed)
+
+    return joined
+
+
+def _number_test(op: PredicateOp) -> RowTest:
+    bits = 8 * op.size * op.count
+    value = op.value & (1 << bits) - 1
+    if op.compare in (Compare.EQ, Compare.NE, Compare.AND):
+        # Equality and bits are those of unsigned numbers.
+        number = _number(_unsigned(op))
+    else:
+        number = _number(op)
+        if op.signed and value >> bits - 1:
+            value -= 1 << bits
+    if op.compare is Compare.AND:
+        return lambda data, position: bool(number(data, position) & value)
+    compare = _NUMBERS[op.compare]
+    return lambda data, position: compare(number(data, position), value)
+
+
+def _unsigned(op: PredicateOp) -> PredicateOp:
+    return PredicateOp(op.operand, op.compare, op.offset, op.size, op.count)
+
+
+def _text(op: PredicateOp, context: PredicateContext) -> Callable[[Any, int], bytes | None]:
+    """Bytes of the string with what stands behind it up to its field's end; None: no string."""
+    offset = op.offset
+    if op.operand is Operand.COMM:
+        comm = context.comm
+
+        def name(data: Any, position: int) -> bytes:
+            found = comm(_THREAD.unpack_from(data, position)[0]) or b""
+            return found[: COMM_SIZE - 1].ljust(COMM_SIZE, b"\0")
+
+        return name
+    if op.operand is Operand.POINTER:
+        read, address = context.read_cstring, _number(op)
+
+        def pointed(data: Any, position: int) -> bytes | None:
+            try:
+                return read(address(data, position), POINTER_MAX) + b"\0"
+            except GuestFaultError:
+                return None
+
+        return pointed
+    unpack = _STRING.unpack_from
+
+    def string(data: Any, position: int) -> bytes:
+        where, size = unpack(data, position + offset)
+        # What could not be read is the empty string; the kernel looks at other bytes then.
+        return bytes(data[position + where : position + where + size]) or b"\0"
+
+    return string
+
+
+def _matcher(op: PredicateOp) -> Callable[[bytes], bool]:
+    """The kernel's five ways, on bytes that end with their NULs."""
+    pattern = op.pattern
+    if op.match is Match.FULL:
+        return lambda value: value.partition(b"\0")[0] == pattern
+    if op.match is Match.FRONT:
+        return partial(_begins, pattern)
+    if op.match is Match.MIDDLE:
+        return lambda value: pattern in value
+    if op.match is Match.END:
+        # Before the last byte, whatever stands there: COMM has 16 of them.
+        return lambda value: value[:-1].endswith(pattern)
+    glob = re.compile(glob_regex(pattern), re.DOTALL).fullmatch
+    return lambda value: glob(value.partition(b"\0")[0]) is not None
+
+
+def _begins(pattern: bytes, value: bytes) -> bool:
+    return value.startswith(pattern)
+
+
+def glob_regex(pattern: bytes) -> bytes:
+    """The regular expression of a glob as lib/glob.c reads it, backslashes included."""
+    out: list[bytes] = []
+    at = 0
+    while at < len(pattern):
+        char = pattern[at : at + 1]
+        at += 1
+        if char == b"*":
+            out.append(b".*")
+        elif char == b"?":
+            out.append(b".")
+        elif char == b"[" and (found := _char_class(pattern, at)) is not None:
+            text, at = found
+            out.append(text)
+        elif char == b"\\":
+            # A backslash at the end stands for the end of the string.
+            out.append(re.escape(pattern[at : at + 1]))
+            at += 1
+        else:
+            out.append(re.escape(char))
+    return b"".join(out)
+
+
+def _char_class(pattern: bytes, at: int) -> tuple[bytes, int] | None:
+    """The class that begins behind a bracket, and where it ends; None for one that does not."""
+    inverted = pattern[at : at + 1] == b"!"
+    at += inverted
+    members = bytearray()
+    first = True
+    while True:
+        if at >= len(pattern):
+            return None
+        low = pattern[at]
+        at += 1
+        if low == 0x5D and not first:  # a bracket that comes first is a member
+            break
+        first = False
+        high = low
+        if pattern[at : at + 1] == b"-" and pattern[at + 1 : at + 2] != b"]":
+            if at + 1 >= len(pattern):
+                return None
+            high = pattern[at + 1]
+            at += 2
+        members += bytes(range(low, high + 1))
+    if not members:
+        return (b"." if inverted else b"(?!)"), at
+    inside = b"".join(b"\\x%02x" % member for member in sorted(set(members)))
+    return b"[" + (b"^" if inverted else b"") + inside + b"]", at

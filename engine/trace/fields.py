@@ -1,0 +1,212 @@
+"""The fields of an event as the kernel names them, in its `format` file and in filters.
+
+Offsets and types are those of the kernel's own record (traceprobe_define_arg_fields in
+kernel/trace/trace_probe.c, trace_define_common_fields in trace_events.c, trace_syscalls.c), so
+that what was tried here works there; where a field stands in a row of ours is beside them.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+from engine.arch.program import FieldType, Kind
+from engine.trace.rows import Column, EventInfo, EventSource
+
+_COMMON_SIZE: Final = 8
+_LOCATION: Final = "__data_loc char[]"
+_LONG: Final = 8
+
+
+class FieldKind(Enum):
+    """What filters and histograms may do with a field."""
+
+    NUMBER = "number"
+    STRING = "string"
+    POINTER = "pointer"
+    """A pointer to a string."""
+    CPU = "cpu"
+    COMM = "comm"
+    STACK = "stack"
+
+    @property
+    def is_string(self) -> bool:
+        """Whether it is compared with strings."""
+        return self in (FieldKind.STRING, FieldKind.POINTER, FieldKind.COMM)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field.
+
+    Attributes:
+        name: as the kernel names it.
+        ctype: its type in the kernel's words.
+        offset: bytes from the start of the kernel's record.
+        size: bytes there; 0 for a field that no record holds.
+        signed: whether the number is.
+        kind: what it is.
+        row: bytes from the start of our row; -1 if it is not there.
+        column: the argument it shows, if any.
+    """
+
+    name: str
+    ctype: str
+    offset: int
+    size: int
+    signed: bool
+    kind: FieldKind = FieldKind.NUMBER
+    row: int = -1
+    column: Column | None = None
+
+    def describe(self) -> str:
+        """Its line of a `format` file."""
+        declared, array, _ = self.ctype.partition("[")
+        if array and not self.ctype.startswith("__data_loc"):
+            text = f"{declared} {self.name}[]"
+        else:
+            text = f"{self.ctype} {self.name}"
+        signed = int(self.signed)
+        return f"field:{text};\toffset:{self.offset};\tsize:{self.size};\tsigned:{signed};"
+
+
+COMMON: Final = (
+    Field("common_type", "unsigned short", 0, 2, False, row=0),
+    Field("common_flags", "unsigned char", 2, 1, False),
+    Field("common_preempt_count", "unsigned char", 3, 1, False),
+    Field("common_pid", "int", 4, 4, True, row=4),
+)
+"""The fields of all events. A guest has no interrupt state: flags and count are 0."""
+
+GENERIC: Final = (
+    *(Field(name, "int", 0, 0, True, FieldKind.CPU) for name in ("CPU", "cpu", "common_cpu")),
+    *(Field(name, "char *", 0, 0, True, FieldKind.COMM) for name in ("COMM", "comm")),
+    *(Field(name, "char *", 0, 0, True, FieldKind.STACK) for name in ("stacktrace", "STACKTRACE")),
+)
+"""What filters know besides (trace_define_generic_fields)."""
+
+
+@lru_cache(maxsize=1024)
+def own_fields(info: EventInfo) -> tuple[Field, ...]:
+    """The fields of one event, without those of all."""
+    if info.source in (EventSource.SYSCALL_ENTER, EventSource.SYSCALL_EXIT):
+        return _syscall_fields(info)
+    names = ("__probe_func", "__probe_ret_ip") if info.returns else ("__probe_ip",)
+    found: list[Field] = []
+    offset = _COMMON_SIZE
+    for name in names:
+        # In a row they stand behind the time.
+        found.append(Field(name, "unsigned long", offset, _LONG, False, row=offset + _LONG))
+        offset += _LONG
+    for column in info.columns:
+        field = _argument(column, offset)
+        found.append(field)
+        offset += field.size
+    return tuple(found)
+
+
+def find(info: EventInfo, name: str) -> Field | None:
+    """A field by its name: the event's own, then the generic ones, then the common ones."""
+    for field in (*own_fields(info), *GENERIC, *COMMON):
+        if field.name == name:
+            return field
+    return None
+
+
+def element_type(kind: FieldType) -> str:
+    """The kernel's type of one element of an argument."""
+    if kind.is_string:
+        return _LOCATION
+    return f"{'s' if kind.kind is Kind.SIGNED else 'u'}{8 * kind.size}"
+
+
+def _argument(column: Column, offset: int) -> Field:
+    kind = column.type
+    string = kind.is_string
+    size = (4 if string else kind.size) * max(kind.count, 1)
+    ctype = element_type(kind) + (f"[{kind.count}]" if kind.count else "")
+    signed = string or kind.kind is Kind.SIGNED
+    what = FieldKind.STRING if string else FieldKind.NUMBER
+    return Field(column.name, ctype, offset, size, signed, what, column.word * 8, column)
+
+
+def _syscall_fields(info: EventInfo) -> tuple[Field, ...]:
+    number, *rest = info.columns
+    found = [Field(number.name, "int", 8, 4, True, row=number.word * 8, column=number)]
+    offset = 16
+    for column in rest:
+        string = column.type.is_string
+        if string:
+            field = Field(
+                column.name, _LOCATION, offset, 4, False, FieldKind.STRING, column.word * 8, column
+            )
+        else:
+            pointer = "char" in column.ctype and " *" in column.ctype
+            kind = FieldKind.POINTER if pointer else FieldKind.NUMBER
+            signed = info.source is EventSource.SYSCALL_EXIT
+            field = Field(
+                column.name, column.ctype, offset, 8, signed, kind, column.word * 8, column
+            )
+        found.append(field)
+        offset += field.size
+    return tuple(found)
+
+
+def format_text(info: EventInfo) -> str:
+    """The event's `format` file."""
+    lines = [f"name: {info.name}", f"ID: {info.id}", "format:"]
+    lines += [f"\t{field.describe()}" for field in COMMON]
+    lines.append("")
+    lines += [f"\t{field.describe()}" for field in own_fields(info)]
+    lines += ["", f"print fmt: {print_format(info)}", ""]
+    return "\n".join(lines)
+
+
+def print_format(info: EventInfo) -> str:
+    """What a `format` file has behind `print fmt:`."""
+    if info.source is EventSource.SYSCALL_EXIT:
+        return '"0x%lx", REC->ret'
+    if info.source is EventSource.SYSCALL_ENTER:
+        return _syscall_print_format(info)
+    if info.returns:
+        text, values = "(%lx <- %lx)", ["REC->__probe_func", "REC->__probe_ret_ip"]
+    else:
+        text, values = "(%lx)", ["REC->__probe_ip"]
+    for column in info.columns:
+        kind = column.type
+        one = _conversion(kind)
+        text += f" {column.name}="
+        text += "{" + ",".join([one] * kind.count) + "}" if kind.count else one
+        names = [f"{column.name}[{n}]" for n in range(kind.count)] or [column.name]
+        values += [f"__get_str({name})" if kind.is_string else f"REC->{name}" for name in names]
+    return f'"{text}", ' + ", ".join(values)
+
+
+def _conversion(kind: FieldType) -> str:
+    if kind.is_string:
+        return '\\"%s\\"'
+    if kind.kind is Kind.CHAR:
+        return "'%c'"
+    if kind.kind is Kind.SYMBOL:
+        return "%pS"
+    long = "L" if kind.size == 8 else ""
+    if kind.kind is Kind.HEX:
+        return f"0x%{long}x"
+    return f"%{long}{'d' if kind.kind is Kind.SIGNED else 'u'}"
+
+
+def _syscall_print_format(info: EventInfo) -> str:
+    columns = info.columns[1:]
+    read = {column.name for column in columns if column.type.is_string}
+    texts, values = [], ""
+    for column in columns:
+        if column.type.is_string:
+            continue
+        text = f"{column.name}: 0x%08lx"
+        values += f", ((unsigned long)(REC->{column.name}))"
+        value = f"__{column.name}_val"
+        if value in read:
+            text += ' \\"%s\\"'
+            values += f", __get_str({value})"
+        texts.append(text)
+    return f'"{", ".join(texts)}"{values}'
