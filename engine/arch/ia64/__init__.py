@@ -1,0 +1,1 @@
+"""IA-64 (Itanium): bundles, the table of instruction formats, text."""

@@ -1,0 +1,86 @@
+"""Bundles to instructions."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from engine.arch.ia64.bundle import SIZE, Bundle, unpack
+from engine.arch.ia64.opcodes import DISPLACEMENTS, IMMEDIATES, Form, field, find
+
+_MASK = 0xFFFFFFFFFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class SlotInsn:
+    """One instruction of a bundle.
+
+    Attributes:
+        form: its line of the table; None where the encoding is reserved.
+        unit: kind of slot, "X" for both slots of a long one.
+        word: the 41 bits (of the X slot).
+        extra: the 41 bits of the L slot, else 0.
+        slot: its number; 1 for a long one.
+    """
+
+    form: Form | None
+    unit: str
+    word: int
+    extra: int
+    slot: int
+
+    @property
+    def qp(self) -> int:
+        """The qualifying predicate; 0 where the form has none."""
+        if self.form is not None and not self.form.predicated:
+            return 0
+        return self.word & 63
+
+    @property
+    def format(self) -> str:
+        """The format's name, "" for a reserved encoding."""
+        return self.form.format if self.form is not None else ""
+
+    def field(self, name: str) -> int:
+        """A field of the word, unsigned."""
+        return field(name, self.word)
+
+    def immediate(self, name: str) -> int:
+        """An immediate operand as the processor uses it."""
+        return IMMEDIATES[name](self.word, self.extra)
+
+    def target(self, address: int) -> int | None:
+        """Where an IP-relative branch or check goes, from the bundle's address."""
+        if self.form is None:
+            return None
+        for name in ("target25", "target20", "targeti", "targetf", "target64"):
+            if name in self.form.operands:
+                where = (address & ~15) + DISPLACEMENTS[name](self.word, self.extra)
+                return where & _MASK
+        return None
+
+
+@lru_cache(maxsize=1 << 16)
+def decode_slot(unit: str, word: int, extra: int = 0, slot: int = 0) -> SlotInsn:
+    """The instruction in a slot's word."""
+    return SlotInsn(find(unit, word), unit, word, extra, slot)
+
+
+def decode_bundle(bundle: Bundle) -> tuple[SlotInsn, ...]:
+    """The instructions of a bundle in order; none if its template is reserved."""
+    units = bundle.units
+    if not units:
+        return ()
+    first, second, third = bundle.slots
+    if bundle.long:
+        return (decode_slot("M", first), decode_slot("X", third, second, 1))
+    return tuple(
+        decode_slot(unit, word, 0, slot)
+        for slot, (unit, word) in enumerate(zip(units, bundle.slots, strict=True))
+    )
+
+
+def decode_at(raw: bytes, slot: int) -> SlotInsn | None:
+    """The instruction in one slot of 16 bytes; None where none begins."""
+    for insn in decode_bundle(unpack(raw[:SIZE])):
+        if insn.slot == slot:
+            return insn
+    return None
