@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from engine.arch.base import Arch
-from engine.arch.frames import ArchUnwind, Flow, StackInsn
+from engine.arch.frames import ArchUnwind, Copy, Flow, StackInsn
 from engine.unwind.rows import (
     AtCfa,
     AtRegister,
@@ -38,6 +38,14 @@ _STEPS: Final = 20_000
 """Instructions looked at in one function."""
 _AHEAD: Final = 2_000
 """Instructions looked at on the way to a return."""
+_BACK: Final = 4096
+"""Bytes in front of a place that are searched for the beginning of its function."""
+_BACK_UNALIGNED: Final = 1024
+"""The same where it is not aligned."""
+_SOON: Final = 4
+"""Instructions in which a function that needs stack has taken some."""
+_ALIGNMENT: Final = 16
+"""Of functions, as compilers place them."""
 _STRAIGHT: Final = 64
 """Instructions of a prologue or an epilogue."""
 _KEPT: Final = 512
@@ -95,6 +103,12 @@ class Prologues:
         row = self._to_return(pc, exact)
         if row is not None:
             yield row
+        for start in self._possible_starts(pc):
+            states = {start: self._at_entry()}
+            self._spread(states, (start, pc + 1), [start])
+            row = self._at(states, pc, exact)
+            if row is not None:
+                yield row
 
     def certain(self, pc: int, is_plain: Callable[[int], bool]) -> CfiRow | None:
         """The row at a place that a straight line joins to an entry, a return or a tail call.
@@ -144,7 +158,9 @@ class Prologues:
     # -- from the entry --------------------------------------------------------------------
 
     def _from_entry(self, function: tuple[int, int], pc: int, exact: bool) -> CfiRow | None:
-        states = self._analyse(function)
+        return self._at(self._analyse(function), pc, exact)
+
+    def _at(self, states: dict[int, StackState], pc: int, exact: bool) -> CfiRow | None:
         if exact:
             state = states.get(pc)
             return None if state is None else self._entry_row(state)
@@ -157,6 +173,44 @@ class Prologues:
                 self._pass(after, insn)
                 return self._entry_row(after)
         return None
+
+    def _possible_starts(self, pc: int) -> Iterator[int]:
+        """Places in front of one where a function may begin, the nearest first.
+
+        Aligned ones where what stands before ends or pads something; then, as code for size is
+        not aligned, those behind an end that take stack soon. Callers prove such rows.
+        """
+        for start in range(pc & -_ALIGNMENT, pc - _BACK, -_ALIGNMENT):
+            if self._stands_alone(start, padded=True):
+                yield start
+        step = self._arch.insn_align
+        for start in range(pc & -step, pc - _BACK_UNALIGNED, -step):
+            if start % _ALIGNMENT and self._takes_stack(start) and self._stands_alone(start):
+                yield start
+
+    def _takes_stack(self, start: int) -> bool:
+        """Whether one of the first instructions makes room on the stack."""
+        sp, at = self._arch.roles.sp, start
+        for _ in range(_SOON):
+            insn = self.insn(at)
+            if insn is None or insn.flow is not Flow.NEXT:
+                return False
+            for effect in insn.effects:
+                if isinstance(effect, Copy) and effect.source == effect.target == sp:
+                    return effect.offset < 0
+            at += insn.size
+        return False
+
+    def _stands_alone(self, start: int, *, padded: bool = False) -> bool:
+        """Whether the instruction before leads elsewhere, or perhaps does nothing."""
+        step = self._arch.insn_align
+        for size in range(step, self._arch.insn_max + 1, step):
+            insn = self.insn(start - size)
+            if insn is not None and insn.size == size:
+                ends = insn.flow in (Flow.RETURN, Flow.JUMP, Flow.STOP, Flow.CALL)
+                if ends or (padded and insn.flow is Flow.NEXT and not insn.effects):
+                    return True
+        return False
 
     def _pass(self, state: StackState, insn: StackInsn) -> None:
         state.apply(insn.effects)
