@@ -308,6 +308,9 @@ class Browser:
             return f"p {place}"
         if found.function is None or found.offset not in (0, self._pad(found)):
             return f"p {place}"
+        described = f"p {place} $arg*"
+        if self.check(described).ok:  # debug information names the parameters
+            return described
         return f"p {place} " + " ".join(f"arg{n}=$arg{n}" for n in range(1, _ARGUMENTS + 1))
 
     def _pad(self, place: Place) -> int:
@@ -335,12 +338,15 @@ class Browser:
     def _check_places(self, definition: Definition) -> Verdict:
         try:
             placed = self.placing.of_definition(definition)
-        except (PlaceError, ImageError) as error:
+        except PlaceError as error:
+            return Verdict(False, str(error), definition.error(error.code).column)
+        except ImageError as error:
             return Verdict(False, str(error))
         names = tuple(item.place.name for item in placed)
         for item in placed:
             if not item.judgement.ok:
-                return Verdict(False, f"{item.place.name}: {item.judgement.reason}", None, names)
+                text = f"{item.place.name}: {item.judgement.reason}"
+                return Verdict(False, text, definition.error("FAIL_REG_PROBE").column, names)
         how = ", ".join(dict.fromkeys(f"{p.technique}, {p.judgement.how}" for p in placed))
         return Verdict(True, f"{definition.group}/{definition.event}: {how}", None, names)
 

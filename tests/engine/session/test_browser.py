@@ -109,11 +109,13 @@ def test_source_lines_begin_where_the_line_changes() -> None:
     found = sample("x86_64")
     lines = found.placing.places._program.main.lines
     before = None
+    changes = 0
     for row in islice(found.forward(found.address_of("main")), 60):
+        changes += row.line is not None
         here = lines.line_at(row.address)
-        assert row.line == (here if here != before else None)
+        assert row.line == (here if here != before or row.label else None)
         before = here
-    assert before is not None
+    assert changes > 10
 
 
 @pytest.mark.parametrize("arch", ARCHES)
