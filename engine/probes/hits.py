@@ -15,10 +15,11 @@ from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint, missed
 from engine.probes.regs import PtRegs
-from engine.probes.returns import Returns, ReturnSite, Watched
+from engine.probes.returns import Returns, ReturnSite
 from engine.probes.slots import InsnSlots, XolArea
 from engine.probes.stepping import GuestStep
 from engine.probes.trampoline import NAME, Hijacked
+from engine.probes.watched import Watched
 
 
 class Status(Enum):

@@ -24,10 +24,11 @@ from engine.probes.placement import Placement
 from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
 from engine.probes.returning import Returning
-from engine.probes.returns import Returns, ReturnSite, Watched
+from engine.probes.returns import Returns, ReturnSite
 from engine.probes.slots import InsnSlots, Window, XolArea
 from engine.probes.stepping import GuestStep
 from engine.probes.trampoline import Hijacked
+from engine.probes.watched import Watched
 
 __all__ = ["ProbeManager", "Status"]
 

@@ -16,8 +16,8 @@ from sysroot import CHECKOUT, SysrootUnavailable, sysroot
 
 from engine.arch.plan import Mode
 from engine.linux.fs.stdio import HostIO, host_stdio
-from engine.probes.returns import Watched
 from engine.probes.trampoline import Hijacked
+from engine.probes.watched import Watched
 from engine.session import GuestConfig, Session
 from engine.session.tracing import TraceOptions, Tracing
 

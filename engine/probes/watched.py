@@ -1,0 +1,329 @@
+"""Returns caught where they return to.
+
+Linux writes the address of a trampoline over the return address. A kernel that unwinds itself
+knows of that; a program does not: C++ exceptions, Go's runtime, `setjmp`, everything that looks
+at a return address or keeps one is broken by it. That is what `trampoline.Hijacked` does, for
+`Mode.KERNEL`. In strict mode (`Watched`, here) nothing of the program's is changed: a breakpoint
+stands where the call returns to, and a pending call is known by that address together with the
+stack pointer that a return to it leaves behind. So pending calls need no order among themselves,
+and stacks of signal handlers, coroutines and goroutines do not disturb each other.
+
+Left to decide is what has come to the breakpoint, and the clock knows from where control went
+last (`Cpu.left`). A call that was left by an exception or by longjmp is never reported:
+
+- Control came by something else than a return instruction: the frame was left some other way.
+- A frame begins whose return address has the same place and value as a pending one's: it is a
+  tail call, unless the call instruction in front of the return address has just been executed
+  (directly, or by way of one jump, as through a PLT), or the kernel has just entered a signal
+  handler: then the older one is gone.
+- On a stack architecture a frame that begins in the same place with another return address
+  ends the older one too.
+
+What can go wrong: a call site that calls through a pointer, first a probed function that is
+left by an exception, then, from the same frame, one that is not probed, whose return is then taken
+for the first one's. A function that drops its arguments with its return (`ret N`, no C compiler's
+habit on 64 bits) is not recognised when it returns. And a stack that the program moves (Go grows stacks by copying) takes the
+returns of the frames on it along: they are not seen; the program is not harmed.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from engine.cpu.base import LEAVE, OUTSIDE, TrapAction
+from engine.errors import GuestFaultError
+from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import Kretprobe, KretprobeInstance
+from engine.probes.point import ProbePoint
+from engine.probes.regs import PtRegs
+from engine.probes.returns import Owner, Pending, Returns, ReturnSite
+
+_RETURN_MAX: Final = 4
+"""Bytes of the longest return instruction."""
+
+_NOWHERE: Final = Pending()
+"""Of a place that cannot be watched."""
+
+
+class Watched(Returns):
+    """Returns are caught where they return to; the program's own data stay as they are.
+
+    Attributes:
+        sites: the watched places.
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__(owner)
+        self.sites: dict[int, ReturnSite] = {}
+        self._pending: dict[int, Pending] = {}
+        self._frames: dict[int, Pending] = {}  # by stack pointer: where its call is pending
+        self._left = owner.cpu.left
+        self._returned: set[int] = set()  # ends of return instructions
+        self._behind = self._word if self._stacked else 0
+
+    def admit(self, probe: Kretprobe) -> None:
+        """A return probe is registered: the clock has to run."""
+        super().admit(probe)
+        self.owner.cpu.count_blocks(True)
+        if self._serves == 1 and probe.handler is not None:
+            for address, site in self.sites.items():
+                self._serve(site)
+                self.owner.replant(address)
+
+    # -- a call ---------------------------------------------------------------------------
+
+    def action(self, point: ProbePoint, go: TrapAction) -> TrapAction:
+        """Record the call; places not watched yet are the engine's business."""
+        enabled = point.enabled()
+        plain = [probe for probe in enabled if probe.record is not None]
+        probes = [probe for probe in enabled if isinstance(probe, Kretprobe)]
+        frame, find, behind = self.frame, self._pending.get, self._behind
+        thread, clear, link = self.owner.thread, self._clear, self._link
+
+        def action() -> int:
+            try:
+                sp, ret_addr = frame()
+            except GuestFaultError:
+                return LEAVE
+            pending = find(ret_addr)
+            if pending is None:
+                return LEAVE
+            for other in plain:
+                other.hits += 1
+                other.record(thread())  # type: ignore[misc]
+            if pending is _NOWHERE:
+                self._unwatched(probes)
+            else:
+                clear(pending, sp + behind, ret_addr)
+                link(pending, sp + behind, self.made(point, ret_addr, sp))
+            return go()
+
+        if len(probes) > 1 or plain:
+            return action
+        return self._single(point, probes[0], go)
+
+    def _single(self, point: ProbePoint, probe: Kretprobe, go: TrapAction) -> TrapAction:
+        """The usual case, with as few calls as can be."""
+        frame, find, behind = self.frame, self._pending.get, self._behind
+        clear, make, frames, left = self._clear, self.make, self._frames, self._left
+        stacked, capture, limited = self._stacked, probe.capture, probe.limit is not None
+        slot = point.slot if not point.scratch else None
+
+        def single() -> int:
+            try:
+                sp, ret_addr = frame()
+            except GuestFaultError:
+                return LEAVE
+            pending = find(ret_addr)
+            if pending is None:
+                return LEAVE
+            if pending is _NOWHERE:
+                probe.hits += 1
+                probe.unwatched += 1
+                return slot or go()
+            probe.hits += 1
+            key = sp + behind
+            if key in pending or (stacked and frames.get(key) is not pending):
+                clear(pending, key, ret_addr)
+            if limited:
+                made = make(probe, ret_addr, sp)
+                if made is None:
+                    return slot or go()
+            else:
+                made = KretprobeInstance(probe, ret_addr, sp)
+                if capture is not None:
+                    made.entry = capture()
+                probe.active += 1
+            if key in pending:
+                made.next = pending[key]
+            pending[key] = made
+            left[0] = left[1] = 0
+            return slot or go()
+
+        return single
+
+    def enter(self, point: ProbePoint) -> None:
+        """The same outside of the emulator; a place seen for the first time is planted."""
+        try:
+            sp, ret_addr = self.frame()
+        except GuestFaultError:
+            sp, ret_addr = 0, 0
+        pending = self._pending.get(ret_addr)
+        if pending is None:
+            pending = self._watch(ret_addr)
+        if pending is _NOWHERE:
+            probes = [probe for probe in point.enabled() if isinstance(probe, Kretprobe)]
+            self._unwatched(probes)
+            self.told = f"the return to {ret_addr:#x} cannot be watched"
+            return
+        key = sp + self._behind
+        self._clear(pending, key, ret_addr)
+        made = self.made(point, ret_addr, sp)
+        self._link(pending, key, made)
+        self.told = (
+            f"{len(made)} instance(s) wait for the return to {ret_addr:#x} with "
+            f"{self.owner.arch.roles.sp} {key:#x}"
+        )
+
+    def _unwatched(self, probes: Iterable[Kretprobe]) -> None:
+        for probe in probes:
+            probe.hits += 1
+            probe.unwatched += 1
+
+    def _clear(self, pending: Pending, key: int, ret_addr: int) -> None:
+        """A frame begins: what is pending in its place is gone, but for a tail call's caller."""
+        older = pending.get(key)
+        left = self._left
+        called = ret_addr in (left[0], left[1]) or left[1] == OUTSIDE
+        if older is not None and called:
+            self._drop(pending.pop(key))
+        if self._stacked:
+            before = self._frames.get(key)
+            if before is not pending:
+                self._frames[key] = pending
+                if before is not None:
+                    self._drop(before.pop(key, None))
+
+    def _link(self, pending: Pending, key: int, made: Sequence[KretprobeInstance]) -> None:
+        older = pending.get(key)
+        for instance in made:
+            instance.next = older
+            older = pending[key] = instance
+        self._left[0] = self._left[1] = 0
+
+    def _drop(self, instance: KretprobeInstance | None) -> None:
+        while instance is not None:
+            instance.rp.active -= 1
+            instance = instance.next
+
+    def _sweep(self, probe: Kretprobe) -> None:
+        """Frames below the stack pointer, on the same stack, are gone."""
+        sp = self.owner.regs.sp
+        stack = self.owner.memory.find(sp)
+        if stack is None:
+            return
+        lowest = stack.start
+        for site in self.sites.values():
+            gone = [key for key in site.pending if lowest < key <= sp]
+            for key in gone:
+                if key < sp or self._stacked:
+                    self._drop(site.pending.pop(key))
+
+    # -- places ---------------------------------------------------------------------------
+
+    def _watch(self, ret_addr: int) -> Pending:
+        site = ReturnSite(ret_addr)
+        self._serve(site)
+        if self._never_returns(ret_addr) or not self.owner.watch(site):
+            self._pending[ret_addr] = _NOWHERE
+            return _NOWHERE
+        self.sites[ret_addr] = site
+        self._pending[ret_addr] = site.pending
+        return site.pending
+
+    def _never_returns(self, ret_addr: int) -> bool:
+        """Whether a call ends its function: what follows need not even be code."""
+        function = self.owner.placement.function(ret_addr - 1)
+        return function is not None and ret_addr >= function[1]
+
+    def forget(self, address: int) -> None:
+        """The code of a watched place is gone."""
+        site = self.sites.pop(address, None)
+        self._pending.pop(address, None)
+        self._returned.clear()
+        if site is not None:
+            for instance in site.pending.values():
+                self._drop(instance)
+            site.pending.clear()
+
+    def _purge(self, gone: set[Kretprobe]) -> None:
+        for site in self.sites.values():
+            for key, instance in list(site.pending.items()):
+                kept = [one for one in _chain(instance) if one.rp not in gone]
+                for one, after in zip(kept, [*kept[1:], None], strict=False):
+                    one.next = after
+                if kept:
+                    site.pending[key] = kept[0]
+                else:
+                    del site.pending[key]
+
+    def close(self) -> None:
+        """No return probe is left: no place is watched any more."""
+        self.owner.unwatch(list(self.sites.values()))
+        self.sites.clear()
+        self._pending.clear()
+        self._frames.clear()
+
+    # -- a return -------------------------------------------------------------------------
+
+    def _serve(self, site: ReturnSite) -> None:
+        """Give a place its action: inside the emulator unless a handler wants more."""
+        assert site.addr is not None
+        address, pending, left, known = site.addr, site.pending, self._left, self._returned
+        read = self.owner.cpu.traps.reader((self.owner.arch.roles.sp,))
+        finish, came, take = self.finish, self._came_by_return, pending.pop
+
+        def returned(thread: int) -> None:
+            instance = take(read()[0], None)
+            if instance is None:
+                return
+            if left[0] not in known and not came(left[0]):
+                self._drop(instance)
+                return
+            while instance is not None:
+                probe = instance.rp
+                if probe.handler is not None or instance.entry is not None:
+                    finish(instance, address, thread)
+                else:  # `finish` without the call: the usual case
+                    probe.active -= 1
+                    if probe.record_return is not None:
+                        probe.record_return(thread, address)
+                instance = instance.next
+
+        def handled(site: Kprobe, regs: PtRegs) -> int:
+            waiting = pending.get(regs.sp)
+            returned(self.owner.thread())
+            calls = len(list(_chain(waiting)))
+            self.told = f"{calls} instance(s) waited for this return" if calls else ""
+            return 0
+
+        site.record = None if self._serves else returned
+        site.pre_handler = handled if self._serves else None
+
+    def _came_by_return(self, end: int) -> bool:
+        """Whether the instruction that ends at an address is a return; yes where unknown."""
+        if not end:
+            return True
+        owner = self.owner
+        try:
+            code = owner.overlay.original(end - _RETURN_MAX, _RETURN_MAX)
+        except GuestFaultError:
+            return True
+        sizes = owner.arch.probes.returns(code)
+        if not any(owner.placement.boundary(end - size) for size in sizes):
+            return False
+        self._returned.add(end)
+        return True
+
+    def missed(self, site: ReturnSite) -> None:
+        """A return came while another probe's handlers ran."""
+        instance = site.pending.pop(self.owner.regs.sp, None)
+        for one in _chain(instance):
+            one.rp.nmissed += 1
+        self._drop(instance)
+
+    def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
+        """The calls pending in a frame, newest first."""
+        key = slot + self._behind
+        if self._stacked:
+            last = self._frames.get(key)
+            return tuple(_chain(last.get(key))) if last is not None else ()
+        for site in self.sites.values():
+            if key in site.pending:
+                return tuple(_chain(site.pending[key]))
+        return ()
+
+
+def _chain(instance: KretprobeInstance | None) -> Iterable[KretprobeInstance]:
+    while instance is not None:
+        yield instance
+        instance = instance.next
