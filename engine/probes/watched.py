@@ -22,8 +22,9 @@ last (`Cpu.left`). A call that was left by an exception or by longjmp is never r
 What can go wrong: a call site that calls through a pointer, first a probed function that is
 left by an exception, then, from the same frame, one that is not probed, whose return is then taken
 for the first one's. A function that drops its arguments with its return (`ret N`, no C compiler's
-habit on 64 bits) is not recognised when it returns. And a stack that the program moves (Go grows stacks by copying) takes the
-returns of the frames on it along: they are not seen; the program is not harmed.
+habit on 64 bits) is not recognised when it returns. And a stack that the program moves (Go grows
+stacks by copying) takes the returns of the frames on it along: they are not seen; the program is
+not harmed.
 """
 
 from collections.abc import Iterable, Sequence
