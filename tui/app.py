@@ -9,7 +9,7 @@ from textual.binding import BindingType
 from textual.command import Provider
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
-from textual.widgets import Footer, HelpPanel
+from textual.widgets import Footer
 
 from engine.errors import KprobeTuiError
 from engine.session import GuestConfig
@@ -34,9 +34,11 @@ from tui.panes.output import OutputPane
 from tui.panes.probes import ProbesPane
 from tui.panes.registers import RegistersPane
 from tui.placing import PlacingActions
+from tui.screens.help import HelpScreen
 from tui.settings import Settings
 from tui.store import EventStore
 from tui.widgets.bars import MessageLine, StatusBar, TabStrip
+from tui.widgets.pane import Pane
 
 
 class KprobeApp(Motions, PlacingActions, Leaving):
@@ -156,10 +158,21 @@ class KprobeApp(Motions, PlacingActions, Leaving):
         for lower, name in ((False, "upper-tabs"), (True, "lower-tabs")):
             strip = self.query_one(f"#{name}", TabStrip)
             strip.display = tabs and self.query_one(f"#{name.split('-')[0]}").display
-            strip.show(
-                [spec for spec in PANES if spec.lower is lower],
-                self.layout_choice.lower if lower else self.layout_choice.upper,
-            )
+            self._show_tabs(lower)
+
+    def _show_tabs(self, lower: bool) -> None:
+        """The names of a group, where they are seen."""
+        strip = self.query_one("#lower-tabs" if lower else "#upper-tabs", TabStrip)
+        if strip.display:
+            active = self.layout_choice.lower if lower else self.layout_choice.upper
+            specs = [spec for spec in PANES if spec.lower is lower]
+            strip.show(specs, active, self.pane(active).noted)
+
+    def on_pane_retitled(self, message: Pane.Retitled) -> None:
+        """A pane says something else of itself: without borders its tab shows it."""
+        choice = self.layout_choice
+        if message.pane.id in (choice.upper, choice.lower):
+            self._show_tabs(message.pane.id == choice.lower)
 
     @staticmethod
     def _within(pane: Widget, box: Widget) -> bool:
@@ -177,6 +190,8 @@ class KprobeApp(Motions, PlacingActions, Leaving):
 
     def on_descendant_focus(self) -> None:
         """The focus has moved, by mouse or Tab."""
+        if not self.screen_stack:
+            return  # the end has begun
         for spec in PANES:
             if self._within_focus(spec.id) and self.layout_choice.focused != spec.id:
                 self.layout_choice.focus(spec.id)
@@ -203,10 +218,8 @@ class KprobeApp(Motions, PlacingActions, Leaving):
 
     def action_help(self) -> None:
         """Keys of the focused pane."""
-        if self.screen.query(HelpPanel):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
+        focused = self.focused
+        self.push_screen(HelpScreen("" if focused is None else focused.HELP or ""))
 
     # -- from the engine --------------------------------------------------------------------
 

@@ -71,14 +71,16 @@ class Bridge:
 
     def close(self) -> None:
         """End the guest."""
+        self._loop = None  # nobody is there to be told
         self._worker.close()
 
     # -- from the engine's thread -----------------------------------------------------------
 
     def _wake(self) -> None:
-        if self._loop is not None and not self._loop.is_closed():
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
             # The interface's own context: timers and messages that follow need its app.
-            self._loop.call_soon_threadsafe(self._schedule, context=self._context)
+            loop.call_soon_threadsafe(self._schedule, context=self._context)
 
     # -- in the interface's thread ----------------------------------------------------------
 
@@ -92,6 +94,8 @@ class Bridge:
     def drain(self) -> None:
         """Take what there is and deliver it."""
         self._scheduled = False
+        if self._loop is None:
+            return
         self._last = time.monotonic()
         events = self._worker.outbox.take()
         for event in events:

@@ -32,7 +32,7 @@ MARKS: Final[dict[str, Mark]] = {
     "more": Mark("\N{HORIZONTAL ELLIPSIS}", "~"),
     "rule": Mark("\N{BOX DRAWINGS LIGHT HORIZONTAL}", "-"),
     "arrow": Mark("\N{RIGHTWARDS ARROW}", "->"),
-    "branch": Mark("\N{WAVE ARROW POINTING DIRECTLY RIGHT}", "~>"),
+    "branch": Mark("\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}", "~>"),
 }
 """All signs that carry a meaning. Each means the same in every pane, and none needs a colour."""
 

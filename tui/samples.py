@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -27,7 +27,7 @@ class Sample:
 
 
 def samples() -> list[Sample]:
-    """All of them, by name, then by architecture."""
+    """All of them, in the order of their README, then by architecture."""
     folder = next((path for path in _folders() if (path / "bin").is_dir()), None)
     if folder is None:
         return []
@@ -37,8 +37,15 @@ def samples() -> list[Sample]:
         for path in (folder / "bin").glob("*/*")
         if path.is_file()
     ]
+    order = {name: number for number, name in enumerate(texts)}
     return sorted(
-        found, key=lambda sample: (sample.path.name, sample.arch != "x86_64", sample.arch)
+        found,
+        key=lambda sample: (
+            order.get(sample.path.name, len(order)),
+            sample.path.name,
+            sample.arch != "x86_64",
+            sample.arch,
+        ),
     )
 
 
@@ -49,17 +56,16 @@ def _folders() -> tuple[Path, ...]:
 
 
 def _descriptions(readme: Path) -> dict[str, str]:
-    """The lines "| `NAME` | TEXT |" or "- `NAME`: TEXT" of the samples' README."""
+    """The rows "| `NAME ARGS` | TEXT | ..." of the samples' README."""
     texts: dict[str, str] = {}
     try:
         lines = readme.read_text(encoding="utf-8").splitlines()
     except OSError:
         return texts
     for line in lines:
-        name, _, rest = line.strip("|-* ").partition("`")[2].partition("`")
-        text = rest.strip(" |:").rstrip("|").strip()
-        if name and text and name.removesuffix(".c").isidentifier():
-            texts.setdefault(name.removesuffix(".c"), text)
+        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        if line.startswith("| `") and len(cells) > 1:
+            texts.setdefault(cells[0].strip("`").partition(" ")[0], cells[1])
     return texts
 
 
@@ -67,32 +73,60 @@ class Picker(App[str]):
     """Returns the path of the chosen sample."""
 
     CSS = """
-    #head { height: 3; padding: 1 1 0 1; }
-    OptionList { height: 1fr; border: none; }
+    #head { height: 4; padding: 1 1 1 1; background: $panel; }
+    OptionList {
+        height: 1fr; border: none; padding: 0; scrollbar-size-vertical: 1;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
     """
     TITLE = "kprobe-tui"
+    ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "Open", priority=True),
+        Binding("j", "move(1)", "Down"),
+        Binding("k", "move(-1)", "Up"),
         Binding("q,escape", "quit", "Quit"),
-        Binding("j", "move(1)", "Down", show=False),
-        Binding("k", "move(-1)", "Up", show=False),
     ]
+
+    def __init__(self, theme: str = "", ascii_only: bool = False) -> None:
+        """Show the samples.
+
+        Args:
+            theme: of the settings, "" for the usual one.
+            ascii_only: draw with ASCII only.
+        """
+        super().__init__()
+        self.ascii = ascii_only
+        if theme in self.available_themes:
+            self.theme = theme
 
     def compose(self) -> ComposeResult:
         """The list."""
-        yield Static("kprobe-tui GUEST opens your own program. A sample to begin with:", id="head")
+        yield Static(
+            "kprobe-tui GUEST opens a program of yours.\n"
+            "These come with it: the same programs for two processors.",
+            id="head",
+            markup=False,
+        )
         self._samples = samples()
-        yield OptionList(*(Option(self._line(sample)) for sample in self._samples))
+        lines = (Option(self._line(sample)) for sample in self._samples)
+        yield OptionList(*lines, markup=False)
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         """The list has the keys."""
         self.query_one(OptionList).focus()
 
-    def _line(self, sample: Sample) -> Text:
-        text = Text(f"{sample.path.name:<12}", "bold")
-        text.append(f"{sample.arch:<10}", "cyan")
-        text.append(sample.text, "not bold")
-        return text
+    def _line(self, sample: Sample) -> Content:
+        return Content.assemble(
+            (f" {sample.path.name:<11}", "bold"),
+            (f"{sample.arch:<9}", "$text-accent"),
+            sample.text,
+        )
+
+    def action_choose(self) -> None:
+        """Open the sample at the cursor."""
+        self.query_one(OptionList).action_select()
 
     def action_move(self, step: int) -> None:
         """As vim."""

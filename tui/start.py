@@ -21,7 +21,7 @@ def start(options: InterfaceOptions) -> int:
     config = options.config
     if not config.guest:
         _need_terminal()
-        guest = Picker().run()
+        guest = Picker(settings.theme, settings.ascii or options.ascii_only).run()
         if guest is None:
             return 0
         config = replace(config, guest=guest)

@@ -13,6 +13,7 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
 from engine.session import commands as cmd
 from engine.session import events as ev
+from engine.session import report
 from engine.session.book import ProbeBook, Row
 from engine.session.config import GuestConfig
 from engine.session.editing import Editing
@@ -248,12 +249,7 @@ class Control:
         assert end is not None
         reports = self.session.report(end)
         self._exit_code = reports.exit_code
-        if end.limit:
-            self._running.reason = f"stopped by --{end.limit}"
-        elif end.signal:
-            self._running.reason = f"killed by signal {end.signal}"
-        else:
-            self._running.reason = f"exited with {reports.exit_code}"
+        self._running.reason = report.reason(reports)
         for remark in (*self._tracing.finish(), *reports.remarks):
             self._tell(ev.Notice("\n".join(remark.lines)))
 

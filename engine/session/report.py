@@ -51,6 +51,17 @@ def ending(end: Exit, place: Callable[[], str]) -> Report | None:
     return None
 
 
+def reason(reports: Reports) -> str:
+    """How the guest ended, in a few words on one line."""
+    end = reports.exit
+    if end.limit:
+        return f"stopped by --{end.limit}"
+    if end.signal:
+        why = f": {end.crash.why}" if end.crash is not None else ""
+        return f"killed by {sig.name(end.signal)}{why}"
+    return f"exited with {reports.exit_code}"
+
+
 def missing(counts: dict[str, int]) -> Report | None:
     """What the guest asked for and did not get."""
     if not counts:

@@ -12,6 +12,7 @@ from tui.widgets.virtual_lines import VirtualLines
 class BacktraceLines(VirtualLines):
     """One line a frame, innermost first; `u` and `d` walk them."""
 
+    EMPTY = "no frames"
     HELP = """
 ### Backtrace
 

@@ -27,10 +27,12 @@ from tui.render import harmless, is_ascii, mark
 from tui.sources import SourceFiles
 from tui.widgets.pane import Pane
 from tui.widgets.prefix import PrefixKeys
-from tui.widgets.strips import highlight, to_strip
+from tui.widgets.strips import highlight, own_look, to_strip
 
 _NARROW = 64
 """Width below which bytes are left out."""
+_ROOMY = 90
+"""Width from which on eight bytes of an instruction are shown, not six."""
 _SLICE = 0.008
 _FAR = 4096
 """Rows that one step of a search looks at before the clock is asked."""
@@ -72,7 +74,7 @@ class CodeView(Widget, can_focus=True):
 | `/` `n` `N` | search instructions and labels |
 | `.` | to the current instruction |
 
-Marks: `●` armed probe, `◌` disabled, `■` stops here, `►` cursor, `→` pc, `⤳` target of the
+Marks: `●` armed probe, `◌` disabled, `■` stops here, `►` cursor, `→` pc, `↳` target of the
 branch at the cursor.
 """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -103,7 +105,7 @@ branch at the cursor.
         & > .code--label { color: $text-primary; text-style: bold; }
         & > .code--source { color: $text-muted; text-style: italic; }
         & > .code--address { color: $text-muted; }
-        & > .code--bytes { color: $text-muted; text-style: dim; }
+        & > .code--bytes { color: $text-muted; }
         & > .code--planted { color: $text-error; text-style: bold reverse; }
         & > .code--mnemonic { color: $text-accent; }
         & > .code--branch { color: $text-secondary; }
@@ -111,6 +113,7 @@ branch at the cursor.
         & > .code--probe { color: $text-error; text-style: bold; }
         & > .code--off { color: $text-muted; text-style: bold; }
         & > .code--match { text-style: reverse bold; }
+        &:ansi > .code--cursor { text-style: bold reverse; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -400,9 +403,7 @@ branch at the cursor.
         """The style of a component class `code--NAME`, without the background."""
         style = self._looks.get(name)
         if style is None:
-            style = self._looks[name] = self.get_component_rich_style(
-                f"code--{name}", partial=True
-            )
+            style = self._looks[name] = own_look(self, f"code--{name}")
         return style
 
     def notify_style_update(self) -> None:
@@ -450,7 +451,8 @@ branch at the cursor.
             self._lines = self._layout()
         if y >= len(self._lines):
             text = Text("no code is known here" if y == 0 and not self._lines else "")
-            return to_strip(text, self.app.console).adjust_cell_length(width, base)
+            strip = to_strip(text, self.app.console).adjust_cell_length(width)
+            return strip.apply_style(base)
         line = self._lines[y]
         at_cursor = line.row.address == self._cursor and not line.heading
         if line.heading:
@@ -505,7 +507,7 @@ branch at the cursor.
 
     def _append_bytes(self, text: Text, row: CodeRow) -> None:
         planted = self._view.planted.get(row.address, b"") if self._bytes == 0 else b""
-        room = min(self._browser.arch.insn_max, 8)
+        room = min(self._browser.arch.insn_max, 8 if self.size.width >= _ROOMY else 6)
         shown = row.raw[:room]
         if planted:
             text.append(planted.hex(" "), self.look("planted"))
@@ -550,6 +552,9 @@ class CodePane(Pane):
         source = "" if row is None or row.line is None else f"{row.line[0]}:{row.line[1]}"
         file = module.path.rsplit("/", 1)[-1] if module is not None else "memory"
         self.retitle(harmless(name), harmless(source.rsplit("/", 1)[-1]), harmless(file))
+        span = self._browser.span(self.code.cursor)
+        if span is not None:
+            self.note(f"{100 * (self.code.cursor - span[0]) // max(span[1] - span[0], 1)}%")
 
     def on_code_view_asked(self, event: CodeView.Asked) -> None:
         """A pattern is wanted."""

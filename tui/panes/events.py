@@ -38,6 +38,7 @@ class EventLog(VirtualLines):
 
     FOLLOWS = True
 
+    EMPTY = "no events yet: p places a probe, c runs the program"
     HELP = """\
 # Event log
 
@@ -57,9 +58,11 @@ Time counts the guest's own blocks of code; it is not nanoseconds.
 """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ampersand", "ask('filter')", "Filter", key_display="&", id="events.filter"),
-        Binding("space", "ask('fold')", "Fold", id="events.fold"),
-        Binding("number_sign", "ask('goto')", "Go to", key_display="#", id="events.goto"),
+        Binding("ampersand", "ask('filter')", "filter", key_display="&", id="events.filter"),
+        Binding("space", "ask('fold')", "fold", id="events.fold"),
+        Binding(
+            "number_sign", "ask('goto')", "Go to", key_display="#", show=False, id="events.goto"
+        ),
         Binding("ctrl+o", "copy_all", "Copy all", show=False, id="events.copy-all"),
     ]
 

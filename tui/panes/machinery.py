@@ -165,12 +165,15 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         rows = []
         if judgement.ok:
             rows.append(self._labelled("here", f"a probe on {name}: {placed.technique}", "good"))
-            rows.append(self._labelled("how", f"{judgement.how}: {judgement.reason}", ""))
+            how = judgement.reason
+            if judgement.how is not None and not how.startswith(judgement.how):
+                how = f"{judgement.how}: {how}"
+            rows.append(self._labelled("how", how, ""))
         else:
             rows.append(self._labelled("here", f"no probe on {name}", "bad"))
             rows.append(self._labelled("why", f"{judgement.reason} ({judgement.errno})", "bad"))
         plan = judgement.plan
-        if plan.operation is not None:
+        if plan.operation is not None and plan.operation.text not in judgement.reason:
             rows.append(self._labelled("does", plan.operation.text, "dim"))
         for finding in judgement.findings:
             look = {"error": "bad", "warning": "warn"}.get(finding.severity, "note")

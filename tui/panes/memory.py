@@ -150,7 +150,8 @@ The stack follows the stack pointer; words that point into code or a mapping say
 
     def _stack_line(self, address: int) -> Text:
         data = self.bytes_at(address, _WORD)
-        text = Text(f"{address:x} ", self.look("dim"), no_wrap=True)
+        text = Text(no_wrap=True)
+        text.append(f"{address:x} ", self.look("dim"))
         if len(data) < _WORD:
             return text.append("." * 16, self.look("dim"))
         value = int.from_bytes(data, "little")
@@ -172,7 +173,8 @@ The stack follows the stack pointer; words that point into code or a mapping say
     def _dump_line(self, address: int, width: int) -> Text:
         count = 16 if width >= 78 else 8 if width >= 45 else 4
         data = self.bytes_at(address, 16)[:16]
-        text = Text(f"{address:012x}  ", self.look("dim"), no_wrap=True)
+        text = Text(no_wrap=True)
+        text.append(f"{address:012x}  ", self.look("dim"))
         text.append(data[:count].hex(" ").ljust(3 * count))
         shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data[:count])
         text.append(f" {shown}", self.look("name"))

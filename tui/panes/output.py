@@ -26,6 +26,7 @@ class OutputLog(VirtualLines):
 
     FOLLOWS = True
 
+    EMPTY = "nothing was written yet"
     HELP = """\
 # Guest output
 

@@ -58,6 +58,7 @@ class ProbeList(VirtualLines):
         probes: those of the newest view.
     """
 
+    EMPTY = "no probes yet: p places one"
     HELP = """\
 # Probes
 
@@ -84,10 +85,10 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
 """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("e", "ask('enable')", "On/off", id="probes.enable"),
-        Binding("x", "ask('delete')", "Delete", id="probes.delete"),
-        Binding("b", "ask('stop')", "Stop here", id="probes.stop"),
-        Binding("E", "ask('edit')", "Edit", id="probes.edit"),
+        Binding("e", "ask('enable')", "on/off", id="probes.enable"),
+        Binding("x", "ask('delete')", "delete", id="probes.delete"),
+        Binding("b", "ask('stop')", "stops", id="probes.stop"),
+        Binding("E", "ask('edit')", "Edit", show=False, id="probes.edit"),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

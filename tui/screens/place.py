@@ -32,6 +32,8 @@ class PlaceScreen(ModalScreen[str | None]):
         max-height: 26;
         border: solid $border;
         background: $surface;
+        padding: 0 1;
+        &.-ascii { border: ascii $border; }
     }
     PlaceScreen Input { border: none; height: 1; padding: 0; background: $boost; }
     PlaceScreen Input:focus { border: none; }
@@ -59,6 +61,7 @@ class PlaceScreen(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """A line, what is wrong with it, names that fit."""
         with Vertical() as box:
+            box.set_class(is_ascii(self.app), "-ascii")
             box.border_title = escape(self._title)
             yield Input(
                 self._text,
@@ -106,7 +109,10 @@ class PlaceScreen(ModalScreen[str | None]):
     def _check(self, text: str) -> None:
         """The caret under the mistake, or what it would do."""
         verdict = self._browser.check(text)
-        where = "" if verdict.column is None else " " * verdict.column + "^ "
+        where = ""
+        if verdict.column is not None:
+            column = verdict.column - int(self.query_one(Input).scroll_offset.x)
+            where = " " * column + "^\n" if column >= 0 else ""
         shown = self.query_one("#caret", Static)
         shown.update(where + harmless(verdict.text, is_ascii(self.app)))
         shown.set_class(verdict.ok, "-good")

@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 from rich.markup import escape
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
@@ -26,6 +26,8 @@ class WhyScreen(ModalScreen[int | None]):
         max-height: 90%;
         border: solid $border;
         background: $surface;
+        padding: 0 1;
+        &.-ascii { border: ascii $border; }
     }
     WhyScreen VerticalScroll { height: auto; max-height: 100%; background: $surface; }
     WhyScreen #hint { height: 1; color: $text-muted; }
@@ -46,39 +48,43 @@ class WhyScreen(ModalScreen[int | None]):
     def compose(self) -> ComposeResult:
         """The verdict, the checklist, the remarks."""
         with Vertical() as box:
+            box.set_class(is_ascii(self.app), "-ascii")
             box.border_title = escape(f"Why: {self._placed.place.name}")
             with VerticalScroll():
-                yield Static(self._text())
+                yield Static(self._text(), markup=False)
             keys = "Esc back"
             if self._nearest is not None:
                 keys = f"Enter goes to {self._nearest:#x}   {keys}"
             yield Static(keys, id="hint", markup=False)
 
-    def _text(self) -> Text:
+    def _text(self) -> Content:
         plain = is_ascii(self.app)
         judgement = self._placed.judgement
-        text = Text()
+        parts: list[tuple[str, str]] = []
         if judgement.ok:
-            text.append(f"{self._placed.technique}, {judgement.how}: ", "bold green")
+            how = f"{self._placed.technique}, {judgement.how}: "
+            parts.append((how, "bold $text-success"))
         else:
-            text.append(f"no probe ({judgement.errno}): ", "bold red")
-        text.append(harmless(judgement.reason, plain) + "\n")
+            parts.append((f"no probe ({judgement.errno}): ", "bold $text-error"))
+        reason = harmless(judgement.reason, plain)
+        parts.append((reason.removeprefix(f"{judgement.how}: ") + "\n", ""))
         plan = judgement.plan
-        if plan.operation is not None:
-            text.append(f"in software: {harmless(plan.operation.text, plain)}\n")
+        if plan.operation is not None and plan.operation.text not in judgement.reason:
+            parts.append((f"in software: {harmless(plan.operation.text, plain)}\n", ""))
         if not plan.proven:
-            text.append("this verdict comes from the kernel's sources, not from a run\n", "italic")
-        text.append("\n")
+            text = "this verdict comes from the kernel's sources, not from a run\n"
+            parts.append((text, "italic $text-muted"))
+        parts.append(("\n", ""))
         for check in judgement.checks:
             sign = mark("yes" if check.ok else "no", plain)
-            text.append(f"{sign} ", "green" if check.ok else "bold red")
-            text.append(f"{check.rule:<12} ", "bold")
-            text.append(harmless(check.detail, plain) + "\n")
+            parts.append((f"{sign} ", "$text-success" if check.ok else "bold $text-error"))
+            parts.append((f"{check.rule:<12} ", "bold"))
+            parts.append((harmless(check.detail, plain) + "\n", ""))
         for finding in judgement.findings:
             if finding.severity != "error":
-                text.append(f"{finding.severity:<8} ", "yellow")
-                text.append(f"{finding.rule}: {harmless(finding.message, plain)}\n")
-        return text
+                parts.append((f"{finding.severity:<8} ", "bold $text-warning"))
+                parts.append((f"{finding.rule}: {harmless(finding.message, plain)}\n", ""))
+        return Content.assemble(*parts)
 
     def action_nearest(self) -> None:
         """Go to the nearest place that would do."""

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rich.style import Style
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
@@ -19,36 +18,73 @@ from tui.render import grouped, harmless, is_ascii, mark
 
 _STATES = {
     RunState.READY: "bold",
-    RunState.RUNNING: "bold green",
-    RunState.STOPPED: "bold yellow",
-    RunState.WAITING: "bold cyan",
-    RunState.ENDED: "bold red",
+    RunState.RUNNING: "bold $text-success",
+    RunState.STOPPED: "bold $text-warning",
+    RunState.WAITING: "bold $text-accent",
+    RunState.ENDED: "bold $text-error",
 }
 
 
 class StatusBar(Static):
-    """What the guest is, what it does, and how much was recorded."""
+    """What the guest is, what it does, and how much was recorded.
+
+    A narrow terminal shows what matters most: the state and its reason are the last to go.
+    """
 
     DEFAULT_CSS = """
     StatusBar { height: 1; background: $panel; color: $foreground; text-wrap: nowrap; }
     """
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self._view = GuestView()
+
     def show(self, view: GuestView) -> None:
         """Another view."""
-        plain = is_ascii(self.app)
-        name = harmless(view.program.rsplit("/", 1)[-1], plain)
-        probes = sum(probe.kind != "b" for probe in view.probes)
+        self._view = view
+        self.update(self._content())
+
+    def on_resize(self) -> None:
+        """Another width: more or fewer parts."""
+        self.update(self._content())
+
+    def _content(self) -> Content:
+        """The parts that there is room for, in their order."""
+        parts = [part for part in self._parts() if part[1]]
+        room = self.size.width - 1
+        while len(parts) > 1 and sum(len(text) + 2 for _, text, _ in parts) > room + 2:
+            parts.remove(max(parts, key=lambda part: part[0]))
+        shown: list[str | tuple[str, str]] = [" "]
+        for number, (_, text, look) in enumerate(parts):
+            if number:
+                shown.append("  ")
+            if text.startswith(state := self._view.state.value):
+                shown += [(state, look), text.removeprefix(state)]
+            else:
+                shown.append((text, look))
+        return Content.assemble(*shown)
+
+    def _parts(self) -> list[tuple[int, str, str]]:
+        """How soon each part may go (the highest first), its text, its look."""
+        view, plain = self._view, is_ascii(self.app)
         misses = sum(probe.misses for probe in view.probes)
-        text = Text(f" {name} ", "bold", no_wrap=True)
-        text.append(f"{view.arch}  ")
-        text.append(view.state.value, _STATES[view.state])
-        doing = f" in {view.waiting_in}()" if view.waiting_in else ""
-        text.append(doing or (f": {harmless(view.reason, plain)}" if view.reason else ""))
-        text.append(f"  {harmless(view.location, plain)}" if not doing else "")
-        text.append(f"  t={grouped(view.time)}  probes {probes}  events {grouped(view.events)}")
-        if misses:
-            text.append(f"  missed {grouped(misses)}", "bold red")
-        self.update(text)
+        if view.waiting_in:
+            doing = f"{view.state.value} in {view.waiting_in}()"
+        else:
+            reason = harmless(view.reason, plain)
+            doing = f"{view.state.value}: {reason}" if reason else view.state.value
+        probes = sum(probe.kind != "b" for probe in view.probes)
+        where = "" if view.waiting_in else harmless(view.location, plain)
+        return [
+            (2, harmless(view.program.rsplit("/", 1)[-1], plain), "bold"),
+            (7, view.arch, ""),
+            (0, doing, _STATES[view.state]),
+            (3, where, ""),
+            (6, f"t={grouped(view.time)}", ""),
+            (5, f"probes {probes}", ""),
+            (4, f"events {grouped(view.events)}", ""),
+            (1, f"missed {grouped(misses)}" if misses else "", "bold $text-error"),
+        ]
 
 
 class TabStrip(Static):
@@ -68,18 +104,26 @@ class TabStrip(Static):
 
         pane: str
 
-    def show(self, panes: Sequence[PaneSpec], active: str) -> None:
-        """The group, and which of it is seen."""
-        text = Text(no_wrap=True)
+    def show(self, panes: Sequence[PaneSpec], active: str, noted: str = "") -> None:
+        """The group, which of it is seen, and what that pane has to say of itself."""
+        parts: list[str | tuple[str, str]] = []
         self._spans = []
+        at = 0
         for spec in panes:
-            shown = f"{spec.number} {spec.name}"
-            shown = f"[{shown}]" if spec.id == active else f" {shown} "
-            self._spans.append((len(text), len(text) + len(shown), spec.id))
-            text.append(shown, Style(bold=spec.id == active))
+            text = f"{spec.number} {spec.name}"
+            text = f"[{text}]" if spec.id == active else f" {text} "
+            self._spans.append((at, at + len(text), spec.id))
+            parts.append((text, "bold $text-accent" if spec.id == active else ""))
+            at += len(text)
         rule = mark("rule", is_ascii(self.app))
-        text.append(rule * max(self.app.size.width - len(text), 0), Style(dim=True))
-        self.update(text)
+        room = self.app.size.width - at
+        if len(noted) + 6 > room:
+            noted = noted[: max(room - 7, 0)] + mark("more", is_ascii(self.app))
+        if room > 12 and noted:
+            parts += [(f"{rule * (room - len(noted) - 3)} ", "dim"), noted, (f" {rule}", "dim")]
+        else:
+            parts.append((rule * max(room, 0), "dim"))
+        self.update(Content.assemble(*parts))
 
     def on_click(self, event: events.Click) -> None:
         """Show the pane whose name was clicked."""

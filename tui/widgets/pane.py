@@ -3,7 +3,9 @@
 from typing import ClassVar
 
 from rich.markup import escape
+from rich.text import Text
 from textual.containers import Vertical
+from textual.message import Message
 
 from tui.render import is_ascii, mark
 from tui.widgets.prompt import Prompt
@@ -24,17 +26,28 @@ class Pane(Vertical):
 
     DEFAULT_CSS = """
     Pane {
-        border: solid $border-blurred;
+        border: solid $foreground 25%;
         border-title-color: $foreground;
         border-subtitle-color: $text-muted;
         height: 1fr;
         width: 1fr;
         min-height: 3;
         &:focus-within { border: solid $border; border-title-style: bold; }
-        &.-ascii { border: ascii $border-blurred; }
+        &.-ascii { border: ascii $foreground 25%; }
         &.-ascii:focus-within { border: ascii $border; }
+        &:ansi { border: solid ansi_bright_black; }
+        &:ansi:focus-within { border: solid $border; }
+        &.-ascii:ansi { border: ascii ansi_bright_black; }
+        &.-ascii:ansi:focus-within { border: ascii $border; }
     }
     """
+
+    class Retitled(Message):
+        """The title or the note has changed."""
+
+        def __init__(self, pane: "Pane") -> None:
+            super().__init__()
+            self.pane = pane
 
     def __init__(
         self,
@@ -64,11 +77,23 @@ class Pane(Vertical):
             return
         rule = f" {mark('rule', is_ascii(self.app))} "
         name = f"{self.number} {self.TITLE}" if self.number else self.TITLE
-        self.border_title = escape(rule.join([name, *filter(None, parts)]))
+        title = escape(rule.join([name, *filter(None, parts)]))
+        if title != self.border_title:
+            self.border_title = title
+            self.post_message(self.Retitled(self))
 
     def note(self, text: str) -> None:
         """Show something short in the lower border; "" takes it away."""
-        self.border_subtitle = escape(text)
+        if escape(text) != self.border_subtitle:
+            self.border_subtitle = escape(text)
+            self.post_message(self.Retitled(self))
+
+    @property
+    def noted(self) -> str:
+        """The changing parts of the title and the note, for where no border shows them."""
+        rule = f" {mark('rule', is_ascii(self.app))} "
+        note = self.border_subtitle
+        return rule.join(filter(None, [*self.parts, Text.from_markup(note).plain if note else ""]))
 
     def answer(self, what: str, text: str) -> None:
         """Take what was typed; the prompt stays open unless it is closed here."""

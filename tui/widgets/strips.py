@@ -8,13 +8,36 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
+from textual.widget import Widget
 
 
 def to_strip(line: Strip | Text, console: Console) -> Strip:
     """A strip of what a list gives for a line."""
     if isinstance(line, Strip):
         return line
+    if not line.spans:
+        # Rich gives a text of one piece no style at all, not even its own.
+        look = line.style if isinstance(line.style, Style) else console.get_style(line.style)
+        return Strip([Segment(line.plain, look)])
     return Strip(line.render(console, end=""))
+
+
+def own_look(widget: Widget, component: str) -> Style:
+    """A component's weight and colour without its background; no colour where it sets none.
+
+    Unlike `get_component_rich_style(partial=True)` this knows colours that depend on the
+    background they stand on, `$text-muted` for one.
+    """
+    look = widget.get_component_rich_style(component)
+    coloured = widget.get_component_styles(component).has_rule("color")
+    return Style(
+        color=look.color if coloured else None,
+        bold=look.bold,
+        dim=look.dim,
+        italic=look.italic,
+        underline=look.underline,
+        reverse=look.reverse,
+    )
 
 
 def highlight(strip: Strip, pattern: str, style: Style) -> Strip:

@@ -71,6 +71,9 @@ class VirtualLines(ScrollView, can_focus=True):
         "lines--note",
     }
 
+    EMPTY: ClassVar[str] = ""
+    """What is said where there are no lines."""
+
     DEFAULT_CSS = """
     VirtualLines {
         background: $surface;
@@ -91,6 +94,7 @@ class VirtualLines(ScrollView, can_focus=True):
         & > .lines--bad { color: $text-error; text-style: bold; }
         & > .lines--name { color: $text-primary; }
         & > .lines--note { text-style: italic dim; }
+        &:ansi > .lines--cursor { background: ansi_default; text-style: bold reverse; }
     }
     """
 
@@ -107,7 +111,7 @@ class VirtualLines(ScrollView, can_focus=True):
         Binding("end,G", "bottom", "Last line", show=False, id="list.bottom"),
         Binding("shift+down,J", "extend(1)", "Select down", show=False, id="list.select-down"),
         Binding("shift+up,K", "extend(-1)", "Select up", show=False, id="list.select-up"),
-        Binding("slash", "ask('search')", "Find", key_display="/", id="list.search"),
+        Binding("slash", "ask('search')", "Find", key_display="/", show=False, id="list.search"),
         Binding("n", "again(False)", "Next match", show=False, id="list.next"),
         Binding("N", "again(True)", "Previous match", show=False, id="list.previous"),
         Binding("Y", "copy_rows", "Copy", show=False, id="list.copy"),
@@ -633,6 +637,10 @@ class VirtualLines(ScrollView, can_focus=True):
         left, top = self.scroll_offset
         index = top + y
         if index >= self.line_count:
+            if not index and self.EMPTY:
+                empty = Text(" " * GUTTER + self.EMPTY, self.look("note"))
+                strip = to_strip(empty, self.app.console).adjust_cell_length(width)
+                return strip.apply_style(base)
             return Strip.blank(width, base)
         state = self._state(index)
         key = (self.line_key(index), width, left, state, self._revision)
