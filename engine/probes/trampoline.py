@@ -7,10 +7,12 @@ thread has at most 64 pending. Kretprobes share the list but for that limit: the
 pools. The trampoline is a breakpoint whose emulation is the return to the real address.
 """
 
+from functools import cache
 from typing import Final
 
 from engine.arch.plan import InsnPlan, Operation, Rules, StepCpu, Verdict
 from engine.cpu.base import LEAVE, TrapAction
+from engine.cpu.ram import EXECUTE, WRITE
 from engine.errors import GuestFaultError
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
@@ -21,6 +23,8 @@ DEPTH_MAX: Final = 64
 """Pending uretprobes of a thread (MAX_URETPROBE_DEPTH)."""
 
 NAME: Final = "kretprobe_trampoline"
+
+_ACCESS: Final = WRITE | EXECUTE
 
 
 class Hook:
@@ -61,6 +65,7 @@ class Hijacked(Returns):
             "the return trampoline: goes on where the call was made",
             operation=Operation("return through the trampoline", self._leave),
         )
+        self._replaced: int | None = None  # the return address that the last call had
         self.point = ProbePoint(address, plan)
         self._probe = Kprobe(addr=address, name=NAME)
         self.point.probes.append(self._probe)
@@ -99,11 +104,15 @@ class Hijacked(Returns):
             self._hook(point, *self.frame())
         except GuestFaultError:
             self.told = "the return address cannot be read"
+            return
+        self.told = "the call is not hooked"
+        if self._replaced is not None:
+            self.told = f"the return address {self._replaced:#x} is replaced by {NAME}"
 
     def _hook(self, point: ProbePoint, sp: int, ret_addr: int) -> None:
         thread = self._thread()
         stack = thread.hooks
-        self.told = "the call is not hooked"
+        self._replaced = None
         chained = ret_addr == self.address
         while stack:
             last = stack[-1].instance.slot
@@ -128,13 +137,18 @@ class Hijacked(Returns):
         for instance in made:
             thread.push(Hook(instance, chained=chained, leads=leads))
             chained, leads = True, False
-        self.told = f"the return address {real:#x} is replaced by {NAME}"
+        self._replaced = real
 
     def _replace(self, sp: int) -> bool:
         owner = self.owner
         link = owner.arch.roles.link
         if link is not None:
             owner.cpu.write_register(link, self.address)
+            return True
+        stack = self._stack
+        plain = stack is not None and stack.perms & _ACCESS == WRITE and not owner.memory.closed
+        if stack is not None and plain and not sp & self._word - 1:
+            self._words[sp - stack.start >> 3] = self.address  # what `frame` has just read
             return True
         try:
             owner.step.store(sp, self.address.to_bytes(self._word, "little"))
@@ -164,7 +178,7 @@ class Hijacked(Returns):
             real = regs.ip = frame[0].ret_addr
             for instance in frame:
                 self.finish(instance, real, owner.thread())
-            self.told = f"{len(frame)} instance(s) of this frame"
+            self.told = _of_frame(len(frame))
             return regs.ip
         raise GuestFaultError(self.address, "execute")
 
@@ -240,6 +254,11 @@ class _Thread:
         hook = self.hooks.pop()
         self.depth -= hook.leads
         return hook
+
+
+@cache
+def _of_frame(count: int) -> str:
+    return f"{count} instance(s) of this frame"
 
 
 _GONE: Final = Kretprobe(addr=0, name="an unregistered probe")
