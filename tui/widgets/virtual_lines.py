@@ -639,8 +639,8 @@ class VirtualLines(ScrollView, can_focus=True):
         if index >= self.line_count:
             if not index and self.EMPTY:
                 empty = Text(" " * GUTTER + self.EMPTY, self.look("note"))
-                strip = to_strip(empty, self.app.console).adjust_cell_length(width)
-                return strip.apply_style(base)
+                said = to_strip(empty, self.app.console).adjust_cell_length(width)
+                return said.apply_style(base)
             return Strip.blank(width, base)
         state = self._state(index)
         key = (self.line_key(index), width, left, state, self._revision)
