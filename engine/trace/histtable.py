@@ -1,0 +1,236 @@
+"""The table behind a hist trigger: counts rows, prints as the event's `hist` file does."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from engine.trace.histogram import HITCOUNT, HistField, HistSpec
+from engine.trace.rows import string_at
+
+Key: TypeAlias = int | bytes | tuple[int, ...]
+Reader: TypeAlias = Callable[[Any, int], Key]
+
+_MASK: Final = (1 << 64) - 1
+_STRING_MAX: Final = 255
+_STACK_MAX: Final = 16
+_CODES: Final = {1: "b", 2: "h", 4: "i", 8: "q"}
+_BAR: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class HistNames:
+    """What a table needs to read and to print.
+
+    Attributes:
+        symbol: text of an address as `%pS`.
+        comm: a thread's name by its id.
+        syscall: a system call's name by its number, None for none.
+        stack: the call stack now, innermost first.
+    """
+
+    symbol: Callable[[int], str]
+    comm: Callable[[int], bytes | None]
+    syscall: Callable[[int], str | None]
+    stack: Callable[[], tuple[int, ...]]
+
+
+@dataclass(slots=True)
+class _Entry:
+    sums: list[int]
+    comm: bytes = b""
+
+
+@dataclass(slots=True)
+class HistTable:
+    """Entries by key.
+
+    Attributes:
+        spec: what is counted.
+        names: for reading and printing.
+        hits: rows counted.
+        dropped: rows for which there was no room.
+    """
+
+    spec: HistSpec
+    names: HistNames
+    hits: int = 0
+    dropped: int = 0
+    _entries: dict[tuple[Key, ...], _Entry] = field(default_factory=dict)
+
+    def counter(self, spec: HistSpec) -> Callable[[Any, int], None]:
+        """What counts a row at a position; `spec` says where another event has the fields."""
+        keys = [self._reader(key) for key in spec.keys]
+        values = [self._reader(value) for value in spec.values]
+        execname = any(key.modifier == "execname" for key in spec.keys)
+        entries, size = self._entries, self.spec.size
+        thread = struct.Struct("<4xI").unpack_from
+
+        def count(data: Any, position: int) -> None:
+            key = tuple([read(data, position) for read in keys])
+            entry = entries.get(key)
+            if entry is None:
+                if len(entries) >= size:
+                    self.dropped += 1
+                    return
+                entry = entries[key] = _Entry([0] * (1 + len(values)))
+                if execname:
+                    entry.comm = self.names.comm(thread(data, position)[0]) or b""
+            self.hits += 1
+            sums = entry.sums
+            sums[0] += 1
+            for index, read in enumerate(values, 1):
+                value = read(data, position)
+                assert isinstance(value, int)
+                sums[index] = sums[index] + value & _MASK
+
+        return count
+
+    def clear(self) -> None:
+        """Forget everything counted."""
+        self._entries.clear()
+        self.hits = self.dropped = 0
+
+    def _reader(self, one: HistField) -> Reader:
+        if one.name == "common_stacktrace":
+            stack = self.names.stack
+            return lambda data, position: stack()[:_STACK_MAX]
+        if one.name == "common_comm":
+            comm, thread = self.names.comm, struct.Struct("<4xI").unpack_from
+            return lambda data, position: comm(thread(data, position)[0]) or b""
+        if one.name == "common_cpu":
+            return lambda data, position: 0
+        if one.name == HITCOUNT:
+            return lambda data, position: 1
+        if one.name == "common_timestamp":
+            time = struct.Struct("<8xQ").unpack_from
+            return _modified(one, lambda data, position: int(time(data, position)[0]))
+        assert one.field is not None
+        row, size = one.field.row, one.field.size
+        if one.is_string:
+            word = struct.Struct("<Q").unpack_from
+
+            def text(data: Any, position: int) -> bytes:
+                found = string_at(data, position, word(data, position + row)[0]) or b""
+                return found[:_STRING_MAX]
+
+            return text
+        if row < 0:
+            return lambda data, position: 0
+        code = _CODES[size] if one.field.signed else _CODES[size].upper()
+        unpack = struct.Struct("<" + code).unpack_from
+        # Sign-extended to 64 bits, and unsigned from there on, as in the kernel.
+        return _modified(one, lambda data, position: unpack(data, position + row)[0] & _MASK)
+
+    # -- printing -------------------------------------------------------------------------
+
+    def lines(self, condition: str = "", paused: bool = False) -> list[bytes]:
+        """The text of the event's `hist` file, a line each."""
+        listing = self.spec.listing(condition, paused).encode(errors="surrogateescape")
+        out = [b"# event histogram", b"#", b"# trigger info: " + listing, b"#", b""]
+        rows = self._sorted()
+        sums = [entry.sums for _, entry in rows]
+        out += [self._line(key, entry, sums) for key, entry in rows]
+        out += [b"", b"Totals:", b"    Hits: %d" % self.hits, b"    Entries: %d" % len(rows)]
+        out.append(b"    Dropped: %d" % self.dropped)
+        return out
+
+    def _sorted(self) -> list[tuple[tuple[Key, ...], _Entry]]:
+        rows = list(self._entries.items())
+        values = len(self.spec.values)
+        for order in reversed(self.spec.sort):
+            if order.index <= values:
+                rows.sort(key=lambda row: row[1].sums[order.index], reverse=order.descending)
+                continue
+            number = order.index - values - 1
+            one = self.spec.keys[number]
+            if one.name == "common_stacktrace":
+                continue
+            signed = one.field is not None and one.field.signed and not one.is_string
+            plain = one.modifier not in ("log2", "buckets")
+
+            def place(row: tuple[tuple[Key, ...], _Entry]) -> Any:
+                value = row[0][number]  # noqa: B023 - used before the next turn
+                if signed and plain and isinstance(value, int):  # noqa: B023
+                    return value - (1 << 64) if value >> 63 else value
+                return value
+
+            rows.sort(key=place, reverse=order.descending)
+        return rows
+
+    def _line(self, key: tuple[Key, ...], entry: _Entry, sums: list[list[int]]) -> bytes:
+        parts = [
+            self._key(one, value, entry) for one, value in zip(self.spec.keys, key, strict=True)
+        ]
+        stacked = any(one.name == "common_stacktrace" for one in self.spec.keys)
+        text = b"{ " + b", ".join(parts) + (b"}" if stacked else b" }")
+        shown = [_value(HITCOUNT, "", entry.sums, 0, sums)] if self.spec.hitcount else []
+        for index, one in enumerate(self.spec.values, 1):
+            more = b" " + _value(one.name, one.modifier, entry.sums, index, sums)
+            shown.append(more)
+        return text + b"".join(shown)
+
+    def _key(self, one: HistField, value: Key, entry: _Entry) -> bytes:
+        name = one.name.encode()
+        if isinstance(value, tuple):
+            text = b"".join(
+                b"         %s\n" % self.names.symbol(address).encode(errors="surrogateescape")
+                for address in value
+            )
+            return b"common_stacktrace:\n" + text
+        if isinstance(value, bytes):
+            return b"%s: %-50s" % (name, value)
+        if one.modifier == "hex":
+            return b"%s: %x" % (name, value)
+        if one.modifier in ("sym", "sym-offset"):
+            symbol = self.names.symbol(value)
+            if one.modifier == "sym":
+                symbol = symbol.rpartition("+0x")[0] or symbol
+            width = 45 if one.modifier == "sym" else 55
+            shown = symbol.encode(errors="surrogateescape").ljust(width)
+            return b"%s: [%x] %s" % (name, value, shown)
+        if one.modifier == "execname":
+            return b"%s: %-16s[%10d]" % (name, entry.comm, value)
+        if one.modifier == "syscall":
+            call = self.names.syscall(value)
+            text = b"unknown_syscall" if call is None else b"sys_" + call.encode()
+            return b"%s: %-30s[%3d]" % (name, text, value)
+        if one.modifier == "log2":
+            return b"%s: ~ 2^%-2d" % (name, value)
+        if one.modifier == "buckets":
+            return b"%s: ~ %d-%d" % (name, value, value + one.buckets - 1)
+        return b"%s: %10d" % (name, value)
+
+
+def _modified(one: HistField, read: Callable[[Any, int], int]) -> Reader:
+    if one.modifier == "log2":
+        # The kernel's ilog2(roundup_pow_of_two()), which is undefined for 0.
+        return lambda data, position: max(read(data, position) - 1, 0).bit_length()
+    if one.modifier == "buckets":
+        width = one.buckets
+        return lambda data, position: read(data, position) // width * width
+    return read
+
+
+def _percentage(value: int, total: int) -> int | None:
+    """Hundredths of a per cent; None where the kernel prints an error."""
+    if not total:
+        return None if value else 0
+    return value * 10000 // total
+
+
+def _value(name: str, modifier: str, sums: list[int], index: int, every: list[list[int]]) -> bytes:
+    value = sums[index]
+    if modifier == "percent":
+        share = _percentage(value, sum(row[index] for row in every) & _MASK)
+        if share is None:
+            return b" %s (%%):[ERROR]" % name.encode()
+        return b" %s (%%): %3d.%02d" % (name.encode(), share // 100, share % 100)
+    if modifier == "graph":
+        share = _percentage(value, max(row[index] for row in every)) or 0
+        return b" %s: %s" % (name.encode(), (b"#" * (share * _BAR // 10000)).ljust(_BAR))
+    return (
+        b" %s: %10x" % (name.encode(), value)
+        if modifier == "hex"
+        else (b" %s: %10d" % (name.encode(), value))
+    )

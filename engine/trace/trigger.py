@@ -1,0 +1,168 @@
+"""Event triggers as the kernel reads and lists them (kernel/trace/trace_events_trigger.c).
+
+`NAME[:COUNT] [if FILTER]`; `enable_event:GROUP:EVENT[:COUNT]`; `hist:...`, see `histogram`. A `!`
+in front takes the trigger away again.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from engine.errors import ProbeError
+from engine.fetch.numbers import unsigned
+from engine.trace.filter import Filter, FilterMachine, FilterSyntaxError, parse_filter
+from engine.trace.histogram import HistSpec, parse_hist
+from engine.trace.rows import EventInfo
+
+PLAIN: Final = ("traceon", "traceoff", "snapshot", "stacktrace")
+SWITCHES: Final = ("enable_event", "disable_event")
+NAMES: Final = (*PLAIN, *SWITCHES, "hist")
+_BLANKS: Final = " \t"
+_UNLIMITED: Final = (1 << 64) - 1
+
+
+class TriggerError(ProbeError):
+    """A trigger that the kernel refuses without a word.
+
+    Attributes:
+        errno: name of the error its write returns.
+    """
+
+    def __init__(self, text: str, why: str, errno: str = "EINVAL") -> None:
+        super().__init__(f"trigger {text!r}: {why} ({errno})")
+        self.errno = errno
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A trigger that was understood.
+
+    Attributes:
+        name: of `NAMES`.
+        remove: whether it takes away what it describes.
+        count: how often it may fire, None for always.
+        target: group and name of the event that is switched.
+        filter: when it fires, None for at every hit.
+        condition: that filter's text.
+        hist: what a histogram counts.
+    """
+
+    name: str
+    remove: bool = False
+    count: int | None = None
+    target: tuple[str, str] | None = None
+    filter: Filter | None = None
+    condition: str = ""
+    hist: HistSpec | None = None
+
+    @property
+    def after(self) -> bool:
+        """Whether it acts behind the event instead of before."""
+        return self.name == "stacktrace"
+
+    @property
+    def needs_row(self) -> bool:
+        """Whether the event's values decide or count (EVENT_FILE_FL_TRIGGER_COND)."""
+        return self.after or self.hist is not None or self.filter is not None
+
+    def same_kind(self, other: "Trigger") -> bool:
+        """Whether an event cannot have both."""
+        if self.name in SWITCHES or self.name == "hist":
+            return self.name == other.name and self.target == other.target and self.hist is None
+        return self.name == other.name
+
+    def listing(self) -> str:
+        """As the event's `trigger` file lists it; histograms list themselves."""
+        head = self.name
+        if self.target is not None:
+            head += f":{self.target[0]}:{self.target[1]}"
+        head += ":unlimited" if self.count is None else f":count={self.count}"
+        return f"{head} if {self.condition}" if self.condition else head
+
+
+def parse_trigger(text: str, info: EventInfo, machine: FilterMachine | None = None) -> Trigger:
+    """Understand a trigger of an event.
+
+    Raises:
+        TriggerError: the kernel would refuse it.
+        FilterSyntaxError: its filter is refused.
+        ProbeSyntaxError: its histogram is.
+    """
+    text = text.strip()
+    cut = min((text.find(c) for c in ": \t" if c in text), default=len(text))
+    command, rest = text[:cut], text[cut + 1 :].lstrip()
+    remove = command.startswith("!")
+    name = command.removeprefix("!")
+    if name not in NAMES:
+        raise TriggerError(text, f"there is no {name!r}; there are {', '.join(NAMES)}")
+    given = cut < len(text)
+    if name == "hist":
+        if not rest:
+            raise TriggerError(text, "nothing to count: give keys=")
+        head, condition = _hist_filter(text, rest)
+        spec = parse_hist(head, rest, info)
+        return Trigger(name, remove, None, None, *_filter(condition, text, info, machine), spec)
+    if name in SWITCHES:
+        return _switch(text, name, remove, rest, info, machine)
+    if given and not rest and text[cut] == ":":
+        raise TriggerError(text, "a count is missing")
+    parameter, condition = "", rest
+    if rest[:1].isdigit():
+        parameter, condition = _word(rest)
+    count = _count(text, parameter) if parameter else None
+    return Trigger(name, remove, count, None, *_filter(condition, text, info, machine))
+
+
+def _switch(
+    text: str, name: str, remove: bool, rest: str, info: EventInfo, machine: FilterMachine | None
+) -> Trigger:
+    parameter, condition = _word(rest)
+    parts = parameter.split(":")
+    if len(parts) < 2 or not all(parts[:2]):
+        raise TriggerError(text, "give the event as GROUP:EVENT")
+    count = _count(text, parts[2]) if len(parts) > 2 else None
+    target = parts[0], parts[1]
+    return Trigger(name, remove, count, target, *_filter(condition, text, info, machine))
+
+
+def _word(text: str) -> tuple[str, str]:
+    """The first word, and what stands behind it."""
+    end = min((text.find(c) for c in _BLANKS if c in text), default=len(text))
+    return text[:end], text[end + 1 :].lstrip()
+
+
+def _count(text: str, number: str) -> int | None:
+    value = unsigned(number.partition(":")[0], 64)
+    if value is None:
+        raise TriggerError(text, f"{number!r} is no count")
+    return None if value == _UNLIMITED else value
+
+
+def _filter(
+    condition: str, text: str, info: EventInfo, machine: FilterMachine | None
+) -> tuple[Filter | None, str]:
+    if not condition:
+        return None, ""
+    word, expression = _word(condition)
+    if word != "if" or not expression:
+        raise TriggerError(text, "a condition is written 'if FILTER'")
+    try:
+        found = parse_filter(expression, info, machine)
+    except FilterSyntaxError as error:
+        error.explain(f"in the trigger {text!r}")
+        raise
+    return found, expression
+
+
+def _hist_filter(text: str, rest: str) -> tuple[str, str]:
+    """The histogram's part and the condition: the first word "if" divides them."""
+    at = 0
+    while (at := rest.find("if", at)) >= 0:
+        if not at:
+            raise TriggerError(text, "nothing to count: give keys=")
+        if rest[at - 1] in _BLANKS:
+            if at + 2 >= len(rest):
+                raise TriggerError(text, "a condition is written 'if FILTER'")
+            if rest[at + 2] in _BLANKS:
+                return rest[: at - 1].strip(), rest[at:]
+        at += 1
+    return rest.strip(), ""
