@@ -101,6 +101,12 @@ class ArchUnwind:
             of its instructions.
         saved: register to the offset of its word from sp while that code runs.
         strip: an address without its authentication code.
+        popped: puts in what a return itself changes beside pc and sp (the register stack),
+            given what is known of the caller, the callee's registers, and the memory; None
+            where it changes nothing more.
+        stacks: registers beside sp that tell the frames of one function apart.
+        tables: whose unwind tables the files carry, of `engine.unwind.unwinder.TABLES`.
+        formats: the rules to ask for, in order, of `engine.unwind.unwinder.FORMATS`.
     """
 
     read: Callable[[bytes, int], StackInsn | None]
@@ -109,3 +115,9 @@ class ArchUnwind:
     sigreturn: tuple[tuple[bytes, tuple[int, ...]], ...]
     saved: Mapping[str, int]
     strip: Callable[[int], int]
+    popped: (
+        Callable[[dict[str, int], Mapping[str, int], Callable[[int, int], bytes]], None] | None
+    ) = None
+    stacks: tuple[str, ...] = ()
+    tables: str = "dwarf"
+    formats: tuple[str, ...] = ("cfi", "trampoline", "prologue", "framepointer")

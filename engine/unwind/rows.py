@@ -28,6 +28,7 @@ __all__ = [
     "Undefined",
     "Unreadable",
     "ValueOfExpression",
+    "WhenBit",
 ]
 
 
@@ -43,17 +44,19 @@ class SameValue:
 
 @dataclass(frozen=True, slots=True)
 class AtCfa:
-    """Saved in memory at CFA + `offset`."""
+    """Saved in memory at CFA + `offset`; `size` bytes, 0 = a word."""
 
     offset: int
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class AtRegister:
-    """Saved in memory at the callee's `register` + `offset`."""
+    """Saved in memory at the callee's `register` + `offset`; `size` bytes, 0 = a word."""
 
     register: str
     offset: int
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,19 @@ class ValueOfExpression:
     code: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class WhenBit:
+    """One rule where bit `bit` of the callee's `register` is set, another where it is not.
+
+    None stands for the untouched register.
+    """
+
+    register: str
+    bit: int
+    then: "Rule"
+    otherwise: "Rule | None"
+
+
 Rule = (
     Undefined
     | SameValue
@@ -93,6 +109,7 @@ Rule = (
     | InRegister
     | AtExpression
     | ValueOfExpression
+    | WhenBit
 )
 
 
@@ -180,6 +197,8 @@ class CfiRow:
         found[arch.roles.sp] = cfa
         pc: int | None = None
         for name, rule in self.rules.items():
+            while isinstance(rule, WhenBit):
+                rule = frame.choose(rule)
             if isinstance(rule, Undefined):
                 found.pop(name, None)
                 continue
@@ -201,6 +220,8 @@ class CfiRow:
             if column != arch.roles.pc and not self.signal_frame:
                 # The return has copied it there; the caller's own value was lost in the call.
                 found[column] = pc
+        if arch.unwind.popped is not None and not self.signal_frame:
+            arch.unwind.popped(found, known, frame.read)
         return Caller(cfa, pc, found)
 
     def _cfa(self, frame: "_Frame") -> int:
@@ -224,16 +245,22 @@ class _Frame:
         order = "<" if self.arch.byteorder == "little" else ">"
         return evaluate(code, start, known, self.read, order)
 
-    def word(self, address: int) -> int:
-        size = self.arch.bits // 8
+    def choose(self, rule: WhenBit) -> Rule:
+        """The rule that holds of two."""
+        if self.registers[rule.register] >> rule.bit & 1:
+            return rule.then
+        return SameValue() if rule.otherwise is None else rule.otherwise
+
+    def word(self, address: int, size: int = 0) -> int:
+        size = size or self.arch.bits // 8
         data = self.read(address & self.mask, size)
         return int.from_bytes(data, "little" if self.arch.byteorder == "little" else "big")
 
     def value(self, name: str, rule: Rule, cfa: int) -> int:
         if isinstance(rule, AtCfa):
-            return self.word(cfa + rule.offset)
+            return self.word(cfa + rule.offset, rule.size)
         if isinstance(rule, AtRegister):
-            return self.word(self.registers[rule.register] + rule.offset)
+            return self.word(self.registers[rule.register] + rule.offset, rule.size)
         if isinstance(rule, CfaPlus):
             return cfa + rule.offset & self.mask
         if isinstance(rule, InRegister):

@@ -17,6 +17,7 @@ from engine.unwind.dwarf import DwarfTables
 from engine.unwind.expression import ReadMemory
 from engine.unwind.framepointer import FramePointers
 from engine.unwind.functions import Functions
+from engine.unwind.ia64 import Ia64Tables
 from engine.unwind.prologue import Prologues, ReadCode
 from engine.unwind.rows import Caller, CfaRegister, CfiRow, Unreadable
 from engine.unwind.signals import SignalFrames
@@ -122,6 +123,12 @@ class GuestView:
     original_pc: Callable[[int], int] = lambda address: address
 
 
+TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
+    "dwarf": DwarfTables,
+    "ia64": Ia64Tables,
+}
+"""Readers of unwind tables, by the name that architectures have for them."""
+
 FORMATS: Final = ("cfi", "trampoline", "prologue", "framepointer")
 """The order in which rules are asked for."""
 
@@ -155,10 +162,10 @@ class Unwinder:
         self._view = view
         self._arch = arch
         self._unwind = arch.unwind
-        self._formats = formats
+        self._formats = tuple(name for name in formats if name in arch.unwind.formats)
         self._pushed = 0 if arch.roles.link else arch.bits // 8
         functions = Functions(arch, view.module_at)
-        self._tables = DwarfTables(arch, view.module_at)
+        self._tables = TABLES[arch.unwind.tables](arch, view.module_at)
         self._signals = SignalFrames(arch, view.code)
         self._prologues = Prologues(arch, view.code, functions.at, functions.is_entry)
         self._pointers = FramePointers(arch)
@@ -190,12 +197,13 @@ class Unwinder:
         roles = self._arch.roles
         trampoline = False
         stale: dict[str, int] = {}
-        seen: set[tuple[int, int | None]] = set()
+        stacks = roles.sp, *self._unwind.stacks
+        seen: set[tuple[int | None, ...]] = set()
         while True:
             pc = registers[roles.pc]
             if len(frames) >= limit:
                 return UnwindEnd(EndReason.LIMIT, f"the limit of {limit} frames")
-            key = pc, registers.get(roles.sp)
+            key = pc, *(registers.get(name) for name in stacks)
             if key in seen:
                 return UnwindEnd(EndReason.LOOP, f"the frame at {pc:#x} comes again")
             seen.add(key)
