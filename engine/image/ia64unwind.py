@@ -58,7 +58,8 @@ class Descriptor:
             register's number, a label, an ABI, prologues that an epilogue leaves.
         mask: which registers; for "frgr_mem" those of f2 and up stand above four bits for r4
             to r7; the context of an ABI.
-        target: the register that keeps the value, for "spill_reg".
+        target: the register that keeps the value, for "spill_reg"; "invalid" in a reserved
+            encoding.
         qp: predicate under which an X3 or X4 holds, None for others.
         data: two bits a slot of "spill_mask".
     """
@@ -263,8 +264,9 @@ def _extended(first: int, reader: _Reader) -> Descriptor:
     qp = None if qp is None else qp & 63
     if not byte & 0x80 and second == 0:
         return Descriptor(form, "restore", register, t, qp=qp)
-    bank = "b" if byte & 0x80 else "f" if second & 0x80 else "r"
-    return Descriptor(form, "spill_reg", register, t, target=f"{bank}{second & 127}", qp=qp)
+    bank = ("r", "f", "b", "")[byte >> 6 & 2 | second >> 7]
+    target = f"{bank}{second & 127}" if bank else "invalid"
+    return Descriptor(form, "spill_reg", register, t, target=target, qp=qp)
 
 
 def _numbered(bank: int, number: int) -> str:
