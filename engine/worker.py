@@ -140,8 +140,7 @@ class Worker:
 
     def nudge(self) -> None:
         """Make sure that a running guest has heard; for a timer of the front end."""
-        if self._inbox:
-            self._control.nudge()
+        self._control.nudge()
 
     def close(self) -> None:
         """End the run and the threads."""
@@ -149,7 +148,7 @@ class Worker:
         self.outbox.close()
         self._inbox.append(None)
         self._more.release()
-        started = self._threads[0].is_alive()
+        started = self._threads[0].ident is not None  # it may have ended by now
         while self._threads[0].is_alive():
             self._control.attention()
             self._control.nudge()

@@ -26,6 +26,7 @@ from engine.session.views import GuestView, Origin, RunState
 from engine.trace.rows import count_rows
 
 _SIGNALS: Final = range(1, 65)
+_INTERRUPTED: Final = "interrupted"
 
 
 class Control:
@@ -259,13 +260,21 @@ class Control:
         """The kernel's ear: commands have come in while the guest runs or is blocked."""
         while (command := self.waiting()) is not None:
             self._obey(command)
+        self._stand_in_call()
         self.refresh()
         while self._running.state is RunState.STOPPED:  # in the middle of a blocked call
             command = self.wait()
             if command is None:
                 raise Abandoned
             self._obey(command)
+            self._stand_in_call()
             self.refresh()
+
+    def _stand_in_call(self) -> None:
+        """Stop inside a blocked call if the user wants a stop; he may have said so before it."""
+        running, blocked_in = self._running, self.session.kernel.waiting_in
+        if blocked_in and running.wanted == _INTERRUPTED:
+            running.state, running.reason = RunState.STOPPED, f"interrupted in {blocked_in}()"
 
     def _obey(self, command: cmd.Command) -> None:
         """Carry out a command in the middle of a run."""
@@ -274,10 +283,8 @@ class Control:
             self._next = command
             raise Abandoned
         if isinstance(command, cmd.Halt):
-            running.wanted = "interrupted"
+            running.wanted = _INTERRUPTED
             self._next = None
-            if blocked_in:
-                running.state, running.reason = RunState.STOPPED, f"interrupted in {blocked_in}()"
         elif self._motion(command) is None:
             self._attempt(command, self._any_time)
         elif running.state is RunState.STOPPED:

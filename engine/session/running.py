@@ -47,6 +47,7 @@ class Running:
         self._machine: PhaseMachine | None = None
         self._phases: tuple[PhaseView, ...] = ()
         self._over: HitView | None = None
+        self._halted = False
         self.state, self.reason = RunState.READY, "loaded"
         self.origin: Origin | None = ""
         self.wanted = ""
@@ -227,8 +228,13 @@ class Running:
 
     def _step(self) -> None:
         """One instruction, with everything that its probes do."""
-        if not self._pass():
-            self._session.kernel.step()
+        if self._pass():
+            return
+        kernel = self._session.kernel
+        self._halted = True
+        while self._halted and not self.wanted and kernel.exit is None:
+            self._halted = False  # `_stopped` sees whether somebody asked for attention instead
+            kernel.step()
 
     def _step_to_stop(self) -> None:
         """One instruction; a breakpoint that it leads to is the user's as in a run."""
@@ -277,6 +283,7 @@ class Running:
     def _stopped(self, stop: Stop) -> Stop | None:
         """See a stop of the CPU before the machinery does: is it one of the user's?"""
         manager, arch = self._manager, self._session.arch
+        self._halted = stop.kind is StopKind.HALTED
         if stop.kind is StopKind.TRAP and stop.trap is TrapKind.BREAKPOINT:
             at = manager.regs.ip - (len(arch.breakpoint) if arch.trap_advances_pc else 0)
             point = manager.points.get(at)

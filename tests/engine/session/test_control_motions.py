@@ -1,8 +1,8 @@
 """Motions of a debugger, held against a run that executes one instruction after the other."""
 
 import dataclasses
-from itertools import pairwise
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from controlkit import ARCHES, Held, held, moods, sample
@@ -346,15 +346,15 @@ def test_the_list_changes_in_the_middle_of_a_hit(arch: str, change: str, phases:
     with held(sample(arch, "recursion")) as guest:
         guest.do(cmd.Define("p:demo/f fibonacci", stops=True), cmd.Continue())
         guest.do(*[cmd.StepPhase()] * phases)
-        command: cmd.Command = {
+        commands: dict[str, cmd.Command] = {
             "delete": cmd.Delete((1,)),
             "disable": cmd.Enable((1,), on=False),
             "undo": cmd.Undo(),
             "break": cmd.Break("fibonacci"),
             "define": cmd.Define("p:demo/g fibonacci n=$arg1"),
             "edit": cmd.Define("p:demo/f fibonacci n=$arg1", replaces=1),
-        }[change]
-        guest.do(command)
+        }
+        guest.do(commands[change])
         for _ in range(10):
             guest.do(cmd.StepPhase())
         for probe in guest.view.probes:
