@@ -7,7 +7,7 @@ counted and goes unseen (include/linux/kprobes.h, kernel/kprobes.c, kernel/event
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from engine.arch.plan import Mode, Rules
 from engine.probes.kprobe import Kprobe, ProbeFlags
@@ -35,9 +35,10 @@ class KretprobeInstance:
         data: the pouch: a bytearray of the probe's `data_size`, or whatever a handler puts there.
         entry: values captured at the entry, for the return event.
         next: the next older one of the same frame.
+        gone: the call was left without a return.
     """
 
-    __slots__ = ("data", "entry", "next", "ret_addr", "rp", "slot")
+    __slots__ = ("data", "entry", "gone", "next", "ret_addr", "rp", "slot")
 
     def __init__(self, rp: "Kretprobe", ret_addr: int, slot: int) -> None:
         self.rp = rp
@@ -46,6 +47,17 @@ class KretprobeInstance:
         self.data: Any = bytearray(rp.data_size) if rp.data_size else None
         self.entry: tuple[int, ...] | None = None
         self.next: KretprobeInstance | None = None
+        self.gone = False
+
+
+class Tracker(Protocol):
+    """Follows the calls of many functions, inside the emulator's callbacks."""
+
+    def entered(self, instance: KretprobeInstance) -> bool:
+        """A call begins; False if it is not wanted. Its `slot` and `ret_addr` are known."""
+
+    def returned(self, instance: KretprobeInstance) -> None:
+        """A call has returned; calls that were left in between are not told of."""
 
 
 EntryHandler = Callable[[KretprobeInstance, PtRegs], int | None]
@@ -69,6 +81,7 @@ class Kretprobe(Kprobe):
         unwatched: calls whose return could not be caught where they return to.
         capture: reads the values that a return event wants from the entry.
         record_return: records the return: (thread id, address returned to[, captured values]).
+        tracker: follows the calls; it hears of those pending even once the probe is gone.
     """
 
     __slots__ = (
@@ -80,6 +93,7 @@ class Kretprobe(Kprobe):
         "limit",
         "maxactive",
         "record_return",
+        "tracker",
         "unwatched",
     )
 
@@ -116,6 +130,7 @@ class Kretprobe(Kprobe):
         self.unwatched = 0
         self.capture: Callable[[], tuple[int, ...]] | None = None
         self.record_return: Callable[..., None] | None = None
+        self.tracker: Tracker | None = None
 
 
 class Uretprobe(Kretprobe):

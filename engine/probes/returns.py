@@ -102,10 +102,10 @@ class Returns:
         self._serves += probe.handler is not None
 
     def dismiss(self, probes: Iterable[Kretprobe]) -> None:
-        """Return probes are gone; what is pending of them returns unseen."""
+        """Return probes are gone; what is pending of them returns unseen, but by a tracker."""
         gone = set(probes)
         self._serves -= sum(probe.handler is not None for probe in gone)
-        self._purge(gone)
+        self._purge({probe for probe in gone if probe.tracker is None})
 
     def _purge(self, gone: set[Kretprobe]) -> None:
         raise NotImplementedError
@@ -154,6 +154,8 @@ class Returns:
             return None
         if probe.capture is not None:
             instance.entry = probe.capture()
+        if probe.tracker is not None and not probe.tracker.entered(instance):
+            return None
         probe.active += 1
         return instance
 
@@ -183,6 +185,8 @@ class Returns:
         """A call has returned: what its probe does about it."""
         probe = instance.rp
         probe.active -= 1
+        if probe.tracker is not None:
+            probe.tracker.returned(instance)
         if probe.record_return is not None:
             if instance.entry is None:
                 probe.record_return(thread, ret_addr)

@@ -118,7 +118,7 @@ class Hijacked(Returns):
             last = stack[-1].instance.slot
             if sp < last or (chained and sp == last):
                 break
-            thread.pop().instance.rp.active -= 1
+            _leave(thread.pop().instance)
         if chained and not stack:
             return
         if thread.depth >= DEPTH_MAX and any(p.rules is Rules.UPROBE for p in point.probes):
@@ -131,7 +131,7 @@ class Hijacked(Returns):
         made = self.made(point, real, sp)
         if not made or not (chained or self._replace(sp)):
             for instance in made:
-                instance.rp.active -= 1
+                _leave(instance)
             return
         leads = made[0].rp.rules is Rules.UPROBE
         for instance in made:
@@ -173,7 +173,7 @@ class Hijacked(Returns):
             valid = below is None or sp < below or (self._stacked and sp == below)
             if not valid:  # longjmp has left this frame
                 for instance in frame:
-                    instance.rp.active -= 1
+                    _leave(instance)
                 continue
             real = regs.ip = frame[0].ret_addr
             for instance in frame:
@@ -228,6 +228,12 @@ class Hijacked(Returns):
         """The calls pending in a frame, newest first."""
         found = (hook.instance for hook in reversed(self._thread().hooks))
         return tuple(instance for instance in found if instance.slot == slot)
+
+
+def _leave(instance: KretprobeInstance) -> None:
+    """A call was left without a return."""
+    instance.rp.active -= 1
+    instance.gone = True
 
 
 class _Thread:

@@ -92,7 +92,7 @@ class Watched(Returns):
                 other.hits += 1
                 other.record(thread())  # type: ignore[misc]
             if pending is _NOWHERE:
-                self._unwatched(probes)
+                self._unwatched(probes, sp, ret_addr)
             else:
                 clear(pending, sp + behind, ret_addr)
                 link(pending, sp + behind, self.made(point, ret_addr, sp))
@@ -107,6 +107,7 @@ class Watched(Returns):
         frame, find, behind = self.frame, self._pending.get, self._behind
         clear, make, frames, left = self._clear, self.make, self._frames, self._left
         stacked, capture, limited = self._stacked, probe.capture, probe.limit is not None
+        track = probe.tracker.entered if probe.tracker is not None else None
         slot = point.slot if not point.scratch else None
 
         def single() -> int:
@@ -120,6 +121,8 @@ class Watched(Returns):
             if pending is _NOWHERE:
                 probe.hits += 1
                 probe.unwatched += 1
+                if track is not None:
+                    track(KretprobeInstance(probe, ret_addr, sp))
                 return slot or go()
             probe.hits += 1
             key = sp + behind
@@ -133,6 +136,8 @@ class Watched(Returns):
                 made = KretprobeInstance(probe, ret_addr, sp)
                 if capture is not None:
                     made.entry = capture()
+                if track is not None and not track(made):
+                    return slot or go()
                 probe.active += 1
             if key in pending:
                 made.next = pending[key]
@@ -153,7 +158,7 @@ class Watched(Returns):
             pending = self._watch(ret_addr)
         if pending is _NOWHERE:
             probes = [probe for probe in point.enabled() if isinstance(probe, Kretprobe)]
-            self._unwatched(probes)
+            self._unwatched(probes, sp, ret_addr)
             self.told = f"the return to {ret_addr:#x} cannot be watched"
             return
         key = sp + self._behind
@@ -165,10 +170,12 @@ class Watched(Returns):
             f"{self.owner.arch.roles.sp} {key:#x}"
         )
 
-    def _unwatched(self, probes: Iterable[Kretprobe]) -> None:
+    def _unwatched(self, probes: Iterable[Kretprobe], sp: int, ret_addr: int) -> None:
         for probe in probes:
             probe.hits += 1
             probe.unwatched += 1
+            if probe.tracker is not None:
+                probe.tracker.entered(KretprobeInstance(probe, ret_addr, sp))
 
     def _clear(self, pending: Pending, key: int, ret_addr: int) -> None:
         """A frame begins: what is pending in its place is gone, but for a tail call's caller."""
@@ -194,6 +201,7 @@ class Watched(Returns):
     def _drop(self, instance: KretprobeInstance | None) -> None:
         while instance is not None:
             instance.rp.active -= 1
+            instance.gone = True
             instance = instance.next
 
     def _sweep(self, probe: Kretprobe) -> None:
@@ -248,11 +256,14 @@ class Watched(Returns):
                     del site.pending[key]
 
     def close(self) -> None:
-        """No return probe is left: no place is watched any more."""
-        self.owner.unwatch(list(self.sites.values()))
-        self.sites.clear()
+        """No return probe is left: no place is watched but those that trackers wait for."""
+        kept = {address: site for address, site in self.sites.items() if site.pending}
+        self.owner.unwatch([site for at, site in self.sites.items() if at not in kept])
+        self.sites = kept
         self._pending.clear()
-        self._frames.clear()
+        self._pending.update((at, site.pending) for at, site in kept.items())
+        if not kept:
+            self._frames.clear()
 
     # -- a return -------------------------------------------------------------------------
 
@@ -276,6 +287,8 @@ class Watched(Returns):
                     finish(instance, address, thread)
                 else:  # `finish` without the call: the usual case
                     probe.active -= 1
+                    if probe.tracker is not None:
+                        probe.tracker.returned(instance)
                     if probe.record_return is not None:
                         probe.record_return(thread, address)
                 instance = instance.next
