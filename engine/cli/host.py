@@ -7,7 +7,7 @@ C code. So the interpreter's wake-up descriptor feeds a thread that tells the se
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -21,8 +21,19 @@ _AGAIN = 0.01
 
 
 @contextmanager
-def attached(session: Session, timeout: float | None) -> Iterator[None]:
-    """Forward signals to the guest and stop it after `timeout` seconds."""
+def attached(
+    session: Session,
+    timeout: float | None,
+    special: Mapping[int, Callable[[], None]] | None = None,
+) -> Iterator[None]:
+    """Forward signals to the guest and stop it after `timeout` seconds.
+
+    Args:
+        session: the guest.
+        timeout: None for none.
+        special: what to do at signals that the guest does not get; from another thread.
+    """
+    ours = special or {}
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     ended = threading.Event()
@@ -37,7 +48,10 @@ def attached(session: Session, timeout: float | None) -> Iterator[None]:
             if not data or ended.is_set():
                 return
             for number in data:
-                session.interrupt(number)
+                if number in ours:
+                    ours[number]()
+                else:
+                    session.interrupt(number)
             insist()
 
     def time_up() -> None:

@@ -1,6 +1,8 @@
 """`kprobe-tui trace`: run a guest with events."""
 
+import signal
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -14,6 +16,9 @@ from engine.session.exporting import KERNEL_FORM, LIST_FORMS, listed
 from engine.session.handlers import blamed, load_handlers
 from engine.session.report import Reports
 from engine.session.tracing import TraceOptions, Tracing
+from engine.session.triggers import split_option
+from engine.trace.fields import format_text
+from engine.trace.formats import FORMATS
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -22,7 +27,8 @@ from engine.session.tracing import TraceOptions, Tracing
     "definitions",
     multiple=True,
     metavar="DEF",
-    help="An event, as a line of kprobe_events; again and again; @FILE reads lines.",
+    help="An event, as a line of kprobe_events, or system calls, as syscalls/GLOB; again and "
+    "again; @FILE reads lines.",
 )
 @click.option(
     "-f",
@@ -50,8 +56,8 @@ from engine.session.tracing import TraceOptions, Tracing
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["ftrace"]),
-    default="ftrace",
+    type=click.Choice([form.name for form in FORMATS]),
+    default=FORMATS[0].name,
     show_default=True,
     help="How events are written.",
 )
@@ -61,8 +67,41 @@ from engine.session.tracing import TraceOptions, Tracing
     metavar="N",
     help="Keep N events and print them at the end.",
 )
-@click.option("--overwrite", is_flag=True, help="With --buffer: keep the last events.")
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="With --buffer: keep the last events; SIGUSR1 writes them out, too.",
+)
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="GROUP/NAME:EXPR",
+    help="Record an event only where the kernel's filter expression holds.",
+)
+@click.option(
+    "--trigger",
+    "triggers",
+    multiple=True,
+    metavar="GROUP/NAME:TRIGGER",
+    help="Do something at an event: stacktrace, traceon, traceoff, snapshot, enable_event, "
+    "disable_event, hist:keys=FIELD.",
+)
+@click.option("--stack", is_flag=True, help="Record the call stack behind each event.")
+@click.option("--profile", is_flag=True, help="Print hits and misses of each probe at the end.")
+@click.option(
+    "--option",
+    "text_options",
+    multiple=True,
+    metavar="NAME",
+    help="A trace option of tracefs for the text: fields, raw, hex, verbose, noirq-info, ...",
+)
 @click.option("--list", "listing", is_flag=True, help="List the definitions and do not run.")
+@click.option(
+    "--describe",
+    is_flag=True,
+    help="Print format, filter and trigger files of the events, and do not run.",
+)
 @click.option(
     "--list-as",
     "list_form",
@@ -81,7 +120,13 @@ def trace(
     form: str,
     buffer: int | None,
     overwrite: bool,
+    filters: tuple[str, ...],
+    triggers: tuple[str, ...],
+    stack: bool,
+    profile: bool,
+    text_options: tuple[str, ...],
     listing: bool,
+    describe: bool,
     list_form: str | None,
     mode_name: str,
     **values: Any,
@@ -98,7 +143,8 @@ def trace(
         raise click.UsageError("--overwrite needs --buffer N")
     session = Session(config_of(values))
     try:
-        options = TraceOptions(form, output, buffer, overwrite, Mode(mode_name))
+        mode = Mode(mode_name)
+        options = TraceOptions(form, output, buffer, overwrite, mode, stack, profile, text_options)
         tracing = Tracing(session, options, sys.stderr.buffer)
         if maxactive_default:
             session.probes().manager.kernel_maxactive = True
@@ -108,6 +154,17 @@ def trace(
             tracing.trace_functions(glob)
         for glob in returns:
             tracing.trace_returns(glob)
+        refused = [
+            *(tracing.set_filter(*split_option("--filter", text)) for text in filters),
+            *(tracing.add_trigger(*split_option("--trigger", text)) for text in triggers),
+        ]
+        for text in refused:
+            if text:
+                click.echo(text, err=True)
+        if describe:
+            for line in described(tracing):
+                click.echo(line)
+            return 0
         if listing or list_form is not None:
             for line in listed(tracing, list_form or KERNEL_FORM):
                 click.echo(line)
@@ -116,9 +173,13 @@ def trace(
             load_handlers(handlers, session)
         tracing.start()
         if output is None:
-            session.hooks.syscall_enter = lambda *_: tracing.drain()
+            session.hooks.syscall_enter = drained(session.hooks.syscall_enter, tracing)
+        special: dict[int, Callable[[], None]] = {}
+        if buffer is not None and overwrite:
+            session.hooks.attention = tracing.dump
+            special[signal.SIGUSR1] = session.kernel.host_attention
         try:
-            with attached(session, values["timeout"]), blamed(handlers):
+            with attached(session, values["timeout"], special), blamed(handlers):
                 reports = session.run()
         finally:
             remarks = tracing.finish()
@@ -126,3 +187,27 @@ def trace(
     finally:
         session.close()
     return reports.exit_code
+
+
+def drained(
+    before: Callable[[int, str, tuple[int, ...]], None], tracing: Tracing
+) -> Callable[[int, str, tuple[int, ...]], None]:
+    """What system calls do besides: the trace stands among the guest's output where it belongs."""
+
+    def enter(number: int, name: str, arguments: tuple[int, ...]) -> None:
+        before(number, name, arguments)
+        tracing.drain()
+
+    return enter
+
+
+def described(tracing: Tracing) -> Iterator[str]:
+    """The files that tracefs would have for each event."""
+    for (group, name), info in tracing.infos.items():
+        control = tracing.controls.of(info)
+        yield f"# events/{group}/{name}/format"
+        yield format_text(info)
+        yield f"# events/{group}/{name}/filter"
+        yield control.filter_text
+        yield f"# events/{group}/{name}/trigger"
+        yield from control.trigger_lines()

@@ -1,30 +1,40 @@
 """A trace: definitions turned into events, recorded as rows, written as text."""
 
 import gc
+import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
 from engine.errors import CommandError, ProbeError, ProbeRejectedError
-from engine.fetch.evaluate import FetchContext, Site, capturer, recorder
+from engine.fetch.evaluate import FetchContext, Recorder, Site, capturer, recorder
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
+from engine.session.backtrace import Backtraces
 from engine.session.places import Place, PlaceError
 from engine.session.placing import RETURN_ENTRY, Placed
 from engine.session.probing import Probing, Ready, Wanted
 from engine.session.report import Report
 from engine.session.session import Session
+from engine.session.stacks import StackRecorder
+from engine.session.syscalls import SyscallEvents
+from engine.session.tail import Tail, profile_lines
+from engine.session.triggers import ControlHooks, EventControls
 from engine.trace.definition import Definition, Deletion, compatible, matches, parse
+from engine.trace.filter import FilterMachine
 from engine.trace.formats import FORMATS
-from engine.trace.formats.base import Names
+from engine.trace.formats.base import Format, Names
 from engine.trace.ring import Ring
-from engine.trace.rows import EventInfo, count_rows
+from engine.trace.rows import EventInfo, EventSource, EventTable, count_rows
 from engine.trace.staging import Consumer, Staging, describe
+from engine.trace.syscalls import selection
 
 _SHOWN: Final = 10
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_]")
@@ -41,6 +51,9 @@ class TraceOptions:
         buffer: keep so many events and print them at the end; None = stream all.
         overwrite: keep the last ones rather than the first.
         mode: strictness of placement.
+        stack: record the call stack behind each event.
+        profile: print hits and misses at the end.
+        text: trace options of the text format, as in tracefs.
     """
 
     format: str = "ftrace"
@@ -48,6 +61,9 @@ class TraceOptions:
     buffer: int | None = None
     overwrite: bool = False
     mode: Mode = Mode.STRICT
+    stack: bool = False
+    profile: bool = False
+    text: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -114,6 +130,9 @@ class Tracing:
     Attributes:
         events: by group and name, in the order of definition.
         ring: what is kept, None while streaming.
+        infos: what their rows are, in the same order, system calls' included.
+        controls: filters and triggers.
+        syscalls: system-call events.
     """
 
     def __init__(
@@ -153,12 +172,13 @@ class Tracing:
                 raise CommandError(f"-o {path}: {error.strerror}") from error
         if options.buffer is not None:
             self.ring = Ring(options.buffer, options.overwrite)
-        names = Names(self.symbol, lambda thread: session.kernel.comm)
+        names = Names(self.symbol, lambda thread: session.kernel.comm, self._returning)
         formats = {kind.name: kind for kind in FORMATS}
         if options.format not in formats:
             known = ", ".join(formats)
             raise CommandError(f"--format {options.format}: there is {known}")
-        self._format = formats[options.format](self.table, names)
+        make_format = formats[options.format]
+        self._format = make_format(self.table, names, options.text)
         backing = None
         if path is not None and not self._discard and self.ring is None:
             backing = Path(path + ".ring")
@@ -172,6 +192,28 @@ class Tracing:
             symbol=self.symbol,
         )
         self._comm = session.kernel.comm
+        self.infos: dict[tuple[str, str], EventInfo] = {}
+        self._prepare: dict[Kprobe, Ready] = {}
+        self._started = False
+        self.syscalls = SyscallEvents(session)
+        self._stacks = StackRecorder(
+            Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
+        )
+        self.tail = Tail(lambda: make_format(self.table, names, options.text))
+        hooks = ControlHooks(
+            stack=self._stacks.record,
+            stack_now=lambda: self._stacks.frames(self.controls.place),
+            snapshot=self._snapshot,
+            symbol=self.symbol,
+            comm=lambda thread: session.kernel.comm,
+            syscall=self.syscalls.name_of,
+            read_cstring=session.memory.read_cstring,
+            here=lambda: self.syscalls.place,
+            changed=self._changed,
+        )
+        self.controls = EventControls(self.infos, self._context, hooks, self._machine)
+        stacks = {"stacktrace", "userstacktrace"} & set(options.text)
+        self.controls.stacks = options.stack or bool(stacks) or make_format.wants_stacks
 
     # -- definitions ----------------------------------------------------------------------
 
@@ -181,6 +223,10 @@ class Tracing:
         Raises:
             ProbeError: it is not accepted; what came before stays.
         """
+        glob = selection(line)
+        if glob is not None:
+            self._choose_syscalls(glob)
+            return None
         lookup = self._probing.placing.lookup
         parsed = parse(line, self.session.arch, mode=self.options.mode, lookup=lookup)
         if isinstance(parsed, Definition):
@@ -229,13 +275,135 @@ class Tracing:
     def _named(self, group: str, name: str, layout: RecordLayout, kind: str) -> TraceEvent:
         event = self.events.get((group, name))
         if event is None:
-            number = len(self.table) + 1
-            if number > _EVENTS_MAX:
-                raise CommandError(f"more than {_EVENTS_MAX} events")
-            info = EventInfo.of(number, group, name, layout, symbolic=kind == "kprobe")
-            self.table[number] = info
+            if (group, name) in self.infos:
+                raise ProbeError(f"{group}/{name} is a system call's event")
+            info = EventInfo.of(self._number(), group, name, layout, symbolic=kind == "kprobe")
+            self._add(info)
             event = self.events[group, name] = TraceEvent(info)
         return event
+
+    def _number(self) -> int:
+        number = len(self.table) + 1
+        if number > _EVENTS_MAX:
+            raise CommandError(f"more than {_EVENTS_MAX} events")
+        return number
+
+    def _add(self, info: EventInfo) -> None:
+        self.table[info.id] = info
+        self.infos[info.group, info.name] = info
+
+    def _choose_syscalls(self, glob: str) -> None:
+        taken = len(self.table)
+
+        def number() -> int:
+            nonlocal taken
+            taken += 1
+            if taken > _EVENTS_MAX:
+                raise CommandError(f"more than {_EVENTS_MAX} events")
+            return taken
+
+        found = self.syscalls.choose(glob, number, lambda name: ("syscalls", name) in self.infos)
+        for info in found:
+            self._add(info)
+            if self._started:
+                self._install_syscall(info)
+
+    def _install_syscall(self, info: EventInfo) -> None:
+        syscalls = self.syscalls
+        record = self.controls.recorder(info, lambda context: syscalls.make(info, context), None)
+        syscalls.install(info, record)
+
+    # -- filters and triggers -------------------------------------------------------------
+
+    def set_filter(self, group: str, name: str, text: str) -> str:
+        """Give an event a filter; in kernel mode a bad one lets everything pass.
+
+        Returns:
+            What was refused, "" if nothing was.
+
+        Raises:
+            ProbeError: there is no such event, or the filter is not accepted.
+        """
+        lenient = self.options.mode is Mode.KERNEL
+        return self.controls.set_filter(self.info(group, name), text, lenient=lenient)
+
+    def add_trigger(self, group: str, name: str, text: str) -> str:
+        """Give an event a trigger, or with `!` in front take one away.
+
+        Returns:
+            What was refused in kernel mode, where the event goes on without it; else "".
+
+        Raises:
+            ProbeError: there is no such event, or the trigger is not accepted.
+        """
+        info = self.info(group, name)
+        try:
+            self.controls.add_trigger(info, text)
+        except ProbeError as error:
+            if self.options.mode is not Mode.KERNEL:
+                raise
+            return str(error)
+        return ""
+
+    def info(self, group: str, name: str) -> EventInfo:
+        """What an event's rows are.
+
+        Raises:
+            ProbeError: there is no such event.
+        """
+        found = self.infos.get((group, name))
+        if found is None:
+            known = ", ".join("/".join(key) for key in list(self.infos)[:_SHOWN])
+            raise ProbeError(f"there is no event {group}/{name}; there are {known or 'none'}")
+        return found
+
+    def _machine(self, info: EventInfo) -> FilterMachine:
+        strict = self.options.mode is not Mode.KERNEL
+        if not info.symbolic and info.source is EventSource.PROBE:
+            return FilterMachine(kernel_pointers=not strict)
+        return FilterMachine(functions=self._function, kernel_pointers=not strict)
+
+    def _function(self, name: str | int) -> tuple[int, int] | None:
+        """Where a function of the guest is, by its name or an address in it."""
+        placement = self._probing.manager.placement
+        try:
+            address = placement.symbol(name) if isinstance(name, str) else name
+        except PlaceError:
+            return None
+        return None if address is None else placement.function(address)
+
+    def _changed(self, info: EventInfo) -> None:
+        """An event records in another way: compile its probes' recorders again."""
+        if not self._started:
+            return
+        if self.syscalls.is_mine(info):
+            self._install_syscall(info)
+            return
+        event = self.events.get((info.group, info.name))
+        manager = self._probing.manager
+        for probe in event.probes if event is not None else ():
+            if probe.addr is None:
+                continue
+            self._prepare[probe](probe)
+            point = manager.points.get(probe.addr)
+            if point is not None:
+                manager.refresh(point)
+
+    def _snapshot(self) -> None:
+        if self.ring is None:
+            raise CommandError("the snapshot trigger needs a ring: --buffer N")
+        self._staging.drain()
+        self.tail.keep(self.ring)
+
+    def _returning(self, address: int) -> bool:
+        """Whether a return event is recorded for the function at an address."""
+        point = self._probing.manager.points.get(address)
+        if point is None:
+            return False
+        return any(
+            isinstance(probe, Kretprobe) and probe.record_return is not None
+            for probe in point.probes
+        )
 
     def _wanted(
         self, event: TraceEvent, definition: Definition, placed: Placed, mode: Mode
@@ -253,12 +421,12 @@ class Tracing:
         def ready(probe: Kprobe) -> None:
             assert probe.addr is not None
             base = probe.addr - (place.file_offset or 0)
-            context = self._context
-            if names_pc:
-                pc = self._pc_at(probe)
-                context = replace(context, cpu=_FetchCpu(self.session, pc))
+            cpu = _FetchCpu(self.session, self._pc_at(probe)) if names_pc else None
+            context = self._context if cpu is None else replace(self._context, cpu=cpu)
             site = Site(probe.addr, base)
-            record = recorder(number, layout, site, context)
+            make = partial(_compiled, number, layout, site, cpu)
+            record = self.controls.recorder(self.table[number], make, probe.addr)
+            self._prepare[probe] = ready
             if isinstance(probe, Kretprobe):
                 probe.capture = capturer(layout, site, context)
                 probe.record_return = record
@@ -280,13 +448,37 @@ class Tracing:
         behind = len(arch.breakpoint) if as_linux and arch.trap_advances_pc else 0
         return probe.addr + behind
 
+    @property
+    def context(self) -> FetchContext:
+        """What recorders of this guest share."""
+        return self._context
+
+    def add_event(self, make: Callable[[int], EventInfo]) -> EventInfo:
+        """Add an event that no definition makes.
+
+        Args:
+            make: describes it, given its number.
+
+        Raises:
+            CommandError: there are too many.
+        """
+        number = len(self.table) + 1
+        if number > _EVENTS_MAX:
+            raise CommandError(f"more than {_EVENTS_MAX} events")
+        info = self.table[number] = make(number)
+        return info
+
+    def print_as(self, make: Callable[[EventTable, Names], Format]) -> None:
+        """Print rows in another format than the one of the options; before `start`."""
+        self._format = make(self.table, Names(self.symbol, lambda _: self.session.kernel.comm))
+
     def trace_functions(self, glob: str) -> None:
         """An entry event on every function that matches a pattern.
 
         Raises:
             ProbeError: none does.
         """
-        with _collector_paused():
+        with collector_paused():
             self._trace_places(self._probing.placing.places.matching(glob), f"-f {glob}")
 
     def trace_returns(self, glob: str) -> None:
@@ -296,7 +488,7 @@ class Tracing:
             ProbeError: none does.
         """
         places = self._probing.placing.places.matching(glob)
-        with _collector_paused():
+        with collector_paused():
             self._trace_places(places, f"-r {glob}", is_return=True)
 
     def trace_bodies(self, glob: str) -> None:
@@ -309,7 +501,7 @@ class Tracing:
         places = (
             at for entry in placing.places.matching(glob) for at in placing.instructions(entry)
         )
-        with _collector_paused():
+        with collector_paused():
             self._trace_places(places, f"--every-insn {glob}")
 
     def _trace_places(
@@ -352,8 +544,10 @@ class Tracing:
         waiting = {id(item.probe) for item in probing.pending}
         probing.manager.unregister_all([p for p in old.probes if id(p) not in waiting])
         probing.pending = [item for item in probing.pending if item.probe not in old.probes]
+        for probe in old.probes:
+            self._prepare.pop(probe, None)
         if not event.defined:
-            del self.events[key]
+            del self.events[key], self.infos[key]
 
     def listing(self) -> Iterator[str]:
         """The definitions as the kernel lists them."""
@@ -365,6 +559,15 @@ class Tracing:
     def start(self) -> None:
         """Before the guest runs: the clock goes, the header is out."""
         self.session.cpu.count_blocks(True)
+        self._started = True
+        if self.controls.wants_stacks:
+            self._stacks.info = info = EventInfo(
+                self._number(), "ftrace", "user_stack", (), source=EventSource.STACK
+            )
+            self.table[info.id] = info
+        for info in list(self.infos.values()):
+            if self.syscalls.is_mine(info) or self.controls.touches(info):
+                self._changed(info)
         self._staging.describe(describe(self.table.values(), self.session.arch.name))
         if self.ring is None:
             self._try_write(self._format.header())
@@ -379,20 +582,45 @@ class Tracing:
     def finish(self) -> list[Report]:
         """After the run: everything out, and what is to be said about it."""
         self._staging.close()
-        ring = self.ring
-        if ring is not None:
-            self._try_write(self._format.header(len(ring), ring.written))
-            if ring.overwritten:
-                self._try_write(self._format.lost(ring.overwritten))
-            for stretch in ring.stretches():
-                if not self._try_write(self._format.rows(stretch)):
-                    self._unwritten += count_rows(stretch)
-            if ring.lost:
-                self._try_write(self._format.lost(ring.lost))
+        if self.ring is not None:
+            self._write_ring(self.ring)
         self._try_write(self._format.end())
+        self._write_tail()
         if self._file is not None and self.options.output is not None:
             self._file.close()
         return list(self._remarks())
+
+    def _write_ring(self, ring: Ring) -> None:
+        self._try_write(self._format.header(len(ring), ring.written))
+        if ring.overwritten:
+            self._try_write(self._format.lost(ring.overwritten))
+        for stretch in ring.stretches():
+            if not self._try_write(self._format.rows(stretch)):
+                self._unwritten += count_rows(stretch)
+        if ring.lost:
+            self._try_write(self._format.lost(ring.lost))
+
+    def _write_tail(self) -> None:
+        """The snapshot, histograms and the profile; on stderr where the output is no text."""
+        lines = list(self.controls.histograms())
+        if self.options.profile:
+            profile = profile_lines(self.events.values())
+            lines += [b"", b"# profile", *(os.fsencode(line) for line in profile)]
+        text = b"".join(line + b"\n" for line in lines)
+        if self._format.is_text:
+            text = self.tail.snapshot() + text
+        if self._discard or not self._format.is_text:
+            sys.stderr.buffer.write(text)
+            sys.stderr.flush()
+        elif text:
+            self._try_write(text)
+
+    def dump(self) -> None:
+        """Write what the ring has now; nothing while streaming."""
+        if self.ring is not None:
+            self._staging.drain()
+            self._write_ring(self.ring)
+            self._try_write(self._format.end())
 
     def _consume(self, rows: bytes) -> None:
         if self.ring is not None:
@@ -457,7 +685,7 @@ class Tracing:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """No search for garbage: thousands of new probes all stay, and each search reads them all."""
     if not gc.isenabled():
         yield
@@ -467,6 +695,13 @@ def _collector_paused() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def _compiled(
+    number: int, layout: RecordLayout, site: Site, cpu: _FetchCpu | None, context: FetchContext
+) -> Recorder:
+    """An event's recorder for a sink; `cpu` where the pc is another than the real one."""
+    return recorder(number, layout, site, context if cpu is None else replace(context, cpu=cpu))
 
 
 def _make(

@@ -1,6 +1,6 @@
 """What an output format is: rows in, bytes out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -19,10 +19,12 @@ class Names:
     Attributes:
         symbol: an address to "SYM+0x0/0x10", or to plain hex.
         comm: a thread's name by its id, None for one that is not known.
+        returning: whether a call of the function at an address gives a return event too.
     """
 
     symbol: Callable[[int], str] = no_symbol
     comm: Callable[[int], bytes | None] = lambda thread_id: None
+    returning: Callable[[int], bool] = lambda address: False
 
 
 class Format(Protocol):
@@ -30,16 +32,25 @@ class Format(Protocol):
 
     Attributes:
         name: what `--format` calls it.
+        wants_stacks: whether it needs the call stack behind each event.
+        is_text: whether other text may stand behind it in the same file.
     """
 
     name: ClassVar[str]
+    wants_stacks: ClassVar[bool]
+    is_text: ClassVar[bool]
 
-    def __init__(self, events: EventTable, names: Names) -> None:
+    def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
         """For the events of a table, which may still grow.
 
         Args:
             events: the event table.
             names: the namer. What it says of an address or thread may be asked for only once.
+            options: trace options as in tracefs (`trace_options`); those that mean nothing to
+                the format change nothing.
+
+        Raises:
+            CommandError: there is no such option.
         """
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:

@@ -3,16 +3,18 @@
 Where a guest differs from a kernel: one CPU, no interrupt state (the five flags are dots), and
 a clock that counts, so time is an integer as with `trace_clock=counter`.
 
-Everything is bytes: strings and characters of a guest come out as they are.
+Everything is bytes: strings and characters of a guest come out as they are. Events that are not
+made by probes, and what trace options change, are in `ftracemore`.
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, TypeAlias
 
 from engine.arch.program import Kind
+from engine.trace.formats import ftracemore as more
 from engine.trace.formats.base import Names
-from engine.trace.rows import HEAD, Column, EventInfo, EventTable
+from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable
 
 _LEGEND = b"""\
 #                                _-----=> irqs-off/BH-disabled
@@ -41,9 +43,16 @@ class FtraceFormat:
     """ftrace's text."""
 
     name: ClassVar[str] = "ftrace"
+    wants_stacks: ClassVar[bool] = False
+    is_text: ClassVar[bool] = True
 
-    def __init__(self, events: EventTable, names: Names) -> None:
-        """For the events of a table, which may still grow."""
+    def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
+        """For the events of a table, which may still grow.
+
+        Raises:
+            CommandError: there is no such trace option.
+        """
+        self._options = more.TextOptions.of(options)
         self._events = events
         self._names = names
         self._lines: dict[int, Line] = {}
@@ -52,6 +61,11 @@ class FtraceFormat:
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
         """The tracer, the counts if there are any, and the legend."""
+        options = self._options
+        if options.verbose and not options.latency:
+            return b"# tracer: nop\n#\n"
+        if options.latency:
+            return more.latency_header(kept, written)
         counts = b""
         if kept is not None:
             written = kept if written is None else written
@@ -60,6 +74,8 @@ class FtraceFormat:
 
     def rows(self, data: bytes) -> bytes:
         """A line for each row."""
+        if self._options.binary:
+            return more.binary_rows(data, self._options.binary)
         out: list[bytes] = []
         lines, prefixes = self._lines, self._prefixes
         head, position, end = HEAD.unpack_from, 0, len(data)
@@ -93,6 +109,8 @@ class FtraceFormat:
         text = self._symbols.get(address)
         if text is None:
             text = self._names.symbol(address).encode(errors="surrogateescape")
+            if self._options.sym_addr:
+                text += b" <%016x>" % address
             if len(self._symbols) >= _CACHED:
                 self._symbols.clear()
             self._symbols[address] = text
@@ -101,14 +119,19 @@ class FtraceFormat:
     def _prefix(self, thread_id: int) -> bytes:
         comm = self._names.comm(thread_id)
         name = b"<...>" if comm is None else comm
-        self._prefixes[thread_id] = b"%16s-%-7d [000] ....." % (name, thread_id)
+        self._prefixes[thread_id] = self._options.prefix % (name, thread_id)
         return self._prefixes[thread_id]
 
     def _compile(self, event_id: int) -> Line:
         info = self._events[event_id]
+        if info.source is not EventSource.PROBE or self._options.fields:
+            line = self._other(info)
+            self._lines[event_id] = line
+            return line
         columns = [argument_template(column) for column in info.columns]
         where = place_template(info)
-        template = b"%%s %%12d: %s: (%s)%s\n" % (
+        template = b"%%s%s%s: (%s)%s\n" % (
+            self._options.time,
             literal(info.name),
             where,
             b"".join(
@@ -120,6 +143,17 @@ class FtraceFormat:
         line = (template, unpack, self.completion(info))
         self._lines[event_id] = line
         return line
+
+    def _other(self, info: EventInfo) -> Line:
+        """The line of an event whose text is made as a whole."""
+        make = more.text_maker(info, self.symbol, self._options)
+        template = b"%s" + self._options.time + b"%s\n"
+        time = struct.Struct("<8xQ").unpack_from
+
+        def complete(words: Words, data: bytes, position: int) -> Arguments:
+            return words[0], make(data, position)
+
+        return template, time, complete
 
     def completion(self, info: EventInfo) -> Complete | None:
         """What `%` alone cannot do for an event, None if it can do all."""

@@ -1,0 +1,240 @@
+"""ftrace's text of events that are no probes', and what trace options make of any event."""
+
+import struct
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from engine.errors import CommandError
+from engine.trace.fields import FieldKind, own_fields
+from engine.trace.rows import HEAD, EventInfo, EventSource, string_at
+
+TextMaker: TypeAlias = Callable[[Any, int], bytes]
+"""What stands behind the time, without a newline."""
+
+PREFIX: Final = b"%16s-%-7d [000] ....."
+TIME: Final = b" %12d: "
+_MEANT: Final = {
+    "fields", "raw", "hex", "bin", "verbose", "latency-format", "sym-addr", "context-info",
+    "irq-info", "stacktrace", "userstacktrace",
+}  # fmt: skip
+_WITHOUT_EFFECT: Final = {
+    "annotate", "block", "disable_on_free", "event-fork", "func-no-repeats", "function-fork",
+    "func_stack_trace", "function-trace", "hash-ptr", "markers", "overwrite", "pause-on-trace",
+    "print-parent", "printk-msg-only", "record-cmd", "record-tgid", "sym-offset", "sym-userobj",
+    "trace_printk", "trace_printk_dest", "copy_trace_marker",
+}  # fmt: skip
+
+_LATENCY_HEAD: Final = b"""\
+# tracer: nop
+#
+# nop latency trace v1.1.5 on kprobe-tui
+# --------------------------------------------------------------------
+"""
+_LATENCY_TAIL: Final = b"""\
+#    -----------------
+#    | task: -0 (uid:0 nice:0 policy:0 rt_prio:0)
+#    -----------------
+#
+#                    _------=> CPU#            \n\
+#                   / _-----=> irqs-off/BH-disabled
+#                  | / _----=> need-resched    \n\
+#                  || / _---=> hardirq/softirq \n\
+#                  ||| / _--=> preempt-depth   \n\
+#                  |||| / _-=> migrate-disable \n\
+#                  ||||| /     delay           \n\
+#  cmd     pid     |||||| time  |   caller     \n\
+#     \\   /        ||||||  \\    |    /       \n"""
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """Trace options that change the text (trace_options of tracefs).
+
+    Attributes:
+        fields: arguments as `name=0x2a (42)`.
+        verbose: no legend.
+        latency: short prefixes.
+        sym_addr: addresses behind symbols.
+        binary: "raw", "hex", "bin" for numbers instead of text, else "".
+        prefix: template of a thread's name and id.
+        time: template of the time.
+    """
+
+    fields: bool = False
+    verbose: bool = False
+    latency: bool = False
+    sym_addr: bool = False
+    binary: str = ""
+    prefix: bytes = PREFIX
+    time: bytes = TIME
+
+    @classmethod
+    def of(cls, names: Collection[str]) -> "TextOptions":
+        """From names as tracefs has them; `no` in front turns one off.
+
+        Raises:
+            CommandError: there is no such option.
+        """
+        on = {"irq-info", "context-info"}
+        for name in names:
+            plain = name.removeprefix("no") if name not in _MEANT else name
+            if plain not in _MEANT | _WITHOUT_EFFECT:
+                known = ", ".join(sorted(_MEANT))
+                raise CommandError(f"--option {name}: there is no such option; there are {known}")
+            if plain == name:
+                on.add(plain)
+            else:
+                on.discard(plain)
+        latency = "latency-format" in on
+        prefix, time = PREFIX, TIME
+        if latency:
+            prefix, time = b"%8.8s-%-7d   0.....", b" %4d: "
+        elif "irq-info" not in on:
+            prefix = b"%16s-%-7d [000]"
+        binary = next((kind for kind in ("bin", "hex", "raw") if kind in on), "")
+        if "context-info" not in on:
+            raise CommandError("--option nocontext-info is not part of this version")
+        return cls(
+            "fields" in on, "verbose" in on, latency, "sym-addr" in on, binary, prefix, time
+        )
+
+
+def latency_header(kept: int | None, written: int | None) -> bytes:
+    """The header of the option `latency-format`."""
+    shown = kept or 0
+    counts = b"# latency: 0 us, #%d/%d, CPU#0 | (M:server VP:0, KP:0, SP:0 HP:0 #P:1)\n" % (
+        shown,
+        shown if written is None else written,
+    )
+    return _LATENCY_HEAD + counts + _LATENCY_TAIL
+
+
+def binary_rows(data: bytes, kind: str) -> bytes:
+    """Rows as the options `raw`, `hex` and `bin` print events that have no form of their own."""
+    out: list[bytes] = []
+    position, end = 0, len(data)
+    time = struct.Struct("<8xQ").unpack_from
+    while position < end:
+        event_id, size, thread = HEAD.unpack_from(data, position)
+        (now,) = time(data, position)
+        if kind == "raw":
+            out.append(b"%d 0 %d type: %d\n" % (thread, now, event_id))
+        elif kind == "hex":
+            out.append(b"%08x %08x %016x type: %d\n\n" % (thread, 0, now, event_id))
+        else:
+            out.append(struct.pack("<IIQ", thread, 0, now) + b"type: %d\n" % event_id)
+        position += size * 8
+    return b"".join(out)
+
+
+def text_maker(info: EventInfo, symbol: Callable[[int], bytes], options: TextOptions) -> TextMaker:
+    """What prints the rows of an event.
+
+    Args:
+        info: the event.
+        symbol: text of an address.
+        options: with `fields`, any event; else one that is no probe's.
+    """
+    if info.source is EventSource.STACK:
+        return _stack_maker(info, symbol)
+    if options.fields:
+        return _fields_maker(info)
+    if info.source is EventSource.SYSCALL_EXIT:
+        return _exit_maker(info)
+    return _enter_maker(info)
+
+
+def _stack_maker(info: EventInfo, symbol: Callable[[int], bytes]) -> TextMaker:
+    def stack(data: Any, position: int) -> bytes:
+        words = HEAD.unpack_from(data, position)[1] - info.words
+        frames = struct.unpack_from(f"<{words}Q", data, position + info.words * 8)
+        return b"\n".join((b"<user stack trace>", *(_frame(at, symbol(at)) for at in frames)))
+
+    return stack
+
+
+def _frame(address: int, symbol: bytes) -> bytes:
+    """As the kernel prints a frame of user space, with the symbol it does not have."""
+    known = b"" if symbol == b"%#x" % address else symbol
+    return b" => %s <%016x>" % (known, address)
+
+
+def _fields_maker(info: EventInfo) -> TextMaker:
+    """print_fields of kernel/trace/trace_output.c."""
+    name = info.name.encode(errors="surrogateescape")
+    fields = own_fields(info)
+
+    def text(data: Any, position: int) -> bytes:
+        parts = [name + b":"]
+        for field in fields:
+            at = position + field.row
+            if field.column is not None and field.column.type.count:
+                parts.append(b"%s=<INVALID-SIZE>" % field.name.encode())
+                continue
+            if field.kind is FieldKind.STRING:
+                value = string_at(data, position, struct.unpack_from("<Q", data, at)[0])
+                shown = b"(fault)" if value is None else value
+            else:
+                raw = bytes(data[at : at + field.size])
+                number = int.from_bytes(raw, "little")
+                signed = int.from_bytes(raw, "little", signed=True)
+                if field.size == 1:
+                    char = b"'%c' " % number if 0x20 <= number < 0x7F else b""
+                    shown = b"%s(%d)" % (char, number)
+                else:
+                    shown = b"%#x (%d)" % (number, signed)
+            parts.append(b"%s=%s" % (field.name.encode(errors="surrogateescape"), shown))
+        return b" ".join(parts)
+
+    return text
+
+
+def _call(info: EventInfo) -> bytes:
+    return b"sys_" + info.name.split("_", 2)[2].encode()
+
+
+def _exit_maker(info: EventInfo) -> TextMaker:
+    call, result = _call(info), struct.Struct("<Q").unpack_from
+    at = info.columns[1].word * 8
+    return lambda data, position: b"%s -> 0x%x" % (call, result(data, position + at)[0])
+
+
+def _enter_maker(info: EventInfo) -> TextMaker:
+    """print_syscall_enter of kernel/trace/trace_syscalls.c, since it shows strings."""
+    call = _call(info)
+    numbers = [column for column in info.columns[1:] if not column.type.is_string]
+    strings = {column.name: column for column in info.columns if column.type.is_string}
+    unpack = struct.Struct(f"<{len(numbers)}Q").unpack_from
+    first = numbers[0].word * 8 if numbers else 0
+    parts = [(column.name.encode(), strings.get(f"__{column.name}_val")) for column in numbers]
+    indexes = {column.name: index for index, column in enumerate(numbers)}
+
+    def text(data: Any, position: int) -> bytes:
+        values = unpack(data, position + first) if numbers else ()
+        shown = []
+        for (name, string), value in zip(parts, values, strict=True):
+            one = b"%s: %d" % (name, value) if value < 10 else b"%s: 0x%x" % (name, value)
+            if string is not None:
+                word = struct.unpack_from("<Q", data, position + string.word * 8)[0]
+                found = string_at(data, position, word)
+                if found is None:
+                    one += b' ""'
+                elif string.ctype == "string":
+                    one += b' "%s"' % found
+                else:
+                    one += _bytes(found, values[indexes["count"]])
+            shown.append(one)
+        return b"%s(%s)" % (call, b", ".join(shown))
+
+    return text
+
+
+def _bytes(found: bytes, size: int) -> bytes:
+    """A buffer: all in hex, and as text if any of it is."""
+    more = b", ..." if len(found) < size else b""
+    out = b" (%s%s)" % (found.hex(":").encode(), more)
+    if any(0x20 <= byte < 0x7F for byte in found):
+        text = bytes(byte if 0x20 <= byte < 0x7F else 0x2E for byte in found)
+        out += b' "%s"' % text + (b"..." if more else b"")
+    return out

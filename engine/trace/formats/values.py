@@ -1,0 +1,54 @@
+"""The values of rows as plain data, for formats that keep types."""
+
+import struct
+from typing import Any, TypeAlias
+
+from engine.arch.program import FieldType, Kind
+from engine.trace.formats.base import Names
+from engine.trace.rows import Event, EventInfo, Value
+
+Plain: TypeAlias = "int | str | list[int | str | None] | None"
+
+
+def text(data: bytes) -> str:
+    """Bytes of a guest as text; what is no UTF-8 becomes a backslash, an x and two digits."""
+    return data.decode(errors="backslashreplace")
+
+
+def plain(value: Value, kind: FieldType, names: Names) -> Plain:
+    """A decoded value: characters and symbols as text, strings without what is no UTF-8."""
+    if isinstance(value, tuple):
+        return [_one(item, kind, names) for item in value]
+    return _one(value, kind, names)
+
+
+def _one(value: int | bytes | None, kind: FieldType, names: Names) -> int | str | None:
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        return text(value)
+    if kind.kind is Kind.CHAR:
+        return text(bytes([value & 0xFF]))
+    if kind.kind is Kind.SYMBOL:
+        return names.symbol(value)
+    return value
+
+
+def arguments(event: Event, info: EventInfo, names: Names) -> dict[str, Plain]:
+    """Name and value of each argument."""
+    return {
+        column.name: plain(value, column.type, names)
+        for column, value in zip(info.columns, event.values, strict=True)
+    }
+
+
+def frames(info: EventInfo, data: Any, position: int) -> tuple[int, ...]:
+    """The addresses in the row of a call stack, innermost first."""
+    words = struct.unpack_from("<2xH", data, position)[0] - info.words
+    found: tuple[int, ...] = struct.unpack_from(f"<{words}Q", data, position + info.words * 8)
+    return found
+
+
+def function_name(symbol: str) -> str:
+    """The symbol without offset and size."""
+    return symbol.rpartition("+0x")[0] or symbol

@@ -1,0 +1,133 @@
+"""System calls as events: the kernel's names for them and for their arguments.
+
+`syscalls.txt` has what the `format` files of Linux 6.18 say (kernel/trace/trace_syscalls.c). What
+an argument points to is recorded as later kernels do: a string, or the bytes of a write.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from engine.arch.program import ROW_HEAD, FieldType, Kind
+from engine.trace.rows import Column, EventInfo, EventSource
+
+GROUP: Final = "syscalls"
+ENTER: Final = "sys_enter_"
+EXIT: Final = "sys_exit_"
+
+KERNEL_NAMES: Final = {
+    "stat": "newstat",
+    "fstat": "newfstat",
+    "lstat": "newlstat",
+    "uname": "newuname",
+    "sendfile": "sendfile64",
+    "umount2": "umount",
+}
+"""Where the kernel's function, and so the event, has another name than the call."""
+
+_BUFFERS: Final = {("write", "buf"): "count", ("pwrite64", "buf"): "count"}
+"""Arguments that point to so many bytes instead of a string."""
+
+_SELECTION: Final = re.compile(r"syscalls[/:](.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a system call.
+
+    Attributes:
+        name: the kernel's.
+        ctype: its type in the kernel's words.
+        index: which one, from 0.
+        string: whether it points to a string that is recorded.
+        size_from: index of the argument that says how many bytes it points to; -1 for none.
+    """
+
+    name: str
+    ctype: str
+    index: int
+    string: bool = False
+    size_from: int = -1
+
+    @property
+    def is_read(self) -> bool:
+        """Whether what it points to is recorded too."""
+        return self.string or self.size_from >= 0
+
+
+def event_name(call: str) -> str:
+    """The name of a call in the names of its events."""
+    return KERNEL_NAMES.get(call, call)
+
+
+@cache
+def arguments(call: str, arch: str) -> tuple[Argument, ...] | None:
+    """The arguments of a call; None for one that is not known."""
+    name = event_name(call)
+    fields = _table().get(name)
+    if fields is None:
+        return None
+    if name == "clone" and arch != "x86_64":
+        fields = (*fields[:3], fields[4], fields[3])  # CONFIG_CLONE_BACKWARDS
+    names = [field[1] for field in fields]
+    found = []
+    for index, (ctype, argument) in enumerate(fields):
+        size = _BUFFERS.get((name, argument))
+        string = ctype == "const char *" and size is None
+        size_from = names.index(size) if size is not None else -1
+        found.append(Argument(argument, ctype, index, string, size_from))
+    return tuple(found)
+
+
+@cache
+def _table() -> dict[str, tuple[tuple[str, str], ...]]:
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    text = (files("engine.trace") / "syscalls.txt").read_text(encoding="ascii")
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        name, *fields = line.split("|")
+        found[name] = tuple(
+            (field.rpartition(" ")[0], field.rpartition(" ")[2]) for field in fields
+        )
+    return found
+
+
+def selection(text: str) -> str | None:
+    """The glob of event names in `syscalls/GLOB` or `syscalls:GLOB`; None for other texts."""
+    match = _SELECTION.fullmatch(text.strip())
+    return match[1] if match else None
+
+
+_LONG: Final = FieldType(Kind.HEX, 8)
+_NUMBER: Final = FieldType(Kind.SIGNED, 4)
+_TEXT: Final = FieldType(Kind.STRING, 0)
+
+
+def enter_info(event_id: int, call: str, found: tuple[Argument, ...]) -> EventInfo:
+    """The event of a call being made: its number, its arguments, what they point to."""
+    columns = [Column("__syscall_nr", _NUMBER, ROW_HEAD, "int")]
+    for argument in found:
+        columns.append(Column(argument.name, _LONG, ROW_HEAD + len(columns), argument.ctype))
+    for argument in found:
+        if argument.is_read:
+            ctype = "string" if argument.string else "bytes"
+            name = f"__{argument.name}_val"
+            columns.append(Column(name, _TEXT, ROW_HEAD + len(columns), ctype))
+    return _info(event_id, ENTER + event_name(call), columns, EventSource.SYSCALL_ENTER)
+
+
+def exit_info(event_id: int, call: str) -> EventInfo:
+    """The event of a call that returns."""
+    columns = [
+        Column("__syscall_nr", _NUMBER, ROW_HEAD, "int"),
+        Column("ret", FieldType(Kind.SIGNED, 8), ROW_HEAD + 1, "long"),
+    ]
+    return _info(event_id, EXIT + event_name(call), columns, EventSource.SYSCALL_EXIT)
+
+
+def _info(event_id: int, name: str, columns: list[Column], source: EventSource) -> EventInfo:
+    words = ROW_HEAD + len(columns)
+    return EventInfo(event_id, GROUP, name, tuple(columns), words, source=source)
