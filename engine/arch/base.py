@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from engine.arch.frames import ArchUnwind
+    from engine.arch.jump import ArchJumps
     from engine.arch.plan import ArchProbes
 
 
@@ -72,6 +73,7 @@ class AddressPlan:
         trampoline: (start, size) of return trampolines and the signal-return code.
         detour: (start, size) of detour buffers within branch reach of libraries.
         image_detour_size: bytes reserved for detours next to the main program.
+        register_stack: (start, size) of the backing store of a register stack; size 0 = none.
     """
 
     task_size: int
@@ -84,6 +86,7 @@ class AddressPlan:
     detour: tuple[int, int]
     image_detour_size: int
     page_size: int = 4096
+    register_stack: tuple[int, int] = (0, 0)
 
 
 class TrapKind(Enum):
@@ -144,17 +147,26 @@ class MemoryAccess(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Insn:
-    """A decoded instruction: what every layer needs, none of the decoder's objects."""
+    """A decoded instruction: what every layer needs, none of the decoder's objects.
+
+    Attributes:
+        address: where it stands.
+        raw: its bytes; those of all its bundle where several share one.
+        mnemonic: as the decoder prints it.
+        operands: the same.
+        step: distance to the next instruction where that is not all of `raw`.
+    """
 
     address: int
     raw: bytes
     mnemonic: str
     operands: str
+    step: int = 0
 
     @property
     def size(self) -> int:
-        """Length in bytes."""
-        return len(self.raw)
+        """Distance to the next instruction."""
+        return self.step or len(self.raw)
 
     @property
     def text(self) -> str:
@@ -187,7 +199,7 @@ class LinuxAbi:
 
     Attributes:
         machine: `uname -m`.
-        platform: AT_PLATFORM.
+        platform: AT_PLATFORM; empty = there is none.
         hwcap: AT_HWCAP and AT_HWCAP2.
         number: register with the system-call number.
         arguments: registers with up to six arguments.
@@ -196,9 +208,17 @@ class LinuxAbi:
         clobbers: (register, register copied into it) by the system-call instruction.
         syscall_size: bytes of that instruction, to step back over it for a restart.
         open_flags: O_DIRECTORY, O_NOFOLLOW, O_DIRECT, O_LARGEFILE by name.
-        stat_layout: "x86_64" or "generic": the order of struct stat's fields.
+        stat_layout: "x86_64", "generic" or "ia64": the order of struct stat's fields.
         epoll_packed: whether struct epoll_event has no padding.
         signals: the architecture's signal frames.
+        error: register that becomes -1 where a call fails, whose result is the errno itself
+            then, and 0 where it succeeds; "" = the result is -errno.
+        locate: the registers with arguments where they depend on the state.
+        syscall_before: address of the system-call instruction, from the one behind it, where
+            `syscall_size` does not tell.
+        restorer: whether struct sigaction has a field for the return code.
+        start: registers as a program finds them, written in this order; the rest are 0.
+        start_scratch: bytes between sp and the argument count.
     """
 
     machine: str
@@ -214,6 +234,12 @@ class LinuxAbi:
     stat_layout: str
     epoll_packed: bool
     signals: "SignalAbi"
+    error: str = ""
+    locate: Callable[[RegisterFile], tuple[str, ...]] | None = None
+    syscall_before: Callable[[int], int] | None = None
+    restorer: bool = True
+    start: tuple[tuple[str, int], ...] = ()
+    start_scratch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +335,11 @@ class Arch:
             level although Linux lets programs use it (counters); None when it is not ours.
         probes: what breakpoint probes need of it.
         unwind: what the unwinder needs of it; None where unwinding has its own tables only.
+        core: which CPU runs it, of `engine.cpu.cores`.
+        decode: (address, bytes from the unit around it on) to its instructions from there on;
+            None where a third-party engine decodes.
+        code_unit: bytes that are decoded as a whole: an instruction's begin at a multiple of it.
+        jumps: what jump probes need of it; None where there are none.
     """
 
     name: str
@@ -333,4 +364,8 @@ class Arch:
     emulate_trapped: Callable[[ArchCpu, bytes, int], int | None]
     probes: "ArchProbes"
     unwind: "ArchUnwind | None" = None
+    jumps: "ArchJumps | None" = None
     suspect_ends: frozenset[int] = frozenset()
+    core: str = "unicorn"
+    decode: "Callable[[int, bytes], tuple[Insn, ...]] | None" = None
+    code_unit: int = 1

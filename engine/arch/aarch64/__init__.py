@@ -1,6 +1,7 @@
 """AArch64: the facts the generic engine needs, as data."""
 
 from engine.arch.aarch64.frames import UNWIND
+from engine.arch.aarch64.jumps import JUMPS
 from engine.arch.aarch64.probes import PROBES
 from engine.arch.aarch64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.aarch64.signals import SIGNALS
@@ -106,4 +107,5 @@ AARCH64 = Arch(
     emulate_trapped=emulate_trapped,
     probes=PROBES,
     unwind=UNWIND,
+    jumps=JUMPS,
 )

@@ -2,6 +2,7 @@
 
 from engine.arch.base import AddressPlan, Arch, EngineNames, LinuxAbi, Register, Roles, TrapKind
 from engine.arch.x86_64.frames import UNWIND
+from engine.arch.x86_64.jumps import JUMPS
 from engine.arch.x86_64.probes import PROBES
 from engine.arch.x86_64.screen import (
     SUSPECT_ENDS,
@@ -123,4 +124,5 @@ X86_64 = Arch(
     emulate_trapped=emulate_trapped,
     probes=PROBES,
     unwind=UNWIND,
+    jumps=JUMPS,
 )

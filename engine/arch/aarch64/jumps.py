@@ -1,0 +1,18 @@
+"""What AArch64 gives to jump probes; Linux has none there."""
+
+from engine.arch.aarch64.recorder import record
+from engine.arch.aarch64.relocate import REACH, SIZE, indirect, jump, movable, needs
+from engine.arch.jump import ArchJumps
+
+JUMPS = ArchJumps(
+    least=SIZE,
+    most=SIZE,
+    reach=REACH,
+    movable=movable,
+    jump=jump,
+    copyable=lambda raw: False,
+    indirect=indirect,
+    needs=needs,
+    record=record,
+    linux=False,
+)

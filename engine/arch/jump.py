@@ -1,0 +1,141 @@
+"""What a jump probe needs of an architecture: instructions moved, jumps written, detours made.
+
+A jump probe overwrites the whole instructions of a window at its place with a jump to a detour
+buffer: code of the engine that records the hit, carries the displaced instructions out, and jumps
+back behind the window. `ArchJumps.relocate` answers whether an instruction can be displaced
+(a query without effect) and emits it at another place (the second step).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from engine.arch.program import PredicateOp, RecordLayout
+
+
+class Leaves(Enum):
+    """Where control goes from an instruction."""
+
+    NEVER = auto()
+    """Behind it."""
+    PERHAPS = auto()
+    """Behind it or elsewhere (a conditional branch), or elsewhere and back (a call)."""
+    ALWAYS = auto()
+    """Elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Movable:
+    """How an instruction is carried out at another place; it does there what it does in place.
+
+    Attributes:
+        size: bytes of the code that stands for it, wherever that is.
+        emit: (place) to that code, None where something it names is out of reach from there.
+        leaves: where control goes from it. What leaves must be the last one of a window.
+        copied: whether it is the instruction itself, but for a displacement.
+    """
+
+    size: int
+    emit: Callable[[int], bytes | None]
+    leaves: Leaves = Leaves.NEVER
+    copied: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a probe without handlers records, for a detour.
+
+    Attributes:
+        event: id of the event.
+        layout: of its rows.
+        address: of the probe, as rows show it.
+        image_base: what `@+OFF` is relative to.
+        pc: what the program counter is to a fetch.
+        filter: predicate over the row; without ops all rows pass.
+        counter: guest address of the probe's count of hits, a 64-bit word.
+    """
+
+    event: int
+    layout: RecordLayout
+    address: int
+    image_base: int
+    pc: int
+    filter: tuple[PredicateOp, ...] = ()
+    counter: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DetourPlaces:
+    """Guest addresses of what detours share.
+
+    Attributes:
+        save: a page that detours may write, whose first words keep registers; the ring's cursor
+            (bytes of rows in it) is its word 8.
+        time: word of the clock's end; the word behind it is the ticks left to that.
+        thread: word whose upper half is the running thread's id.
+        ring: where rows go. Behind its end nothing is mapped.
+    """
+
+    save: int
+    time: int
+    thread: int
+    ring: int
+
+
+CURSOR = 64
+"""Offset of the ring's cursor in the page of `DetourPlaces.save`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """The part of a detour in front of the displaced instructions; position-independent.
+
+    Attributes:
+        code: its bytes.
+        saved: register to the offset in the page of `DetourPlaces.save` of the program's own
+            value from `again` on; all others are in place.
+        again: offset where a row is begun anew after the ring was emptied.
+        finish: offset where the registers get their own values back from the save area.
+        slow: offset of a trap that asks the engine to record the hit instead, -1 if none.
+    """
+
+    code: bytes
+    saved: Mapping[str, int]
+    again: int
+    finish: int
+    slow: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ArchJumps:
+    """What an architecture gives to jump probes.
+
+    Attributes:
+        least: bytes of a jump to a detour: a window has at least so many.
+        most: bytes that the instructions of a window may have.
+        reach: how far from its window a detour may be.
+        movable: (instruction, its address) to how it is moved, or the reason why it cannot be.
+        jump: (place, target, size) to a jump of exactly `size` bytes; None beyond its reach.
+        copyable: whether Linux would copy an instruction into a detour.
+        indirect: whether an instruction jumps to an address that it does not name itself.
+        needs: (bytes of a function, its address, place of the probe) to what a detour lacks
+            there, "" for nothing.
+        record: (what is recorded, newest probe first; where what stands) to the recorder.
+            Raises NotCompilableError.
+        linux: whether Linux has jump probes on this architecture.
+    """
+
+    least: int
+    most: int
+    reach: int
+    movable: Callable[[bytes, int], "Movable | str"]
+    jump: Callable[[int, int, int], bytes | None]
+    copyable: Callable[[bytes], bool]
+    indirect: Callable[[bytes], bool]
+    needs: Callable[[bytes, int, int], str]
+    record: Callable[[tuple[Recording, ...], DetourPlaces], Recorder]
+    linux: bool
+
+
+class NotCompilableError(Exception):
+    """A recording that no code in the guest can make; the text says why."""

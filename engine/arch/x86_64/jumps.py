@@ -1,0 +1,18 @@
+"""What x86-64 gives to jump probes."""
+
+from engine.arch.jump import ArchJumps
+from engine.arch.x86_64.recorder import record
+from engine.arch.x86_64.relocate import LEAST, MOST, REACH, copyable, indirect, jump, movable
+
+JUMPS = ArchJumps(
+    least=LEAST,
+    most=MOST,
+    reach=REACH,
+    movable=movable,
+    jump=jump,
+    copyable=copyable,
+    indirect=indirect,
+    needs=lambda data, start, place: "",
+    record=record,
+    linux=True,
+)
