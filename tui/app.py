@@ -21,7 +21,6 @@ from engine.trace.formats.base import Names
 from tui.bridge import PERIOD, Bridge
 from tui.keymap import bindings
 from tui.layout import PANES, TALL, WIDE, Layout, by_number
-from tui.leaving import Leaving
 from tui.messages import Ask, Copied, Located, Say
 from tui.motions import Motions
 from tui.palette import Everything
@@ -41,7 +40,7 @@ from tui.widgets.bars import MessageLine, StatusBar, TabStrip
 from tui.widgets.pane import Pane
 
 
-class KprobeApp(Motions, PlacingActions, Leaving):
+class KprobeApp(Motions, PlacingActions):
     """The interface for one guest.
 
     Attributes:
@@ -80,8 +79,8 @@ class KprobeApp(Motions, PlacingActions, Leaving):
         """
         super().__init__()
         self.config = config
-        self._settings = Settings() if settings is None else settings
-        self.ascii = self._settings.ascii
+        self.settings = Settings() if settings is None else settings
+        self.ascii = self.settings.ascii
         self.fresh = fresh
         self.view = GuestView()
         self.browser = Browser(config)
@@ -116,16 +115,17 @@ class KprobeApp(Motions, PlacingActions, Leaving):
 
     def on_mount(self) -> None:
         """Begin."""
-        if self._settings.theme:
-            if self._settings.theme not in self.available_themes:
-                self.say(f"there is no theme {self._settings.theme}", "warning")
+        if self.settings.theme:
+            if self.settings.theme not in self.available_themes:
+                self.say(f"there is no theme {self.settings.theme}", "warning")
             else:
-                self.theme = self._settings.theme
-        self.set_keymap(self._settings.keys)
+                self.theme = self.settings.theme
+        self.set_keymap(self.settings.keys)
         self.bridge.start()
-        self.recall()
+        recalled = self.recall()
         for line in self._first:
-            self.bridge.post(cmd.Define(line))
+            if line not in recalled:
+                self.bridge.post(cmd.Define(line))
         self.set_interval(PERIOD, self.bridge.tick)
         self.arrange()
         self.pane("code").focus_inside()
@@ -218,13 +218,15 @@ class KprobeApp(Motions, PlacingActions, Leaving):
 
     def action_help(self) -> None:
         """Keys of the focused pane."""
-        focused = self.focused
-        self.push_screen(HelpScreen("" if focused is None else focused.HELP or ""))
+        help_text = "" if self.focused is None else self.focused.HELP or ""
+        self.push_screen(HelpScreen(help_text, self.key_text))
 
     # -- from the engine --------------------------------------------------------------------
 
     def _deliver(self, events: list[ev.SessionEvent]) -> None:
         """A batch of what the engine has to say."""
+        if not self.query(StatusBar):
+            return  # the end has begun, and the widgets are gone
         rows = output = False
         for event in events:
             match event:

@@ -8,7 +8,9 @@ from engine.session import GuestConfig
 from engine.session.browser import Browser
 from engine.session.views import GuestView
 from tui.bridge import Bridge
+from tui.keymap import Action, spelled
 from tui.layout import Layout
+from tui.settings import Settings
 from tui.widgets.bars import MessageLine
 
 
@@ -17,6 +19,7 @@ class AppBase(App[int]):
 
     Attributes:
         config: how the guest is run.
+        settings: what the user has set.
         view: the last view of the guest.
         ascii: draw with ASCII only.
         browser: the program's files.
@@ -27,6 +30,7 @@ class AppBase(App[int]):
     """
 
     config: GuestConfig
+    settings: Settings
     view: GuestView
     ascii: bool
     browser: Browser
@@ -42,6 +46,10 @@ class AppBase(App[int]):
     def show_pane(self, name: str) -> None:
         """Give a pane the focus, wherever it is."""
         raise NotImplementedError
+
+    def key_text(self, action: Action) -> str:
+        """The keys of an action as the user has set them."""
+        return spelled(self.settings.keys.get(action.id) or action.keys)
 
     def say(self, text: str, severity: str = "information") -> None:
         """Show something short: "information", "warning" or "error"."""

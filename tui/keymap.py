@@ -49,8 +49,7 @@ class Action:
     @property
     def key_text(self) -> str:
         """The keys as people write them."""
-        names = [_SPELLED.get(key, key) for key in self.keys.split(",")]
-        return " ".join(names) if names else ""
+        return spelled(self.keys)
 
 
 _SPELLED: Final = {
@@ -64,6 +63,12 @@ _SPELLED: Final = {
     "left_square_bracket": "[",
     "right_square_bracket": "]",
 }
+
+
+def spelled(keys: str) -> str:
+    """Comma-separated keys as people write them."""
+    return " ".join(_SPELLED.get(key, key) for key in keys.split(","))
+
 
 ACTIONS: Final[tuple[Action, ...]] = (
     Action("probe", "p", "probe", "Place a probe: by name, or at the cursor", show=True),
@@ -103,6 +108,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Copy a selection; without one, stop the guest",
         priority=True,
     ),
+    Action("suspend_process", "ctrl+z", "suspend", "Back to the shell; fg comes back"),
     Action("leave", "q", "quit", "Quit"),
 )
 """All of them, in the order of the help."""
@@ -114,4 +120,6 @@ def bindings() -> list[Binding]:
         Binding(str(number), f"pane({number})", f"pane {number}", show=False, id=f"pane_{number}")
         for number in range(1, 10)
     ]
-    return [action.binding for action in ACTIONS] + panes
+    # Who has stopped a terminal with ctrl+s types ctrl+q: that must not end anything.
+    calm = Binding("ctrl+q", "stay", show=False, priority=True)
+    return [action.binding for action in ACTIONS] + panes + [calm]

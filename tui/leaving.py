@@ -11,16 +11,25 @@ from tui.widgets.bars import MessageLine
 class Leaving(AppBase):
     """Part of the app."""
 
-    def recall(self) -> None:
-        """Place what was placed the last time this program was looked at."""
+    _recalled: cmd.Restore | None = None
+    """What is about to be placed again."""
+
+    def recall(self) -> set[str]:
+        """Place what was placed the last time this program was looked at; the lines of it."""
         if self.fresh:
-            return
+            return set()
         memory = Memory.load(self.browser.build_id)
         if memory.probes:
-            self.bridge.post(cmd.Restore(memory.probes))
+            self._recalled = cmd.Restore(memory.probes)
+            self.bridge.post(self._recalled)
         if memory.turns is not None and all(memory.turns):
             self.layout_choice.turns = memory.turns
         self.query_one(MessageLine).histories.update(memory.histories)
+        return {probe.line for probe in memory.probes}
+
+    def recalled(self) -> None:
+        """It is placed: from now on the list of probes is what there is to remember."""
+        self._recalled = None
 
     def remember(self) -> None:
         """Write down what is placed, typed and arranged now."""
@@ -32,6 +41,8 @@ class Leaving(AppBase):
             )
             for probe in self.view.probes
         )
+        if self._recalled is not None:  # gone before they were back
+            probes = self._recalled.probes
         histories = self.query_one(MessageLine).histories
         memory = Memory(probes, self.layout_choice.turns, histories)
         try:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from textual.timer import Timer
+from textual.widgets import Input
 
 from engine.session import commands as cmd
 from engine.session.views import GuestView, RunState
@@ -59,14 +60,15 @@ class Motions(AppBase):
 
     def action_interrupt(self) -> None:
         """Copy a selection; without one stop the guest, as Ctrl-C does under gdb."""
-        selected = self.screen.get_selected_text()
+        focused = self.focused
+        typed = focused.selected_text if isinstance(focused, Input) else ""
+        selected = typed or self.screen.get_selected_text()
         if selected:
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
             return
-        if self.view.state in (RunState.RUNNING, RunState.WAITING):
-            self._ask(cmd.Halt())
-        else:
+        self._ask(cmd.Halt())  # in any case: the view may be older than the guest
+        if self.view.state not in (RunState.RUNNING, RunState.WAITING):
             self.say("the program is not running; q quits")
 
     # -- phases -----------------------------------------------------------------------------

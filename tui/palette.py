@@ -26,14 +26,14 @@ class Everything(Provider):
     async def discover(self) -> Hits:
         """The actions, before anything is typed."""
         for action in ACTIONS:
-            text = f"{action.help}  ({action.key_text})"
+            text = f"{action.help}  ({self._app.key_text(action)})"
             yield DiscoveryHit(text, partial(self._app.run_action, action.id))
 
     async def search(self, query: str) -> Hits:
         """All that fits."""
         app, matcher = self._app, self.matcher(query)
         for action in ACTIONS:
-            text = f"{action.help}  ({action.key_text})"
+            text = f"{action.help}  ({app.key_text(action)})"
             if (score := matcher.match(text)) > 0:
                 yield Hit(score, matcher.highlight(text), partial(app.run_action, action.id))
         for spec in COMMANDS:

@@ -1,19 +1,24 @@
 """Actions that place, change and explain probes, and edit the guest."""
 
 import re
+from dataclasses import replace
 from typing import Final
+
+from textual.screen import ModalScreen
 
 from engine.errors import KprobeTuiError
 from engine.session import commands as cmd
 from engine.session import events as ev
-from tui.base import AppBase
 from tui.commands import complete, execute
+from tui.leaving import Leaving
 from tui.messages import Copied, Located
+from tui.panes.code import CodeView
 from tui.panes.memory import MemoryLines
 from tui.panes.registers import RegisterLines
 from tui.screens.place import PlaceScreen
 from tui.screens.why import WhyScreen
 from tui.widgets.bars import MessageLine
+from tui.widgets.virtual_lines import VirtualLines
 
 _SAID: Final = (
     cmd.Define,
@@ -30,18 +35,14 @@ _SAID: Final = (
 )
 
 
-class PlacingActions(AppBase):
+class PlacingActions(Leaving):
     """Part of the app: probes, breakpoints, edits."""
 
     def action_probe(self) -> None:
-        """Ask for a probe; with the code pane in focus and a cursor away from pc, there."""
-        self.push_screen(PlaceScreen(self.browser, ""), self._define)
-
-    def action_probe_here(self) -> None:
-        """Ask for a probe at the cursor."""
-        place = self.browser.place_text(self.pane("code").code.cursor)
-        text = self.browser.default_definition(place)
-        self.push_screen(PlaceScreen(self.browser, text), self._define)
+        """Ask for a probe: before anything is typed the cursor's place is offered."""
+        row = self.pane("code").code.row
+        here = "" if row is None else self.browser.place_text(row.address)
+        self.push_screen(PlaceScreen(self.browser, here=here), self._define)
 
     def _define(self, line: str | None) -> None:
         if line:
@@ -59,6 +60,17 @@ class PlacingActions(AppBase):
                 self.bridge.post(cmd.Define(line, replaces=probe))
 
         self.push_screen(PlaceScreen(self.browser, found.definition, "Edit"), done)
+
+    def action_copy(self) -> None:
+        """Copy what the focused pane has at its cursor."""
+        for widget in (self.focused, self.pane("code").code):
+            if isinstance(widget, CodeView | VirtualLines):
+                widget.action_copy_rows()
+                return
+
+    def action_stay(self) -> None:
+        """A key that means something to terminals only."""
+        self.say("q quits")
 
     def action_breakpoint(self) -> None:
         """Set or clear a breakpoint at the cursor."""
@@ -183,14 +195,25 @@ class PlacingActions(AppBase):
         """A command was carried out: say what it did, unless the view shows it anyway."""
         if isinstance(command, _SAID):
             self.say(text)
+        elif isinstance(command, cmd.Restore):
+            self.recalled()
 
     def failed(self, event: ev.Failed) -> None:
         """A command was not carried out: a definition is shown again with its caret."""
         command = event.command
         if isinstance(command, cmd.StepPhase):
             self.stop_playing()
-        if isinstance(command, cmd.Define) and event.column is not None:
-            self.push_screen(PlaceScreen(self.browser, command.line, "Probe"), self._define)
+        if (
+            isinstance(command, cmd.Define)
+            and event.column is not None
+            and not isinstance(self.screen, ModalScreen)  # of many lines the first is shown
+        ):
+
+            def again(line: str | None) -> None:
+                if line:
+                    self.bridge.post(replace(command, line=line))
+
+            self.push_screen(PlaceScreen(self.browser, command.line, "Probe"), again)
         hint = f" ({event.hint})" if event.hint else ""
         self.say(f"{event.text}{hint}", "error")
 

@@ -71,7 +71,7 @@ class CodeView(Widget, can_focus=True):
 | `A` | assemble over this instruction |
 | `B` | bytes: planted, original, none |
 | `S` | source lines on or off |
-| `/` `n` `N` | search instructions and labels |
+| `/` | search instructions and labels; then `n` `N` are next and previous, until `Esc` |
 | `.` | to the current instruction |
 
 Marks: `●` armed probe, `◌` disabled, `■` stops here, `►` cursor, `→` pc, `↳` target of the
@@ -130,7 +130,9 @@ branch at the cursor.
         Binding("B", "bytes", "Bytes", show=False, id="code.bytes"),
         Binding("S", "source", "Source", show=False, id="code.source"),
         Binding("slash", "search", "Find", key_display="/", show=False, id="code.search"),
-        Binding("Y", "copy_row", "Copy", show=False, id="code.copy"),
+        Binding("n", "again(False)", "Next match", show=False, id="code.next"),
+        Binding("N", "again(True)", "Previous match", show=False, id="code.previous"),
+        Binding("Y", "copy_rows", "Copy", show=False, id="code.copy"),
         Binding("escape", "calm", "Clear", show=False, id="code.clear"),
     ]
 
@@ -314,12 +316,16 @@ branch at the cursor.
         self.refresh()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Escape belongs to the pane only while there is something to clear."""
-        if action == "calm":
+        """Escape, `n` and `N` belong to the search only while there is one."""
+        if action in ("calm", "again"):
             return bool(self.pattern)
         return super().check_action(action, parameters)
 
-    def action_copy_row(self) -> None:
+    def action_again(self, backwards: bool) -> None:
+        """Go to the next match, or the one before."""
+        self.start_search(self.pattern, backwards)
+
+    def action_copy_rows(self) -> None:
         """Copy the instruction as text."""
         row = self.row
         if row is not None:

@@ -1,7 +1,7 @@
 """The help panel: the keys of the focused pane, then those that work everywhere."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Final
 
 from rich.markup import escape
@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui.keymap import ACTIONS
+from tui.keymap import ACTIONS, Action
 from tui.render import is_ascii
 
 _KEYS: Final = 18
@@ -57,14 +57,18 @@ class HelpScreen(ModalScreen[None]):
         Binding("pageup,ctrl+u", "page(-1)", show=False),
     ]
 
-    def __init__(self, text: str) -> None:
+    def __init__(
+        self, text: str, key_text: Callable[[Action], str] = lambda action: action.key_text
+    ) -> None:
         """Show the keys of a widget.
 
         Args:
             text: its `HELP`: headings, tables of two columns, paragraphs.
+            key_text: the keys of an action as the user has set them.
         """
         super().__init__()
         self._help = text
+        self._key_text = key_text
 
     def compose(self) -> ComposeResult:
         """The pane's keys, the keys of all panes."""
@@ -79,7 +83,7 @@ class HelpScreen(ModalScreen[None]):
         yield from help_parts(self._help, is_ascii(self.app))
         yield "\nEverywhere\n", "bold $text-primary"
         for action in ACTIONS:
-            yield f"{action.key_text:<{_KEYS}}", "bold $text-accent"
+            yield f"{self._key_text(action):<{_KEYS}}", "bold $text-accent"
             yield f"{action.help}\n", ""
         yield "\n", ""
         yield from help_parts(_NOTES, is_ascii(self.app))

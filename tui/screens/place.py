@@ -16,6 +16,7 @@ from engine.session.browser import Browser, Match
 from tui.render import harmless, is_ascii, mark
 
 _MATCHES = 200
+_RETURNED = "ret=$retval"
 _WAIT = 0.05
 """Seconds after a key before names are looked up."""
 
@@ -50,8 +51,19 @@ class PlaceScreen(ModalScreen[str | None]):
         Binding("ctrl+r", "toggle_return", "Return probe", priority=True),
     ]
 
-    def __init__(self, browser: Browser, text: str = "", title: str = "Probe") -> None:
+    def __init__(
+        self, browser: Browser, text: str = "", title: str = "Probe", here: str = ""
+    ) -> None:
+        """Ask for a definition.
+
+        Args:
+            browser: knows names and verdicts.
+            text: to begin with.
+            title: of the dialog.
+            here: a PLACE that is offered before anything is typed.
+        """
         super().__init__()
+        self._here = [Match(here, f"{here}  at the cursor", 0, "", 0)] if here else []
         self._browser = browser
         self._text = text
         self._title = title
@@ -123,7 +135,7 @@ class PlaceScreen(ModalScreen[str | None]):
     @work(exclusive=True, thread=True, group="complete")
     def _complete(self, text: str) -> None:
         """Names that fit; in a thread, as the first look reads all symbols."""
-        matches = self._browser.complete(text, _MATCHES) if text else []
+        matches = self._browser.complete(text, _MATCHES) if text else self._here
         self.app.call_from_thread(self._show, text, matches)
 
     def _show(self, text: str, matches: list[Match]) -> None:
@@ -145,6 +157,8 @@ class PlaceScreen(ModalScreen[str | None]):
         file = match.path.rsplit("/", 1)[-1]
         name = harmless(match.name, plain)
         shown = harmless(match.shown, plain)
+        if match in self._here:
+            return shown
         also = f"  {mark('arrow', plain)} {shown}" if shown not in name else ""
         return f"{name}{also}   {size}  {file}"
 
@@ -164,7 +178,7 @@ class PlaceScreen(ModalScreen[str | None]):
     def action_take(self) -> None:
         """Turn the name into a definition to be edited."""
         line = self.query_one(Input)
-        if not self._is_definition:
+        if not self._is_definition and self._place_text():
             line.value = self._browser.default_definition(self._place_text())
             line.cursor_position = len(line.value)
 
@@ -172,9 +186,17 @@ class PlaceScreen(ModalScreen[str | None]):
         """A probe on the return instead of the entry, or the other way round."""
         self.action_take()
         line = self.query_one(Input)
-        head = line.value[:1]
-        if head in "pr":
-            line.value = ("r" if head == "p" else "p") + line.value[1:]
+        head, _, rest = line.value.partition(" ")
+        place, _, arguments = rest.partition(" ")
+        if head[:1] not in ("p", "r"):
+            return
+        other = ("r" if head[0] == "p" else "p") + head[1:]
+        entry = self._browser.default_definition(place).partition(" ")[2]
+        if head[0] == "p" and rest == entry:
+            rest = f"{place} {_RETURNED}"  # arguments are gone when a function returns
+        elif head[0] == "r" and arguments == _RETURNED:
+            rest = entry
+        line.value = f"{other} {rest}"
 
     def _place_text(self) -> str:
         match = self._chosen()
@@ -194,10 +216,10 @@ class PlaceScreen(ModalScreen[str | None]):
             return
         # Names are looked up a moment after the last key: Enter must not outrun that.
         text = self.query_one(Input).value.strip()
-        if text:
-            matches = self._browser.complete(text, _MATCHES)
-            if not self._matches or self._matches != matches:
-                self._show(text, matches)
+        matches = self._browser.complete(text, _MATCHES) if text else self._here
+        if self._matches != matches:
+            self._show(text, matches)
+        if text or matches:
             self._place()
 
     def _place(self) -> None:
