@@ -11,12 +11,13 @@ from engine.cli.bt import bt
 from engine.cli.check import check
 from engine.cli.diff import diff
 from engine.cli.disasm import disasm
+from engine.cli.graph import graph
 from engine.cli.interface import Interface, interface, is_wanted
 from engine.cli.run import run
 from engine.cli.trace import trace
 from engine.errors import EngineError, KprobeTuiError, ProbeSyntaxError
 
-COMMANDS: Final[tuple[click.Command, ...]] = (run, trace, bt, check, diff, disasm)
+COMMANDS: Final[tuple[click.Command, ...]] = (run, trace, graph, bt, check, diff, disasm)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -32,7 +33,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     ctx.exit()
 
 
-_PLANNED: Final = ("graph", "bench")
+_PLANNED: Final = ("bench",)
 
 
 class _Group(click.Group):

@@ -1,0 +1,66 @@
+"""Calls of many functions as rows: what ftrace's function tracer records."""
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from engine.arch.program import ROW_HEAD, FieldType, Kind
+from engine.errors import GuestFaultError
+from engine.fetch.evaluate import RowSink
+from engine.trace.graph import GROUP
+from engine.trace.rows import Column, EventInfo
+
+FUNCTION: Final = "function"
+_PLACE: Final = FieldType(Kind.SYMBOL, 8)
+
+
+def function_info(number: int, args: Sequence[tuple[str, FieldType]] = ()) -> EventInfo:
+    """The event of calls (TRACE_FN): where they return to, then arguments."""
+    columns = [Column("parent", _PLACE, ROW_HEAD)]
+    columns += [
+        Column(name, kind, ROW_HEAD + 1 + index) for index, (name, kind) in enumerate(args)
+    ]
+    words = ROW_HEAD + len(columns)
+    return EventInfo(number, GROUP, FUNCTION, tuple(columns), words, symbolic=True)
+
+
+def is_function(info: EventInfo) -> bool:
+    """Whether rows are calls that the function tracer has seen."""
+    return info.name == FUNCTION and info.group == GROUP
+
+
+def function_recorder(
+    function: int,
+    info: EventInfo,
+    sink: RowSink,
+    now: Callable[[], int],
+    frame: Callable[[], tuple[int, int]],
+    capture: Callable[[], tuple[int, ...]] | None,
+) -> Callable[[int], None]:
+    """What a probe on a function's entry records with.
+
+    Args:
+        function: address as rows show it.
+        info: the event.
+        sink: where rows go.
+        now: the clock.
+        frame: stack pointer and return address at a function's entry.
+        capture: reads the arguments; None without.
+    """
+    pack_into = struct.Struct(f"<II{info.words - 1}Q").pack_into
+    head, size, buffer = info.id | info.words << 16, info.words * 8, sink.buffer
+
+    def record(thread: int) -> None:
+        try:
+            parent = frame()[1]
+        except GuestFaultError:
+            parent = 0
+        position = sink.position
+        if position + size > sink.limit:
+            sink.drain()
+            position = sink.position
+        args = () if capture is None else capture()
+        pack_into(buffer, position, head, thread, now(), function, parent, *args)
+        sink.position = position + size
+
+    return record

@@ -1,0 +1,299 @@
+"""Calls and returns of many functions as rows: what ftrace's function_graph tracer records.
+
+An entry's row has the depth of the call among those that are traced and the address that it
+returns to, an exit's row also the time of the call (kernel/trace/trace_entries.h). `Calls` follows
+the calls on their stack, as kernel/trace/fgraph.c does, but a program may leave functions without
+a return: by longjmp, by an exception, by a handler that never comes back. What has gone is seen by
+the stack pointer at the next call or return, and gets an exit's row that says so.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, Kind
+from engine.fetch.evaluate import RowSink
+from engine.probes.kretprobe import Kretprobe, KretprobeInstance
+from engine.trace.rows import Column, EventInfo
+
+GROUP: Final = "ftrace"
+ENTRY: Final = "funcgraph_entry"
+EXIT: Final = "funcgraph_exit"
+
+_NUMBER: Final = FieldType(Kind.UNSIGNED, 4)
+_TIME: Final = FieldType(Kind.UNSIGNED, 8)
+_FLAG: Final = FieldType(Kind.UNSIGNED, 1)
+_WORD: Final = FieldType(Kind.HEX, 8)
+_PLACE: Final = FieldType(Kind.SYMBOL, 8)
+
+_BEFORE_ARGS: Final = ROW_HEAD + 2
+
+
+def entry_info(number: int, args: Sequence[tuple[str, FieldType]] = ()) -> EventInfo:
+    """The event of calls; arguments of the function stand behind depth and parent."""
+    columns = [Column("depth", _NUMBER, ROW_HEAD), Column("parent", _PLACE, ROW_HEAD + 1)]
+    columns += [
+        Column(name, kind, _BEFORE_ARGS + index) for index, (name, kind) in enumerate(args)
+    ]
+    words = ROW_HEAD + len(columns)
+    return EventInfo(number, GROUP, ENTRY, tuple(columns), words, symbolic=True)
+
+
+def exit_info(number: int) -> EventInfo:
+    """The event of returns."""
+    columns = (
+        Column("depth", _NUMBER, RETURN_HEAD),
+        Column("calltime", _TIME, RETURN_HEAD + 1),
+        Column("left", _FLAG, RETURN_HEAD + 2),
+        Column("retval", _WORD, RETURN_HEAD + 3),
+    )
+    words = RETURN_HEAD + len(columns)
+    return EventInfo(number, GROUP, EXIT, columns, words, returns=True, symbolic=True)
+
+
+def is_entry(info: EventInfo) -> bool:
+    """Whether rows are calls of the function graph."""
+    return info.name == ENTRY and info.group == GROUP
+
+
+def is_exit(info: EventInfo) -> bool:
+    """Whether rows are returns of the function graph."""
+    return info.name == EXIT and info.group == GROUP
+
+
+ENTRY_ROW: Final = struct.Struct("<IIQQQQ")
+"""Head, thread, time, function, depth, parent."""
+
+EXIT_ROW: Final = struct.Struct("<IIQQQQQQQ")
+"""Head, thread, time, function, returned to, depth, time of the call, left, returned value."""
+
+
+class GraphProbe(Kretprobe):
+    """A traced function.
+
+    Attributes:
+        function: its address as rows show it.
+        head: first word of its entries' rows: the event, the size.
+        words: of such a row.
+        root: what is called in it is traced (set_graph_function).
+        muted: neither it nor what is called in it is recorded (set_graph_notrace).
+    """
+
+    __slots__ = ("function", "head", "muted", "pack", "root", "words")
+
+    def __init__(
+        self,
+        function: int,
+        info: EventInfo,
+        *,
+        root: bool = False,
+        muted: bool = False,
+        name: str = "",
+        maxactive: int = 0,
+    ) -> None:
+        super().__init__(name=name, maxactive=maxactive)
+        self.function = function
+        self.words = info.words
+        self.head = info.id | info.words << 16
+        self.pack = struct.Struct(f"<II{info.words - 1}Q").pack_into
+        self.root = root
+        self.muted = muted
+
+
+@dataclass(slots=True)
+class Stack:
+    """The calls on one stack of the program.
+
+    Attributes:
+        low: lowest address.
+        high: behind the highest one.
+        exact: frames below the stack pointer are gone: nothing else lives on this memory.
+        signal: it is the alternate stack of signal handlers.
+        base: depth of the call that came to this stack.
+        calls: the newest last.
+    """
+
+    low: int
+    high: int
+    exact: bool
+    signal: bool = False
+    base: int = 0
+    calls: list[KretprobeInstance] = field(default_factory=list)
+
+
+class Calls:
+    """Follows the calls of `GraphProbe`s and records them; a `Tracker`.
+
+    Attributes:
+        depth_max: calls deeper than so many are not recorded, 0 for no limit (max_graph_depth).
+        rooted: only what is called in functions that are roots is recorded.
+        entries: calls recorded.
+        exits: returns recorded.
+        left: calls recorded as left without a return.
+        late: returns of calls that were taken for left: they are not recorded again.
+    """
+
+    def __init__(
+        self,
+        sink: RowSink,
+        exits: EventInfo,
+        now: Callable[[], int],
+        thread: Callable[[], int],
+        stack_of: Callable[[int], Stack],
+        retval: Callable[[], tuple[int, ...]] | None = None,
+    ) -> None:
+        """Nothing is called yet.
+
+        Args:
+            sink: where rows go.
+            exits: the event of returns.
+            now: the clock.
+            thread: id of the running thread.
+            stack_of: describes the stack that an address lies on.
+            retval: reads the returned value's register; None: values are not recorded.
+        """
+        self.depth_max = 0
+        self.rooted = False
+        self.entries = self.exits = self.left = self.late = 0
+        self._sink = sink
+        self._head = exits.id | exits.words << 16
+        self._size = exits.words * 8
+        self._now = now
+        self._thread = thread
+        self._stack_of = stack_of
+        self._retval = retval
+        self._stacks: dict[tuple[int, bool], Stack] = {}
+        self._stack = Stack(1, 0, True)
+        self._low, self._high = 1, 0
+        self._exact = True
+        self._calls = self._stack.calls
+        self._in_root = self._in_muted = 0
+
+    @property
+    def pending(self) -> int:
+        """Calls that have neither returned nor been left so far."""
+        return sum(len(stack.calls) for stack in self._stacks.values())
+
+    def entered(self, instance: KretprobeInstance) -> bool:
+        """A call begins; False if it is not to be followed."""
+        probe, slot = instance.rp, instance.slot
+        assert isinstance(probe, GraphProbe)
+        if not self._low <= slot < self._high:
+            self._switch(slot)
+        calls = self._calls
+        while calls:
+            top = calls[-1]
+            if not top.gone:
+                if top.slot > slot or not self._exact:
+                    break
+                if top.slot == slot and top.ret_addr == instance.ret_addr:
+                    break  # a tail call
+            calls.pop()
+            self._leave(top)
+        depth = self._stack.base + len(calls)
+        if self.depth_max and depth >= self.depth_max:
+            return False
+        if self.rooted and not self._in_root and not probe.root:
+            return False
+        calls.append(instance)
+        self._in_root += probe.root
+        self._in_muted += probe.muted
+        if self._in_muted:
+            return True
+        sink, size = self._sink, probe.words * 8
+        position = sink.position
+        if position + size > sink.limit:
+            sink.drain()
+            position = sink.position
+        now = self._now()
+        args = instance.entry
+        if args is None:
+            args = () if probe.capture is None else probe.capture()
+        probe.pack(
+            sink.buffer,
+            position,
+            probe.head,
+            self._thread(),
+            now,
+            probe.function,
+            depth,
+            instance.ret_addr,
+            *args,
+        )
+        sink.position = position + size
+        self.entries += 1
+        instance.data = now, depth
+        return True
+
+    def returned(self, instance: KretprobeInstance) -> None:
+        """A call has returned."""
+        if not self._low <= instance.slot < self._high:
+            self._switch(instance.slot)
+        calls = self._calls
+        if calls and calls[-1] is instance:
+            calls.pop()
+        elif instance not in calls:
+            self.late += 1
+            return
+        elif self._exact:
+            while (top := calls.pop()) is not instance:
+                self._leave(top)
+        else:
+            calls.remove(instance)
+        self.exits += 1
+        retval = 0 if self._retval is None else self._retval()[0]
+        self._exit(instance, instance.ret_addr, 0, retval)
+
+    def _leave(self, instance: KretprobeInstance) -> None:
+        """A call is gone without a return."""
+        instance.gone = True
+        self.left += 1
+        self._exit(instance, 0, 1, 0)
+
+    def _exit(self, instance: KretprobeInstance, to: int, left: int, retval: int) -> None:
+        probe = instance.rp
+        assert isinstance(probe, GraphProbe)
+        self._in_root -= probe.root
+        self._in_muted -= probe.muted
+        if instance.data is None:
+            self.exits -= not left
+            self.left -= left
+            return
+        began, depth = instance.data
+        sink, size = self._sink, self._size
+        position = sink.position
+        if position + size > sink.limit:
+            sink.drain()
+            position = sink.position
+        EXIT_ROW.pack_into(
+            sink.buffer,
+            position,
+            self._head,
+            self._thread(),
+            self._now(),
+            probe.function,
+            to,
+            depth,
+            began,
+            left,
+            retval,
+        )
+        sink.position = position + size
+
+    def _switch(self, slot: int) -> None:
+        """The program runs on another stack, or the stack has grown."""
+        found, old = self._stack_of(slot), self._stack
+        key = found.high, found.signal
+        stack = self._stacks.get(key)
+        if stack is None:
+            stack = self._stacks[key] = found
+        stack.low, stack.exact = found.low, found.exact
+        if stack is not old:
+            if old.signal and not stack.signal:  # its handler is over, whichever way it went
+                while old.calls:
+                    self._leave(old.calls.pop())
+            if not stack.calls:
+                stack.base = old.base + len(old.calls)
+        self._stack, self._calls = stack, stack.calls
+        self._low, self._high, self._exact = stack.low, stack.high, stack.exact
