@@ -102,11 +102,13 @@ class ArchUnwind:
         saved: register to the offset of its word from sp while that code runs.
         strip: an address without its authentication code.
         popped: puts in what a return itself changes beside pc and sp (the register stack),
-            given what is known of the caller, the callee's registers, and the memory; None
-            where it changes nothing more.
+            given what is known of the caller, the callee's registers, the memory, and whether
+            it is the return from a signal's handler; None where it changes nothing more.
         stacks: registers beside sp that tell the frames of one function apart.
         tables: whose unwind tables the files carry, of `engine.unwind.unwinder.TABLES`.
         formats: the rules to ask for, in order, of `engine.unwind.unwinder.FORMATS`.
+        padded: compilers leave room behind a function's last call, so that a return address
+            lies in the function itself.
     """
 
     read: Callable[[bytes, int], StackInsn | None]
@@ -116,8 +118,10 @@ class ArchUnwind:
     saved: Mapping[str, int]
     strip: Callable[[int], int]
     popped: (
-        Callable[[dict[str, int], Mapping[str, int], Callable[[int, int], bytes]], None] | None
+        Callable[[dict[str, int], Mapping[str, int], Callable[[int, int], bytes], bool], None]
+        | None
     ) = None
     stacks: tuple[str, ...] = ()
     tables: str = "dwarf"
     formats: tuple[str, ...] = ("cfi", "trampoline", "prologue", "framepointer")
+    padded: bool = False

@@ -192,7 +192,9 @@ def _prologue(first: int, reader: _Reader, length: int) -> Descriptor:
     if first == 0xB8:
         if length > _LONGEST:
             raise ImageError(f"an unwind region of {length} slots")
-        return Descriptor("P4", "spill_mask", value=length, data=reader.take((2 * length + 7) // 8))
+        return Descriptor(
+            "P4", "spill_mask", value=length, data=reader.take((2 * length + 7) // 8)
+        )
     if first == 0xB9:
         three = int.from_bytes(reader.take(3), "big")
         return Descriptor("P5", "frgr_mem", mask=(three & 0xFFFFF) << 4 | three >> 20)

@@ -1,4 +1,4 @@
-"""Bytes to instructions, by Capstone."""
+"""Bytes to instructions: by Capstone, or by the architecture's own decoder."""
 
 from functools import lru_cache
 from typing import Any
@@ -27,7 +27,12 @@ class Disassembler:
         self._arch = arch
 
     def decode(self, address: int, raw: bytes) -> tuple[Insn, ...]:
-        """All instructions from the start of the bytes up to the first that does not decode."""
+        """All instructions from the start of the bytes up to the first that does not decode.
+
+        Where bundles are decoded as a whole, the bytes begin at the one around the address.
+        """
+        if self._arch.decode is not None:
+            return self._arch.decode(address, raw)
         engine = _capstone(self._arch.engines.capstone)
         return tuple(
             Insn(at, raw[at - address : at - address + size], mnemonic, operands)

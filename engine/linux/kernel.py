@@ -320,7 +320,10 @@ class Kernel:
 
     def _syscall(self) -> None:
         linux = self.arch.linux
-        registers = self.cpu.read_registers(self._system_registers)
+        names = self._system_registers
+        if linux.locate is not None:
+            names = (linux.number, *linux.locate(self.cpu))
+        registers = self.cpu.read_registers(names)
         number, arguments = registers[0], registers[1:]
         name = self._names.get(number)
         for register, source in linux.clobbers:
@@ -342,10 +345,15 @@ class Kernel:
             result = -errno.EINTR
             if restart:
                 pc = self.cpu.read_register(self.arch.roles.pc)
-                self.cpu.write_register(self.arch.roles.pc, pc - linux.syscall_size)
+                before = linux.syscall_before
+                again = pc - linux.syscall_size if before is None else before(pc)
+                self.cpu.write_register(self.arch.roles.pc, again)
                 self.hooks.syscall_exit(number, name or "", result)
                 return
         self.hooks.syscall_exit(number, name or f"#{number}", result)
+        if linux.error:
+            self.cpu.write_register(linux.error, 0xFFFFFFFFFFFFFFFF if result < 0 else 0)
+            result = abs(result)
         self.cpu.write_register(linux.result, result & 0xFFFFFFFFFFFFFFFF)
         if state.saved is not None and not state.deliverable():
             state.blocked, state.saved = state.saved, None

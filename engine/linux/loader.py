@@ -124,6 +124,8 @@ def load(
     stack_perms = READ | WRITE | (EXECUTE if image.stack_executable else 0)
     bottom = plan.stack_top - page_up(stack_size)
     memory.map(bottom, plan.stack_top - bottom, stack_perms, name="[stack]")
+    if plan.register_stack[1]:
+        memory.map(*plan.register_stack, READ | WRITE)
     _reserve_beside(image, base, arch, memory)
     heap = page_up(base + image.high)
     text = [s for s in image.load_segments if s.flags & _PF_X] or list(image.load_segments)
@@ -270,14 +272,14 @@ def _build_stack(
     execfn = push(path.encode(errors="surrogateescape") + b"\0")
     env_at = [push(word + b"\0") for word in reversed(env)][::-1]
     argv_at = [push(word + b"\0") for word in reversed(argv)][::-1]
-    platform = push(arch.linux.platform + b"\0")
+    platform = push(arch.linux.platform + b"\0") if arch.linux.platform else 0
     at &= -16
     random_at = push(random[:16])
     vector = [
         *auxiliary,
         (AT_RANDOM, random_at),
         (AT_EXECFN, execfn),
-        (AT_PLATFORM, platform),
+        *([(AT_PLATFORM, platform)] if platform else []),
         (0, 0),
     ]
     auxv = b"".join(struct.pack("<QQ", key, value) for key, value in vector)
@@ -289,4 +291,4 @@ def _build_stack(
     )
     at = (at - len(table)) & -arch.stack_alignment
     memory.write(at, table)
-    return at, auxv
+    return at - arch.linux.start_scratch, auxv

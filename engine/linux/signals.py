@@ -189,17 +189,22 @@ def rt_sigaction(k: "Kernel", number: int, new: int, old: int, size: int) -> int
         raise LinuxError(EINVAL)
     state = k.signals
     before = state.action(number)
+    has_restorer = k.arch.linux.restorer
     if new:
         if number in (SIGKILL, SIGSTOP):
             raise LinuxError(EINVAL)
-        handler, flags, restorer, mask = struct.unpack("<4Q", k.memory.read(new, 32))
+        if has_restorer:
+            handler, flags, restorer, mask = struct.unpack("<4Q", k.memory.read(new, 32))
+        else:
+            handler, flags, mask = struct.unpack("<3Q", k.memory.read(new, 24))
+            flags &= ~SA_RESTORER
         if not flags & SA_RESTORER:
             restorer = 0
         after = Action(handler, flags, restorer, mask & ~_UNBLOCKABLE)
     if old:
-        k.memory.write(
-            old, struct.pack("<4Q", before.handler, before.flags, before.restorer, before.mask)
-        )
+        restorers = (before.restorer,) if has_restorer else ()
+        words = (before.handler, before.flags, *restorers, before.mask)
+        k.memory.write(old, struct.pack(f"<{len(words)}Q", *words))
     if new:
         state.actions[number] = after
         if state.ignored(number):

@@ -209,7 +209,7 @@ class Backtraces:
 
     def _named(self, frame: Frame) -> Iterator[NamedFrame]:
         """One frame, and those of the functions inlined there before it."""
-        location = self._session.modules.locate(frame.lookup)
+        location = self._session.modules.locate(frame.place)
         module, symbol = location.module, location.symbol
         path = module.name if module is not None else ""
         line = module.line_at(frame.lookup) if module is not None else None
@@ -233,7 +233,7 @@ class Backtraces:
         name = symbol.demangled if symbol is not None else location.engine.partition("+")[0]
         if not name and frame.pc == self.trampoline:
             name = TRAMPOLINE_NAME
-        offset = location.offset + frame.pc - frame.lookup if module is not None else 0
+        offset = location.offset + frame.pc - frame.place if module is not None else 0
         yield NamedFrame(
             frame.pc,
             name,

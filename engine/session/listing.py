@@ -112,6 +112,7 @@ class Decoder:
         self._disassembler = Disassembler(arch)
         self._align = arch.insn_align
         self._longest = arch.insn_max
+        self._unit = arch.code_unit
 
     def all(self, address: int, data: bytes) -> Iterator[Insn]:
         """Every instruction of `data` from its first byte on."""
@@ -122,7 +123,7 @@ class Decoder:
             safe = end if at + len(chunk) == end else at + len(chunk) - self._longest
             begun = at
             for insn in self._disassembler.decode(address + at, chunk):
-                if at > safe:
+                if at > safe and not (address + at) % self._unit:
                     break
                 yield insn
                 at += insn.size

@@ -281,7 +281,11 @@ class Session:
         return ": ".join((" ".join(parts[:2]), *parts[2:]))
 
     def code_at(self, pc: int) -> bytes:
-        """Original bytes of the instruction at an address; fewer where the memory ends."""
+        """Original bytes of the instruction at an address; fewer where the memory ends.
+
+        Where several share a bundle they are all of its bytes.
+        """
+        pc &= -self.arch.code_unit
         for size in range(self.arch.insn_max, 0, -1):
             try:
                 return self.hooks.original(pc, self.memory.read(pc, size))

@@ -213,7 +213,9 @@ class _Walk:
             self._save(name, _Save(-1, where))
             return
         timed = when is not None
-        self._save(name, _Save(self.region.end if when is None else when, where, value, None, timed))
+        self._save(
+            name, _Save(self.region.end if when is None else when, where, value, None, timed)
+        )
 
     def _finish(self) -> None:
         """Lay the spill area of a prologue out, from its base downwards."""

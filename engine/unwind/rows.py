@@ -220,8 +220,8 @@ class CfiRow:
             if column != arch.roles.pc and not self.signal_frame:
                 # The return has copied it there; the caller's own value was lost in the call.
                 found[column] = pc
-        if arch.unwind.popped is not None and not self.signal_frame:
-            arch.unwind.popped(found, known, frame.read)
+        if arch.unwind.popped is not None:
+            arch.unwind.popped(found, known, frame.read, self.signal_frame)
         return Caller(cfa, pc, found)
 
     def _cfa(self, frame: "_Frame") -> int:

@@ -68,6 +68,7 @@ class Frame:
         exact: `pc` is where execution stands or was interrupted, not a return address.
         signal: this is the frame that a signal has put there.
         trampoline: a return probe catches the callee's return to here.
+        padded: a return address lies in the function that called.
     """
 
     pc: int
@@ -77,11 +78,17 @@ class Frame:
     exact: bool = False
     signal: bool = False
     trampoline: bool = False
+    padded: bool = False
 
     @property
     def lookup(self) -> int:
         """The address that belongs to the running statement: for names, lines and tables."""
         return self.pc if self.exact else self.pc - 1
+
+    @property
+    def place(self) -> int:
+        """The address that belongs to the function."""
+        return self.pc if self.padded else self.lookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +220,9 @@ class Unwinder:
             source = step.source if step is not None else ""
             signal = step is not None and step.row.signal_frame
             # Nobody calls the code that a handler returns to: its address is exact.
-            frames.append(Frame(pc, cfa, registers, source, exact or signal, signal, trampoline))
+            exact = exact or signal
+            padded = self._unwind.padded
+            frames.append(Frame(pc, cfa, registers, source, exact, signal, trampoline, padded))
             if step is None or end is not None:
                 assert end is not None, "a walk without a next frame has an end"
                 return end

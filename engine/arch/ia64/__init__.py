@@ -1,1 +1,121 @@
-"""IA-64 (Itanium): bundles, the table of instruction formats, text."""
+"""IA-64 (Itanium): the facts the generic engine needs, as data.
+
+An instruction's address is its bundle's plus its slot's number, as Linux has it.
+"""
+
+from typing import Final
+
+from engine.arch.base import (
+    AddressPlan,
+    Arch,
+    ArchCpu,
+    EngineNames,
+    Insn,
+    LinuxAbi,
+    RegisterFile,
+    Roles,
+    TrapKind,
+)
+from engine.arch.ia64.bundle import SIZE
+from engine.arch.ia64.frames import UNWIND
+from engine.arch.ia64.listing import decode
+from engine.arch.ia64.probes import BREAK, PROBES
+from engine.arch.ia64.registers import REGISTERS
+from engine.arch.ia64.rse import locals_size
+from engine.arch.ia64.signals import SIGNALS
+from engine.arch.ia64.syscalls import SYSCALLS
+
+_WINDOWS: Final = 0x2000_000F_0000_0000
+"""In the region of mappings, beyond a program's heap; brl reaches everything."""
+
+# STACK_TOP with pages of 16 KiB, as distributions had them; the backing store begins
+# DEFAULT_USER_STACK_SIZE below it (asm/ustack.h).
+_STACK_TOP: Final = 0x6000_0FFF_FFFF_C000
+_BACKING_STORE: Final = _STACK_TOP - (1 << 31)
+
+
+def _arguments(registers: RegisterFile) -> tuple[str, ...]:
+    """The output registers of the frame, which stand behind its locals."""
+    first = 32 + locals_size(registers.read_register("cfm"))
+    return tuple(f"r{first + number}" for number in range(6))
+
+
+def _before(address: int) -> int:
+    """The slot in front of a place; no system call is made in a bundle with a long one."""
+    return address - 1 if address & 15 else address - SIZE + 2
+
+
+def _never(cpu: ArchCpu, insn: Insn) -> int:
+    raise AssertionError(f"nothing is screened, but {insn.text} was")
+
+
+IA64 = Arch(
+    name="ia64",
+    elf_machine=50,
+    bits=64,
+    byteorder="little",
+    insn_align=1,
+    insn_max=SIZE,
+    registers=REGISTERS,
+    roles=Roles(pc="ip", sp="r12", fp="r12", flags="pr", tls="r13", link="b0"),
+    breakpoint=BREAK.to_bytes(6, "little"),
+    trap_advances_pc=False,
+    engines=EngineNames(unicorn="", capstone="", keystone=None),
+    core="ia64",
+    decode=decode,
+    code_unit=SIZE,
+    plan=AddressPlan(
+        task_size=0xA000_0000_0000_0000,
+        pie_base=0x2000_0008_0000_0000,  # ELF_ET_DYN_BASE
+        stack_top=_STACK_TOP,
+        mmap_top=0x2000_0007_0000_0000,
+        mmap_min=0x1_0000,
+        trampoline=(_WINDOWS, 0x1_0000),
+        xol=(_WINDOWS + 0x1_0000, 0xF_0000),
+        detour=(_WINDOWS + 0x10_0000, 0x10_0000),
+        image_detour_size=0,
+        register_stack=(_BACKING_STORE, 8 << 20),
+    ),
+    linux=LinuxAbi(
+        machine="ia64",
+        platform=b"",
+        hwcap=(0, 0),
+        number="r15",
+        arguments=("r32", "r33", "r34", "r35", "r36", "r37"),
+        result="r8",
+        syscalls=SYSCALLS,
+        clobbers=(),
+        syscall_size=1,
+        open_flags={
+            "O_DIRECTORY": 0o200000,
+            "O_NOFOLLOW": 0o400000,
+            "O_DIRECT": 0o40000,
+            "O_LARGEFILE": 0o100000,
+        },
+        stat_layout="ia64",
+        epoll_packed=False,
+        signals=SIGNALS,
+        error="r10",
+        locate=_arguments,
+        syscall_before=_before,
+        restorer=False,
+        start=(  # start_thread() of asm/processor.h
+            ("rsc", 0),
+            ("cfm", 0),
+            ("bspstore", _BACKING_STORE),
+            ("rnat", 0),
+            ("rsc", 0xF),
+            ("fpsr", 0x9804C0270033F),
+        ),
+        start_scratch=16,
+    ),
+    stack_alignment=16,
+    suspects={},
+    screen=lambda insns: (),
+    prepare=lambda cpu, insn: None,
+    emulate=_never,
+    classify_trap=lambda number: TrapKind.OTHER,
+    emulate_trapped=lambda cpu, raw, address: None,
+    probes=PROBES,
+    unwind=UNWIND,
+)

@@ -3,40 +3,67 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from engine.arch.ia64.rse import CFM_MASK, locals_size, skip_down, stacked
+from engine.arch.frames import ArchUnwind
+from engine.arch.ia64.rse import CFM_MASK, frame_size, locals_size, skip_down, stacked
+from engine.arch.ia64.signals import RETURN_CODE, RETURN_PLACES, SAVED_REGISTERS
 from engine.errors import GuestFaultError
 
-PRESERVED: Final = (
+_PRESERVED: Final = (
     *("r0", "r4", "r5", "r6", "r7", "r13"),
     *("b1", "b2", "b3", "b4", "b5"),
-    *("pr", "pfs", "lc", "unat", "fpsr", "rsc", "bspstore", "rnat", "um", "f0", "f1"),
-    *(f"f{number}" for number in (*range(2, 6), *range(16, 32))),
+    *("pr", "pfs", "lc", "unat", "fpsr", "rsc", "bspstore", "rnat", "um"),
+    *(f"f{number}" for number in (*range(6), *range(16, 32))),
 )
 """Registers that a function gives back as it found them; pfs is the caller's frame by then."""
 
 _FIRST: Final = 32
 
 
-def popped(
-    caller: dict[str, int], callee: Mapping[str, int], read: Callable[[int, int], bytes]
+def _popped(
+    caller: dict[str, int],
+    callee: Mapping[str, int],
+    read: Callable[[int, int], bytes],
+    signal: bool,
 ) -> None:
-    """What br.ret does: frame marker and register stack come back from ar.pfs.
+    """What br.ret does, or rt_sigreturn: the frame marker and the register stack come back.
 
-    Args:
-        caller: what is known of the caller's registers, ar.pfs included; is completed.
-        callee: the registers of the function that returns.
-        read: the guest's memory, with the register stack written out.
+    A return gives a frame its locals back, a signal's frame has covered all of it.
     """
-    bsp, pfs = callee.get("bsp"), caller.get("pfs")
-    if bsp is None or pfs is None:
-        return
-    cfm = caller["cfm"] = pfs & CFM_MASK
-    caller["ec"] = pfs >> 52 & 63
-    count = locals_size(cfm)
+    if signal:
+        bsp, cfm = caller.get("bsp"), caller.get("cfm")
+        if bsp is None or cfm is None:
+            return
+        count = frame_size(cfm)
+    else:
+        bsp, pfs = callee.get("bsp"), caller.get("pfs")
+        if bsp is None or pfs is None:
+            return
+        cfm = caller["cfm"] = pfs & CFM_MASK
+        caller["ec"] = pfs >> 52 & 63
+        count = locals_size(cfm)
     caller["bsp"] = bsp = skip_down(bsp, count)
     try:
         values = stacked(bsp, count, read)
     except GuestFaultError:
         return
-    for number, value in enumerate(values, _FIRST):
-        caller[f"r{number}"] = value
+    rotating = 8 * (cfm >> 14 & 15)
+    base = cfm >> 18 & 127
+    for number in range(count):
+        at = (number + base) % rotating if number < rotating else number
+        if at < count:
+            caller[f"r{_FIRST + number}"] = values[at]
+
+
+UNWIND: Final = ArchUnwind(
+    read=lambda raw, address: None,  # tables tell, or the rule for leaves
+    preserved=_PRESERVED,
+    alignment=16,
+    sigreturn=((RETURN_CODE, RETURN_PLACES),),
+    saved={**SAVED_REGISTERS},
+    strip=lambda address: address,
+    popped=_popped,
+    stacks=("bsp",),
+    tables="ia64",
+    formats=("cfi", "trampoline"),
+    padded=True,
+)
