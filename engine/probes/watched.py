@@ -273,12 +273,15 @@ class Watched(Returns):
         address, pending, left, known = site.addr, site.pending, self._left, self._returned
         read = self.owner.cpu.traps.reader((self.owner.arch.roles.sp,))
         finish, came, take = self.finish, self._came_by_return, pending.pop
+        # The code that handlers of signals return to may lie where the clock stands still.
+        plan = self.owner.arch.plan
+        unseen = plan.trampoline[0] <= address < sum(plan.detour)
 
         def returned(thread: int) -> None:
             instance = take(read()[0], None)
             if instance is None:
                 return
-            if left[0] not in known and not came(left[0]):
+            if left[0] not in known and not unseen and not came(left[0]):
                 self._drop(instance)
                 return
             while instance is not None:
