@@ -178,7 +178,10 @@ class Tracing:
             known = ", ".join(formats)
             raise CommandError(f"--format {options.format}: there is {known}")
         make_format = formats[options.format]
-        self._format = make_format(self.table, names, options.text)
+        text = options.text
+        if options.mode is Mode.KERNEL:
+            text = (*text, "nosym-userobj")
+        self._format = make_format(self.table, names, text)
         backing = None
         if path is not None and not self._discard and self.ring is None:
             backing = Path(path + ".ring")
@@ -199,7 +202,7 @@ class Tracing:
         self._stacks = StackRecorder(
             Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
         )
-        self.tail = Tail(lambda: make_format(self.table, names, options.text))
+        self.tail = Tail(lambda: make_format(self.table, names, text))
         hooks = ControlHooks(
             stack=self._stacks.record,
             stack_now=lambda: self._stacks.frames(self.controls.place),

@@ -56,6 +56,7 @@ class TextOptions:
         verbose: no legend.
         latency: short prefixes.
         sym_addr: addresses behind symbols.
+        symbols: symbols in call stacks, which a kernel does not have for user space.
         binary: "raw", "hex", "bin" for numbers instead of text, else "".
         prefix: template of a thread's name and id.
         time: template of the time.
@@ -65,6 +66,7 @@ class TextOptions:
     verbose: bool = False
     latency: bool = False
     sym_addr: bool = False
+    symbols: bool = True
     binary: str = ""
     prefix: bytes = PREFIX
     time: bytes = TIME
@@ -96,7 +98,14 @@ class TextOptions:
         if "context-info" not in on:
             raise CommandError("--option nocontext-info is not part of this version")
         return cls(
-            "fields" in on, "verbose" in on, latency, "sym-addr" in on, binary, prefix, time
+            fields="fields" in on,
+            verbose="verbose" in on,
+            latency=latency,
+            sym_addr="sym-addr" in on,
+            symbols="nosym-userobj" not in names,
+            binary=binary,
+            prefix=prefix,
+            time=time,
         )
 
 
@@ -137,12 +146,17 @@ def text_maker(info: EventInfo, symbol: Callable[[int], bytes], options: TextOpt
         options: with `fields`, any event; else one that is no probe's.
     """
     if info.source is EventSource.STACK:
-        return _stack_maker(info, symbol)
+        return _stack_maker(info, symbol if options.symbols else hexadecimal)
     if options.fields:
         return _fields_maker(info)
     if info.source is EventSource.SYSCALL_EXIT:
         return _exit_maker(info)
     return _enter_maker(info)
+
+
+def hexadecimal(address: int) -> bytes:
+    """The text of an address without a symbol."""
+    return b"%#x" % address
 
 
 def _stack_maker(info: EventInfo, symbol: Callable[[int], bytes]) -> TextMaker:
@@ -156,7 +170,7 @@ def _stack_maker(info: EventInfo, symbol: Callable[[int], bytes]) -> TextMaker:
 
 def _frame(address: int, symbol: bytes) -> bytes:
     """As the kernel prints a frame of user space, with the symbol it does not have."""
-    known = b"" if symbol == b"%#x" % address else symbol
+    known = b"" if symbol == hexadecimal(address) else symbol
     return b" => %s <%016x>" % (known, address)
 
 
