@@ -1,0 +1,1 @@
+"""The IA-64 core: slots are compiled to Python functions."""

@@ -1,0 +1,37 @@
+"""The advanced load address table: what `ld.a` leaves for `ld.c` and `chk.a`.
+
+Entries are kept until a store overlaps them; a processor may lose them at any time.
+"""
+
+
+class Alat(dict[tuple[str, int], tuple[int, int]]):
+    """(register file, physical register) to (address, address behind)."""
+
+    def insert(self, kind: str, register: int, address: int, size: int) -> None:
+        """Remember an advanced load."""
+        self[kind, register] = (address, address + size)
+
+    def stored(self, address: int, size: int) -> None:
+        """Forget all that a store overlaps."""
+        end = address + size
+        gone = [key for key, (start, stop) in self.items() if start < end and address < stop]
+        for key in gone:
+            del self[key]
+
+    def check(self, kind: str, register: int, address: int, size: int, clear: bool) -> bool:
+        """Whether a check load may keep the register."""
+        key = (kind, register)
+        if self.get(key) != (address, address + size):
+            return False
+        if clear:
+            del self[key]
+        return True
+
+    def holds(self, kind: str, register: int, clear: bool) -> bool:
+        """What chk.a asks."""
+        key = (kind, register)
+        if key not in self:
+            return False
+        if clear:
+            del self[key]
+        return True

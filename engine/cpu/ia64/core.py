@@ -1,0 +1,431 @@
+"""The IA-64 core behind the `Cpu` protocol.
+
+Generated code is kept in two versions, with and without NaT bits; the quicker one runs while
+no register is a NaT. A block's exceptions say what the engine has to see to.
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final
+
+from engine.arch.base import TrapKind
+from engine.arch.ia64.bundle import next_slot, unpack
+from engine.cpu.base import Stop, StopKind, TrapTable
+from engine.cpu.ia64.alat import Alat
+from engine.cpu.ia64.helpers import Helpers
+from engine.cpu.ia64.memory import SHIFT, Memory
+from engine.cpu.ia64.registers import Registers
+from engine.cpu.ia64.state import State
+from engine.cpu.ia64.stops import (
+    Break,
+    CodeChanged,
+    FloatFault,
+    FloatTrap,
+    Illegal,
+    Interruption,
+    NarrowFrame,
+    NatAppears,
+    NatConsumption,
+    OutOfMemory,
+    PageFault,
+    Privileged,
+    Unaligned,
+)
+from engine.cpu.ia64.translate import LONGEST, Block, Translation, Translator
+from engine.cpu.ia64.traps import Traps
+from engine.cpu.ram import EXECUTE, PAGE, PageTable, Ram
+from engine.errors import GuestFaultError
+
+SYSCALL: Final = 0x100000
+"""Immediate of the break that calls the kernel."""
+_FOREVER: Final = 1 << 62
+_LOOK: Final = 256
+"""Blocks between two looks whether the last NaT has gone."""
+
+VECTORS: Final = {"illegal": 24, "nat": 26, "unaligned": 30, "fault": 32, "trap": 33}
+"""Interruption vectors that stops carry as their number; a break carries its immediate."""
+
+
+class Ia64Cpu(Registers):
+    """One processor at user level; see `engine.cpu.base.Cpu` for the contract."""
+
+    def __init__(
+        self,
+        ram: Ram,
+        *,
+        classify_break: Callable[[int], TrapKind],
+        counter: Callable[[], int] = lambda: 0,
+        entropy: Callable[[int], bytes] = bytes,
+        emulate_unaligned: bool = False,
+    ) -> None:
+        """Make a core with all registers 0 and an empty frame.
+
+        Args:
+            ram: the guest's physical memory.
+            classify_break: what the immediate of a break means.
+            counter: what ar.itc shows.
+            entropy: seeded random bytes.
+            emulate_unaligned: plain unaligned accesses are carried out, as Linux does for
+                programs, instead of stopping the core.
+        """
+        self.page_table = PageTable(ram)
+        self._ram = ram
+        self._memory = Memory(ram, self.page_table, self._code_written)
+        self._memory.emulate_unaligned = emulate_unaligned
+        self.state = State(self._memory)
+        self.alat = Alat()
+        super().__init__(self.state, self.alat)
+        self._classify = classify_break
+        self._counter, self._entropy = counter, entropy
+        self._expected = [0]
+        helpers = Helpers(self.state, self._memory, self.alat, counter)
+        self._translator = Translator(self._memory, helpers.namespace(self._expected))
+        self._blocks: tuple[dict[int, Block], dict[int, Block]] = ({}, {})
+        self._single: tuple[dict[int, Block], dict[int, Block]] = ({}, {})
+        self._places: dict[object, tuple[int, ...]] = {}
+        self._entries: dict[int, set[int]] = {}  # virtual page to entries of blocks on it
+        self._offsets: dict[int, int] = {}  # virtual page to arena offset
+        self._traps = Traps(self)
+        self._flags: list[None] = []
+        self._clocked = False
+        self._ticks = 0
+        self._end = _FOREVER
+        self._told = self._stopped = False
+        self._windows: tuple[tuple[int, int], ...] = ()
+        self._left = memoryview(bytearray(16)).cast("Q")
+
+    @property
+    def traps(self) -> TrapTable:
+        """Breakpoints that are dealt with inside the run loop."""
+        return self._traps
+
+    def counter(self) -> int:
+        """The guest's cycle counter."""
+        return self._counter()
+
+    def entropy(self, count: int) -> bytes:
+        """Seeded random bytes."""
+        return self._entropy(count)
+
+    # -- memory -------------------------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> bytes:
+        """Guest memory, whatever its protection; GuestFaultError where nothing is mapped."""
+        return b"".join(self._ram.read(at, part) for at, part in self._pieces(address, size))
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write guest memory, whatever its protection; translated code is the caller's care."""
+        done = 0
+        for at, part in self._pieces(address, len(data), "write"):
+            self._ram.write(at, data[done : done + part])
+            done += part
+
+    def _pieces(self, address: int, size: int, access: str = "read") -> list[tuple[int, int]]:
+        pieces: list[tuple[int, int]] = []
+        while size > 0:
+            region = self.page_table.find(address)
+            if region is None:
+                raise GuestFaultError(address, access)
+            part = min(size, region.end - address)
+            pieces.append((region.physical + address - region.start, part))
+            address += part
+            size -= part
+        return pieces
+
+    # -- running --------------------------------------------------------------------------------
+
+    def run(self, quantum: int | None = None) -> Stop:
+        """Run until something needs the engine; at most `quantum` ticks if given."""
+        if quantum is not None:
+            self.count_blocks(True)
+        self._end = _FOREVER if quantum is None else self._ticks + quantum
+        self._enter()
+        while True:
+            stop = self._stretch(self._blocks, LONGEST)
+            if stop is not None:
+                return stop
+
+    def step(self) -> Stop | None:
+        """Execute one slot; None if nothing but that happened."""
+        self._end = _FOREVER
+        self._enter()
+        return self._one()
+
+    def _one(self) -> Stop | None:
+        """One slot; a predicate that is false also counts as executed."""
+        while True:
+            stop, done = self._single_slot()
+            if stop is not None or done:
+                return stop
+
+    def _single_slot(self) -> tuple[Stop | None, bool]:
+        if self._flags:
+            self._flags.clear()
+            return Stop(StopKind.HALTED), False
+        ip = self.state.ip
+        if self._clocked and self._tick(ip):
+            return Stop(StopKind.QUANTUM), False
+        try:
+            blocks = self._single[self.state.nats]
+            block = blocks.get(ip)
+            if block is None:
+                block = self._translate(blocks, ip, 1)
+            self.state.ip = block()
+            return None, True
+        except Interruption as met:
+            stop = self._handle(met, ip)
+            done = isinstance(met, Break) and stop is None
+            return stop, done
+
+    def _stretch(self, kinds: tuple[dict[int, Block], dict[int, Block]], longest: int) -> Stop | None:
+        """Blocks until an exception; None when the run goes on."""
+        state, flags = self.state, self._flags
+        nats = state.nats
+        blocks = kinds[nats]
+        ip = state.ip
+        try:
+            if self._clocked:
+                tick, expected = self._tick, self._expected
+                while not flags:
+                    if ip != expected[0] and tick(ip):
+                        state.ip = ip
+                        return Stop(StopKind.QUANTUM)
+                    ip = blocks[ip]()
+            elif nats:
+                for _ in range(_LOOK):
+                    if flags:
+                        break
+                    ip = blocks[ip]()
+                else:
+                    state.ip = ip
+                    state.ignore_nats()
+                    return None
+            else:
+                while not flags:
+                    ip = blocks[ip]()
+        except KeyError:
+            if ip in blocks:
+                raise
+            state.ip = ip
+            try:
+                self._translate(blocks, ip, longest)
+            except Interruption as met:
+                return self._handle(met, ip)
+            return None
+        except NarrowFrame:
+            state.ip = ip
+            return self._one()
+        except Interruption as met:
+            state.ip = ip
+            return self._handle(met, ip)
+        state.ip = ip
+        flags.clear()
+        return Stop(StopKind.HALTED)
+
+    def _handle(self, met: Interruption, entry: int) -> Stop | None:
+        """What an exception means; None when the run goes on."""
+        place, address = self._place(met.__traceback__, entry)
+        state = self.state
+        state.ip = place
+        if not self._inside(place) or isinstance(met, CodeChanged | NatAppears):
+            self._expected[0] = place
+        if isinstance(met, NatAppears):
+            state.watch_nats()
+            return None
+        if isinstance(met, CodeChanged | NarrowFrame):
+            return None
+        if isinstance(met, Break):
+            return self._broken(met.args[0], place)
+        if isinstance(met, FloatTrap):
+            state.ip = self._behind(place)
+            return Stop(StopKind.TRAP, TrapKind.FLOAT, VECTORS["trap"], detail="unmasked trap")
+        if isinstance(met, PageFault | OutOfMemory):
+            at = met.args[0]
+            if address is not None and address >> SHIFT == at >> SHIFT:
+                at = address
+            if isinstance(met, OutOfMemory):
+                return Stop(StopKind.OUT_OF_MEMORY, address=at)
+            access = met.args[1]
+            return Stop(StopKind.FAULT, address=place if access == "execute" else at, access=access)
+        return _described(met)
+
+    def _broken(self, immediate: int, place: int) -> Stop | None:
+        """A break instruction."""
+        if immediate == SYSCALL:
+            self.state.ip = self._behind(place)
+            return Stop(StopKind.SYSCALL)
+        entry = self._traps.actions.get(place)
+        if entry is not None:
+            target = entry[0]()
+            if target >= 0:
+                self._expected[0] = entry[1]
+                self.state.ip = target
+                return None
+        return Stop(StopKind.TRAP, self._classify(immediate), immediate)
+
+    def _behind(self, place: int) -> int:
+        """The slot behind one that stands at a place."""
+        return next_slot(place, unpack(self.read(place & ~15, 16)))
+
+    def _place(self, trace: TracebackType | None, entry: int) -> tuple[int, int | None]:
+        """The slot that raised, and the address that it was about to access."""
+        while trace is not None:
+            places = self._places.get(trace.tb_frame.f_code)
+            if places is not None:
+                return places[trace.tb_lineno - 2], trace.tb_frame.f_locals.get("a")
+            trace = trace.tb_next
+        return entry, None
+
+    def halt(self) -> None:
+        """Make the current or next `run` stop; from any thread."""
+        if not self._flags:
+            self._flags.append(None)
+
+    def execute(self, address: int, end: int) -> None:
+        """Run engine-owned code; GuestFaultError where it touches memory that is not there."""
+        self.state.ip = address
+        clocked, self._clocked = self._clocked, False
+        try:
+            while self.state.ip != end:
+                stop = self._one()
+                if stop is not None and stop.kind is not StopKind.HALTED:
+                    raise GuestFaultError(stop.address, stop.access or "read")
+        finally:
+            self._clocked = clocked
+
+    # -- the clock --------------------------------------------------------------------------------
+
+    def _inside(self, ip: int) -> bool:
+        return any(start <= ip < start + size for start, size in self._windows)
+
+    def _tick(self, ip: int) -> bool:
+        """Control came to `ip`; whether the granted ticks are used up before it."""
+        expected = self._expected
+        if ip == expected[0] or self._inside(ip):
+            return False
+        if self._ticks >= self._end:
+            self._stopped = True
+            return True
+        self._ticks += 1
+        left = self._left
+        left[1] = left[0]
+        left[0] = expected[0]
+        expected[0] = ip
+        return False
+
+    def _enter(self) -> None:
+        """Going on where the core was is no tick."""
+        if not (self._stopped or self._told or self._inside(self.state.ip)):
+            self._expected[0] = self.state.ip
+        self._told = self._stopped = False
+
+    def count_blocks(self, enabled: bool) -> None:
+        """Switch the clock; the version of the code that tells where it leaves is needed."""
+        if enabled != self._clocked:
+            self._clocked = enabled
+            self.invalidate_all()
+
+    def blocks(self) -> int:
+        """Ticks of the guest's clock while it was on."""
+        return self._ticks
+
+    def now(self) -> int:
+        """The same."""
+        return self._ticks
+
+    @property
+    def left(self) -> memoryview:
+        """Addresses behind the last two instructions from which control went elsewhere."""
+        return self._left
+
+    def expect(self, address: int) -> None:
+        """The instruction just carried out ends here: going on elsewhere is a tick."""
+        self._expected[0] = address
+        self._told = True
+
+    def exempt(self, *windows: tuple[int, int]) -> None:
+        """(start, size) of windows of the machinery, in which no time passes."""
+        self._windows = windows
+        self.invalidate_all()
+
+    # -- translations -----------------------------------------------------------------------------
+
+    def _translate(self, blocks: dict[int, Block], ip: int, longest: int) -> Block:
+        clocked = self._clocked and not self._inside(ip)
+        made: Translation = self._translator.translate(ip, self.state.nats, clocked, longest)
+        blocks[ip] = made.run
+        self._places[made.run.__code__] = made.places  # type: ignore[attr-defined]
+        for page in made.pages:
+            self._entries.setdefault(page, set()).add(ip)
+            if page not in self._offsets:
+                self._offsets[page] = self._memory.physical(page, EXECUTE, "execute")
+        return made.run
+
+    def _drop(self, page: int) -> None:
+        for ip in self._entries.pop(page, ()):
+            for blocks in (*self._blocks, *self._single):
+                block = blocks.pop(ip, None)
+                if block is not None:
+                    self._places.pop(block.__code__, None)  # type: ignore[attr-defined]
+        self._offsets.pop(page, None)
+
+    def _drop_offset(self, offset: int) -> None:
+        for page in [page for page, at in self._offsets.items() if at == offset]:
+            self._drop(page)
+        self._memory.code.discard(offset)
+
+    def _code_written(self, offset: int) -> None:
+        self._drop_offset(offset)
+        raise CodeChanged
+
+    def flush_tlb(self) -> None:
+        """Forget translations of addresses, after the page table has changed."""
+        self._memory.flush()
+        for page, offset in list(self._offsets.items()):
+            region = self.page_table.find(page << SHIFT)
+            same = region is not None and bool(region.perms & EXECUTE)
+            if region is None or not same:
+                self._drop(page)
+            elif region.physical + (page << SHIFT) - region.start != offset:
+                self._drop(page)
+
+    def invalidate(self, start: int, size: int) -> None:
+        """Forget translated code of a range whose bytes have changed."""
+        for page in range(start >> SHIFT, (start + size + PAGE - 1) >> SHIFT):
+            offset = self._offsets.get(page)
+            if offset is None:
+                region = self.page_table.find(page << SHIFT)
+                if region is None:
+                    continue
+                offset = region.physical + (page << SHIFT) - region.start
+            if offset in self._memory.code:
+                self._drop_offset(offset)
+
+    def invalidate_all(self) -> None:
+        """Forget all translated code."""
+        for blocks in (*self._blocks, *self._single):
+            blocks.clear()
+        self._places.clear()
+        self._entries.clear()
+        self._offsets.clear()
+        self._memory.code.clear()
+
+
+def _described(met: Interruption) -> Stop:
+    """A stop for an exception that is the program's own fault."""
+    detail = str(met.args[0]) if met.args else ""
+    if isinstance(met, Unaligned):
+        address, access = met.args
+        return Stop(
+            StopKind.TRAP, TrapKind.ALIGNMENT, VECTORS["unaligned"], address, access, "unaligned"
+        )
+    if isinstance(met, FloatFault):
+        return Stop(StopKind.TRAP, TrapKind.FLOAT, VECTORS["fault"], detail="unmasked fault")
+    if isinstance(met, NatConsumption):
+        return Stop(StopKind.TRAP, TrapKind.ILLEGAL, VECTORS["nat"], detail="a NaT is consumed")
+    if isinstance(met, Privileged):
+        return Stop(
+            StopKind.TRAP, TrapKind.PRIVILEGED, VECTORS["illegal"], detail="a privileged operation"
+        )
+    assert isinstance(met, Illegal)
+    return Stop(StopKind.TRAP, TrapKind.ILLEGAL, VECTORS["illegal"], detail=detail)

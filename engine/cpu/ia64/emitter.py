@@ -1,0 +1,214 @@
+"""Python source of one block: what all units' emitters share.
+
+Generated code reads and writes the lists of `State` by constant index. Its names: g n p f b A F U
+are State's g n p f b a frame um; R1 to R8 and W1 to W8 views of memory; L the ALAT; S the state.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from engine.arch.ia64.decode import SlotInsn
+
+MASK = "0xFFFFFFFFFFFFFFFF"
+
+
+class Emitter:
+    """Collects the lines of a block.
+
+    Attributes:
+        nats: whether NaT bits are kept by this version of the code.
+        lines: source lines.
+        places: the slot address that each line belongs to.
+        required: how many registers the frame must have at the block's start.
+        ip: the bundle address of the instruction at hand.
+        slot: its slot address.
+        behind: the slot address behind it.
+        ends: the block cannot go on behind this instruction.
+    """
+
+    def __init__(self, nats: bool, clocked: bool) -> None:
+        self.nats = nats
+        self.clocked = clocked
+        self.lines: list[str] = []
+        self.places: list[int] = []
+        self.required = 0
+        self._frame: int | None = None
+        self._depth = 1
+        self._marked: set[int] = set()
+        self.conditional = False
+        self.ip = self.slot = self.behind = 0
+        self.ends = False
+
+    def line(self, text: str) -> None:
+        """Add a line."""
+        self.lines.append("    " * self._depth + text)
+        self.places.append(self.slot)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Lines under a compound statement; it disappears if there are none."""
+        self.line(head)
+        count = len(self.lines)
+        self._depth += 1
+        yield
+        self._depth -= 1
+        if len(self.lines) == count:
+            self.lines.pop()
+            self.places.pop()
+
+    @contextmanager
+    def predicated(self, qp: int) -> Iterator[None]:
+        """Lines that a predicate guards."""
+        if not qp:
+            yield
+            return
+        self.conditional = True
+        with self.block(f"if p[{qp}]:"):
+            yield
+        self.conditional = False
+
+    # -- operands ----------------------------------------------------------------------------
+
+    def illegal(self, why: str) -> None:
+        """The instruction is an illegal operation."""
+        self.line(f"raise Illegal({why!r})")
+
+    def gr(self, register: int) -> str:
+        """Value of a general register."""
+        return f"g[{register}]" if register else "0"
+
+    def nat(self, *registers: int) -> str:
+        """NaT of a result that depends on registers."""
+        return " | ".join(f"n[{register}]" for register in registers if register) or "0"
+
+    def consume(self, *registers: int) -> None:
+        """The instruction needs values: a NaT among them is a fault."""
+        if self.nats and any(registers):
+            self.line(f"if {self.nat(*registers)}: raise NatConsumption")
+
+    def check_target(self, register: int) -> bool:
+        """Emit the checks of a register that is written; False if it is always illegal."""
+        if register == 0:
+            self.illegal("r0 is written")
+            return False
+        if register >= 32:
+            need = register - 31
+            if self._frame is not None:
+                if need > self._frame:
+                    self.illegal("a register beyond the frame is written")
+                    return False
+            else:
+                self.required = max(self.required, need)
+        return True
+
+    def put(self, register: int, value: str, *sources: int, nat: str = "") -> None:
+        """Write a general register from an expression."""
+        if not self.check_target(register):
+            return
+        self.line(f"g[{register}] = {value}")
+        if self.nats:
+            self.line(f"n[{register}] = {nat or self.nat(*sources)}")
+
+    def set_frame(self, size: int) -> None:
+        """The frame's size is known from here on."""
+        self._frame = size
+
+    def forget_frame(self) -> None:
+        """It is not any more."""
+        self._frame = None
+
+    @property
+    def frame_known(self) -> bool:
+        """Whether alloc has been met."""
+        return self._frame is not None
+
+    def check_float_target(self, register: int) -> bool:
+        """The checks of a floating-point register that is written."""
+        if register < 2:
+            self.illegal(f"f{register} is written")
+            return False
+        return True
+
+    def put_float(self, register: int, value: str) -> None:
+        """Write a floating-point register; the user mask notes which half was written."""
+        if self.check_float_target(register):
+            self.line(f"f[{register}] = {value}")
+            self.mark(register)
+
+    def mark(self, register: int) -> None:
+        """Note in the user mask that the register was written."""
+        bit = 16 if register < 32 else 32
+        if bit not in self._marked:
+            self.line(f"U[0] |= {bit}")
+            if not self.conditional:
+                self._marked.add(bit)
+
+    def forget_marks(self) -> None:
+        """The user mask is written."""
+        self._marked.clear()
+
+    # -- leaving -----------------------------------------------------------------------------
+
+    def leave(self, target: str) -> None:
+        """Control goes on elsewhere."""
+        if self.clocked:
+            self.line(f"C[0] = {self.behind}")
+        self.line(f"return {target}")
+
+    def after_traps(self) -> None:
+        """Behind a floating-point operation: unmasked exceptions may be pending."""
+        self.line("if X: trap()")
+
+
+def compare(
+    e: Emitter, insn: SlotInsn, condition: str, inverse: str, kind: str, sources: tuple[int, ...]
+) -> None:
+    """Write two predicates.
+
+    Args:
+        e: where to.
+        insn: the compare; its predicate is dealt with here.
+        condition: expression for the relation.
+        inverse: for its opposite.
+        kind: "", "unc", "and", "or" or "or.andcm".
+        sources: registers whose NaT decides.
+    """
+    first, second, qp = insn.field("p1"), insn.field("p2"), insn.qp
+    if first == second:
+        with e.predicated(0 if kind == "unc" else qp):
+            e.illegal("both predicates of a compare are the same")
+        return
+    targets = [at for at in (first, second) if at]
+    clear = " = ".join(f"p[{at}]" for at in targets)
+    nat = e.nat(*sources) if e.nats else "0"
+    with e.predicated(qp):
+        if kind in ("", "unc"):
+            if nat != "0" and targets:
+                e.line(f"if {nat}: {clear} = 0")
+                with e.block("else:"):
+                    _assign(e, first, second, condition, inverse)
+            else:
+                _assign(e, first, second, condition, inverse)
+        elif kind == "and":
+            also = f"{nat} or " if nat != "0" else ""
+            if targets:
+                e.line(f"if {also}{inverse}: {clear} = 0")
+        else:
+            also = f"not ({nat}) and " if nat != "0" else ""
+            with e.block(f"if {also}({condition}):"):
+                if first:
+                    e.line(f"p[{first}] = 1")
+                if second:
+                    e.line(f"p[{second}] = {int(kind == 'or')}")
+    if kind == "unc" and qp and targets:
+        e.line(f"else: {clear} = 0")
+
+
+def _assign(e: Emitter, first: int, second: int, condition: str, inverse: str) -> None:
+    if first and second:
+        e.line(f"p[{first}] = t = {condition}")
+        e.line(f"p[{second}] = not t")
+    elif first:
+        e.line(f"p[{first}] = {condition}")
+    elif second:
+        e.line(f"p[{second}] = {inverse}")

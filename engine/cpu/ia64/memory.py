@@ -1,0 +1,148 @@
+"""Guest memory as generated code sees it: views of pages, looked up by page number.
+
+A page's view is made at its first use, so permissions are checked once a page. Pages whose
+code has been translated have no writable view: the first store to one forgets its code.
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import Final
+
+from engine.cpu.ia64.stops import OutOfMemory, PageFault, Unaligned
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, PageTable, Ram
+
+SHIFT: Final = 12
+OFFSET: Final = PAGE - 1
+FORMATS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+View = memoryview
+
+
+class Views(dict[int, View]):
+    """Page number to a view of its elements of one size; made when first asked for."""
+
+    def __init__(self, make: Callable[[int], None]) -> None:
+        self._make = make
+
+    def __missing__(self, page: int) -> View:
+        self._make(page)
+        return self[page]
+
+
+class Memory:
+    """One address space.
+
+    Attributes:
+        readable: size in bytes to views of readable pages.
+        writable: the same of writable pages.
+        emulate_unaligned: whether plain accesses may be unaligned, as under Linux's handler.
+    """
+
+    def __init__(
+        self, ram: Ram, page_table: PageTable, code_written: Callable[[int], None]
+    ) -> None:
+        """`code_written` is told the arena offset of a page with code before a store; it raises."""
+        self._ram = ram
+        self._table = page_table
+        self._code_written = code_written
+        self._pages: dict[int, memoryview] = {}
+        self.code: set[int] = set()  # arena offsets of pages with translated code
+        self.emulate_unaligned = False
+        self.readable = {size: Views(self._make_readable) for size in FORMATS}
+        self.writable = {size: Views(self._make_writable) for size in FORMATS}
+
+    def flush(self) -> None:
+        """Forget all views."""
+        for views in (*self.readable.values(), *self.writable.values()):
+            views.clear()
+
+    def protect(self, offset: int) -> None:
+        """A page has translated code from now on: the next store to it is to be noticed."""
+        if offset not in self.code:
+            self.code.add(offset)
+            for views in self.writable.values():
+                views.clear()
+
+    def physical(self, page: int, permission: int, access: str) -> int:
+        """Arena offset of a page; PageFault where it does not allow the access."""
+        address = page << SHIFT
+        region = self._table.find(address)
+        if region is None or not region.perms & permission:
+            raise PageFault(address, access)
+        return region.physical + address - region.start
+
+    def fetch(self, page: int) -> tuple[int, bytes]:
+        """(arena offset, bytes) of an executable page."""
+        offset = self.physical(page, EXECUTE, "execute")
+        if not self._ram.touch(offset, PAGE):
+            raise OutOfMemory(page << SHIFT)
+        return offset, self._ram.read(offset, PAGE)
+
+    def allowed(self, address: int, write: bool) -> bool:
+        """Whether the page of an address may be read or written."""
+        region = self._table.find(address)
+        return region is not None and bool(region.perms & (WRITE if write else READ))
+
+    def _view(self, offset: int) -> memoryview:
+        view = self._pages.get(offset)
+        if view is None:
+            array = (ctypes.c_ubyte * PAGE).from_address(self._ram.base + offset)
+            view = self._pages[offset] = memoryview(array).cast("B")
+        return view
+
+    def _make_readable(self, page: int) -> None:
+        offset = self.physical(page, READ, "read")
+        if not self._ram.touch(offset, PAGE):
+            raise OutOfMemory(page << SHIFT)
+        view = self._view(offset)
+        for size, letter in FORMATS.items():
+            self.readable[size][page] = view.cast(letter)
+
+    def _make_writable(self, page: int) -> None:
+        offset = self.physical(page, WRITE, "write")
+        if not self._ram.touch(offset, PAGE):
+            raise OutOfMemory(page << SHIFT)
+        if offset in self.code:
+            self._code_written(offset)
+        view = self._view(offset)
+        for size, letter in FORMATS.items():
+            self.writable[size][page] = view.cast(letter)
+
+    # -- accesses from helpers -------------------------------------------------------------
+
+    def load(self, address: int, size: int) -> int:
+        """An aligned or, where emulated, unaligned load of 1, 2, 4 or 8 bytes."""
+        if address & size - 1:
+            return self.load_unaligned(address, size)
+        try:
+            return self.readable[size][address >> SHIFT][(address & OFFSET) // size]
+        except PageFault:
+            raise PageFault(address, "read") from None
+
+    def store(self, address: int, size: int, value: int) -> None:
+        """A store of 1, 2, 4 or 8 bytes."""
+        if address & size - 1:
+            self.store_unaligned(address, size, value)
+            return
+        try:
+            self.writable[size][address >> SHIFT][(address & OFFSET) // size] = value
+        except PageFault:
+            raise PageFault(address, "write") from None
+
+    def load_unaligned(self, address: int, size: int) -> int:
+        """A load that is not aligned: Unaligned unless such loads are emulated."""
+        if not self.emulate_unaligned:
+            raise Unaligned(address, "read")
+        return sum(self.load(address + at, 1) << 8 * at for at in range(size))
+
+    def store_unaligned(self, address: int, size: int, value: int) -> None:
+        """A store that is not aligned; all bytes are checked before any is written."""
+        if not self.emulate_unaligned:
+            raise Unaligned(address, "write")
+        for at in (0, size - 1):
+            try:
+                self.writable[1][address + at >> SHIFT]
+            except PageFault:
+                raise PageFault(address + at, "write") from None
+        for at in range(size):
+            self.store(address + at, 1, value >> 8 * at & 255)

@@ -1,0 +1,143 @@
+"""Slots to Python functions.
+
+A block runs from an entry through conditional branches that are not taken up to an
+unconditional one; its function returns the address to go on at. Faults are exceptions: the
+line that raised tells the slot, and every slot checks before it changes anything.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.arch.ia64.bundle import SIZE, next_slot, unpack
+from engine.arch.ia64.decode import SlotInsn, decode_bundle
+from engine.cpu.ia64 import (
+    emit_alu,
+    emit_branch,
+    emit_float,
+    emit_memory,
+    emit_system,
+)
+from engine.cpu.ia64.emitter import Emitter
+from engine.cpu.ia64.memory import SHIFT, Memory
+from engine.cpu.ia64.stops import OutOfMemory, PageFault
+from engine.cpu.ram import PAGE
+
+LONGEST: Final = 96
+"""Slots of a block at the most."""
+_EMIT: Final = {
+    **emit_alu.EMIT,
+    **emit_branch.EMIT,
+    **emit_float.EMIT,
+    **emit_memory.EMIT,
+    **emit_system.EMIT,
+}
+_SELF_PREDICATED: Final = frozenset(
+    ("A6", "A7", "A8", "I16", "I17", "I30", "F4", "F5", "F6", "F7")
+)
+_UNPREDICATED: Final = emit_branch.UNPREDICATED | {"M25", "M34"}
+_NAMES: Final = "g=g, n=n, p=p, f=f, b=b, A=A, F=F, U=U"
+
+Block = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A block.
+
+    Attributes:
+        run: executes it; returns the next address.
+        places: slot addresses by line of its source, from line 2 on.
+        pages: virtual pages that it was read from.
+        slots: how many it has.
+    """
+
+    run: Block
+    places: tuple[int, ...]
+    pages: tuple[int, ...]
+    slots: int
+
+
+class Translator:
+    """Makes blocks from guest memory."""
+
+    def __init__(self, memory: Memory, namespace: dict[str, Any]) -> None:
+        self._memory = memory
+        self._namespace = namespace
+
+    def translate(self, entry: int, nats: bool, clocked: bool, longest: int) -> Translation:
+        """The block that begins at a slot.
+
+        Raises:
+            PageFault: the entry cannot be fetched.
+            OutOfMemory: its page may not be touched any more.
+        """
+        emitter = Emitter(nats, clocked)
+        pages: dict[int, bytes] = {}
+        at, count = entry, 0
+        while count < longest and not emitter.ends:
+            page = at >> SHIFT
+            if page not in pages:
+                try:
+                    offset, pages[page] = self._memory.fetch(page)
+                except (PageFault, OutOfMemory):
+                    if at == entry:
+                        raise
+                    break
+                self._memory.protect(offset)
+            at = self._slot(emitter, pages[page], at)
+            count += 1
+        emitter.slot = at
+        if not emitter.ends:
+            emitter.behind = at
+            emitter.leave(str(at))
+        return self._build(emitter, entry, tuple(pages), count)
+
+    def _slot(self, emitter: Emitter, page: bytes, at: int) -> int:
+        """Emit one slot; the address behind it."""
+        offset = at & PAGE - 1 & ~15
+        bundle = unpack(page[offset : offset + SIZE])
+        insns = {insn.slot: insn for insn in decode_bundle(bundle)}
+        emitter.ip, emitter.slot = at & ~15, at
+        emitter.behind = next_slot(at, bundle)
+        insn = insns.get(at & 3)
+        if insn is None:
+            what = "a reserved template" if not insns else "the second half of a long instruction"
+            emitter.illegal(what)
+            emitter.ends = True
+        else:
+            emit(emitter, insn)
+        return emitter.behind
+
+    def _build(
+        self, emitter: Emitter, entry: int, pages: tuple[int, ...], count: int
+    ) -> Translation:
+        lines, places = emitter.lines, emitter.places
+        if emitter.required:
+            if count > 1:
+                guard = "raise NarrowFrame"
+            else:
+                guard = "raise Illegal('a register beyond the frame is written')"
+            lines.insert(0, f"    if F[0] < {emitter.required}: {guard}")
+            places.insert(0, entry)
+        source = f"def block({_NAMES}):\n" + "\n".join(lines)
+        local: dict[str, Any] = {}
+        exec(compile(source, f"<ia64 {entry:#x}>", "exec"), self._namespace, local)
+        return Translation(local["block"], tuple(places), pages, count)
+
+
+def emit(emitter: Emitter, insn: SlotInsn) -> None:
+    """Source of one instruction."""
+    if insn.form is None:
+        with emitter.predicated(0):
+            emitter.illegal("a reserved encoding")
+            emitter.ends = True
+        return
+    how = _EMIT[insn.format]
+    if insn.format in _SELF_PREDICATED:
+        how(emitter, insn)
+    elif insn.format in _UNPREDICATED or (insn.format == "B1" and insn.field("btype")):
+        how(emitter, insn)
+    else:
+        with emitter.predicated(insn.qp):
+            how(emitter, insn)

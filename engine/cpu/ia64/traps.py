@@ -1,0 +1,35 @@
+"""Breakpoints that are dealt with inside the run loop."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from engine.cpu.base import TrapAction
+
+
+class _Owner(Protocol):
+    def read_registers(self, names: Sequence[str]) -> tuple[int, ...]: ...
+
+
+class Traps:
+    """Actions by slot address.
+
+    Attributes:
+        actions: (action, address at which going on takes no time) of each breakpoint.
+    """
+
+    def __init__(self, owner: _Owner) -> None:
+        self.actions: dict[int, tuple[TrapAction, int]] = {}
+        self._owner = owner
+
+    def plant(self, address: int, action: TrapAction, follow: int) -> None:
+        """What happens at a breakpoint."""
+        self.actions[address] = (action, follow)
+
+    def remove(self, address: int) -> None:
+        """Forget a breakpoint; it stops the core again."""
+        self.actions.pop(address, None)
+
+    def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]]:
+        """The quickest way to read these registers again and again."""
+        key, owner = tuple(names), self._owner
+        return lambda: owner.read_registers(key)
