@@ -13,11 +13,12 @@ from engine.cli.diff import diff
 from engine.cli.disasm import disasm
 from engine.cli.graph import graph
 from engine.cli.interface import Interface, interface, is_wanted
+from engine.cli.recover import recover
 from engine.cli.run import run
 from engine.cli.trace import trace
 from engine.errors import EngineError, KprobeTuiError, ProbeSyntaxError
 
-COMMANDS: Final[tuple[click.Command, ...]] = (run, trace, graph, bt, check, diff, disasm)
+COMMANDS: Final[tuple[click.Command, ...]] = (run, trace, graph, bt, check, diff, disasm, recover)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -3,13 +3,12 @@
 import gc
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
@@ -18,6 +17,7 @@ from engine.fetch.evaluate import FetchContext, Recorder, Site, capturer, record
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
 from engine.session.backtrace import Backtraces
+from engine.session.output import TraceOutput
 from engine.session.places import Place, PlaceError
 from engine.session.placing import RETURN_ENTRY, Placed
 from engine.session.probing import Probing, Ready, Wanted
@@ -32,7 +32,7 @@ from engine.trace.filter import FilterMachine
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Format, Names
 from engine.trace.ring import Ring
-from engine.trace.rows import EventInfo, EventSource, EventTable, count_rows
+from engine.trace.rows import EventInfo, EventSource, EventTable
 from engine.trace.staging import Consumer, Staging, describe
 from engine.trace.syscalls import selection
 
@@ -161,15 +161,6 @@ class Tracing:
         self._probing: Probing = session.probes(options.mode)
         self.ring: Ring | None = None
         path = options.output
-        self._unwritten = 0
-        self._failure: OSError | None = None
-        self._discard = path == "/dev/null"
-        self._file = None if self._discard else stream
-        if path is not None and not self._discard:
-            try:
-                self._file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by `finish`
-            except OSError as error:
-                raise CommandError(f"-o {path}: {error.strerror}") from error
         if options.buffer is not None:
             self.ring = Ring(options.buffer, options.overwrite)
         names = Names(self.symbol, lambda thread: session.kernel.comm, self._returning)
@@ -181,9 +172,9 @@ class Tracing:
         text = options.text
         if options.mode is Mode.KERNEL:
             text = (*text, "nosym-userobj")
-        self._format = make_format(self.table, names, text)
+        self._output = TraceOutput(make_format(self.table, names, text), path, stream)
         backing = None
-        if path is not None and not self._discard and self.ring is None:
+        if path is not None and not self._output.discard and self.ring is None:
             backing = Path(path + ".ring")
         self._staging = Staging(consumer or self._consume, path=backing)
         self._context = FetchContext(
@@ -473,7 +464,9 @@ class Tracing:
 
     def print_as(self, make: Callable[[EventTable, Names], Format]) -> None:
         """Print rows in another format than the one of the options; before `start`."""
-        self._format = make(self.table, Names(self.symbol, lambda _: self.session.kernel.comm))
+        self._output.format = make(
+            self.table, Names(self.symbol, lambda _: self.session.kernel.comm)
+        )
 
     def trace_functions(self, glob: str) -> None:
         """An entry event on every function that matches a pattern.
@@ -571,83 +564,58 @@ class Tracing:
         for info in list(self.infos.values()):
             if self.syscalls.is_mine(info) or self.controls.touches(info):
                 self._changed(info)
-        self._staging.describe(describe(self.table.values(), self.session.arch.name))
+        if self._staging.path is not None:
+            self._staging.describe(self._description())
         if self.ring is None:
-            self._try_write(self._format.header())
+            self._output.text(self._output.format.header())
+
+    def _description(self) -> dict[str, Any]:
+        """What the rows mean, for whoever finds them after a kill."""
+        kernel = self.session.kernel
+        places = {probe.addr for event in self.events.values() for probe in event.probes}
+        symbols = {place: self.symbol(place) for place in places if place is not None}
+        comms = {kernel.pid: os.fsdecode(kernel.comm)}
+        return describe(self.table.values(), self.session.arch.name, symbols, comms)
 
     def drain(self) -> None:
         """Hand what was recorded so far to the output."""
         if self.session.kernel.comm != self._comm:
             self._comm = self.session.kernel.comm
-            self._format.renamed(self.session.kernel.pid)
+            self._output.format.renamed(self.session.kernel.pid)
         self._staging.drain()
 
     def finish(self) -> list[Report]:
         """After the run: everything out, and what is to be said about it."""
         self._staging.close()
+        output = self._output
         if self.ring is not None:
-            self._write_ring(self.ring)
-        self._try_write(self._format.end())
-        self._write_tail()
-        if self._file is not None and self.options.output is not None:
-            self._file.close()
+            output.ring(self.ring)
+        output.text(self._output.format.end())
+        output.tail(self._tail_text())
+        output.close()
         return list(self._remarks())
 
-    def _write_ring(self, ring: Ring) -> None:
-        self._try_write(self._format.header(len(ring), ring.written))
-        if ring.overwritten:
-            self._try_write(self._format.lost(ring.overwritten))
-        for stretch in ring.stretches():
-            if not self._try_write(self._format.rows(stretch)):
-                self._unwritten += count_rows(stretch)
-        if ring.lost:
-            self._try_write(self._format.lost(ring.lost))
-
-    def _write_tail(self) -> None:
-        """The snapshot, histograms and the profile; on stderr where the output is no text."""
+    def _tail_text(self) -> bytes:
+        """The snapshot, histograms and the profile."""
         lines = list(self.controls.histograms())
         if self.options.profile:
             profile = profile_lines(self.events.values())
             lines += [b"", b"# profile", *(os.fsencode(line) for line in profile)]
-        text = b"".join(line + b"\n" for line in lines)
-        if self._format.is_text:
-            text = self.tail.snapshot() + text
-        if self._discard or not self._format.is_text:
-            sys.stderr.buffer.write(text)
-            sys.stderr.flush()
-        elif text:
-            self._try_write(text)
+        snapshot = self.tail.snapshot() if self._output.format.is_text else b""
+        return snapshot + b"".join(line + b"\n" for line in lines)
 
     def dump(self) -> None:
         """Write what the ring has now; nothing while streaming."""
         if self.ring is not None:
             self._staging.drain()
-            self._write_ring(self.ring)
-            self._try_write(self._format.end())
+            self._output.ring(self.ring)
+            self._output.text(self._output.format.end())
 
     def _consume(self, rows: bytes) -> None:
         if self.ring is not None:
             self.ring.append(rows)
-        elif not self._discard:
-            self._write(self._format.rows(rows))
-
-    def _write(self, text: bytes) -> None:
-        """Write all of it; OSError where the output takes no more."""
-        if self._file is None:
-            return
-        rest = memoryview(text)
-        while rest:
-            rest = rest[self._file.write(rest) or 0 :]
-        self._file.flush()
-
-    def _try_write(self, text: bytes) -> bool:
-        """Write outside of a drain; the first failure is reported at the end."""
-        try:
-            self._write(text)
-        except OSError as error:
-            self._failure = self._failure or error
-            return False
-        return True
+        else:
+            self._output.rows(rows)
 
     def symbol(self, address: int) -> str:
         """An address as the kernel's `%pS` prints it."""
@@ -660,7 +628,8 @@ class Tracing:
 
     def _remarks(self) -> Iterator[Report]:
         staging = self._staging
-        lost, failure = staging.lost + self._unwritten, staging.failure or self._failure
+        lost = staging.lost + self._output.lost
+        failure = staging.failure or self._output.failure
         if failure is not None:
             where = self.options.output or "the output"
             yield Report((f"{where}: {failure.strerror}; {lost} events lost",))
