@@ -15,6 +15,7 @@ from engine.errors import ProbeError
 from engine.fetch.evaluate import Site, capturer
 from engine.fetch.variables import VariableError
 from engine.probes.kprobe import Kprobe
+from engine.session.parts import is_part
 from engine.session.places import Place
 from engine.session.probing import Wanted
 from engine.session.report import Report
@@ -75,6 +76,7 @@ class Graphing:
         calls: follows them, for the graph.
         probes: of the traced functions.
         refused: functions that cannot be traced, and why.
+        parts: names of what is no function but a part of one: nobody calls it.
     """
 
     def __init__(self, tracing: Tracing, options: GraphOptions | None = None) -> None:
@@ -90,6 +92,7 @@ class Graphing:
         self.options = options = options or GraphOptions()
         self.probes: dict[Key, Kprobe] = {}
         self.refused: dict[str, str] = {}
+        self.parts: set[str] = set()
         self._tracing = tracing
         session = tracing.session
         self._session = session
@@ -140,6 +143,9 @@ class Graphing:
             for place in places:
                 key = _key(place)
                 if key in self.probes or (not self._graph and key in self._muted):
+                    continue
+                if is_part(self._session.arch, place):
+                    self.parts.add(place.name)
                     continue
                 probe, one = self._make(place, key)
                 keys[id(probe)] = key
@@ -310,7 +316,8 @@ class Graphing:
         symbols = max(len(self.probes), 1)
         objects = sum(_bytes(probe) for probe in self.probes.values()) + sum(map(_bytes, points))
         lines = [
-            f"{len(self.probes)} functions traced, {len(self.refused)} refused",
+            f"{len(self.probes)} functions traced, {len(self.refused)} refused, "
+            f"{len(self.parts)} are parts of others that are jumped to",
             f"entries: {self._entry_text()}",
             f"slots: {slots} of {size} bytes, {slots * size} bytes of the guest's address space",
             f"memory: {objects // symbols} bytes a function, {objects} in all",
