@@ -70,7 +70,11 @@ class TextOverlay:
             for page in _pages(address, len(original)):
                 self._pages.setdefault(page, []).append(address)
         self._put(patches)
-        self._close()
+        self._close(
+            page
+            for address, (_, original) in patches.items()
+            for page in _pages(address, len(original))
+        )
 
     def lift(self, addresses: Iterable[int]) -> None:
         """Take patches out for good; the original bytes come back."""
@@ -171,11 +175,15 @@ class TextOverlay:
 
     # -- a guest that changes its own text ------------------------------------------------
 
-    def _close(self) -> None:
-        """Keep pages that the guest may write and execute from being open for both."""
+    def _close(self, changed: Iterable[int] | None = None) -> None:
+        """Keep pages that the guest may write and execute from being open for both.
+
+        Args:
+            changed: pages that have patches now and perhaps had none; None to look at all.
+        """
         memory = self._memory
-        closed = {}
-        for page in self._pages:
+        closed = {} if changed is None else dict(memory.closed)
+        for page in self._pages if changed is None else changed:
             mapping = memory.find(page)
             if mapping is not None and mapping.perms & (WRITE | EXECUTE) == WRITE | EXECUTE:
                 closed[page] = memory.closed.get(page, READ | EXECUTE)
