@@ -18,17 +18,8 @@ class Alat(dict[tuple[str, int], tuple[int, int]]):
         for key in gone:
             del self[key]
 
-    def check(self, kind: str, register: int, address: int, size: int, clear: bool) -> bool:
-        """Whether a check load may keep the register."""
-        key = (kind, register)
-        if self.get(key) != (address, address + size):
-            return False
-        if clear:
-            del self[key]
-        return True
-
     def holds(self, kind: str, register: int, clear: bool) -> bool:
-        """What chk.a asks."""
+        """What chk.a and check loads ask: the register decides, not the address."""
         key = (kind, register)
         if key not in self:
             return False

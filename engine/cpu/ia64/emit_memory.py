@@ -71,7 +71,7 @@ def load(e: Emitter, insn: SlotInsn) -> None:
                 e.line(f"g[{r1}] = v")
         elif kind in (_CLR, _NC, _CLR_ACQ):
             clear = kind != _NC
-            with e.block(f"if not L.check('r', S.physical({r1}), a, {size}, {clear}):"):
+            with e.block(f"if not L.holds('r', S.physical({r1}), {clear}):"):
                 e.line(f"g[{r1}] = {_load(e, size)}")
                 if e.nats:
                     e.line(f"n[{r1}] = 0")
@@ -182,7 +182,7 @@ def load_float(e: Emitter, insn: SlotInsn) -> None:
     else:
         _base(e, r3)
         if kind in (_CLR, _NC):
-            with e.block(f"if not L.check({entry}, a, {size}, {kind == _CLR}):"):
+            with e.block(f"if not L.holds({entry}, {kind == _CLR}):"):
                 e.line(f"f[{f1}] = {value}")
                 if kind == _NC:
                     e.line(f"L.insert({entry}, a, {size})")
@@ -228,7 +228,7 @@ def load_pair(e: Emitter, insn: SlotInsn) -> None:
         _base(e, r3)
         head = "if True:"
         if kind in (_CLR, _NC):
-            head = f"if not L.check({entry}, a, {2 * half}, {kind == _CLR}):"
+            head = f"if not L.holds({entry}, {kind == _CLR}):"
         with e.block(head):
             e.line(f"v = load_pair(a, {half})")
             e.line(f"f[{f1}], f[{f2}] = {values}")

@@ -7,6 +7,7 @@ from typing import Final
 from engine.cpu.ia64.floats import (
     BIAS,
     DENORMAL,
+    DENORMAL_EXPONENT,
     DIVIDE,
     INDEFINITE,
     INEXACT,
@@ -133,6 +134,14 @@ ROOTS: Final = tuple(
 """Reciprocal square roots, by whether the true exponent is odd."""
 
 
+def normal(x: Float) -> Float:
+    """The same value with its integer bit set; the exponent may leave its range."""
+    if not is_unnormal(x):
+        return x
+    shift = 64 - x[2].bit_length()
+    return (x[0], (x[1] or DENORMAL_EXPONENT) - shift, x[2] << shift)
+
+
 def approximate(x: Float) -> Float:
     """The reciprocal's first 11 bits."""
     return (x[0], 2 * BIAS - 1 - x[1], RECIPROCALS[x[2] >> 55 & 255] << 53)
@@ -161,17 +170,7 @@ class FloatOperations(Arithmetic):
         found = divide_special(x, y, control)
         if found is not None:
             return found, 0
-        exponent = x[1] - y[1]
-        far = not -BIAS + 2 < exponent < BIAS - 2 or not 2 < y[1] < 2 * BIAS - 3 or x[1] <= 64
-        if far or is_unnormal(x) or is_unnormal(y):  # what the kernel's assistance returns
-            gap = 130
-            quotient, rest = divmod(x[2] << gap, y[2])
-            value = quotient << 1 | (rest != 0)
-            power = scale(x) - scale(y) - gap - 1
-            result, flags = finish(x[0] ^ y[0], value, power, "", control)
-            self.record(flags, control)
-            return result, 0
-        return approximate(y), 1
+        return approximate(normal(y)), 1
 
     def frsqrta(self, x: Float, sf: int) -> tuple[Float, int]:
         """An approximation of 1 / sqrt(x) and 1, or the root itself and 0."""
@@ -181,15 +180,7 @@ class FloatOperations(Arithmetic):
         found = root_special(x, control)
         if found is not None:
             return found, 0
-        if is_unnormal(x) or x[1] <= 64:
-            power = scale(x)
-            value = x[2] << 128 + (power & 1)
-            root = isqrt(value)
-            value = root << 1 | (root * root != value)
-            result, flags = finish(0, value, (power - 128 >> 1) - 1, "", control)
-            self.record(flags, control)
-            return result, 0
-        return approximate_root(x), 1
+        return approximate_root(normal(x)), 1
 
     def to_integer(self, x: Float, sf: int, unsigned: bool, truncate: bool) -> Float:
         """fcvt.fx, fcvt.fxu."""

@@ -10,16 +10,19 @@ from engine.cpu.ia64.floatops import (
     approximate_root,
     convert,
     divide_special,
+    normal,
     pick,
     related,
     root_special,
 )
 from engine.cpu.ia64.floats import (
+    INTEGER_BIT,
     INTEGER_EXPONENT,
+    NAN_EXPONENT,
     PARALLEL,
     Control,
     from_single,
-    is_unnormal,
+    is_nan,
     round_to,
     to_single,
 )
@@ -89,6 +92,9 @@ class FloatPairs(FloatOperations):
                 usable &= normal(a)[1] - 0xFFFF > -126 + 24
             else:
                 usable = 0
+                if not is_nan(found):  # unlike frsqrta's, this is the reciprocal's limit
+                    exponent, top = (0, 0) if found[2] else (NAN_EXPONENT, INTEGER_BIT)
+                    found = (found[0], exponent, top)
             halves.append(to_single(found))
         return merge(halves[0], halves[1]), int(usable)
 
@@ -143,14 +149,6 @@ class FloatPairs(FloatOperations):
             },
             **{f"fpcmp.{relation}": self.parallel_compare(relation) for relation in _RELATIONS},
         }
-
-
-def normal(x: Float) -> Float:
-    """The same value with its integer bit set."""
-    if not is_unnormal(x):
-        return x
-    shift = 64 - x[2].bit_length()
-    return (x[0], x[1] - shift, x[2] << shift)
 
 
 def _pack(x: Float, y: Float) -> Float:
