@@ -213,7 +213,6 @@ class LinuxAbi:
         signals: the architecture's signal frames.
         error: register that becomes -1 where a call fails, whose result is the errno itself
             then, and 0 where it succeeds; "" = the result is -errno.
-        locate: the registers with arguments where they depend on the state.
         syscall_before: address of the system-call instruction, from the one behind it, where
             `syscall_size` does not tell.
         restorer: whether struct sigaction has a field for the return code.
@@ -235,7 +234,6 @@ class LinuxAbi:
     epoll_packed: bool
     signals: "SignalAbi"
     error: str = ""
-    locate: Callable[[RegisterFile], tuple[str, ...]] | None = None
     syscall_before: Callable[[int], int] | None = None
     restorer: bool = True
     start: tuple[tuple[str, int], ...] = ()
@@ -288,6 +286,10 @@ class SignalAbi:
             "write", "execute"), whether a page is there at all, and its address.
         canonical: whether a refused access to an address is a page fault.
         no_address: (trap number, error code) of one that is not.
+        exception: the same from an exception's kind and number, where the number tells more;
+            None where it does not.
+        details: what siginfo has behind si_addr, from the exception's kind, its number, the
+            refused access and the pc.
         trap_codes: what frames show after an exception, from its number and the address that
             they showed before: (fault address, trap number, error code).
         minimum_stack: AT_MINSIGSTKSZ.
@@ -302,6 +304,8 @@ class SignalAbi:
     no_address: tuple[int, int]
     trap_codes: Callable[[int, int], tuple[int, int, int]]
     minimum_stack: int
+    exception: Callable[[TrapKind, int], tuple[int, int, bool] | None] = lambda kind, number: None
+    details: Callable[[TrapKind, int, str, int], bytes] = lambda kind, number, access, pc: b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,15 +97,20 @@ def rt_sigreturn(k: "Kernel") -> int:
     return 0
 
 
-def force(k: "Kernel", number: int, code: int, address: int, crash: Crash) -> None:
-    """A signal the program cannot escape: a blocked or ignored one kills (force_sig)."""
+def force(
+    k: "Kernel", number: int, code: int, address: int, crash: Crash, details: bytes = b""
+) -> None:
+    """A signal the program cannot escape: a blocked or ignored one kills (force_sig).
+
+    `details` is what its siginfo has behind the address.
+    """
     state = k.signals
     action = state.action(number)
     blocked = bool(state.blocked & sig.bit(number))
     if blocked or action.handler in (sig.SIG_DFL, sig.SIG_IGN):
         k.die(number, crash)
         return
-    info = sig.info_fault(number, code, address)
+    info = sig.info_fault(number, code, address) + details
     _deliver(k, Pending(number, info))
 
 

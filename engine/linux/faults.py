@@ -43,7 +43,9 @@ def fault(k: "Kernel", stop: Stop) -> None:
         code, address = sig.SI_KERNEL, 0
         k.signals.last_fault = (before, *abi.no_address)
         why = f"{stop.access} at {stop.address:#x}, not a canonical address"
-    delivery.force(k, number, code, address, Crash(number, k.pc(), stop.address, why))
+    details = abi.details(TrapKind.MEMORY, stop.number, stop.access, k.pc())
+    crash = Crash(number, k.pc(), stop.address, why)
+    delivery.force(k, number, code, address, crash, details)
 
 
 def _classify(stop: Stop, mapping: Mapping | None) -> tuple[int, int, int, str]:
@@ -74,13 +76,14 @@ def trap(k: "Kernel", stop: Stop) -> None:
         if after is not None:
             k.cpu.write_register(k.arch.roles.pc, after)
             return
-    if stop.address:
+    if stop.address and not stop.access:
         k.cpu.write_register(k.arch.roles.pc, stop.address)
         pc = k.pc()
     traps = k.arch.linux.signals.traps
     if pc % k.arch.insn_align:
         stop = Stop(StopKind.TRAP, TrapKind.ALIGNMENT, stop.number, detail="misaligned pc")
-    number, code, with_pc = traps.get(stop.trap, traps[TrapKind.OTHER])
+    known = k.arch.linux.signals.exception(stop.trap, stop.number)
+    number, code, with_pc = known or traps.get(stop.trap, traps[TrapKind.OTHER])
     names = {
         TrapKind.ILLEGAL: "illegal instruction",
         TrapKind.PRIVILEGED: "privileged instruction or non-canonical address",
@@ -93,4 +96,6 @@ def trap(k: "Kernel", stop: Stop) -> None:
     unknown = 13 if stop.trap is TrapKind.PRIVILEGED else 6
     vector = stop.number if stop.number >= 0 else unknown
     k.signals.last_fault = k.arch.linux.signals.trap_codes(vector, k.signals.last_fault[0])
-    delivery.force(k, number, code, pc if with_pc else 0, crash)
+    where = pc if with_pc else 0
+    details = k.arch.linux.signals.details(stop.trap, stop.number, stop.access, pc)
+    delivery.force(k, number, code, stop.address if stop.access else where, crash, details)

@@ -320,10 +320,7 @@ class Kernel:
 
     def _syscall(self) -> None:
         linux = self.arch.linux
-        names = self._system_registers
-        if linux.locate is not None:
-            names = (linux.number, *linux.locate(self.cpu))
-        registers = self.cpu.read_registers(names)
+        registers = self.cpu.read_registers(self._system_registers)
         number, arguments = registers[0], registers[1:]
         name = self._names.get(number)
         for register, source in linux.clobbers:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from engine import arch as architectures
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
+from engine.cpu import cores
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, Ram
-from engine.cpu.unicorn_cpu import UnicornCpu
 from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.hooks import GuestHooks
 from engine.guest.memory import Memory
@@ -145,14 +145,15 @@ class Session:
         return found
 
     def _make_cpu(self) -> Cpu:
-        keys = (self.config.seed * 0x9E3779B97F4A7C15 + 0x1234567).to_bytes(80, "little")
-        return UnicornCpu(
-            self.arch,
-            self.ram,
-            self.disassembler.decode,
-            counter=lambda: self.clock.monotonic(),
-            entropy=lambda count: self.kernel.random_bytes(count),
-            pauth_keys=keys,
+        return cores.make(
+            cores.Needs(
+                self.arch,
+                self.ram,
+                self.disassembler.decode,
+                counter=lambda: self.clock.monotonic(),
+                entropy=lambda count: self.kernel.random_bytes(count),
+                seed=self.config.seed,
+            )
         )
 
     def _make_view(self) -> View:
@@ -224,6 +225,8 @@ class Session:
         kernel.heap = (start.heap, start.heap)
         self.cpu.write_register(self.arch.roles.pc, start.pc)
         self.cpu.write_register(self.arch.roles.sp, start.sp)
+        for register, value in self.arch.linux.start:
+            self.cpu.write_register(register, value)
         self.memory.sync()
         if config.count_blocks:
             self.cpu.count_blocks(True)

@@ -12,16 +12,14 @@ from engine.arch.base import (
     EngineNames,
     Insn,
     LinuxAbi,
-    RegisterFile,
     Roles,
-    TrapKind,
 )
 from engine.arch.ia64.bundle import SIZE
+from engine.arch.ia64.breaks import break_kind
 from engine.arch.ia64.frames import UNWIND
 from engine.arch.ia64.listing import decode
 from engine.arch.ia64.probes import BREAK, PROBES
 from engine.arch.ia64.registers import REGISTERS
-from engine.arch.ia64.rse import locals_size
 from engine.arch.ia64.signals import SIGNALS
 from engine.arch.ia64.syscalls import SYSCALLS
 
@@ -32,12 +30,6 @@ _WINDOWS: Final = 0x2000_000F_0000_0000
 # DEFAULT_USER_STACK_SIZE below it (asm/ustack.h).
 _STACK_TOP: Final = 0x6000_0FFF_FFFF_C000
 _BACKING_STORE: Final = _STACK_TOP - (1 << 31)
-
-
-def _arguments(registers: RegisterFile) -> tuple[str, ...]:
-    """The output registers of the frame, which stand behind its locals."""
-    first = 32 + locals_size(registers.read_register("cfm"))
-    return tuple(f"r{first + number}" for number in range(6))
 
 
 def _before(address: int) -> int:
@@ -81,7 +73,7 @@ IA64 = Arch(
         platform=b"",
         hwcap=(0, 0),
         number="r15",
-        arguments=("r32", "r33", "r34", "r35", "r36", "r37"),
+        arguments=("out0", "out1", "out2", "out3", "out4", "out5"),
         result="r8",
         syscalls=SYSCALLS,
         clobbers=(),
@@ -96,14 +88,10 @@ IA64 = Arch(
         epoll_packed=False,
         signals=SIGNALS,
         error="r10",
-        locate=_arguments,
         syscall_before=_before,
         restorer=False,
         start=(  # start_thread() of asm/processor.h
-            ("rsc", 0),
-            ("cfm", 0),
-            ("bspstore", _BACKING_STORE),
-            ("rnat", 0),
+            ("bsp", _BACKING_STORE),
             ("rsc", 0xF),
             ("fpsr", 0x9804C0270033F),
         ),
@@ -114,7 +102,7 @@ IA64 = Arch(
     screen=lambda insns: (),
     prepare=lambda cpu, insn: None,
     emulate=_never,
-    classify_trap=lambda number: TrapKind.OTHER,
+    classify_trap=break_kind,
     emulate_trapped=lambda cpu, raw, address: None,
     probes=PROBES,
     unwind=UNWIND,

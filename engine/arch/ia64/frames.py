@@ -11,7 +11,7 @@ from engine.errors import GuestFaultError
 _PRESERVED: Final = (
     *("r0", "r4", "r5", "r6", "r7", "r13"),
     *("b1", "b2", "b3", "b4", "b5"),
-    *("pr", "pfs", "lc", "unat", "fpsr", "rsc", "bspstore", "rnat", "um"),
+    *("pr", "pfs", "lc", "unat", "fpsr", "rsc", "bspstore", "rnat", "psr"),
     *(f"f{number}" for number in (*range(6), *range(16, 32))),
 )
 """Registers that a function gives back as it found them; pfs is the caller's frame by then."""

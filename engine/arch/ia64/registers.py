@@ -4,8 +4,8 @@ Names and DWARF numbers are gdb's (ia64-tdep.c): 0 to 127 general, 128 to 255 fl
 256 to 319 predicates, 320 to 327 branch, then pr, ip, psr, cfm; 334 + N is application
 register N. General and floating-point registers are logical: as the current frame and the
 rotation name them. `pr` is all predicates at once, logical as well. A floating-point register
-is 82 bits: sign, exponent (17), significand (64), as stf.spill stores them. Bit N of `nat` is
-the NaT bit of rN.
+is 82 bits: sign, exponent (17), significand (64), as stf.spill stores them. `psr` is the
+user mask, all of it that programs see.
 """
 
 from typing import Final
@@ -43,8 +43,14 @@ REGISTERS: Final = (
         Register(f"b{number}", dwarf=320 + number, aliases=("rp",) if number == 0 else ())
         for number in range(8)
     ),
-    Register("pr", dwarf=330, group="flags"),
+    Register(
+        "pr",
+        dwarf=330,
+        group="flags",
+        flags=tuple((number, f"p{number}") for number in range(1, 64)),
+    ),
     Register("cfm", bits=38, dwarf=333),
+    Register("psr", dwarf=332, aliases=("um",), group="system"),
     *(
         Register(
             name,
@@ -54,8 +60,6 @@ REGISTERS: Final = (
         )
         for number, name in APPLICATION.items()
     ),
-    Register("um", bits=6, group="system"),
-    Register("nat", bits=128, group="system"),
     *(Register(f"f{number}", bits=82, dwarf=128 + number, group="float") for number in range(128)),
 )
 """All registers in display order."""

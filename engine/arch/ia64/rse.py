@@ -49,3 +49,16 @@ def stacked(bsp: int, count: int, read: Callable[[int, int], bytes]) -> list[int
         for at in range(0, len(data), 8)
         if (bsp + at) >> 3 & 63 != 63
     ]
+
+
+def is_frame(cfm: int) -> bool:
+    """Whether a frame marker has no reserved values."""
+    sof, rotating = frame_size(cfm), 8 * (cfm >> 14 & 15)
+    return (
+        sof <= 96
+        and locals_size(cfm) <= sof
+        and rotating <= sof
+        and cfm >> 18 & 127 < max(rotating, 1)
+        and cfm >> 25 & 127 < 96
+        and cfm >> 32 & 63 < 48
+    )

@@ -10,7 +10,9 @@ import struct
 from typing import Final
 
 from engine.arch.base import ArchCpu, SignalAbi, SignalFrame, TrapKind
-from engine.arch.ia64.rse import CFM_MASK, frame_size
+from engine.arch.ia64.breaks import details, exception
+from engine.arch.ia64.rse import CFM_MASK, frame_size, is_frame
+from engine.errors import GuestFaultError
 
 _CODE: Final = bytes.fromhex(
     "11787400092400000002000000000020"  # mov r15=1181 (rt_sigreturn)
@@ -55,7 +57,7 @@ _FLAG_ONSTACK, _FLAG_FPH_VALID = 1, 4
 _FIELDS: Final = {
     "ip": 40,
     "cfm": 48,
-    "um": 56,
+    "psr": 56,  # its user mask
     "rsc": 64,
     "bsp": 72,
     "rnat": 80,
@@ -78,7 +80,7 @@ SAVED_REGISTERS: Final = {name: _SCRATCH + _CONTEXT + offset for name, offset in
 _SCRATCH_FLOATS: Final = (*range(6, 16), *range(32, 128))
 """Registers that the kernel saves; a handler preserves the others."""
 _RESTORED: Final = (
-    *("um", "rsc", "unat", "fpsr", "pfs", "ccv", "csd", "ssd", "b0", "b6", "b7"),
+    *("psr", "rsc", "unat", "fpsr", "pfs", "ccv", "csd", "ssd", "b0", "b6", "b7"),
     *("r1", "r2", "r3"),
     *(f"r{number}" for number in range(8, 32)),
 )
@@ -105,7 +107,7 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
     entry, gp = struct.unpack("<QQ", cpu.read(frame.handler, 16))
     cpu.write(at, bytes(_SIZE))  # room for all of it, before anything has changed
     values = {name: read(name) for name in _FIELDS}
-    nats = read("nat") & 0xFFFFFFFF
+    nats = sum(read(f"nat{number}") << number for number in range(32))
     _run(cpu, code, _COVER)
     # Nothing is rotated behind `cover`: this is what `mov r=pr` reads.
     values["pr"] = read("pr")
@@ -142,7 +144,7 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
         ("b6", entry),
         ("pfs", 3 << 62 | read("ec") << 52 | 3),
         ("fpsr", _FPSR_DEFAULT),
-        ("um", values["um"] & ~1),
+        ("psr", values["psr"]),
         ("ip", entry & -16),
     ):
         write(name, value)
@@ -159,6 +161,8 @@ def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     flags, nats, sp, stack_flags, size = struct.unpack_from("<QQQIxxxxQ", raw, 0)
     (mask,) = struct.unpack_from("<Q", raw, _MASK)
     cfm = values["cfm"] & CFM_MASK
+    if not is_frame(cfm):
+        raise GuestFaultError(at + _FIELDS["cfm"], "read")
     if read("bsp") != values["bsp"]:
         write("r2", values["bsp"])
         write("r3", values["rnat"])
@@ -177,8 +181,9 @@ def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     write("cfm", cfm)
     for name in _RESTORED:
         write(name, values[name])
-    restored = sum(1 << int(name[1:]) for name in _RESTORED if name[0] == "r" and name != "rsc")
-    write("nat", read("nat") & ~restored | nats & restored)
+    for name in _RESTORED:
+        if name[0] == "r" and name != "rsc":
+            write(f"nat{name[1:]}", nats >> int(name[1:]) & 1)
     write("ip", values["ip"])
     return mask, (sp, stack_flags, size)
 
@@ -204,4 +209,6 @@ SIGNALS: Final = SignalAbi(
     no_address=(0, 0),
     trap_codes=lambda number, before: (0, 0, 0),
     minimum_stack=_MINSIGSTKSZ,
+    exception=exception,
+    details=details,
 )
