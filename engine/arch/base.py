@@ -282,12 +282,12 @@ class SignalAbi:
         return_code: engine-owned code in the trampoline window: it begins with a call of
             rt_sigreturn for handlers without a restorer; helpers of `enter` may follow.
         traps: what each exception becomes: (signal, si_code, whether si_addr is the pc).
+        exception: the same from an exception's kind and number, where the number tells more;
+            None where it does not.
         fault_codes: (trap number, error code) of a refused access, from its kind ("read",
             "write", "execute"), whether a page is there at all, and its address.
         canonical: whether a refused access to an address is a page fault.
         no_address: (trap number, error code) of one that is not.
-        exception: the same from an exception's kind and number, where the number tells more;
-            None where it does not.
         details: what siginfo has behind si_addr, from the exception's kind, its number, the
             refused access and the pc.
         trap_codes: what frames show after an exception, from its number and the address that

@@ -10,8 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.cpu.ram import EXECUTE
+from engine.cpu.regstack import RegisterStack
 from engine.errors import CommandError, GuestFaultError
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
+from engine.unwind.expression import ReadMemory
 from engine.unwind.unwinder import LIMIT, EndReason, Frame, GuestView, Unwinder, Walk
 
 if TYPE_CHECKING:
@@ -124,13 +126,21 @@ class Backtraces:
         return GuestView(
             session.arch,
             session.modules.at,
-            session.memory.read,
+            self._reader(),
             self._code,
             self._executable,
             lambda address, slot: hooks.resolve_return(address, slot),
             lambda slot: hooks.return_pending(slot),
             lambda address: hooks.original_pc(address),
         )
+
+    def _reader(self) -> ReadMemory:
+        """Memory as it is once a register stack has been written out."""
+        cpu, read = self._session.cpu, self._session.memory.read
+        if not isinstance(cpu, RegisterStack):
+            return read
+        with_stack = cpu.with_stack
+        return lambda address, size: with_stack(address, read(address, size))
 
     @cached_property
     def _unwinder(self) -> Unwinder:

@@ -14,8 +14,8 @@ from engine.arch.base import (
     LinuxAbi,
     Roles,
 )
-from engine.arch.ia64.bundle import SIZE
 from engine.arch.ia64.breaks import break_kind
+from engine.arch.ia64.bundle import SIZE
 from engine.arch.ia64.frames import UNWIND
 from engine.arch.ia64.listing import decode
 from engine.arch.ia64.probes import BREAK, PROBES

@@ -1,4 +1,4 @@
-"""What interruptions mean to Linux: ia64_bad_break() and ia64_fault() of arch/ia64/kernel/traps.c."""
+"""What interruptions mean to Linux: ia64_bad_break, ia64_fault (arch/ia64/kernel/traps.c)."""
 
 import struct
 from typing import Final
