@@ -9,8 +9,21 @@ from engine.cpu.ia64.state import EC, FPSR, MASK, PFS, RSC, SOL, State
 
 APPLICATION: Final[Mapping[str, int]] = {
     **{f"kr{number}": number for number in range(8)},
-    **{"rsc": 16, "fcr": 21, "eflag": 24, "csd": 25, "ssd": 26, "cflg": 27, "fsr": 28},
-    **{"fir": 29, "fdr": 30, "ccv": 32, "unat": 36, "fpsr": 40, "pfs": 64, "lc": 65, "ec": 66},
+    "rsc": 16,
+    "fcr": 21,
+    "eflag": 24,
+    "csd": 25,
+    "ssd": 26,
+    "cflg": 27,
+    "fsr": 28,
+    "fir": 29,
+    "fdr": 30,
+    "ccv": 32,
+    "unat": 36,
+    "fpsr": 40,
+    "pfs": 64,
+    "lc": 65,
+    "ec": 66,
 }
 _MASKS: Final = {RSC: 0x3FFF001F, FPSR: (1 << 58) - 1, PFS: 0xC3F0003FFFFFFFFF, EC: 63}
 
@@ -51,6 +64,36 @@ class Registers:
             PageFault: the backing store cannot be written.
         """
         self._state.flush()
+
+    def with_stack(self, address: int, data: bytes) -> bytes:
+        """Bytes of memory with the stacked registers that are not written there yet.
+
+        A collection of NaT bits is ar.rnat until its registers are all written.
+        """
+        s = self._state
+        first, end = max(address, s.bspstore), min(address + len(data), s.bsp)
+        if first >= end:
+            return data
+        found = bytearray(data)
+        for at in range(first & -8, end, 8):
+            word = self._stacked_word(at).to_bytes(8, "little")
+            low, high = max(at, first), min(at + 8, end)
+            found[low - address : high - address] = word[low - at : high - at]
+        return bytes(found)
+
+    def _stacked_word(self, address: int) -> int:
+        """A word of the backing store between bspstore and bsp."""
+        s = self._state
+        words, slot = (address - s.bspstore) // 8, s.bspstore >> 3 & 63
+        index = words - (slot + words) // 64
+        if address >> 3 & 63 != 63:
+            return s.stack[index]
+        if not s.nats:
+            return s.rnat & (1 << slot) - 1 if index < 63 else 0
+        known = s.rnat & (1 << slot) - 1 if index < 63 else 0
+        for back in range(1, min(index, 63) + 1):
+            known |= s.stack_nats[index - back] << 63 - back
+        return known
 
     def float_flags(self) -> int:
         """Sticky exceptions that no register shows: none, as ar.fpsr has them."""
@@ -130,7 +173,7 @@ def _predicates(state: State) -> tuple[Get, Put]:
 
 
 def _stack_pointer(state: State) -> tuple[Get, Put]:
-    """bsp moves with bspstore: what is between them is not in memory."""
+    """`bsp` moves with bspstore: what is between them is not in memory."""
 
     def put(value: int) -> None:
         state.place_stack(value)
