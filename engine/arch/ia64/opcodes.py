@@ -135,9 +135,9 @@ IMMEDIATES: Final[Mapping[str, Getter]] = {
     "fclass9": lambda w, _: _pieces(w, (20, 7), (33, 2)),
     "amask": lambda w, _: w >> 13 & 127,
     "omask": lambda w, _: w >> 20 & 127,
-    "imm62": lambda w, l: l << 21 | _pieces(w, (36, 1), (6, 20)),
-    "imm64": lambda w, l: (
-        (w >> 36 & 1) << 63 | l << 22 | _pieces(w, (21, 1), (22, 5), (27, 9), (13, 7))
+    "imm62": lambda w, x: x << 21 | _pieces(w, (36, 1), (6, 20)),
+    "imm64": lambda w, x: (
+        (w >> 36 & 1) << 63 | x << 22 | _pieces(w, (21, 1), (22, 5), (27, 9), (13, 7))
     ),
 }
 """Immediate operands as the processor uses them."""
@@ -148,8 +148,8 @@ DISPLACEMENTS: Final[Mapping[str, Getter]] = {
     "target20": lambda w, _: 16 * _signed(_pieces(w, (36, 1), (20, 13), (6, 7)), 21),
     "targeti": lambda w, _: 16 * _signed(_pieces(w, (36, 1), (20, 13), (6, 7)), 21),
     "targetf": lambda w, _: 16 * _signed(_pieces(w, (36, 1), (6, 20)), 21),
-    "target64": lambda w, l: (
-        16 * _signed(_pieces(w, (36, 1)) << 59 | l >> 2 << 20 | _pieces(w, (13, 20)), 60)
+    "target64": lambda w, x: (
+        16 * _signed(_pieces(w, (36, 1)) << 59 | x >> 2 << 20 | _pieces(w, (13, 20)), 60)
     ),
     "tag9": lambda w, _: 16 * _signed(_pieces(w, (24, 9)), 9),
     "tag9b": lambda w, _: 16 * _signed(_pieces(w, (33, 2), (6, 7)), 9),

@@ -5,13 +5,13 @@ no register is a NaT. A block's exceptions say what the engine has to see to.
 """
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final
 
 from engine.arch.base import TrapKind
 from engine.arch.ia64.bundle import next_slot, unpack
 from engine.cpu.base import Stop, StopKind, TrapTable
 from engine.cpu.ia64.alat import Alat
+from engine.cpu.ia64.cache import Blocks, CodeCache
 from engine.cpu.ia64.helpers import Helpers
 from engine.cpu.ia64.memory import SHIFT, Memory
 from engine.cpu.ia64.registers import Registers
@@ -31,9 +31,9 @@ from engine.cpu.ia64.stops import (
     Privileged,
     Unaligned,
 )
-from engine.cpu.ia64.translate import LONGEST, Block, Translation, Translator
+from engine.cpu.ia64.translate import LONGEST, Block
 from engine.cpu.ia64.traps import Traps
-from engine.cpu.ram import EXECUTE, PAGE, PageTable, Ram
+from engine.cpu.ram import PageTable, Ram
 from engine.errors import GuestFaultError
 
 SYSCALL: Final = 0x100000
@@ -70,8 +70,10 @@ class Ia64Cpu(Registers):
         """
         self.page_table = PageTable(ram)
         self._ram = ram
-        self._memory = Memory(ram, self.page_table, self._code_written)
+        self._memory = Memory(ram, self.page_table)
         self._memory.emulate_unaligned = emulate_unaligned
+        self._code = CodeCache(self._memory, self.page_table)
+        self._memory.watch(self._code.written)
         self.state = State(self._memory)
         self.alat = Alat()
         super().__init__(self.state, self.alat)
@@ -79,12 +81,7 @@ class Ia64Cpu(Registers):
         self._counter, self._entropy = counter, entropy
         self._expected = [0]
         helpers = Helpers(self.state, self._memory, self.alat, counter)
-        self._translator = Translator(self._memory, helpers.namespace(self._expected))
-        self._blocks: tuple[dict[int, Block], dict[int, Block]] = ({}, {})
-        self._single: tuple[dict[int, Block], dict[int, Block]] = ({}, {})
-        self._places: dict[object, tuple[int, ...]] = {}
-        self._entries: dict[int, set[int]] = {}  # virtual page to entries of blocks on it
-        self._offsets: dict[int, int] = {}  # virtual page to arena offset
+        self._code.use(helpers.namespace(self._expected))
         self._traps = Traps(self)
         self._flags: list[None] = []
         self._clocked = False
@@ -141,7 +138,7 @@ class Ia64Cpu(Registers):
         self._end = _FOREVER if quantum is None else self._ticks + quantum
         self._enter()
         while True:
-            stop = self._stretch(self._blocks, LONGEST)
+            stop = self._stretch()
             if stop is not None:
                 return stop
 
@@ -166,7 +163,7 @@ class Ia64Cpu(Registers):
         if self._clocked and self._tick(ip):
             return Stop(StopKind.QUANTUM), False
         try:
-            blocks = self._single[self.state.nats]
+            blocks = self._code.single[self.state.nats]
             block = blocks.get(ip)
             if block is None:
                 block = self._translate(blocks, ip, 1)
@@ -177,11 +174,11 @@ class Ia64Cpu(Registers):
             done = isinstance(met, Break) and stop is None
             return stop, done
 
-    def _stretch(self, kinds: tuple[dict[int, Block], dict[int, Block]], longest: int) -> Stop | None:
+    def _stretch(self) -> Stop | None:
         """Blocks until an exception; None when the run goes on."""
         state, flags = self.state, self._flags
         nats = state.nats
-        blocks = kinds[nats]
+        blocks = self._code.blocks[nats]
         ip = state.ip
         try:
             if self._clocked:
@@ -208,7 +205,7 @@ class Ia64Cpu(Registers):
                 raise
             state.ip = ip
             try:
-                self._translate(blocks, ip, longest)
+                self._translate(blocks, ip, LONGEST)
             except Interruption as met:
                 return self._handle(met, ip)
             return None
@@ -224,15 +221,14 @@ class Ia64Cpu(Registers):
 
     def _handle(self, met: Interruption, entry: int) -> Stop | None:
         """What an exception means; None when the run goes on."""
-        place, address = self._place(met.__traceback__, entry)
+        place, address = self._code.place(met.__traceback__, entry)
         state = self.state
         state.ip = place
         if not self._inside(place) or isinstance(met, CodeChanged | NatAppears):
             self._expected[0] = place
         if isinstance(met, NatAppears):
             state.watch_nats()
-            return None
-        if isinstance(met, CodeChanged | NarrowFrame):
+        if isinstance(met, NatAppears | CodeChanged | NarrowFrame):
             return None
         if isinstance(met, Break):
             return self._broken(met.args[0], place)
@@ -246,7 +242,9 @@ class Ia64Cpu(Registers):
             if isinstance(met, OutOfMemory):
                 return Stop(StopKind.OUT_OF_MEMORY, address=at)
             access = met.args[1]
-            return Stop(StopKind.FAULT, address=place if access == "execute" else at, access=access)
+            return Stop(
+                StopKind.FAULT, address=place if access == "execute" else at, access=access
+            )
         return _described(met)
 
     def _broken(self, immediate: int, place: int) -> Stop | None:
@@ -266,15 +264,6 @@ class Ia64Cpu(Registers):
     def _behind(self, place: int) -> int:
         """The slot behind one that stands at a place."""
         return next_slot(place, unpack(self.read(place & ~15, 16)))
-
-    def _place(self, trace: TracebackType | None, entry: int) -> tuple[int, int | None]:
-        """The slot that raised, and the address that it was about to access."""
-        while trace is not None:
-            places = self._places.get(trace.tb_frame.f_code)
-            if places is not None:
-                return places[trace.tb_lineno - 2], trace.tb_frame.f_locals.get("a")
-            trace = trace.tb_next
-        return entry, None
 
     def halt(self) -> None:
         """Make the current or next `run` stop; from any thread."""
@@ -350,65 +339,22 @@ class Ia64Cpu(Registers):
 
     # -- translations -----------------------------------------------------------------------------
 
-    def _translate(self, blocks: dict[int, Block], ip: int, longest: int) -> Block:
+    def _translate(self, blocks: Blocks, ip: int, longest: int) -> Block:
         clocked = self._clocked and not self._inside(ip)
-        made: Translation = self._translator.translate(ip, self.state.nats, clocked, longest)
-        blocks[ip] = made.run
-        self._places[made.run.__code__] = made.places  # type: ignore[attr-defined]
-        for page in made.pages:
-            self._entries.setdefault(page, set()).add(ip)
-            if page not in self._offsets:
-                self._offsets[page] = self._memory.physical(page, EXECUTE, "execute")
-        return made.run
-
-    def _drop(self, page: int) -> None:
-        for ip in self._entries.pop(page, ()):
-            for blocks in (*self._blocks, *self._single):
-                block = blocks.pop(ip, None)
-                if block is not None:
-                    self._places.pop(block.__code__, None)  # type: ignore[attr-defined]
-        self._offsets.pop(page, None)
-
-    def _drop_offset(self, offset: int) -> None:
-        for page in [page for page, at in self._offsets.items() if at == offset]:
-            self._drop(page)
-        self._memory.code.discard(offset)
-
-    def _code_written(self, offset: int) -> None:
-        self._drop_offset(offset)
-        raise CodeChanged
+        return self._code.translate(blocks, ip, self.state.nats, clocked, longest)
 
     def flush_tlb(self) -> None:
         """Forget translations of addresses, after the page table has changed."""
         self._memory.flush()
-        for page, offset in list(self._offsets.items()):
-            region = self.page_table.find(page << SHIFT)
-            same = region is not None and bool(region.perms & EXECUTE)
-            if region is None or not same:
-                self._drop(page)
-            elif region.physical + (page << SHIFT) - region.start != offset:
-                self._drop(page)
+        self._code.remapped()
 
     def invalidate(self, start: int, size: int) -> None:
         """Forget translated code of a range whose bytes have changed."""
-        for page in range(start >> SHIFT, (start + size + PAGE - 1) >> SHIFT):
-            offset = self._offsets.get(page)
-            if offset is None:
-                region = self.page_table.find(page << SHIFT)
-                if region is None:
-                    continue
-                offset = region.physical + (page << SHIFT) - region.start
-            if offset in self._memory.code:
-                self._drop_offset(offset)
+        self._code.invalidate(start, size)
 
     def invalidate_all(self) -> None:
         """Forget all translated code."""
-        for blocks in (*self._blocks, *self._single):
-            blocks.clear()
-        self._places.clear()
-        self._entries.clear()
-        self._offsets.clear()
-        self._memory.code.clear()
+        self._code.clear()
 
 
 def _described(met: Interruption) -> Stop:

@@ -39,7 +39,7 @@ def _logic(e: Emitter, r1: int, left: str, right: int, which: int, *sources: int
 
 
 def a1(e: Emitter, insn: SlotInsn) -> None:
-    """add, sub, addp4 and logic of two registers."""
+    """`add`, sub, addp4 and logic of two registers."""
     r1, r2, r3 = _fields(insn)
     x4, x2b = insn.word >> 29 & 15, insn.word >> 27 & 3
     a, b = e.gr(r2), e.gr(r3)
@@ -57,7 +57,7 @@ def a1(e: Emitter, insn: SlotInsn) -> None:
 
 
 def a2(e: Emitter, insn: SlotInsn) -> None:
-    """shladd, shladdp4."""
+    """`shladd`, shladdp4."""
     r1, r2, r3 = _fields(insn)
     a, b, count = e.gr(r2), e.gr(r3), insn.immediate("count2")
     if insn.word >> 29 & 15 == 4:
@@ -67,7 +67,7 @@ def a2(e: Emitter, insn: SlotInsn) -> None:
 
 
 def a3(e: Emitter, insn: SlotInsn) -> None:
-    """sub and logic with an immediate first operand."""
+    """`sub` and logic with an immediate first operand."""
     r1, _, r3 = _fields(insn)
     value = insn.immediate("imm8")
     if insn.word >> 29 & 15 == 9:
@@ -86,7 +86,7 @@ def _add_immediate(e: Emitter, r1: int, value: int, r3: int) -> None:
 
 
 def a4(e: Emitter, insn: SlotInsn) -> None:
-    """adds, addp4 immediate."""
+    """`adds`, addp4 immediate."""
     r1, _, r3 = _fields(insn)
     value, b = insn.immediate("imm14"), e.gr(r3)
     if insn.word >> 34 & 3 == 2:
@@ -96,7 +96,7 @@ def a4(e: Emitter, insn: SlotInsn) -> None:
 
 
 def a5(e: Emitter, insn: SlotInsn) -> None:
-    """addl."""
+    """`addl`."""
     _add_immediate(e, insn.field("r1"), insn.immediate("imm22"), insn.field("r3a"))
 
 
@@ -147,9 +147,7 @@ def a6(e: Emitter, insn: SlotInsn) -> None:
         operator = "==" if major == "e" else "<"
         kind = "unc" if c else ""
         text = _relation(e, insn, left, r3, "=" if major == "e" else "<", major == "c")
-    compare(
-        e, insn, text.format(operator), text.format(_OPPOSITE[operator]), kind, sources
-    )
+    compare(e, insn, text.format(operator), text.format(_OPPOSITE[operator]), kind, sources)
 
 
 def parallel(e: Emitter, insn: SlotInsn) -> None:
@@ -159,7 +157,7 @@ def parallel(e: Emitter, insn: SlotInsn) -> None:
 
 
 def a10(e: Emitter, insn: SlotInsn) -> None:
-    """pshladd2, pshradd2."""
+    """`pshladd2`, pshradd2."""
     r1, r2, r3 = _fields(insn)
     count, left = insn.immediate("count2"), insn.word >> 29 & 15 == 4
     if count == 4:
@@ -169,14 +167,14 @@ def a10(e: Emitter, insn: SlotInsn) -> None:
 
 
 def i1(e: Emitter, insn: SlotInsn) -> None:
-    """pmpyshr2."""
+    """`pmpyshr2`."""
     r1, r2, r3 = _fields(insn)
     count, unsigned = insn.immediate("count16"), insn.word >> 28 & 3 == 1
     e.put(r1, f"multiply_shift({e.gr(r2)}, {e.gr(r3)}, {count}, {unsigned})", r2, r3)
 
 
 def i3(e: Emitter, insn: SlotInsn) -> None:
-    """mux1."""
+    """`mux1`."""
     kind, r2 = insn.immediate("mbt4"), insn.field("r2")
     if not mux1_known(kind):
         e.illegal("a reserved permutation")
@@ -185,13 +183,13 @@ def i3(e: Emitter, insn: SlotInsn) -> None:
 
 
 def i4(e: Emitter, insn: SlotInsn) -> None:
-    """mux2."""
+    """`mux2`."""
     r2 = insn.field("r2")
     e.put(insn.field("r1"), f"mux2({e.gr(r2)}, {insn.immediate('mht8')})", r2)
 
 
 def i5(e: Emitter, insn: SlotInsn) -> None:
-    """shr, shr.u, shl and their parallel forms by a register."""
+    """`shr`, shr.u, shl and their parallel forms by a register."""
     r1, r2, r3 = _fields(insn)
     za, zb = insn.word >> 36 & 1, insn.word >> 33 & 1
     if insn.format == "I7":
@@ -223,7 +221,7 @@ def i6(e: Emitter, insn: SlotInsn) -> None:
 
 
 def i9(e: Emitter, insn: SlotInsn) -> None:
-    """popcnt, clz."""
+    """`popcnt`, clz."""
     r1, _, r3 = _fields(insn)
     if insn.word >> 30 & 3 == 2:
         e.put(r1, f"({e.gr(r3)}).bit_count()", r3)
@@ -232,14 +230,14 @@ def i9(e: Emitter, insn: SlotInsn) -> None:
 
 
 def i10(e: Emitter, insn: SlotInsn) -> None:
-    """shrp."""
+    """`shrp`."""
     r1, r2, r3 = _fields(insn)
     count = insn.immediate("count6")
     e.put(r1, f"({e.gr(r2)} << 64 | {e.gr(r3)}) >> {count} & {MASK}", r2, r3)
 
 
 def i11(e: Emitter, insn: SlotInsn) -> None:
-    """extr, extr.u: bits that the field has beyond the register are signs or zeros."""
+    """`extr`, extr.u: bits that the field has beyond the register are signs or zeros."""
     r1, _, r3 = _fields(insn)
     at, length = insn.immediate("pos6"), insn.immediate("len6")
     length = min(length, 64 - at)
@@ -259,7 +257,7 @@ def _deposit(insn: SlotInsn, at: int, length: int) -> tuple[int, int]:
 
 
 def i12(e: Emitter, insn: SlotInsn) -> None:
-    """dep.z."""
+    """`dep`.z."""
     at, mask = _deposit(insn, insn.immediate("cpos6c"), insn.immediate("len6"))
     r1, r2 = insn.field("r1"), insn.field("r2")
     if insn.format == "I13":
@@ -271,7 +269,7 @@ def i12(e: Emitter, insn: SlotInsn) -> None:
 
 
 def i14(e: Emitter, insn: SlotInsn) -> None:
-    """dep."""
+    """`dep`."""
     r1, r2, r3 = _fields(insn)
     if insn.format == "I14":
         at, mask = _deposit(insn, insn.immediate("cpos6b"), insn.immediate("len6"))
@@ -292,7 +290,7 @@ def _test_kind(insn: SlotInsn) -> str:
 
 
 def i16(e: Emitter, insn: SlotInsn) -> None:
-    """tbit, tnat, tf: the plain relation is "bit is zero", .nz its opposite."""
+    """`tbit`, tnat, tf: the plain relation is "bit is zero", .nz its opposite."""
     r3, kind = insn.field("r3"), _test_kind(insn)
     sources: tuple[int, ...] = ()
     if insn.format == "I16":

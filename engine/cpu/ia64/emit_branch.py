@@ -26,7 +26,7 @@ def _always(e: Emitter) -> None:
 
 
 def branch(e: Emitter, insn: SlotInsn) -> None:
-    """br.cond, br.wexit, br.wtop, brl.cond, br and br.ia."""
+    """`br`.cond, br.wexit, br.wtop, brl.cond, br and br.ia."""
     btype = insn.field("btype")
     if insn.format == "B4" and btype == 1:
         e.illegal("br.ia: there is no IA-32 execution")
@@ -43,7 +43,7 @@ def branch(e: Emitter, insn: SlotInsn) -> None:
 
 
 def loop(e: Emitter, insn: SlotInsn) -> None:
-    """br.cloop, br.cexit, br.ctop."""
+    """`br`.cloop, br.cexit, br.ctop."""
     if insn.slot != 2 or insn.word & 63:
         e.illegal("a loop branch outside of slot 2, or with a predicate")
         return
@@ -58,7 +58,7 @@ def loop(e: Emitter, insn: SlotInsn) -> None:
 
 
 def call(e: Emitter, insn: SlotInsn) -> None:
-    """br.call, brl.call."""
+    """`br`.call, brl.call."""
     e.line(f"t = {_target(e, insn)}")
     e.line("A[64] = S.call()")
     e.line(f"b[{insn.field('b1')}] = {_next_bundle(e)}")
@@ -67,7 +67,7 @@ def call(e: Emitter, insn: SlotInsn) -> None:
 
 
 def ret(e: Emitter, insn: SlotInsn) -> None:
-    """br.cond and br.ret to a branch register."""
+    """`br`.cond and br.ret to a branch register."""
     if insn.field("btype") == 4:
         e.line(f"t = {_target(e, insn)}")
         e.line("S.leave()")
@@ -78,7 +78,7 @@ def ret(e: Emitter, insn: SlotInsn) -> None:
 
 
 def frame(e: Emitter, insn: SlotInsn) -> None:
-    """cover, clrrrb, and the privileged ones."""
+    """`cover`, clrrrb, and the privileged ones."""
     x6 = insn.word >> 27 & 63
     if x6 in (2, 4, 5, 8) and insn.slot != 2:
         e.illegal("this must stand in slot 2")
@@ -92,7 +92,7 @@ def frame(e: Emitter, insn: SlotInsn) -> None:
 
 
 def stop(e: Emitter, insn: SlotInsn) -> None:
-    """break: that of the B unit reports 0."""
+    """`break`: that of the B unit reports 0."""
     value = 0
     if insn.format != "B9":
         value = insn.immediate("imm62" if insn.format == "X1" else "imm21")
@@ -102,13 +102,13 @@ def stop(e: Emitter, insn: SlotInsn) -> None:
 
 
 def b9(e: Emitter, insn: SlotInsn) -> None:
-    """break.b, nop.b, hint.b."""
+    """`break`.b, nop.b, hint.b."""
     if insn.word >> 37 == 0:
         stop(e, insn)
 
 
 def move_long(e: Emitter, insn: SlotInsn) -> None:
-    """movl."""
+    """`movl`."""
     e.put(insn.field("r1"), hex(insn.immediate("imm64")))
 
 

@@ -10,7 +10,7 @@ _FORMS: Final = {(8, 0): "", (8, 1): "s", (9, 0): "d"}
 
 
 def f1(e: Emitter, insn: SlotInsn) -> None:
-    """fma, fms, fnma and their parallel forms."""
+    """`fma`, fms, fnma and their parallel forms."""
     major, x = insn.word >> 37, insn.word >> 36 & 1
     sf = insn.word >> 34 & 3
     signs = (0, 2, 1)[(major - 8) // 2]
@@ -28,13 +28,13 @@ def f1(e: Emitter, insn: SlotInsn) -> None:
 
 
 def f2(e: Emitter, insn: SlotInsn) -> None:
-    """xma."""
+    """`xma`."""
     x3, y4, z2 = (f"f[{insn.field(part)}]" for part in ("f3", "f4", "f2"))
     e.put_float(insn.field("f1"), f"xma({x3}, {y4}, {z2}, {insn.word >> 34 & 3})")
 
 
 def f3(e: Emitter, insn: SlotInsn) -> None:
-    """fselect."""
+    """`fselect`."""
     x3, y4, z2 = (f"f[{insn.field(part)}]" for part in ("f3", "f4", "f2"))
     e.put_float(insn.field("f1"), f"fselect({x3}, {y4}, {z2})")
 
@@ -61,7 +61,7 @@ def _decided(e: Emitter, insn: SlotInsn, call: str, unc: bool) -> None:
 
 
 def f4(e: Emitter, insn: SlotInsn) -> None:
-    """fcmp."""
+    """`fcmp`."""
     word = insn.word
     relation = _RELATIONS[(word >> 36 & 1) << 1 | word >> 33 & 1]
     left, right = insn.field("f2"), insn.field("f3")
@@ -76,7 +76,7 @@ def f5(e: Emitter, insn: SlotInsn) -> None:
 
 
 def f6(e: Emitter, insn: SlotInsn) -> None:
-    """frcpa, frsqrta and their parallel forms: p2 becomes 0 where qp is false."""
+    """`frcpa`, frsqrta and their parallel forms: p2 becomes 0 where qp is false."""
     word = insn.word
     target, p2 = insn.field("f1"), insn.field("p2")
     parallel, sf = "parallel_" if word >> 37 else "", word >> 34 & 3
@@ -108,7 +108,7 @@ def two(e: Emitter, insn: SlotInsn) -> None:
 
 
 def convert(e: Emitter, insn: SlotInsn) -> None:
-    """fcvt, fpcvt."""
+    """`fcvt`, fpcvt."""
     word = insn.word
     source, target = insn.field("f2"), insn.field("f1")
     if insn.format == "F11":
@@ -122,7 +122,7 @@ def convert(e: Emitter, insn: SlotInsn) -> None:
 
 
 def status(e: Emitter, insn: SlotInsn) -> None:
-    """fsetc, fclrf, fchkf."""
+    """`fsetc`, fclrf, fchkf."""
     sf = insn.word >> 34 & 3
     if insn.format == "F12":
         e.line(f"fsetc({sf}, {insn.immediate('amask')}, {insn.immediate('omask')})")
@@ -134,7 +134,7 @@ def status(e: Emitter, insn: SlotInsn) -> None:
 
 
 def setf(e: Emitter, insn: SlotInsn) -> None:
-    """setf: a NaT becomes a NaTVal."""
+    """`setf`: a NaT becomes a NaTVal."""
     r2, target = insn.field("r2"), insn.field("f1")
     value = e.gr(r2)
     which = insn.word >> 30 & 3
@@ -150,7 +150,7 @@ def setf(e: Emitter, insn: SlotInsn) -> None:
 
 
 def getf(e: Emitter, insn: SlotInsn) -> None:
-    """getf: a NaTVal becomes a NaT."""
+    """`getf`: a NaTVal becomes a NaT."""
     r1, source = insn.field("r1"), f"f[{insn.field('f2')}]"
     text = (f"{source}[2]", f"{source}[0] << 17 | {source}[1]", f"to_single({source})",
             f"to_double({source})")[insn.word >> 30 & 3]  # fmt: skip

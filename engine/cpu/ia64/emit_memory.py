@@ -21,7 +21,9 @@ def _load(e: Emitter, size: int) -> str:
     if size == 1:
         return "R1[a >> 12][a & 4095]"
     shift = size.bit_length() - 1
-    return f"R{size}[a >> 12][i >> {shift}] if not (i := a & 4095) & {size - 1} else load(a, {size})"
+    return (
+        f"R{size}[a >> 12][i >> {shift}] if not (i := a & 4095) & {size - 1} else load(a, {size})"
+    )
 
 
 def _increment(e: Emitter, insn: SlotInsn, immediate: str, implied: int = 0) -> None:
@@ -44,7 +46,7 @@ def _check_increment(e: Emitter, r1: int, r3: int) -> bool:
 
 
 def load(e: Emitter, insn: SlotInsn) -> None:
-    """ld1 to ld8 in all kinds, ld8.fill, ld16."""
+    """`ld1` to ld8 in all kinds, ld8.fill, ld16."""
     word = insn.word
     r1, r3 = insn.field("r1"), insn.field("r3")
     kind, size = word >> 32 & 15, 1 << (word >> 30 & 3)
@@ -267,7 +269,7 @@ def store_float(e: Emitter, insn: SlotInsn) -> None:
 
 
 def prefetch(e: Emitter, insn: SlotInsn) -> None:
-    """lfetch: only .fault forms can fault."""
+    """`lfetch`: only .fault forms can fault."""
     r3 = insn.field("r3")
     if insn.format != "M13" and not _check_increment(e, -1, r3):
         return
@@ -282,7 +284,7 @@ def prefetch(e: Emitter, insn: SlotInsn) -> None:
 
 
 def semaphore(e: Emitter, insn: SlotInsn) -> None:
-    """cmpxchg, xchg, fetchadd, cmp8xchg16."""
+    """`cmpxchg`, xchg, fetchadd, cmp8xchg16."""
     word = insn.word
     r1, r2, r3 = insn.field("r1"), insn.field("r2"), insn.field("r3")
     x6, size = word >> 30 & 63, 1 << (word >> 30 & 3)
@@ -304,7 +306,7 @@ def semaphore(e: Emitter, insn: SlotInsn) -> None:
 
 
 def check_advanced(e: Emitter, insn: SlotInsn) -> None:
-    """chk.a."""
+    """`chk`.a."""
     clear = bool(insn.word >> 33 & 1)
     r1 = insn.field("r1")
     entry = f"'r', S.physical({r1})"
@@ -315,7 +317,7 @@ def check_advanced(e: Emitter, insn: SlotInsn) -> None:
 
 
 def check_speculation(e: Emitter, insn: SlotInsn) -> None:
-    """chk.s."""
+    """`chk`.s."""
     r2 = insn.field("r2")
     target = str(insn.target(e.ip))
     if insn.format == "M21":
@@ -327,7 +329,7 @@ def check_speculation(e: Emitter, insn: SlotInsn) -> None:
 
 
 def invalidate(e: Emitter, insn: SlotInsn) -> None:
-    """invala, invala.e."""
+    """`invala`, invala.e."""
     if insn.format == "M26":
         e.line(f"L.pop(('r', S.physical({insn.field('r1')})), None)")
     else:

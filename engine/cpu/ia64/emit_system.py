@@ -23,7 +23,7 @@ def _known(insn: SlotInsn, number: int) -> bool:
 
 
 def to_application(e: Emitter, insn: SlotInsn) -> None:
-    """mov ar=."""
+    """`mov` ar=."""
     number = insn.field("r3")
     if insn.format in ("I27", "M30"):
         value = hex(insn.immediate("imm8") & 0xFFFFFFFFFFFFFFFF)
@@ -49,7 +49,7 @@ def to_application(e: Emitter, insn: SlotInsn) -> None:
 
 
 def from_application(e: Emitter, insn: SlotInsn) -> None:
-    """mov r1=ar."""
+    """`mov` r1=ar."""
     number, r1 = insn.field("r3"), insn.field("r1")
     if not _known(insn, number):
         e.illegal("a reserved application register")
@@ -65,18 +65,18 @@ def from_application(e: Emitter, insn: SlotInsn) -> None:
 
 
 def to_branch(e: Emitter, insn: SlotInsn) -> None:
-    """mov b1=."""
+    """`mov` b1=."""
     e.consume(insn.field("r2"))
     e.line(f"b[{insn.field('b1')}] = {e.gr(insn.field('r2'))}")
 
 
 def from_branch(e: Emitter, insn: SlotInsn) -> None:
-    """mov r1=b2."""
+    """`mov` r1=b2."""
     e.put(insn.field("r1"), f"b[{insn.field('b2')}]")
 
 
 def to_predicates(e: Emitter, insn: SlotInsn) -> None:
-    """mov pr=, mov pr.rot=."""
+    """`mov` pr=, mov pr.rot=."""
     if insn.format == "I24":
         value = insn.immediate("imm44") & 0xFFFFFFFFFFFFFFFF
         e.line(f"S.set_predicates({value:#x}, 0xFFFFFFFFFFFF0000)")
@@ -87,7 +87,7 @@ def to_predicates(e: Emitter, insn: SlotInsn) -> None:
 
 
 def i25(e: Emitter, insn: SlotInsn) -> None:
-    """mov r1=ip, mov r1=pr."""
+    """`mov` r1=ip, mov r1=pr."""
     if insn.word >> 27 & 63 == 0x30:
         e.put(insn.field("r1"), hex(e.ip))
     else:
@@ -95,7 +95,7 @@ def i25(e: Emitter, insn: SlotInsn) -> None:
 
 
 def alloc(e: Emitter, insn: SlotInsn) -> None:
-    """alloc: the first register is named in the new frame."""
+    """`alloc`: the first register is named in the new frame."""
     sof, sol, sor = (insn.immediate(name) for name in ("sof", "sol", "sor"))
     if insn.word & 63 or sof > 96 or sol > sof or sor > sof:
         e.illegal("alloc with a predicate, or with sizes that do not fit")
@@ -111,13 +111,13 @@ def alloc(e: Emitter, insn: SlotInsn) -> None:
 
 
 def m24(e: Emitter, insn: SlotInsn) -> None:
-    """invala, fences and serialisation."""
+    """`invala`, fences and serialisation."""
     if insn.word >> 31 & 3 == 1:
         e.line("L.clear()")
 
 
 def m25(e: Emitter, insn: SlotInsn) -> None:
-    """flushrs, loadrs."""
+    """`flushrs`, loadrs."""
     if insn.word & 63:
         e.illegal("a predicate where none may be")
     else:
@@ -125,7 +125,7 @@ def m25(e: Emitter, insn: SlotInsn) -> None:
 
 
 def flush_cache(e: Emitter, insn: SlotInsn) -> None:
-    """fc: translations are kept right anyway."""
+    """`fc`: translations are kept right anyway."""
     r3 = insn.field("r3")
     e.consume(r3)
     e.line(f"a = {e.gr(r3)}")
@@ -133,7 +133,7 @@ def flush_cache(e: Emitter, insn: SlotInsn) -> None:
 
 
 def user_mask(e: Emitter, insn: SlotInsn) -> None:
-    """mov psr.um=, mov r1=psr.um, sum, rum; the rest of psr is privileged."""
+    """`mov` psr.um=, mov r1=psr.um, sum, rum; the rest of psr is privileged."""
     x6 = insn.word >> 27 & 63
     if insn.format == "M44":
         which, value = insn.word >> 27 & 15, insn.immediate("imm24")
@@ -157,7 +157,7 @@ def user_mask(e: Emitter, insn: SlotInsn) -> None:
 
 
 def probe(e: Emitter, insn: SlotInsn) -> None:
-    """probe: whether an access would be allowed."""
+    """`probe`: whether an access would be allowed."""
     r3, x6 = insn.field("r3"), insn.word >> 27 & 63
     if insn.format == "M40":
         e.consume(r3)

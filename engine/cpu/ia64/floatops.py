@@ -1,7 +1,6 @@
 """Floating-point operations other than fma: compare, classify, approximate, convert."""
 
 from collections.abc import Callable
-from math import isqrt
 from typing import Final
 
 from engine.cpu.ia64.floats import (
@@ -20,7 +19,6 @@ from engine.cpu.ia64.floats import (
     TRUNCATE,
     Arithmetic,
     Control,
-    finish,
     is_infinite,
     is_invalid,
     is_nan,
@@ -113,7 +111,7 @@ def fselect(x: Float, y: Float, z: Float) -> Float:
 
 
 def from_integer(x: Float) -> Float:
-    """fcvt.xf: exact."""
+    """`fcvt`.xf: exact."""
     if x == NATVAL:
         return NATVAL
     value = x[2]
@@ -163,7 +161,7 @@ class FloatOperations(Arithmetic):
         return related(x, y, relation, self.controls[sf])
 
     def frcpa(self, x: Float, y: Float, sf: int) -> tuple[Float, int]:
-        """x / y: an approximation of 1 / y and 1, or the quotient itself and 0."""
+        """Of x / y: an approximation of 1 / y and 1, or the quotient itself and 0."""
         if x == NATVAL or y == NATVAL:
             return NATVAL, 0
         control = self.controls[sf]
@@ -183,7 +181,7 @@ class FloatOperations(Arithmetic):
         return approximate_root(normal(x)), 1
 
     def to_integer(self, x: Float, sf: int, unsigned: bool, truncate: bool) -> Float:
-        """fcvt.fx, fcvt.fxu."""
+        """`fcvt`.fx, fcvt.fxu."""
         if x == NATVAL:
             return NATVAL
         control = self.controls[sf]
@@ -192,7 +190,7 @@ class FloatOperations(Arithmetic):
         return (0, INTEGER_EXPONENT, value)
 
     def extreme(self, which: str) -> Callable[[Float, Float, int], Float]:
-        """fmin, fmax, famin, famax."""
+        """`fmin`, fmax, famin, famax."""
         most, absolute = which.endswith("max"), which.startswith("fa")
 
         def run(x: Float, y: Float, sf: int) -> Float:

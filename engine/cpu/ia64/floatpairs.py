@@ -57,7 +57,7 @@ class FloatPairs(FloatOperations):
         return merge(halves[0], halves[1])
 
     def parallel_frcpa(self, x: Float, y: Float, sf: int) -> tuple[Float, int]:
-        """fprcpa."""
+        """`fprcpa`."""
         if x == NATVAL or y == NATVAL:
             return NATVAL, 0
         control, halves, usable = self.controls[sf], [], 1
@@ -81,7 +81,7 @@ class FloatPairs(FloatOperations):
         return result, int(good and normal(x)[1] - 0xFFFF > -126 + 24)
 
     def parallel_frsqrta(self, x: Float, sf: int) -> tuple[Float, int]:
-        """fprsqrta."""
+        """`fprsqrta`."""
         if x == NATVAL:
             return NATVAL, 0
         control, halves, usable = self.controls[sf], [], 1
@@ -99,7 +99,7 @@ class FloatPairs(FloatOperations):
         return merge(halves[0], halves[1]), int(usable)
 
     def parallel_to_integer(self, x: Float, sf: int, unsigned: bool, truncate: bool) -> Float:
-        """fpcvt."""
+        """`fpcvt`."""
         if x == NATVAL:
             return NATVAL
         control, halves = self.controls[sf], []
@@ -126,7 +126,7 @@ class FloatPairs(FloatOperations):
         return run
 
     def parallel_compare(self, relation: str) -> Callable[[Float, Float, int], Float]:
-        """fpcmp."""
+        """`fpcmp`."""
         base = _OPPOSITES.get(relation, relation)
 
         def run(x: Float, y: Float, sf: int) -> Float:

@@ -7,7 +7,7 @@ pseudo-code of volume 3.
 from dataclasses import dataclass
 from typing import Final
 
-from engine.cpu.ia64.state import FPSR, NATVAL, ZERO, Float
+from engine.cpu.ia64.state import FPSR, NATVAL, Float
 from engine.cpu.ia64.stops import FloatFault
 
 BIAS: Final = 0xFFFF
@@ -196,7 +196,7 @@ class Arithmetic:
     def fma(
         self, x: Float, y: Float, z: Float, sf: int, form: str, signs: int, product: bool
     ) -> Float:
-        """x * y + z.
+        """Compute x * y + z.
 
         Args:
             x: f3.
@@ -239,9 +239,7 @@ class Arithmetic:
             self.record(flags, control)
         return result
 
-    def special(
-        self, x: Float, y: Float, z: Float, signs: int, control: Control
-    ) -> Float | None:
+    def special(self, x: Float, y: Float, z: Float, signs: int, control: Control) -> Float | None:
         """The result where an operand is no number; denormal operands are noted."""
         if NAN_EXPONENT not in (x[1], y[1], z[1]):
             if not (x[2] >> 63 and y[2] >> 63 and z[2] >> 63) and (
@@ -371,5 +369,3 @@ def pack(x: Float) -> int:
 def unpack(value: int) -> Float:
     """From 82 bits."""
     return (value >> 81 & 1, value >> 64 & 0x1FFFF, value & SIGNIFICAND)
-
-

@@ -8,14 +8,14 @@ from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.floatops import fclass, from_integer, fselect, xma
 from engine.cpu.ia64.floatpairs import MERGE, FloatPairs
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Memory
-from engine.cpu.ia64.state import CCV, CSD, MASK, NATVAL, State
+from engine.cpu.ia64.state import CCV, CSD, MASK, NATVAL, Float, State
 from engine.cpu.ia64.stops import (
     Break,
     FloatTrap,
     Illegal,
+    NarrowFrame,
     NatAppears,
     NatConsumption,
-    NarrowFrame,
     OutOfMemory,
     PageFault,
     Privileged,
@@ -35,7 +35,9 @@ _CPUID: Final = (
 class Helpers:
     """Accesses that are more than one aligned word of the integer unit."""
 
-    def __init__(self, state: State, memory: Memory, alat: Alat, counter: Callable[[], int]) -> None:
+    def __init__(
+        self, state: State, memory: Memory, alat: Alat, counter: Callable[[], int]
+    ) -> None:
         self.state, self.memory, self.alat = state, memory, alat
         self.counter = counter
         self.floats = FloatPairs(state.a)
@@ -45,8 +47,10 @@ class Helpers:
     def may_read(self, address: int, size: int) -> bool:
         """Whether a speculative load is carried out rather than deferred."""
         aligned = not address & size - 1 or self.memory.emulate_unaligned
-        return aligned and self.memory.allowed(address, False) and (
-            self.memory.allowed(address + size - 1, False)
+        return (
+            aligned
+            and self.memory.allowed(address, False)
+            and (self.memory.allowed(address + size - 1, False))
         )
 
     def speculate(self, address: int, size: int) -> int | None:
@@ -73,21 +77,19 @@ class Helpers:
         return self.memory.load(address, 8), self.memory.load(address + 8, 8)
 
     def store16(self, address: int, low: int, high: int) -> None:
-        """st16."""
+        """`st16`."""
         self._aligned(address, 16, "write")
         self.memory.store(address, 8, low)
         self.memory.store(address + 8, 8, high)
 
-    def load_extended(self, address: int) -> floats.Float:
-        """ldfe."""
+    def load_extended(self, address: int) -> Float:
+        """`ldfe`."""
         if not self.memory.emulate_unaligned:
             self._aligned(address, 16, "read")
-        return floats.from_extended(
-            self.memory.load(address, 8), self.memory.load(address + 8, 2)
-        )
+        return floats.from_extended(self.memory.load(address, 8), self.memory.load(address + 8, 2))
 
-    def store_extended(self, address: int, value: floats.Float) -> None:
-        """stfe."""
+    def store_extended(self, address: int, value: Float) -> None:
+        """`stfe`."""
         if not self.memory.emulate_unaligned:
             self._aligned(address, 16, "write")
         low, high = floats.to_extended(value)
@@ -95,12 +97,12 @@ class Helpers:
         self.memory.store(address, 8, low)
         self.memory.store(address + 8, 2, high)
 
-    def load_filled(self, address: int) -> floats.Float:
-        """ldf.fill."""
+    def load_filled(self, address: int) -> Float:
+        """`ldf`.fill."""
         return floats.filled(*self.load16(address))
 
-    def store_spilled(self, address: int, value: floats.Float) -> None:
-        """stf.spill."""
+    def store_spilled(self, address: int, value: Float) -> None:
+        """`stf`.spill."""
         self.store16(address, *floats.spilled(value))
 
     def _writable(self, address: int, size: int) -> None:
@@ -124,13 +126,13 @@ class Helpers:
             self.alat.stored(address, size)
 
     def exchange(self, address: int, size: int, value: int) -> int:
-        """xchg."""
+        """`xchg`."""
         old = self._semaphore(address, size)
         self._put(address, size, value)
         return old
 
     def compare_exchange(self, address: int, size: int, value: int) -> int:
-        """cmpxchg."""
+        """`cmpxchg`."""
         old = self._semaphore(address, size)
         if old == self.state.a[CCV]:
             self._put(address, size, value)
@@ -145,7 +147,7 @@ class Helpers:
         return old
 
     def fetch_add(self, address: int, size: int, value: int) -> int:
-        """fetchadd."""
+        """`fetchadd`."""
         old = self._semaphore(address, size)
         self._put(address, size, old + value)
         return old

@@ -110,7 +110,7 @@ def _multiply(odd: int) -> Callable[[int, int], int]:
 
 
 def multiply_shift(x: int, y: int, count: int, unsigned: bool) -> int:
-    """pmpyshr2."""
+    """`pmpyshr2`."""
     pairs = zip(lanes(x, 2), lanes(y, 2), strict=True)
     if unsigned:
         return join([a * b >> count for a, b in pairs], 2)
@@ -118,7 +118,7 @@ def multiply_shift(x: int, y: int, count: int, unsigned: bool) -> int:
 
 
 def shift_add(x: int, count: int, y: int, left: bool) -> int:
-    """pshladd2, pshradd2: saturating; a shift that overflows alone decides."""
+    """`pshladd2`, pshradd2: saturating; a shift that overflows alone decides."""
     result = []
     for a, b in zip(lanes(x, 2), lanes(y, 2), strict=True):
         value = signed(a, 16)

@@ -6,14 +6,14 @@ code has been translated have no writable view: the first store to one forgets i
 
 import ctypes
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 from engine.cpu.ia64.stops import OutOfMemory, PageFault, Unaligned
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, PageTable, Ram
 
 SHIFT: Final = 12
 OFFSET: Final = PAGE - 1
-FORMATS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
+FORMATS: Final[dict[int, Literal["B", "H", "I", "Q"]]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 View = memoryview
 
@@ -38,18 +38,19 @@ class Memory:
         emulate_unaligned: whether plain accesses may be unaligned, as under Linux's handler.
     """
 
-    def __init__(
-        self, ram: Ram, page_table: PageTable, code_written: Callable[[int], None]
-    ) -> None:
-        """`code_written` is told the arena offset of a page with code before a store; it raises."""
+    def __init__(self, ram: Ram, page_table: PageTable) -> None:
         self._ram = ram
         self._table = page_table
-        self._code_written = code_written
+        self._code_written: Callable[[int], None] = lambda offset: None
         self._pages: dict[int, memoryview] = {}
         self.code: set[int] = set()  # arena offsets of pages with translated code
         self.emulate_unaligned = False
         self.readable = {size: Views(self._make_readable) for size in FORMATS}
         self.writable = {size: Views(self._make_writable) for size in FORMATS}
+
+    def watch(self, code_written: Callable[[int], None]) -> None:
+        """Tell somebody of the first store to a page with code, by arena offset; it raises."""
+        self._code_written = code_written
 
     def flush(self) -> None:
         """Forget all views."""

@@ -118,7 +118,7 @@ class State:
         self.frame[:] = [sof, sol, sor, gr, fr, pr]
 
     def clear_rrb(self, only_predicates: bool) -> None:
-        """clrrrb."""
+        """`clrrrb`."""
         if not only_predicates:
             self._settle()
         elif self.frame[RRB_PR]:
@@ -140,7 +140,7 @@ class State:
         frame[RRB_PR] = (frame[RRB_PR] or 48) - 1
 
     def counted(self) -> bool:
-        """br.ctop and br.cexit: whether the loop goes on."""
+        """`br`.ctop and br.cexit: whether the loop goes on."""
         a, p = self.a, self.p
         if a[LC]:
             a[LC] -= 1
@@ -150,7 +150,7 @@ class State:
         return self._epilogue()
 
     def while_loop(self, qp: int) -> bool:
-        """br.wtop and br.wexit: whether the loop goes on."""
+        """`br`.wtop and br.wexit: whether the loop goes on."""
         if self.p[qp]:
             self.p[63] = 0
             self.rotate()
@@ -201,7 +201,7 @@ class State:
 
     def call(self) -> int:
         """A taken call: the caller's locals go below; what ar.pfs becomes."""
-        frame, g, stack = self.frame, self.g, self.stack
+        frame, stack = self.frame, self.stack
         sof, sol = frame[SOF], frame[SOL]
         if frame[RRB_GR] | frame[RRB_FR] | frame[RRB_PR]:
             pfs = self.cfm | self.a[EC] << 52 | 3 << 62
@@ -308,7 +308,7 @@ class State:
             del nats[:count]
 
     def flush(self) -> None:
-        """flushrs: all stacked registers below the frame are in memory."""
+        """`flushrs`: all stacked registers below the frame are in memory."""
         self.spill(len(self.stack))
 
     def fill(self, count: int) -> None:
@@ -352,7 +352,7 @@ class State:
         self.bspstore = want
 
     def set_bspstore(self, value: int) -> None:
-        """mov ar.bspstore: the registers not yet in memory move along."""
+        """`mov` ar.bspstore: the registers not yet in memory move along."""
         if self.a[RSC] & 3:
             raise Illegal("ar.bspstore is written while ar.rsc.mode is not 0")
         self.bspstore = value & ~7

@@ -1,7 +1,7 @@
 """What ends the execution of a slot: raised by generated code and its helpers."""
 
 
-class Interruption(Exception):
+class Interruption(Exception):  # noqa: N818 - the manual's word; not all are errors
     """Something the run loop has to see to; the slot has changed nothing yet."""
 
 

@@ -134,9 +134,8 @@ def emit(emitter: Emitter, insn: SlotInsn) -> None:
             emitter.ends = True
         return
     how = _EMIT[insn.format]
-    if insn.format in _SELF_PREDICATED:
-        how(emitter, insn)
-    elif insn.format in _UNPREDICATED or (insn.format == "B1" and insn.field("btype")):
+    while_loop = insn.format == "B1" and insn.field("btype")
+    if insn.format in _SELF_PREDICATED or insn.format in _UNPREDICATED or while_loop:
         how(emitter, insn)
     else:
         with emitter.predicated(insn.qp):

@@ -1,0 +1,107 @@
+"""Translated blocks: where they are, what they came from, and when they go."""
+
+from types import CodeType, TracebackType
+from typing import Any
+
+from engine.cpu.ia64.memory import SHIFT, Memory
+from engine.cpu.ia64.stops import CodeChanged
+from engine.cpu.ia64.translate import Block, Translator
+from engine.cpu.ram import EXECUTE, PAGE, PageTable
+
+Blocks = dict[int, Block]
+
+
+class CodeCache:
+    """All blocks of a core.
+
+    Attributes:
+        blocks: by entry, without and with NaT bits.
+        single: the same of blocks of one slot.
+    """
+
+    def __init__(self, memory: Memory, page_table: PageTable) -> None:
+        self._memory = memory
+        self._table = page_table
+        self._translator: Translator | None = None
+        self.blocks: tuple[Blocks, Blocks] = ({}, {})
+        self.single: tuple[Blocks, Blocks] = ({}, {})
+        self._places: dict[CodeType, tuple[int, ...]] = {}
+        self._entries: dict[int, set[int]] = {}  # virtual page to entries of blocks on it
+        self._offsets: dict[int, int] = {}  # virtual page to arena offset
+
+    def use(self, namespace: dict[str, Any]) -> None:
+        """What generated code calls; before the first translation."""
+        self._translator = Translator(self._memory, namespace)
+
+    def translate(self, blocks: Blocks, ip: int, nats: bool, clocked: bool, longest: int) -> Block:
+        """Make a block and keep it.
+
+        Raises:
+            PageFault: its first slot cannot be fetched.
+            OutOfMemory: its page may not be touched.
+        """
+        assert self._translator is not None
+        made = self._translator.translate(ip, nats, clocked, longest)
+        blocks[ip] = made.run
+        self._places[made.run.__code__] = made.places
+        for page in made.pages:
+            self._entries.setdefault(page, set()).add(ip)
+            if page not in self._offsets:
+                self._offsets[page] = self._memory.physical(page, EXECUTE, "execute")
+        return made.run
+
+    def place(self, trace: TracebackType | None, entry: int) -> tuple[int, int | None]:
+        """The slot that raised, and the address that it was about to access."""
+        while trace is not None:
+            places = self._places.get(trace.tb_frame.f_code)
+            if places is not None:
+                return places[trace.tb_lineno - 2], trace.tb_frame.f_locals.get("a")
+            trace = trace.tb_next
+        return entry, None
+
+    def written(self, offset: int) -> None:
+        """A store is about to change a page with code: forget it, and repeat the slot."""
+        self._drop_offset(offset)
+        raise CodeChanged
+
+    def _drop(self, page: int) -> None:
+        for ip in self._entries.pop(page, ()):
+            for blocks in (*self.blocks, *self.single):
+                block = blocks.pop(ip, None)
+                if block is not None:
+                    self._places.pop(block.__code__, None)
+        self._offsets.pop(page, None)
+
+    def _drop_offset(self, offset: int) -> None:
+        for page in [page for page, at in self._offsets.items() if at == offset]:
+            self._drop(page)
+        self._memory.code.discard(offset)
+
+    def _offset(self, page: int) -> int | None:
+        region = self._table.find(page << SHIFT)
+        if region is None:
+            return None
+        return region.physical + (page << SHIFT) - region.start
+
+    def remapped(self) -> None:
+        """The page table has changed: forget code that is not where it was."""
+        for page, offset in list(self._offsets.items()):
+            region = self._table.find(page << SHIFT)
+            if region is None or not region.perms & EXECUTE or self._offset(page) != offset:
+                self._drop(page)
+
+    def invalidate(self, start: int, size: int) -> None:
+        """Forget code of a range whose bytes have changed."""
+        for page in range(start >> SHIFT, (start + size + PAGE - 1) >> SHIFT):
+            offset = self._offset(page)
+            if offset is not None and offset in self._memory.code:
+                self._drop_offset(offset)
+
+    def clear(self) -> None:
+        """Forget all code."""
+        for blocks in (*self.blocks, *self.single):
+            blocks.clear()
+        self._places.clear()
+        self._entries.clear()
+        self._offsets.clear()
+        self._memory.code.clear()
