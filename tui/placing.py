@@ -111,9 +111,9 @@ class PlacingActions(Leaving):
 
     # -- prompts ----------------------------------------------------------------------------
 
-    def action_go_to(self) -> None:
-        """Ask for a place to go to."""
-        self.query_one(MessageLine).ask("go to", "ADDRESS, SYMBOL, FILE:LINE or #EVENT", "")
+    def action_go_to(self, text: str = "") -> None:
+        """Ask for a place to go to, of which some may be typed already."""
+        self.query_one(MessageLine).ask("go to", "ADDRESS, SYMBOL, FILE:LINE or #EVENT", text)
 
     def action_command(self) -> None:
         """The command line."""

@@ -6,7 +6,7 @@ any size scrolls alike.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from time import perf_counter
 from typing import ClassVar
 
@@ -26,7 +26,7 @@ from tui.messages import Copied, Located, Say
 from tui.render import harmless, is_ascii, mark
 from tui.sources import SourceFiles
 from tui.widgets.pane import Pane
-from tui.widgets.prefix import PrefixKeys
+from tui.widgets.prefix import PATIENCE, PrefixKeys
 from tui.widgets.strips import highlight, own_look, to_strip
 
 _NARROW = 64
@@ -166,7 +166,7 @@ branch at the cursor.
         self._search: Iterator[int | None] | None = None
         self._looks: dict[str, Style] = {}
         self.pattern = ""
-        self.prefix = PrefixKeys({"g": {"g": "end(False)"}})
+        self.prefix = PrefixKeys({"g": {"g": "end(False)"}}, alone={"g": "app.go_to"})
 
     # -- what the app calls -------------------------------------------------------------------
 
@@ -321,6 +321,10 @@ branch at the cursor.
             return bool(self.pattern)
         return super().check_action(action, parameters)
 
+    def on_blur(self) -> None:
+        """A chord does not outlive the focus."""
+        self.prefix.pending = ""
+
     def action_again(self, backwards: bool) -> None:
         """Go to the next match, or the one before."""
         self.start_search(self.pattern, backwards)
@@ -333,15 +337,20 @@ branch at the cursor.
 
     def on_key(self, event: events.Key) -> None:
         """Chords come before bindings."""
-        action = self.prefix.feed(event.key if len(event.key) == 1 else event.name)
+        key = event.character if event.is_printable else event.key
+        action = self.prefix.feed(key or "")
         if action is None:
             return
         event.stop()
         event.prevent_default()
+        if self.prefix.pending:
+            self.set_timer(PATIENCE, self._expire)
         if action:
             self.call_later(self.run_action, action)
-        elif not self.prefix.pending:
-            self.call_later(self.app.run_action, "go_to")
+
+    def _expire(self) -> None:
+        if action := self.prefix.expire():
+            self.call_later(self.run_action, action)
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor there; in the margin, set or clear a breakpoint."""
@@ -372,13 +381,18 @@ branch at the cursor.
     def _find(self, pattern: str, backwards: bool) -> Iterator[int | None]:
         folded = pattern.islower()
         browser = self._browser
-        rows = browser.backward(self._cursor) if backwards else browser.forward(self._cursor)
-        for number, row in enumerate(rows):
-            if not number and not backwards:
-                continue
+        look = browser.backward if backwards else browser.forward
+        start, span = self._cursor, browser.span(self._cursor)
+        around: Iterator[CodeRow] = iter(())  # from the other end up to where it began
+        if span is not None:
+            around = look(span[1] - 1 if backwards else span[0])
+        for number, row in enumerate(chain(islice(look(start), not backwards, None), around)):
+            seen_all = number and row.address == start
             text = f"{row.address:x} {row.label} {row.mnemonic} {row.operands} {row.note}"
             if pattern in (text.lower() if folded else text):
                 yield row.address
+                return
+            if seen_all:
                 return
             if number % 64 == 63:
                 yield None

@@ -57,6 +57,10 @@ of the guest reaches your terminal.
         """Lines that are gone."""
         return self.roll.dropped
 
+    def action_choose(self) -> None:
+        """A line can be typed before anything was written."""
+        self.post_message(self.Chosen(self, self.cursor))
+
     def line_key(self, index: int) -> Hashable:
         """A line that is being written changes."""
         return self.origin + index, self.roll.lines[index].changes

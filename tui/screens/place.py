@@ -103,7 +103,7 @@ class PlaceScreen(ModalScreen[str | None]):
     def _is_definition(self) -> bool:
         """Whether what is typed is a definition rather than a name."""
         text = self.query_one(Input).value.lstrip()
-        return " " in text or text[:1] in "-!" or text[1:2] == ":"
+        return " " in text or text.startswith(("-", "!")) or text[1:2] == ":"
 
     def on_input_changed(self) -> None:
         """Look again, soon."""

@@ -1,8 +1,11 @@
 """Keys that wait for a second one, as vim's `g`: Textual's bindings know no chords."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+PATIENCE: Final = 0.6
+"""Seconds that the second key of a chord may take where the first one means something alone."""
 
 Choices: TypeAlias = Mapping[str, str]
 """Second key to the action it stands for."""
@@ -15,10 +18,13 @@ class PrefixKeys:
     Attributes:
         chords: first key to what may follow it.
         pending: the first key while the second one is awaited, "" else.
+        alone: first key to an action of its own, for which a text may be begun: it is done
+            if nothing follows, or with what follows if that means nothing else.
     """
 
     chords: Mapping[str, Choices]
     pending: str = ""
+    alone: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def choices(self) -> Choices:
@@ -33,10 +39,19 @@ class PrefixKeys:
             chord, or ends one that means nothing. Otherwise the action the chord stands for.
         """
         if self.pending:
-            action = self.choices.get(key, "")
+            first, action = self.pending, self.choices.get(key, "")
             self.pending = ""
+            if not action and first in self.alone and key != "escape":
+                action = (
+                    f"{self.alone[first]}({key if key.isprintable() and len(key) == 1 else ''!r})"
+                )
             return action
         if key in self.chords:
             self.pending = key
             return ""
         return None
+
+    def expire(self) -> str:
+        """Nothing has followed: the action that the first key stands for alone, "" for none."""
+        first, self.pending = self.pending, ""
+        return f"{self.alone[first]}('')" if first in self.alone else ""

@@ -24,7 +24,7 @@ from textual.widget import Widget
 
 from tui.messages import Copied
 from tui.render import is_ascii, mark
-from tui.widgets.prefix import Choices, PrefixKeys
+from tui.widgets.prefix import PATIENCE, Choices, PrefixKeys
 from tui.widgets.strips import highlight, to_strip
 
 GUTTER = 2
@@ -183,7 +183,8 @@ class VirtualLines(ScrollView, can_focus=True):
         super().__init__(id=id, classes=classes)
         self.follow = self.FOLLOWS
         self.pattern = ""
-        self.prefix = PrefixKeys(dict(self.CHORDS))
+        alone = {"g": "app.go_to"} if "g" in self.CHORDS else {}
+        self.prefix = PrefixKeys(dict(self.CHORDS), alone=alone)
         self._revision = 0
         self._cursor = 0
         self._anchor: int | None = None
@@ -450,15 +451,23 @@ class VirtualLines(ScrollView, can_focus=True):
     def on_key(self, event: events.Key) -> None:
         """Chords come before bindings."""
         before = self.prefix.pending
-        action = self.prefix.feed(event.key if len(event.key) == 1 else event.name)
+        key = event.character if event.is_printable else event.key
+        action = self.prefix.feed(key or "")
         if action is None:
             return
         event.stop()
         event.prevent_default()
         if action:
             self.call_later(self.run_action, action)
+        if self.prefix.pending:
+            self.set_timer(PATIENCE, self._expire)
         if before != self.prefix.pending:
             self.post_message(self.ChordChanged(self.prefix.pending, self.prefix.choices))
+
+    def _expire(self) -> None:
+        if action := self.prefix.expire():
+            self.post_message(self.ChordChanged("", {}))
+            self.call_later(self.run_action, action)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Escape belongs to the list only while there is something to clear."""

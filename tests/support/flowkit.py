@@ -1,0 +1,168 @@
+"""The whole interface driven by keys, over a guest that really runs."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from controlkit import sample
+from textual.pilot import Pilot
+from textual.widgets import Input, OptionList
+
+from engine.session import GuestConfig
+from engine.session.views import GuestView, ProbeView, RunState
+from tui.app import KprobeApp
+from tui.settings import Settings
+from tui.widgets.bars import MessageLine
+
+PATIENCE = 8.0
+SMALL, LARGE = (80, 24), (120, 40)
+SIZES = (SMALL, LARGE)
+
+
+class User:
+    """Types, looks, and waits until what should come has come.
+
+    Attributes:
+        app: the interface.
+        pilot: Textual's own driver.
+        keys: pressed so far.
+        clipboard: what was copied last.
+    """
+
+    def __init__(self, app: KprobeApp, pilot: Pilot[int]) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.keys = 0
+
+    async def press(self, *keys: str) -> None:
+        """Press keys."""
+        self.keys += len(keys)
+        await self.pilot.press(*keys)
+
+    async def typing(self) -> None:
+        """Wait until something can be typed."""
+        await self.until(lambda: isinstance(self.app.focused, Input), "a line to type in")
+
+    async def type(self, text: str) -> None:
+        """Put text where it is being typed."""
+        line = self.app.focused
+        assert isinstance(line, Input), line
+        line.value = text
+        line.cursor_position = len(text)
+        await self.pilot.pause()
+
+    async def command(self, text: str) -> None:
+        """A line of the command line."""
+        await self.press("colon")
+        await self.type(text)
+        await self.press("enter")
+
+    async def until(self, condition: Callable[[], object], what: str = "") -> None:
+        """Wait for something."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end, f"{what}: {self.said} {self.view.state}\n{self.screen}"
+            await self.pilot.pause(0.005)
+
+    async def state(self, *states: RunState) -> None:
+        """Wait for a state of the guest."""
+        await self.until(lambda: self.view.state in states, f"{states}")
+
+    async def ready(self) -> None:
+        """Wait for the first view."""
+        await self.until(lambda: self.view.registers, "the first view")
+
+    async def says(self, text: str) -> None:
+        """Wait for a message."""
+        await self.until(lambda: text in self.said, text)
+
+    async def shows(self, text: str) -> None:
+        """Wait for text on the screen."""
+        await self.until(lambda: text in self.screen, text)
+
+    @property
+    def view(self) -> GuestView:
+        """The guest as the interface knows it."""
+        return self.app.view
+
+    @property
+    def probes(self) -> tuple[ProbeView, ...]:
+        """What is placed."""
+        return self.view.probes
+
+    @property
+    def said(self) -> str:
+        """The message at the bottom."""
+        line = self.app.screen_stack[0].query_one(MessageLine)
+        return str(line.query_one(".said").render())
+
+    @property
+    def screen(self) -> str:
+        """What is on the screen."""
+        strips = self.app.screen._compositor.render_strips(self.app.size)
+        return "\n".join(strip.text for strip in strips)
+
+    @property
+    def clipboard(self) -> str:
+        """What was copied last."""
+        return self.app.clipboard
+
+    def pane(self, name: str) -> Any:
+        """A pane of the main screen."""
+        return self.app.screen_stack[0].query_one(f"#{name}")
+
+    @property
+    def code(self) -> Any:
+        """The view of the code."""
+        return self.pane("code").code
+
+    @property
+    def focus(self) -> str:
+        """The pane that has the keys."""
+        focused = self.app.focused
+        assert focused is not None
+        return next(str(w.id) for w in (focused, *focused.ancestors) if w.id)
+
+    def address(self, place: str) -> int:
+        """Guest address of a place."""
+        return self.app.browser.address_of(place)
+
+    async def choices(self, text: str) -> None:
+        """Wait until a dialog offers something."""
+        dialog = self.app.screen
+        await self.until(
+            lambda: any(
+                text in str(option.prompt) for option in dialog.query_one(OptionList).options
+            ),
+            text,
+        )
+
+
+Flow = Callable[[User], Awaitable[None]]
+
+
+def flow(
+    steps: Flow,
+    *,
+    guest: str = "",
+    args: tuple[str, ...] = (),
+    size: tuple[int, int] = LARGE,
+    settings: Settings | None = None,
+    fresh: bool = True,
+    definitions: tuple[str, ...] = (),
+    config: GuestConfig | None = None,
+) -> KprobeApp:
+    """Open the interface over a guest, carry the steps out, close it."""
+    config = config or GuestConfig(guest or sample("x86_64", "recursion"), args)
+    app = KprobeApp(config, settings=settings, fresh=fresh, definitions=definitions)
+
+    async def run() -> None:
+        async with app.run_test(size=size) as pilot:
+            user = User(app, pilot)
+            await user.ready()
+            await steps(user)
+
+    coroutine: Coroutine[Any, Any, None] = run()
+    asyncio.run(coroutine)
+    return app
