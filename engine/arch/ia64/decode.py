@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from engine.arch.ia64.bundle import SIZE, Bundle, unpack
-from engine.arch.ia64.opcodes import DISPLACEMENTS, IMMEDIATES, Form, field, find
+from engine.arch.ia64.opcodes import Form, find
+from engine.arch.ia64.operands import DISPLACEMENTS, IMMEDIATES, TARGETS, field
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 
@@ -45,17 +46,22 @@ class SlotInsn:
 
     def immediate(self, name: str) -> int:
         """An immediate operand as the processor uses it."""
-        return IMMEDIATES[name](self.word, self.extra)
+        return IMMEDIATES[name].read(self.word, self.extra)
+
+    @property
+    def displaced(self) -> str:
+        """The operand that makes it IP-relative, "" if there is none; a hint's is not meant."""
+        if self.form is None or self.form.format in ("B6", "B7"):
+            return ""
+        return next((name for name in TARGETS if name in self.form.operands), "")
 
     def target(self, address: int) -> int | None:
         """Where an IP-relative branch or check goes, from the bundle's address."""
-        if self.form is None:
+        name = self.displaced
+        if not name:
             return None
-        for name in ("target25", "target20", "targeti", "targetf", "target64"):
-            if name in self.form.operands:
-                where = (address & ~15) + DISPLACEMENTS[name](self.word, self.extra)
-                return where & _MASK
-        return None
+        where = (address & ~15) + DISPLACEMENTS[name].read(self.word, self.extra)
+        return where & _MASK
 
 
 @lru_cache(maxsize=1 << 16)

@@ -8,7 +8,7 @@ from typing import Final
 from engine.arch.base import Insn
 from engine.arch.ia64.bundle import SIZE, unpack
 from engine.arch.ia64.decode import SlotInsn, decode_bundle
-from engine.arch.ia64.opcodes import (
+from engine.arch.ia64.operands import (
     DISPLACEMENTS,
     IMMEDIATES,
     REGISTER_OPERANDS,
@@ -68,7 +68,7 @@ CONTROL_REGISTERS: Final[Mapping[int, str]] = {
     81: "lrr1",
 }
 
-_PERMUTATIONS: Final = {0: "@brcst", 8: "@mix", 9: "@shuf", 10: "@alt", 11: "@rev"}
+PERMUTATIONS: Final = {0: "@brcst", 8: "@mix", 9: "@shuf", 10: "@alt", 11: "@rev"}
 _HEXADECIMAL: Final = frozenset(
     ("imm21", "imm62", "imm64", "imm17", "imm44", "imm24", "mht8", "fclass9", "amask", "omask")
 )
@@ -88,9 +88,9 @@ def _control(number: int) -> str:
 
 
 def _immediate(name: str) -> Callable[[int, int, int], str]:
-    value = IMMEDIATES[name]
+    value = IMMEDIATES[name].read
     if name == "mbt4":
-        return lambda word, extra, _: _PERMUTATIONS.get(value(word, 0)) or hex(value(word, 0))
+        return lambda word, extra, _: PERMUTATIONS.get(value(word, 0)) or hex(value(word, 0))
     if name == "dahrn":
         return lambda word, extra, _: f"dahr{value(word, 0)}"
     if name in _HEXADECIMAL:
@@ -99,7 +99,7 @@ def _immediate(name: str) -> Callable[[int, int, int], str]:
 
 
 def _place(name: str) -> Callable[[int, int, int], str]:
-    displacement = DISPLACEMENTS[name]
+    displacement = DISPLACEMENTS[name].read
     return lambda word, extra, address: format(
         address + displacement(word, extra) & _ADDRESS_MASK, "x"
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.arch.ia64.opcodes import completer
+from engine.arch.ia64.operands import completer
 from engine.cpu.ia64.emitter import MASK, Emitter, compare
 from engine.cpu.ia64.integers import mux1_known
 
