@@ -1,7 +1,7 @@
 """JSON lines, Perfetto and folded stacks.
 
-Perfetto's bytes are read by a decoder of the test's own, and by Perfetto's schema where the package
-`perfetto` is installed.
+Perfetto's bytes are read by a decoder of the test's own, and by Perfetto's schema where the
+package `perfetto` is installed.
 """
 
 import json
