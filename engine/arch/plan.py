@@ -5,7 +5,7 @@ instruction's bytes alone; the executors, the placement rules and the machinery 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -160,6 +160,8 @@ class ArchProbes:
         flow: (bytes of a function, its address) to what is in use at its places; None where
             nobody says.
         returns: (bytes) to the sizes of return instructions that they may end with.
+        fixed_registers: names in the kernel's fetch arguments of what is no register: they
+            have the same value at every probe.
     """
 
     kprobe: bytes
@@ -180,3 +182,4 @@ class ArchProbes:
     skips_landing_pad: bool = False
     flow: Callable[[bytes, int], CodeFlow] | None = None
     returns: Callable[[bytes], tuple[int, ...]] = lambda code: ()
+    fixed_registers: Mapping[str, int] = field(default_factory=dict)

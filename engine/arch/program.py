@@ -45,6 +45,8 @@ class Source(Enum):
     """Memory at an absolute guest address."""
     IMAGE = "image"
     """Memory at an address relative to the probe's file in memory (`@+OFF`)."""
+    SYMBOL = "symbol"
+    """Memory at an offset from a symbol of another file, which is looked for at the hit."""
     ENTRY = "entry"
     """The Nth argument of the function (from 0) as it was at its entry, for its return."""
     AT_ENTRY = "at-entry"
@@ -61,7 +63,7 @@ class Base:
         source: which kind.
         register: the architecture's own register name, for REGISTER.
         value: immediate, stack index, address, offset or number of an argument.
-        text: for TEXT.
+        text: for TEXT; the name, for SYMBOL.
         fetch: base and dereferences of the other fetch, for AT_ENTRY.
     """
 

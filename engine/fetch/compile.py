@@ -52,7 +52,9 @@ _AT_ENTRY = "entry("
 _DIGITS = frozenset("0123456789")
 _SIGN = re.compile(r"[+-]")
 _FIELD_OF_RESULT = re.compile(r"\$retval(->|\.|\[)")
-_MEMORY = (Source.ADDRESS, Source.IMAGE)
+_MEMORY = (Source.ADDRESS, Source.IMAGE, Source.SYMBOL)
+_OUT_OF_REACH = Base(Source.IMMEDIATE, value=0xFFFF_8000_0000_0000)
+"""The kernel's half of the address space: no program has memory there."""
 _STRING_VALUES = (Source.IMMEDIATE, Source.COMM, Source.TEXT)
 _SYMBOL_VALUES = (Source.REGISTER, Source.STACK, Source.RETVAL)
 
@@ -153,6 +155,11 @@ class _Reader:
         kind = self._check(kind, type_name or "", type_offset, base, derefs, user)
         if kind.is_string and base.source is Source.IMMEDIATE and not derefs:
             derefs = (0,)  # the number is the string's address
+        if base.source is Source.TEXT and self._context.uprobe and not self._context.extended:
+            # The kernel looks for its own text in the program's memory: "(fault)".
+            base, derefs = _OUT_OF_REACH, (0,)
+        if base.source is Source.REGISTER and not base.register:
+            base = replace(base, source=Source.IMMEDIATE)
         return FetchArg(name, text, base, derefs, kind)
 
     def _type(self, body: str, name: str | None, type_offset: int, type_text: str) -> FieldType:
@@ -191,7 +198,11 @@ class _Reader:
                 return self._named(text)
             return self._variable(text[1:]), (), False
         if head == "%":
-            register = self._context.arch.probes.fetch_registers.get(text[1:])
+            probes = self._context.arch.probes
+            fixed = probes.fixed_registers.get(text[1:])
+            if fixed is not None:  # checked as the register that the kernel takes it for
+                return Base(Source.REGISTER, value=fixed), (), False
+            register = probes.fetch_registers.get(text[1:])
             if register is None:
                 raise self._fail("BAD_REG_NAME")
             return Base(Source.REGISTER, register=register), (), False
@@ -327,6 +338,8 @@ class _Reader:
             raise self._fail("COMM_CANT_DEREF")
         if inner.missing:
             self.missing = inner.missing
+        if base.source is Source.REGISTER and not base.register:
+            base = replace(base, source=Source.IMMEDIATE)
         return Base(Source.AT_ENTRY, fetch=(base, derefs))
 
     def _memory(self, text: str) -> Base:
@@ -349,11 +362,12 @@ class _Reader:
             raise self._fail("SYM_ON_UPROBE")
         self.ops += 1  # the symbol's name takes one
         place = split_offset(text, bits)
-        found = context.symbol(place[0]) if place else 0
+        found = context.symbol(place[0]) if place else None
         if place is None or found is None:
             self.missing = "BAD_PROBE_ADDR" if place else "FAIL_REG_PROBE"
             return Base(Source.ADDRESS)
-        return Base(Source.ADDRESS, value=(found + place[1]) % (1 << bits))
+        value = found.value + place[1]
+        return replace(found, value=value % (1 << bits) if value >= 1 << bits else value)
 
     def _immediate(self, text: str) -> Base:
         bits = self._context.arch.bits

@@ -109,6 +109,7 @@ class FetchContext:
         sink: where rows go.
         comm: a thread's name by its id, for `$comm`.
         symbol: the `%pS` text of an address, for the type `symstr`.
+        where: address of a symbol in the guest, for `@SYM`; None while its file is not there.
     """
 
     arch: Arch
@@ -117,6 +118,7 @@ class FetchContext:
     sink: RowSink
     comm: Callable[[int], bytes]
     symbol: Callable[[int], str]
+    where: Callable[[str], int | None] = lambda name: None
 
 
 def recorder(event_id: int, layout: RecordLayout, site: Site, context: FetchContext) -> Recorder:
@@ -355,9 +357,23 @@ class _Compiler:
             sp = self._item(self._context.arch.roles.sp)
             mask, above = self._mask, base.value * self._word
             return self._load(lambda registers: sp(registers) + above & mask, self._word)
+        if base.source is Source.SYMBOL:
+            return self._found(base.text.decode(errors="surrogateescape"), base.value)
         value = base.value + (self._site.image_base if base.source is Source.IMAGE else 0)
         value &= self._mask if base.source in (Source.ADDRESS, Source.IMAGE) else _WORD
         return lambda registers: value
+
+    def _found(self, name: str, offset: int) -> Number:
+        """The address of a symbol plus an offset."""
+        where, mask = self._context.where, self._mask
+
+        def address(registers: Registers) -> int:
+            found = where(name)
+            if found is None:
+                raise GuestFaultError(0, "read")
+            return found + offset & mask
+
+        return address
 
     def _item(self, name: str) -> Number:
         # A reader of one register gives a tuple too.
@@ -366,7 +382,7 @@ class _Compiler:
     def _address(self, arg: FetchArg) -> Number | None:
         """Where the element stands, None for one that is not in memory; may raise a fault."""
         derefs = arg.derefs
-        if arg.base.source in (Source.ADDRESS, Source.IMAGE):
+        if arg.base.source in (Source.ADDRESS, Source.IMAGE, Source.SYMBOL):
             derefs = (0, *derefs)
         if not derefs:
             return None

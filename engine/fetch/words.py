@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.arch.base import Arch
+from engine.arch.program import Base
 from engine.errors import ProbeSyntaxError
 from engine.fetch.variables import VariableError, VariableScope
 
@@ -45,9 +46,10 @@ class ArgContext:
         is_return: the event is a function's return.
         at_entry: a kprobe at a function's first instruction ($argN).
         fail: (id of the kernel's error, index of the word, offset in it) to the error.
-        symbol: address of a data symbol for @SYM, None if there is none.
+        symbol: where a data symbol is, for @SYM; None if there is none.
         variables: of the program at the place; None if they are not to be had.
-        extended: what the kernel does not have: `$duration`, `$entry(BODY)`.
+        extended: what the kernel does not have: `$duration`, `$entry(BODY)`, an immediate
+            string of a uprobe that can be read.
     """
 
     arch: Arch
@@ -55,7 +57,7 @@ class ArgContext:
     is_return: bool
     at_entry: bool
     fail: Callable[[str, int, int], ProbeSyntaxError]
-    symbol: Callable[[str], int | None]
+    symbol: Callable[[str], Base | None]
     variables: VariableScope | None = None
     extended: bool = False
 

@@ -41,6 +41,8 @@ class Kprobe:
         rules: whose rules decide whether it may be placed.
         mode: strictness for this probe; None = the manager's.
         name: for messages.
+        reference: of a uprobe: offset in its file of a counter of users, 0 for none
+            (`engine.probes.refcount`).
     """
 
     __slots__ = (
@@ -54,6 +56,7 @@ class Kprobe:
         "post_handler",
         "pre_handler",
         "record",
+        "reference",
         "rules",
         "symbol_name",
     )
@@ -84,6 +87,7 @@ class Kprobe:
         self.name = name
         self.hits = 0
         self.nmissed = 0
+        self.reference = 0
 
     @property
     def enabled(self) -> bool:

@@ -5,7 +5,7 @@ record never comes here: `breakpoint` serves it inside the emulator. What does c
 with handlers, and everything that goes wrong in the middle of the machinery.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from engine.arch.base import Arch
@@ -22,6 +22,7 @@ from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.placement import Placement
 from engine.probes.point import ProbePoint
+from engine.probes.refcount import ReferenceCounters
 from engine.probes.regs import PtRegs
 from engine.probes.returning import Returning
 from engine.probes.returns import Returns, ReturnSite
@@ -45,6 +46,8 @@ class ProbeManager(Returning):
         status: of the probe whose handlers run or that is being stepped.
         current: its point.
         on_notice: told, in words, what happened to a probe without the user's doing.
+        on_unmapped: given probes whose code is gone: those that will be registered again.
+        counters: reference counters of uprobes.
         returns: what catches the returns of functions with return probes.
         kernel_maxactive: a return kprobe that does not say how many instances it wants gets as
             many as the kernel would give it.
@@ -86,6 +89,8 @@ class ProbeManager(Returning):
         self.status = Status.IDLE
         self.current: ProbePoint | None = None
         self.on_notice: Callable[[str], None] = lambda text: None
+        self.on_unmapped: Callable[[list[Kprobe]], Collection[Kprobe]] = lambda probes: ()
+        self.counters = ReferenceCounters(memory)
         self.regs = PtRegs(arch, cpu, memory)
         self.step = GuestStep(cpu, memory)
         page = memory.plan.page_size
@@ -349,12 +354,15 @@ class ProbeManager(Returning):
             self.breakpoints.plant(point)
             point.armed = True
         self.overlay.plant(patches)
+        for point in points:
+            self.counters.armed(point)
 
     def _disarm(self, points: list[ProbePoint]) -> None:
         self.overlay.lift([point.address for point in points])
         for point in points:
             point.armed = False
             self.breakpoints.remove(point)
+            self.counters.disarmed(point)
             if point.slot is not None and not self._busy(point):
                 del self._slots_of[point.slot]
                 self.breakpoints.give_back(point)
@@ -376,6 +384,7 @@ class ProbeManager(Returning):
             return
         point.armed = False
         self.breakpoints.remove(point)
+        self.counters.disarmed(point)
         asked = [probe for probe in point.probes if not isinstance(probe, ReturnSite)]
         names = ", ".join(str(probe) for probe in asked)
         if why == "rewritten":
@@ -393,11 +402,14 @@ class ProbeManager(Returning):
                 why = f"rewritten by the guest: {error.reason}"
         del self.points[address]
         self.breakpoints.give_back(point)
+        waiting = self.on_unmapped(asked) if why == "unmapped" else ()
         for probe in point.probes:
-            probe.flags |= ProbeFlags.GONE
+            if probe not in waiting:
+                probe.flags |= ProbeFlags.GONE
         if isinstance(self.returns, Watched):
             self.returns.forget(address)
         self.dismiss([probe for probe in asked if isinstance(probe, Kretprobe)])
+        names = ", ".join(str(probe) for probe in asked if probe not in waiting)
         if names:
             self.on_notice(f"the code at {address:#x} was {why}; {names}: dropped")
 

@@ -34,6 +34,9 @@ class PtRegs:
 
     def __getitem__(self, name: str) -> int:
         """A register by its own name or the kernel's (`di`); KeyError for an unknown one."""
+        fixed = self._arch.probes.fixed_registers.get(name)
+        if fixed is not None:
+            return fixed
         return self._cpu.read_register(self._arch.probes.fetch_registers.get(name, name))
 
     def __setitem__(self, name: str, value: int) -> None:

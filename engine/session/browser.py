@@ -326,7 +326,7 @@ class Browser:
             parsed = parse(line, self.arch, mode=self._mode, lookup=self.placing.lookup)
         except ProbeSyntaxError as error:
             column = error.column - (len(error.command) - len(error.command.lstrip()))
-            return Verdict(False, error.text, max(column, 0))
+            return Verdict(False, error.why or error.text, max(column, 0))
         except KprobeTuiError as error:
             return Verdict(False, str(error))
         if parsed is None:

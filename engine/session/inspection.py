@@ -70,6 +70,7 @@ def program_of(
         environment=environment,
         cwd=config.cwd or ("/" if config.isolated else os.getcwd()),
         cache=lambda: tree.cached_libraries,
+        problem=tree.problem,
     )
 
 

@@ -6,6 +6,7 @@ entries breadth first. What a program opens later with dlopen is not among them.
 
 import posixpath
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -103,6 +104,16 @@ class GuestTree:
         data, resolved = found
         return ProgramFile(path, ElfImage.from_bytes(data, path), frozenset((path, resolved)))
 
+    def problem(self, path: str) -> str:
+        """Why no uprobe can be in a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" if one can."""
+        try:
+            node = self._fs.walk(self._fs.root, path.encode(errors="surrogateescape")).node
+        except (LinuxError, UnicodeEncodeError):
+            node = None
+        if node is None:
+            return "FILE_NOT_FOUND"
+        return "" if stat.S_ISREG(node.kind) else "NO_REGULAR_FILE"
+
     @cached_property
     def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
         """What /etc/ld.so.cache says: soname to paths."""
@@ -135,6 +146,7 @@ class Program:
         environment: Mapping[str, str],
         cwd: str = "/",
         cache: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
+        problem: Callable[[str], str] = lambda path: "",
     ) -> None:
         """Libraries are looked for when they are first asked for.
 
@@ -145,6 +157,7 @@ class Program:
             environment: the guest's: LD_LIBRARY_PATH and LD_PRELOAD count.
             cwd: the guest's working directory, for relative paths.
             cache: the loader's cache, soname to paths.
+            problem: why no uprobe can be in a file, see `GuestTree.problem`.
         """
         self.main = main
         self.missing: list[str] = []
@@ -153,6 +166,7 @@ class Program:
         self._environment = environment
         self._cwd = cwd
         self._cache = cache
+        self._problem = problem
         self._opened: dict[str, ProgramFile | None] = {}
 
     @cached_property
@@ -201,11 +215,21 @@ class Program:
         Raises:
             ImageError: what is there is no ELF file that can be loaded.
         """
-        absolute = posixpath.normpath(posixpath.join(self._cwd, path))
+        absolute = self._absolute(path)
         for file in (self.main, *self._opened.values()):
             if file is not None and (path in file.paths or absolute in file.paths):
                 return file
         return self._file(absolute, strict=True)
+
+    def problem(self, path: str) -> str:
+        """Why no uprobe can be in a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" if one can."""
+        absolute = self._absolute(path)
+        if path in self.main.paths or absolute in self.main.paths:
+            return ""
+        return self._problem(absolute)
+
+    def _absolute(self, path: str) -> str:
+        return posixpath.normpath(posixpath.join(self._cwd, path))
 
     # -- the loader's search -----------------------------------------------------
 

@@ -2,11 +2,12 @@
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
+from engine.arch.program import Base, Source
 from engine.fetch.variables import VariableError, VariableScope
 from engine.session.libraries import Program
 from engine.session.places import Place, PlaceError, Places
 from engine.trace.definition import Definition, parse
-from engine.trace.place import FileOffset, Lookup, Target
+from engine.trace.place import Address, FileOffset, KprobeTarget, Lookup, Symbol, Target
 from engine.trace.variables import ScopeVariables, Spot
 
 
@@ -30,6 +31,73 @@ class ProgramLookup(Lookup):
         self._places = places
         self._mode = mode
         self._place = place
+        self._why = ""
+        self._resolved: tuple[Target, tuple[Place, ...]] | None = None
+
+    def file(self, path: str) -> str:
+        """Id of the error for a file of a uprobe, "" for none."""
+        found = self._program.problem(path)
+        self._why = {
+            "FILE_NOT_FOUND": f"the guest sees no file {path}",
+            "NO_REGULAR_FILE": f"{path} is no regular file",
+        }.get(found, "")
+        return found
+
+    def place(self, place: KprobeTarget, text: str, is_return: bool) -> str:
+        """Id of the error for a symbol's place, "" for none.
+
+        Numbers, and what a return probe asks for, are judged later.
+        """
+        if isinstance(place, Address) or self._place is not None:
+            return ""
+        try:
+            self._places_of(place, text)
+        except PlaceError as error:
+            self._why = str(error)
+            return error.code
+        return ""
+
+    def why(self) -> str:
+        """What the last error for a file or a place comes from."""
+        return self._why
+
+    def entry(self, place: KprobeTarget, text: str) -> bool:
+        """Whether a place is a function's entry (a landing pad may be in front of it)."""
+        if not isinstance(place, Symbol):
+            return False
+        if not place.offset:
+            return True
+        try:
+            return all(map(self._at_entry, self._places_of(place, text)))
+        except PlaceError:
+            return False
+
+    def _places_of(self, target: Target, text: str) -> tuple[Place, ...]:
+        if self._resolved is None or self._resolved[0] != target:
+            self._resolved = target, self._places.of_target(target, text)
+        return self._resolved[1]
+
+    def _at_entry(self, place: Place) -> bool:
+        if place.function is None:
+            return False
+        start = place.function[0]
+        code = place.image.read_vaddr(start, self._arch.insn_max)
+        return place.link in (start, start + self._arch.probes.landing_pad(code))
+
+    def symbol(self, name: str, target: Target, text: str) -> Base | None:
+        """Where a symbol is; relative to the probe if that is in the same file."""
+        found = self._places.symbol(name)
+        if found is None:
+            return None
+        file, link = found
+        try:
+            place = self._place or self._places_of(target, text)[0]
+        except PlaceError:
+            return None
+        if place.image is file.image:
+            base = place.link - (place.file_offset or 0)
+            return Base(Source.IMAGE, value=link - base)
+        return Base(Source.SYMBOL, text=name.encode(errors="surrogateescape"))
 
     def variables(self, target: Target, text: str, is_return: bool) -> VariableScope | None:
         """The variables that are known at a place; None where the kernel knows none."""

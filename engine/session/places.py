@@ -172,6 +172,14 @@ class Places:
                 last = symbol.address
                 yield self._at(file, symbol.address, rules, glob, symbol)
 
+    def symbol(self, name: str) -> tuple[ProgramFile, int] | None:
+        """The file and the link address of a symbol of any kind: the first in load order."""
+        for file in self._program.files:
+            found = [s for s in file.symbols.find_all(name) if s.kind != "tls"]
+            if found:
+                return file, next((s for s in found if s.default), found[0]).address
+        return None
+
     def at(self, file: ProgramFile, link: int, rules: Rules, text: str) -> Place:
         """The place at a link address, named by the symbol that covers it."""
         return self._at(file, link, rules, text, None)

@@ -7,6 +7,7 @@ from typing import Final
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
+from engine.errors import ImageError
 from engine.image import Symbol
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
@@ -17,6 +18,7 @@ from engine.session.lookup import ProgramLookup
 from engine.session.places import Place, Places
 from engine.session.ranges import function_at
 from engine.trace.definition import Definition
+from engine.trace.place import FileOffset
 
 RETURN_ENTRY: Final = "return-entry"
 """Rule: a return kprobe goes on a function's entry (register_kretprobe)."""
@@ -89,13 +91,34 @@ class Placing:
     ) -> tuple[Placed, ...]:
         """The verdicts on a definition's places; `!` lets the kernel's rules decide.
 
+        None where the kernel takes a uprobe that can never be hit: it looks at the file only
+        when code of it is mapped.
+
         Raises:
             PlaceError: there is no such place.
         """
+        if self._never_mapped(definition):
+            return ()
         found = self.places.of_target(definition.target, definition.place, rules)
         mode = Mode.KERNEL if definition.strict_override else None
         placed = tuple(self.judge(place, mode=mode) for place in found)
         return tuple(map(self._as_return, placed)) if definition.is_return else placed
+
+    def _never_mapped(self, definition: Definition) -> bool:
+        """Whether a uprobe is taken by the kernel's rules where no code can be."""
+        target = definition.target
+        kernel = definition.strict_override or self._mode is Mode.KERNEL
+        if not kernel or not isinstance(target, FileOffset):
+            return False
+        try:
+            file = self._program.at_path(target.path)
+        except ImageError:
+            return True
+        if file is None or target.offset >= file.image.size:
+            return False
+        link = file.image.vaddr_of(target.offset)
+        segments = file.image.load_segments
+        return link is None or not any(s.flags & PF_X and s.covers(link) for s in segments)
 
     def _as_return(self, placed: Placed) -> Placed:
         """The verdict on a place for a return probe."""

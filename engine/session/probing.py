@@ -100,12 +100,14 @@ class Pending:
         probe: it.
         text: for messages.
         ready: see `Wanted`.
+        again: its file was mapped before.
     """
 
     place: Place
     probe: Kprobe
     text: str
     ready: "Ready"
+    again: bool = False
 
 
 class Probing:
@@ -140,7 +142,11 @@ class Probing:
         )
         self.pending: list[Pending] = []
         self.notices: list[str] = []
+        self._placed: dict[int, Pending] = {}
+        self._symbols: dict[str, int | None] = {}
         self.manager.on_notice = self.notices.append
+        self.manager.on_unmapped = self._unmapped
+        self.manager.counters.on_notice = self.notices.append
         session.modules.engine_name = self.manager.name
         hooks = session.hooks
         hooks.stopped = self.manager.handle
@@ -151,10 +157,30 @@ class Probing:
         hooks.opened = self.overlay.refused
         hooks.original = self.overlay.restore
         hooks.mapped = self._mapped
-        hooks.unmapped = self.overlay.unmapped
+        hooks.unmapped = self._gone
         memory.before_write = self.overlay.before_write
         memory.after_write = self.overlay.written
         self._arming = False
+
+    def where(self, name: str) -> int | None:
+        """Address of a symbol of the program; None while its file is not mapped."""
+        if name not in self._symbols:
+            self._symbols[name] = self._find_symbol(name)
+        return self._symbols[name]
+
+    def _find_symbol(self, name: str) -> int | None:
+        found = self.placing.places.symbol(name)
+        if found is None:
+            return None
+        file, link = found
+        main = self._session.modules.main
+        if main is not None and main.image is file.image:
+            return link + main.bias
+        for mapping in self._session.memory.mappings:
+            if mapping.name in file.paths:
+                first = file.image.vaddr_of(mapping.offset)
+                return None if first is None else mapping.start + link - first
+        return None
 
     def place(self, wanted: Iterable[Wanted]) -> None:
         """Register probes at places, all or none; those of files not mapped yet wait.
@@ -163,19 +189,38 @@ class Probing:
             ProbeRejectedError: one of them cannot be placed.
         """
         session = self._session
-        now: list[Kprobe] = []
+        now: list[Pending] = []
         later: list[Pending] = []
         for place, probe, ready in wanted:
             address = guest_address(place, session.modules, session.memory)
+            item = Pending(place, probe, place.text, ready)
             if address is None:
-                later.append(Pending(place, probe, place.text, ready))
+                later.append(item)
                 continue
             probe.addr = address
             ready(probe)
-            now.append(probe)
+            now.append(item)
         if now:
-            self.manager.register_all(now)
+            self.manager.register_all([item.probe for item in now])
+            self._remember(now)
         self.pending += later
+
+    def _remember(self, items: Iterable[Pending]) -> None:
+        """Probes whose file may be unmapped and mapped again."""
+        main = self._session.image
+        self._placed.update({id(i.probe): i for i in items if i.place.image is not main})
+
+    def _unmapped(self, probes: list[Kprobe]) -> list[Kprobe]:
+        """Code is gone: its probes wait for their file to be mapped again, as uprobes do.
+
+        (Kprobe events of a kernel module do too: trace_kprobe_module_callback.)
+        """
+        back = [self._placed.pop(id(probe), None) for probe in probes]
+        waiting = [item for item in back if item is not None and item.probe in probes]
+        for item in waiting:
+            item.again = True
+        self.pending += waiting
+        return [item.probe for item in waiting]
 
     def place_each(self, wanted: Iterable[Wanted]) -> list[tuple[Place, str]]:
         """Register as many as can be: the places that cannot take a probe, and why."""
@@ -201,6 +246,7 @@ class Probing:
 
     def _mapped(self, start: int, size: int) -> None:
         self.overlay.mapped(start, size)
+        self._moved()
         if not self.pending or self._arming:
             return
         self._arming = True  # committing slots maps memory too
@@ -208,6 +254,15 @@ class Probing:
             self._arm_pending()
         finally:
             self._arming = False
+
+    def _gone(self, start: int, size: int) -> None:
+        self.overlay.unmapped(start, size)
+        self._moved()
+
+    def _moved(self) -> None:
+        """Mappings have changed."""
+        self._symbols.clear()
+        self.manager.counters.changed()
 
     def _arm_pending(self) -> None:
         session = self._session
@@ -229,6 +284,7 @@ class Probing:
                 ready = [other for other in ready if other is not item]
         if ready:
             self.manager.register_all([item.probe for item in ready])
+            self._remember(ready)
 
 
 def _windows(session: "Session") -> list[tuple[int, int]]:

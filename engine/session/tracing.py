@@ -31,6 +31,7 @@ from engine.trace.definition import Definition, Deletion, compatible, matches, p
 from engine.trace.filter import FilterMachine
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Format, Names
+from engine.trace.place import FileOffset
 from engine.trace.ring import Ring
 from engine.trace.rows import EventInfo, EventSource, EventTable
 from engine.trace.staging import Consumer, Staging, describe
@@ -184,6 +185,7 @@ class Tracing:
             self._staging,
             comm=lambda thread: session.kernel.comm,
             symbol=self.symbol,
+            where=self._probing.where,
         )
         self._comm = session.kernel.comm
         self.infos: dict[tuple[str, str], EventInfo] = {}
@@ -247,6 +249,9 @@ class Tracing:
                 hint = f"; the nearest place that would do is {nearest:#x}" if nearest else ""
                 why = f"{item.place.name}: {verdict.reason} ({verdict.errno}){hint}"
                 raise _explained(definition, code, why)
+        if not placed:
+            why = "no code of that file is ever mapped from there; it will not be hit"
+            self.session.remarks.append(Report((f"{definition.command}: {why}",)))
         event = self._event(definition)
         wanted = [
             self._wanted(event, self._probing.placing.at_one(definition, placed, item), item, mode)
@@ -406,6 +411,8 @@ class Tracing:
         name = f"{definition.group}/{definition.event}"
         probe = _make(place, mode, name, definition.is_return, definition.maxactive)
         layout = RecordLayout.of(definition.args, definition.is_return)
+        if isinstance(definition.target, FileOffset):
+            probe.reference = definition.target.reference
         return place, probe, self._recording(place, event.info.id, layout)
 
     def _recording(self, place: Place, number: int, layout: RecordLayout) -> Ready:
@@ -633,7 +640,7 @@ class Tracing:
         if failure is not None:
             where = self.options.output or "the output"
             yield Report((f"{where}: {failure.strerror}; {lost} events lost",))
-        pending = [item.text for item in self._probing.pending]
+        pending = [item.text for item in self._probing.pending if not item.again]
         if pending:
             yield _list("never placed, as their file was not mapped:", pending)
         if self._probing.notices:

@@ -218,7 +218,7 @@ def _read_uprobe(
         is_return=is_return,
         at_entry=False,
         fail=command.error,
-        symbol=lookup.address,
+        symbol=lambda name: lookup.symbol(name, target, words[PLACE]),
         variables=lookup.variables(target, words[PLACE], is_return),
         extended=mode is Mode.STRICT,
     )
@@ -246,16 +246,16 @@ def _read_kprobe(
     maxactive = _read_maxactive(head, colon, command)
     target, suffixed = read_kprobe_place(words[PLACE], arch.bits, command, mode)
     is_return = suffixed or head.startswith("r")
-    if problem := lookup.place(target, is_return):
-        raise command.error(problem, PLACE)
+    if problem := lookup.place(target, words[PLACE], is_return):
+        raise command.error(problem, PLACE, why=lookup.why())
     group, event = _read_names(head, colon, "kprobes", command)
     context = ArgContext(
         arch,
         uprobe=False,
         is_return=is_return and not (mode is Mode.KERNEL and isinstance(target, Address)),
-        at_entry=not is_return and lookup.entry(target),
+        at_entry=not is_return and lookup.entry(target, words[PLACE]),
         fail=command.error,
-        symbol=lookup.address,
+        symbol=lambda name: lookup.symbol(name, target, words[PLACE]),
         variables=lookup.variables(target, words[PLACE], is_return),
         extended=mode is Mode.STRICT,
     )

@@ -102,17 +102,20 @@ class Command:
         """The words with one blank between them."""
         return " ".join(self.words)
 
-    def error(self, code: str, index: int, offset: int = 0) -> ProbeSyntaxError:
+    def error(self, code: str, index: int, offset: int = 0, *, why: str = "") -> ProbeSyntaxError:
         """The kernel's error at a word.
 
         Args:
             code: id of the error.
             index: of the word; behind the last one the caret stands one blank after the text.
             offset: characters into the word.
+            why: what the kernel does not say.
         """
         text = self.text
         if index < len(self.words):
             column = sum(len(word) + 1 for word in self.words[:index]) + offset
         else:
             column = len(text) + 1
-        return ProbeSyntaxError(code, TEXTS[code], text, column, self.subsystem)
+        error = ProbeSyntaxError(code, TEXTS[code], text, column, self.subsystem)
+        error.explain(why)
+        return error

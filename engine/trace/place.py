@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from engine.arch.plan import Mode
+from engine.arch.program import Base
 from engine.errors import ProbeError
 from engine.fetch.compile import PLACE, split_offset
 from engine.fetch.numbers import unsigned
@@ -99,21 +100,26 @@ class Lookup:
         """Id of the error for a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" for none."""
         return ""
 
-    def place(self, place: KprobeTarget, is_return: bool) -> str:
-        """Id of the error for a place: BAD_PROBE_ADDR, NON_UNIQ_SYMBOL, BAD_RETPROBE; ""."""
+    def place(self, place: KprobeTarget, text: str, is_return: bool) -> str:
+        """Id of the error for a place: BAD_PROBE_ADDR, NON_UNIQ_SYMBOL, BAD_RETPROBE; "".
+
+        `text` is the place as written.
+        """
         return ""
 
-    def entry(self, place: KprobeTarget) -> bool:
+    def why(self) -> str:
+        """What the last error for a file or a place comes from, in words of ours; "" for none."""
+        return ""
+
+    def entry(self, place: KprobeTarget, text: str) -> bool:
         """Whether a place is a function's entry (a landing pad may be in front of it)."""
         return isinstance(place, Symbol) and not place.offset
 
-    def address(self, symbol: str) -> int | None:
-        """Address of a data symbol, None if there is none."""
+    def symbol(self, name: str, target: "Target", text: str) -> Base | None:
+        """Where a symbol is, for a probe at a place (`text` as written); None if there is none."""
         return None
 
-    def variables(
-        self, target: "Target", text: str, is_return: bool
-    ) -> VariableScope | None:
+    def variables(self, target: "Target", text: str, is_return: bool) -> VariableScope | None:
         """The variables that arguments may name at a place (`text` as written); None for none."""
         return None
 
@@ -134,7 +140,7 @@ def read_file_offset(
             "LIB:SYMBOL without a '/' is a kprobe's (EINVAL)"
         )
     if problem := lookup.file(path):
-        raise command.error(problem, PLACE)
+        raise command.error(problem, PLACE, why=lookup.why())
     at = len(path) + 1
     text, reference = _read_reference(text, at, bits, command)
     text, is_return = _read_suffix(text, at, command)

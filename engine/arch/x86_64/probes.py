@@ -64,16 +64,16 @@ PROBES = ArchProbes(
     jump=_jump,
     target=_target,
     landing_pad=_landing_pad,
-    # regoffset_table of arch/x86/kernel/ptrace.c. orig_ax, the number of the system call that a
-    # program is in, is no register: outside of one the kernel shows -1, here it shows rax.
+    # regoffset_table of arch/x86/kernel/ptrace.c
     fetch_registers={
         **{name: f"r{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp", "ip")},
         **{f"r{number}": f"r{number}" for number in range(8, 16)},
         "flags": "eflags",
         "cs": "cs",
         "ss": "ss",
-        "orig_ax": "rax",
     },
+    # The number of the system call that a program is in; a trap leaves -1 there (entry_64.S).
+    fixed_registers={"orig_ax": _MASK},
     arguments=("rdi", "rsi", "rdx", "rcx", "r8", "r9"),
     retval="rax",
     nop=b"\x90",

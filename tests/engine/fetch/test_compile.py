@@ -21,17 +21,22 @@ def _fail(code: str, index: int, offset: int) -> ProbeSyntaxError:
 
 
 def _context(
-    *, uprobe: bool = True, is_return: bool = False, at_entry: bool = False
+    *,
+    uprobe: bool = True,
+    is_return: bool = False,
+    at_entry: bool = False,
+    extended: bool = True,
 ) -> ArgContext:
     arch = by_name("x86_64")
-    registers = {"di": "rdi", "ax": "rax", "orig_ax": "orig_rax"}
+    registers = {"di": "rdi", "ax": "rax"}
     return ArgContext(
         arch=replace(arch, probes=replace(arch.probes, fetch_registers=registers)),
         uprobe=uprobe,
         is_return=is_return,
         at_entry=at_entry,
         fail=_fail,
-        symbol={"table": 0x5000}.get,
+        extended=extended,
+        symbol={"table": Base(Source.ADDRESS, value=0x5000)}.get,
     )
 
 
@@ -59,7 +64,7 @@ _STRING = FieldType(Kind.STRING, 0)
         ("%di:char", _DI, (), FieldType(Kind.CHAR, 1)),
         (
             "%orig_ax:u8",
-            Base(Source.REGISTER, register="orig_rax"),
+            Base(Source.IMMEDIATE, value=2**64 - 1),
             (),
             FieldType(Kind.UNSIGNED, 1),
         ),
@@ -92,6 +97,14 @@ _STRING = FieldType(Kind.STRING, 0)
 )
 def test_what_is_fetched(word: str, base: Base, derefs: tuple[int, ...], kind: FieldType) -> None:
     assert _one(f"v={word}") == FetchArg("v", word, base, derefs, kind)
+
+
+def test_text_of_a_uprobe_is_out_of_the_kernels_reach() -> None:
+    arg = _one('v=\\"text"', _context(extended=False))
+    assert (arg.base.source, arg.derefs, arg.type) == (Source.IMMEDIATE, (0,), _STRING)
+    assert arg.base.value >> 47 == 0x1FFFF
+    in_kernel = _one('v=\\"text"', _context(uprobe=False, extended=False))
+    assert in_kernel.base == Base(Source.TEXT, text=b"text")
 
 
 def test_kprobes_have_symbols_and_arguments() -> None:

@@ -346,14 +346,14 @@ class _Answers(Lookup):
     def __init__(self, problem: str) -> None:
         self.problem = problem
 
-    def place(self, place: KprobeTarget, is_return: bool) -> str:
+    def place(self, place: KprobeTarget, text: str, is_return: bool) -> str:
         return self.problem
 
-    def entry(self, place: KprobeTarget) -> bool:
+    def entry(self, place: KprobeTarget, text: str) -> bool:
         return isinstance(place, Symbol) and place.offset in (0, 4)
 
-    def address(self, symbol: str) -> int | None:
-        return 0x4040B8 if symbol == "counter" else None
+    def symbol(self, name: str, target: Target, text: str) -> Base | None:
+        return Base(Source.ADDRESS, value=0x4040B8) if name == "counter" else None
 
 
 def test_a_program_answers_in_the_kernels_order() -> None:

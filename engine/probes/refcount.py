@@ -1,0 +1,102 @@
+"""Reference counters of uprobes: the semaphores with which programs ask "is anybody tracing?".
+
+A uprobe may name a 16-bit counter in the data of its file (`PATH:OFFSET(COUNTER)`, the semaphore
+of an SDT marker). While the breakpoint stands in a mapping of the file, the counter in the
+program's memory is one higher: once for each place, however many probes want it. Where the page
+of the counter is not mapped yet, that waits until it is. (kernel/events/uprobes.c:
+update_ref_ctr, delayed_ref_ctr_inc.)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from engine.cpu.ram import WRITE
+from engine.errors import GuestFaultError
+from engine.guest.memory import Memory
+from engine.probes.point import ProbePoint
+
+_SIZE: Final = 2
+_MOST: Final = 0x7FFF
+"""The kernel's counter is signed; one that would leave its range is left alone."""
+
+
+@dataclass(slots=True)
+class _Counted:
+    """A place with a counter.
+
+    Attributes:
+        path: of the file that the place is in, as it is mapped.
+        offset: of the counter in that file.
+        address: of the counter that was raised, None while none was.
+    """
+
+    path: str
+    offset: int
+    address: int | None = None
+
+
+class ReferenceCounters:
+    """The counters of one guest.
+
+    Attributes:
+        on_notice: told what could not be counted.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        """Nothing is counted yet."""
+        self._memory = memory
+        self._places: dict[int, _Counted] = {}
+        self.on_notice: Callable[[str], None] = lambda text: None
+
+    def armed(self, point: ProbePoint) -> None:
+        """A breakpoint was planted: raise its counter, now or when it is there."""
+        offset = next((probe.reference for probe in point.probes if probe.reference), 0)
+        mapping = self._memory.find(point.address) if offset else None
+        if mapping is None:
+            return
+        place = self._places[point.address] = _Counted(mapping.name, offset)
+        self._raise(place)
+
+    def disarmed(self, point: ProbePoint) -> None:
+        """A breakpoint is gone: lower its counter, if that is still there."""
+        place = self._places.pop(point.address, None)
+        if place is not None and place.address is not None and self._find(place) == place.address:
+            self._add(place.address, -1)
+
+    def changed(self) -> None:
+        """Mappings have changed: a counter may have come, or gone."""
+        for place in self._places.values():
+            if place.address is None:
+                self._raise(place)
+            elif self._find(place) != place.address:
+                place.address = None
+
+    def _raise(self, place: _Counted) -> None:
+        found = self._find(place)
+        if found is not None and self._add(found, 1):
+            place.address = found
+
+    def _find(self, place: _Counted) -> int | None:
+        """Where the counter is: in a mapping of the file that is private and may be written."""
+        for mapping in self._memory.mappings:
+            if (
+                mapping.name == place.path
+                and mapping.perms & WRITE
+                and not mapping.shared
+                and 0 <= place.offset - mapping.offset <= mapping.size - _SIZE
+            ):
+                return mapping.start + place.offset - mapping.offset
+        return None
+
+    def _add(self, address: int, change: int) -> bool:
+        try:
+            data = self._memory.read(address, _SIZE)
+        except GuestFaultError:
+            return False
+        value = int.from_bytes(data, "little", signed=True) + change
+        if not 0 <= value <= _MOST:
+            self.on_notice(f"the reference counter at {address:#x} would become {value}")
+            return False
+        self._memory.poke(address, value.to_bytes(_SIZE, "little"))
+        return True
