@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from engine.arch.base import Insn
 from engine.arch.ia64.bundle import SIZE
-from engine.arch.ia64.text import bundle_insns
 
 
 def decode(address: int, raw: bytes) -> tuple[Insn, ...]:
@@ -14,6 +13,8 @@ def decode(address: int, raw: bytes) -> tuple[Insn, ...]:
         address: of a bundle plus the number of a slot.
         raw: bytes from the bundle on; one that is cut off is left out.
     """
+    from engine.arch.ia64.text import bundle_insns  # tables that other guests do not need
+
     base = address & -SIZE
     found: list[Insn] = []
     for at in range(0, len(raw) - SIZE + 1, SIZE):
