@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.command import Provider
 from textual.containers import Horizontal, Vertical
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widget import Widget
 from textual.widgets import Footer
 
@@ -38,6 +39,13 @@ from tui.settings import Settings
 from tui.store import EventStore
 from tui.widgets.bars import MessageLine, StatusBar, TabStrip
 from tui.widgets.pane import Pane
+
+
+class PlainScrollBar(ScrollBarRender):
+    """Without eighths of a block at the ends."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "] * 8
+    HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
 class KprobeApp(Motions, PlacingActions):
@@ -81,6 +89,7 @@ class KprobeApp(Motions, PlacingActions):
         self.config = config
         self.settings = Settings() if settings is None else settings
         self.ascii = self.settings.ascii
+        ScrollBar.renderer = PlainScrollBar if self.ascii else ScrollBarRender
         self.fresh = fresh
         self.view = GuestView()
         self.browser = Browser(config)
@@ -162,8 +171,9 @@ class KprobeApp(Motions, PlacingActions):
 
     def _show_tabs(self, lower: bool) -> None:
         """The names of a group, where they are seen."""
-        strip = self.query_one("#lower-tabs" if lower else "#upper-tabs", TabStrip)
-        if strip.display:
+        strips = self.query("#lower-tabs" if lower else "#upper-tabs").results(TabStrip)
+        strip = next(iter(strips), None)
+        if strip is not None and strip.display:  # none: the end has begun
             active = self.layout_choice.lower if lower else self.layout_choice.upper
             specs = [spec for spec in PANES if spec.lower is lower]
             strip.show(specs, active, self.pane(active).noted)

@@ -13,18 +13,21 @@ class Leaving(AppBase):
 
     _recalled: cmd.Restore | None = None
     """What is about to be placed again."""
+    _histories: dict[str, list[str]]
+    """What was typed; the line itself is gone when the app unmounts."""
 
     def recall(self) -> set[str]:
         """Place what was placed the last time this program was looked at; the lines of it."""
         if self.fresh:
             return set()
         memory = Memory.load(self.browser.build_id)
+        self._histories = self.query_one(MessageLine).histories
         if memory.probes:
             self._recalled = cmd.Restore(memory.probes)
             self.bridge.post(self._recalled)
         if memory.turns is not None and all(memory.turns):
             self.layout_choice.turns = memory.turns
-        self.query_one(MessageLine).histories.update(memory.histories)
+        self._histories.update(memory.histories)
         return {probe.line for probe in memory.probes}
 
     def recalled(self) -> None:
@@ -43,8 +46,7 @@ class Leaving(AppBase):
         )
         if self._recalled is not None:  # gone before they were back
             probes = self._recalled.probes
-        histories = self.query_one(MessageLine).histories
-        memory = Memory(probes, self.layout_choice.turns, histories)
+        memory = Memory(probes, self.layout_choice.turns, self._histories)
         try:
             memory.save(self.browser.build_id)
         except OSError as error:

@@ -53,13 +53,16 @@ class Everything(Provider):
             text = f"theme {theme}"
             if (score := matcher.match(text)) > 0:
                 yield Hit(score, matcher.highlight(text), partial(setattr, app, "theme", theme))
-        for match in app.browser.complete(query, _FUNCTIONS):
+        wanted = query.removeprefix("go to ").removeprefix("probe ").strip()
+        for match in app.browser.complete(wanted, _FUNCTIONS) if wanted else ():
             name = harmless(match.name)
-            score = matcher.match(name) or 0.1
-            yield Hit(score, f"go to {name}", partial(app.go_to, match.name), text=name)
+            score = self.matcher(wanted).match(name) or 0.1
+            if not query.startswith("probe "):
+                yield Hit(score, f"go to {name}", partial(app.go_to, match.name), text=name)
             line = app.browser.default_definition(match.name)
             place = partial(app.bridge.post, cmd.Define(line))
-            yield Hit(score * 0.9, f"probe {name}", place, text=name)
+            if not query.startswith("go to "):
+                yield Hit(score * 0.9, f"probe {name}", place, text=name)
 
     def _type(self, name: str) -> None:
         self._app.query_one(MessageLine).ask(":", "", name + " ")

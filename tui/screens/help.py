@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui.keymap import ACTIONS, Action
-from tui.render import is_ascii
+from tui.render import MARKS, is_ascii
 
 _KEYS: Final = 18
 """Columns of the keys."""
@@ -113,6 +113,8 @@ def help_parts(text: str, ascii_only: bool = False) -> Iterator[tuple[str, str]]
             keys, _, does = stripped.strip("| ").partition(" | ")
             if keys.strip("-| ") and does.strip() != "does":
                 keys = keys.replace("`", "").strip()
+                if ascii_only:  # a sign and what stands for it are the same then
+                    keys = " ".join(dict.fromkeys(_plain(keys).split()))
                 # Keys that need more room than there is stand on a line of their own.
                 gap = "\n" + " " * _KEYS if len(keys) >= _KEYS else " " * (_KEYS - len(keys))
                 yield keys + gap, "bold $text-accent"
@@ -125,6 +127,13 @@ def help_parts(text: str, ascii_only: bool = False) -> Iterator[tuple[str, str]]
 def _spelled(text: str, ascii_only: bool) -> Iterator[tuple[str, str]]:
     """Text with what stands in backticks in bold."""
     if ascii_only:
-        text = text.encode("ascii", "replace").decode()
+        text = _plain(text)
     for number, piece in enumerate(_CODE.split(text)):
         yield piece, "bold" if number % 2 else ""
+
+
+def _plain(text: str) -> str:
+    """Text with the signs that a terminal without Unicode shows."""
+    for sign, plain in MARKS.values():
+        text = text.replace(sign, plain)
+    return text.encode("ascii", "replace").decode()

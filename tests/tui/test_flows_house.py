@@ -1,0 +1,252 @@
+"""Palette, command line, leaving, what is remembered, settings, samples: the rest of the house."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from controlkit import moods
+from flowkit import LARGE, SMALL, User, flow
+from textual.binding import Binding
+from textual.command import CommandPalette
+from textual.widgets import OptionList
+
+from engine.session.views import RunState
+from tui.app import KprobeApp
+from tui.commands import COMMANDS
+from tui.keymap import ACTIONS
+from tui.samples import Picker
+from tui.screens.help import HelpScreen
+from tui.screens.place import PlaceScreen
+from tui.screens.why import WhyScreen
+from tui.settings import Memory, Settings, load_settings
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KPROBE_TUI_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("KPROBE_TUI_CONFIG", str(tmp_path / "config.toml"))
+    return tmp_path
+
+
+def test_every_action_can_be_done() -> None:
+    for action in ACTIONS:
+        assert hasattr(KprobeApp, f"action_{action.id}"), action.id
+    assert len({action.id for action in ACTIONS}) == len(ACTIONS)
+    keys = [key for action in ACTIONS for key in action.keys.split(",")]
+    assert len(set(keys)) == len(keys)
+
+
+def test_no_key_of_the_terminal_is_taken() -> None:
+    """Ctrl-S and Ctrl-Q are the terminal's, Ctrl-Z suspends."""
+    taken = {
+        key: binding.action
+        for item in (*KprobeApp.BINDINGS, *PlaceScreen.BINDINGS, *WhyScreen.BINDINGS)
+        if isinstance(item, Binding)
+        for key, binding in ((key, item) for key in item.key.split(","))
+    }
+    assert "ctrl+s" not in taken
+    assert taken["ctrl+q"] == "stay"
+    assert taken["ctrl+z"] == "suspend_process"
+
+    async def steps(user: User) -> None:
+        await user.press("ctrl+q", "ctrl+s")
+        assert user.app.is_running
+        assert user.app.return_code in (None, 0)
+        await user.says("q quits")
+
+    flow(steps)
+
+
+def test_the_palette_finds_everything() -> None:
+    async def steps(user: User) -> None:
+        await user.press("ctrl+p")
+        await user.until(lambda: isinstance(user.app.screen, CommandPalette))
+        await user.choices(ACTIONS[0].help)
+        offered = {str(o.prompt) for o in user.app.screen.query_one(OptionList).options}
+        for action in ACTIONS:
+            assert any(action.help in text for text in offered), action.help
+        await user.press("escape")
+        await user.until(lambda: len(user.app.screen_stack) == 1)
+        for words, wanted in (
+            ("Copy the row", lambda: str(f"{user.code.cursor:x}") in user.clipboard),
+            ("pane 8", lambda: user.focus == "probes"),
+            ("go to fibonacci", lambda: user.code.cursor == user.address("fibonacci")),
+            ("probe ackermann", lambda: user.probes and "ackermann" in user.probes[0].definition),
+        ):
+            await user.press("ctrl+p")
+            await user.until(lambda: isinstance(user.app.screen, CommandPalette))
+            await user.type(words)
+            await user.choices(words.rpartition(" ")[2])
+            await user.press("down", "enter")
+            await user.until(wanted, words)
+
+    flow(steps)
+
+
+def test_every_command_is_there_and_wrong_ones_say_so(tmp_path: Path) -> None:
+    names = [name for spec in COMMANDS for name in spec.names]
+    assert len(set(names)) == len(names)
+
+    async def steps(user: User) -> None:
+        for line, said in (
+            ("nosuch", "no such command"),
+            ("continue 3", "takes no argument"),
+            ("set rax", "REGISTER=VALUE"),
+            ("stepi x", "not a number"),
+            ("delete", "no probe"),
+            ("break", "missing"),
+            ("theme nosuch", "textual-dark"),
+            ("source /nowhere", "/nowhere"),
+            ("go 0x10", "0x10"),
+            ("p:demo/fib fibonacci", "placed"),
+            (f"write {tmp_path / 'defs'}", "1 definitions"),
+            ("disable 1", "disabled"),
+            ("enable 1", "enabled"),
+            ("stop 1", "stop at"),
+            ("undo", "undone"),
+            ("si 3", "stepped"),
+            ("x main", ""),
+            ("theme textual-light", ""),
+        ):
+            await user.command(line)
+            await user.says(said)
+        assert (tmp_path / "defs").read_text() == "p:demo/fib fibonacci\n"
+        assert user.focus == "memory"
+        await user.command("c")
+        await user.state(RunState.ENDED)
+        await user.command(f"export {tmp_path / 'events'}")
+        await user.says("written to")
+        text = (tmp_path / "events").read_text()
+        assert text.count("fib: (fibonacci+0x0") == user.view.events
+        await user.command("delete 1")
+        await user.until(lambda: not user.probes)
+        await user.command(f"source {tmp_path / 'defs'}")
+        await user.until(lambda: user.probes)
+        await user.press("q")
+        await user.until(lambda: not user.app.is_running or user.app.return_code == 0)
+
+    flow(steps)
+
+
+def test_leaving_asks_while_there_is_something_to_lose() -> None:
+    async def steps(user: User) -> None:
+        await user.press("c")
+        await user.state(RunState.WAITING)
+        await user.press("q")
+        await user.shows("the program is alive")
+        await user.press("n", "enter")
+        assert user.app.is_running
+        await user.press("q", "escape")
+        assert user.focus == "code"
+        await user.press("q")
+        await user.typing()
+        await user.press("y", "enter")
+        await user.until(lambda: not user.app.is_running or user.app._exit)
+
+    app = flow(steps, guest=moods("x86_64"), args=("r",))
+    assert app.return_code == 0
+
+
+def test_what_was_placed_is_there_the_next_time(state: Path) -> None:
+    async def first(user: User) -> None:
+        for line in ("p:demo/fib fibonacci n=$arg1:u32", "break ackermann"):
+            await user.command(line)
+        await user.until(lambda: len(user.probes) == 2)
+        await user.command("disable 1")
+        await user.until(lambda: not user.probes[0].enabled)
+
+    async def second(user: User) -> None:
+        await user.until(lambda: len(user.probes) == 2)
+        assert [(p.definition, p.enabled) for p in user.probes] == [
+            ("p:demo/fib fibonacci n=$arg1:u32", False),
+            ("ackermann", True),
+        ]
+        await user.press("colon", "up")
+        await user.shows("disable 1")
+        await user.press("escape", "c")
+        await user.until(lambda: user.view.location == "ackermann+0x0")
+
+    async def at_once(user: User) -> None:
+        """Gone before anything is back."""
+
+    flow(first, fresh=False)
+    flow(at_once, fresh=False)
+    flow(second, fresh=False, definitions=("p:demo/fib fibonacci n=$arg1:u32",))
+    flow(at_once, fresh=True)
+    saved = list((state / "state").rglob("*.json"))
+    assert len(saved) == 1
+    saved[0].write_text("{ no json")
+    assert Memory.load(saved[0].stem) == Memory()
+
+
+def test_keys_of_the_settings_are_used_and_shown(state: Path) -> None:
+    (state / "config.toml").write_text('theme = "textual-light"\n[keys]\ngo_on = "ctrl+g"\n')
+    settings = load_settings()
+
+    async def steps(user: User) -> None:
+        assert user.app.theme == "textual-light"
+        await user.press("c")
+        await user.pilot.pause()
+        assert user.view.state is RunState.READY
+        await user.press("question_mark")
+        assert isinstance(user.app.screen, HelpScreen)
+        await user.shows("ctrl+g")
+        await user.press("escape", "ctrl+g")
+        await user.state(RunState.ENDED)
+        assert "^g run" in user.screen
+
+    flow(steps, settings=settings)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_only_ascii_where_that_is_asked_for(size: tuple[int, int]) -> None:
+    async def steps(user: User) -> None:
+        await user.command("b fibonacci")
+        await user.until(lambda: user.probes)
+        await user.press("c")
+        await user.until(lambda: user.view.location == "fibonacci+0x0")
+        await user.press("full_stop", "full_stop")
+        for keys in ("1", "2", "3", "4", "5", "6", "7", "8", "y", "escape", "question_mark"):
+            await user.press(keys)
+            await user.pilot.pause()
+            assert user.screen.isascii(), [c for c in user.screen if not c.isascii()][:5]
+        await user.press("escape", "p")
+        await user.pilot.pause()
+        assert user.screen.isascii()
+
+    flow(steps, settings=Settings(ascii=True), size=size)
+
+
+def test_the_picker_of_samples() -> None:
+    async def run() -> str | None:
+        app = Picker()
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.pause()
+            assert len(app.query_one(OptionList).options) >= 20
+            await pilot.press("j", "j", "k", "enter")
+        return app.return_value
+
+    chosen = asyncio.run(run())
+    assert chosen is not None
+    assert Path(chosen).is_file()
+
+    async def leave() -> str | None:
+        app = Picker()
+        async with app.run_test(size=(20, 5)) as pilot:
+            await pilot.press("escape")
+        return app.return_value
+
+    assert asyncio.run(leave()) is None
+
+
+def test_events_without_end_stay_bounded() -> None:
+    async def steps(user: User) -> None:
+        await user.command("p:demo/tick tick n=$arg1")
+        await user.until(lambda: user.probes)
+        await user.press("c")
+        await user.until(lambda: user.view.events > 20_000)
+        await user.press("j", "k", "8", "1")  # keys are heard all the while
+        await user.press("ctrl+c")
+        await user.state(RunState.STOPPED)
+
+    flow(steps, guest=moods("x86_64"), args=("t",))
