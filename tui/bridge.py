@@ -14,6 +14,8 @@ from engine.worker import Worker
 
 PERIOD: Final = 1 / 30
 """Seconds between two looks at the outbox."""
+_WAITING: Final = 8
+"""Ticks between two views of a guest that waits."""
 
 
 class Bridge:
@@ -50,6 +52,8 @@ class Bridge:
         self._asked = False
         self._scheduled = False
         self.running = False
+        self._blocked = False
+        self._ticks = 0
         self._worker = Worker(config, self._wake, kernel_rules=kernel_rules, size=size)
 
     def start(self) -> None:
@@ -65,6 +69,10 @@ class Bridge:
     def tick(self) -> None:
         """To be called every `PERIOD`: a running guest is asked for news."""
         self._worker.nudge()
+        self._ticks += 1
+        # A guest that waits for input hardly changes: its view is not worth thirty a second.
+        if self._blocked and self._ticks % _WAITING:
+            return
         if self.running and not self._asked:
             self._asked = True
             self._worker.post(cmd.Refresh())
@@ -100,7 +108,8 @@ class Bridge:
         events = self._worker.outbox.take()
         for event in events:
             if isinstance(event, ev.Viewed):
-                self.running = event.view.state in (RunState.RUNNING, RunState.WAITING)
+                self._blocked = event.view.state is RunState.WAITING
+                self.running = self._blocked or event.view.state is RunState.RUNNING
                 self._asked = False
         if events:
             self._deliver(events)

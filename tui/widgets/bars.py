@@ -38,15 +38,22 @@ class StatusBar(Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self._view = GuestView()
+        self._shown: Content | None = None
 
     def show(self, view: GuestView) -> None:
         """Another view."""
         self._view = view
-        self.update(self._content())
+        self._renew()
 
     def on_resize(self) -> None:
         """Another width: more or fewer parts."""
-        self.update(self._content())
+        self._renew()
+
+    def _renew(self) -> None:
+        shown = self._content()
+        if self._shown is None or not shown.is_same(self._shown):
+            self._shown = shown
+            self.update(shown, layout=False)
 
     def _content(self) -> Content:
         """The parts that there is room for, in their order."""
