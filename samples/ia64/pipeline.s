@@ -143,7 +143,7 @@ search:
 	.proc main
 main:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r32
 	alloc loc0=ar.pfs,0,4,3,0
 	.save rp, loc1
 	mov loc1=b0

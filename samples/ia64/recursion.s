@@ -13,7 +13,7 @@
 	.proc factorial
 factorial:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r33
 	alloc loc0=ar.pfs,1,2,1,0
 	.save rp, loc1
 	mov loc1=b0
@@ -41,7 +41,7 @@ factorial:
 	.proc fibonacci
 fibonacci:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r33
 	alloc loc0=ar.pfs,1,3,1,0
 	.save rp, loc1
 	mov loc1=b0
@@ -66,7 +66,7 @@ fibonacci:
 	.proc ackermann
 ackermann:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r34
 	alloc loc0=ar.pfs,2,2,2,0
 	.save rp, loc1
 	mov loc1=b0
@@ -96,7 +96,7 @@ ackermann:
 	.proc main
 main:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r32
 	alloc loc0=ar.pfs,0,2,2,0
 	.save rp, loc1
 	mov loc1=b0

@@ -3,6 +3,8 @@
 
 	.explicit
 
+// `.save ar.pfs` stands before the alloc that names a frame's registers: it takes their numbers.
+
 // The stop makes the call the last of its bundle: what stood behind it there would be skipped.
 	.macro call target
 	;;
@@ -58,7 +60,7 @@ _start:
 	.proc print_text
 print_text:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r33
 	alloc loc0=ar.pfs,1,2,3,0
 	.save rp, loc1
 	mov loc1=b0
@@ -86,7 +88,7 @@ print_text:
 	.proc print_number
 print_number:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r33
 	alloc loc0=ar.pfs,1,3,3,0
 	.save rp, loc1
 	mov loc1=b0

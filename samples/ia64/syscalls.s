@@ -20,7 +20,7 @@ word:	.skip 16
 	.proc transfer
 transfer:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r34
 	alloc loc0=ar.pfs,2,4,3,0
 	.save rp, loc1
 	mov loc1=b0
@@ -51,7 +51,7 @@ transfer:
 	.proc pump
 pump:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r34
 	alloc loc0=ar.pfs,2,3,2,0
 	.save rp, loc1
 	mov loc1=b0
@@ -79,7 +79,7 @@ pump:
 	.proc grow
 grow:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r33
 	alloc loc0=ar.pfs,1,3,1,0
 	.save rp, loc1
 	mov loc1=b0
@@ -99,7 +99,7 @@ grow:
 	.proc main
 main:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r32
 	alloc loc0=ar.pfs,0,3,3,0
 	.save rp, loc1
 	mov loc1=b0
