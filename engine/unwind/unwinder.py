@@ -215,7 +215,9 @@ class Unwinder:
                 return UnwindEnd(EndReason.LOOP, f"the frame at {pc:#x} comes again")
             seen.add(key)
             stale.update(registers)
-            step, end = self._step(pc, registers, exact, stale)
+            # A leaf needs no table where a return address lies in its own function.
+            here = exact or (self._unwind.padded and not frames)
+            step, end = self._step(pc, registers, here, stale)
             cfa = step.caller.cfa if step is not None else None
             source = step.source if step is not None else ""
             signal = step is not None and step.row.signal_frame
