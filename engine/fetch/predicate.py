@@ -23,6 +23,9 @@ POINTER_MAX: Final = 1023
 COMM_SIZE: Final = 16
 """Bytes of a thread's name, its NULs included (TASK_COMM_LEN)."""
 
+_CHAIN_MAX: Final = 16
+"""Functions that may be nested."""
+
 _CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _THREAD: Final = struct.Struct("<4xI")
 _STRING: Final = struct.Struct("<II")
@@ -72,9 +75,8 @@ def compile_predicate(
             return test
         if op.when and op.target == failed:
             return lambda data, position: not test(data, position)
-    if all(op.target == failed for op in ops):
-        steps = [(test, not op.when) for op, test in zip(ops, tests, strict=True)]
-        return lambda data, position: all(test(data, position) is wanted for test, wanted in steps)
+    if all(op.target == failed for op in ops) and len(ops) <= _CHAIN_MAX:
+        return _chain([(test, not op.when) for op, test in zip(ops, tests, strict=True)])
     program = [(test, op.when, op.target) for op, test in zip(ops, tests, strict=True)]
 
     def run(data: Any, position: int) -> bool:
@@ -85,6 +87,15 @@ def compile_predicate(
         return at == passed
 
     return run
+
+
+def _chain(steps: list[tuple[RowTest, bool]]) -> RowTest:
+    """Whether all tests come out as wanted; nested functions are faster than a loop."""
+    (test, wanted), *others = steps
+    if not others:
+        return lambda data, position: test(data, position) is wanted
+    rest = _chain(others)
+    return lambda data, position: test(data, position) is wanted and rest(data, position)
 
 
 def _test(op: PredicateOp, context: PredicateContext) -> RowTest:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from engine.arch.program import PredicateOp
 from engine.errors import CommandError
 from engine.fetch.evaluate import FetchContext, Recorder
 from engine.fetch.predicate import PredicateContext, RowTest, compile_predicate
@@ -374,6 +375,20 @@ class EventControls:
             return make(self._context) if test is None else self._filtered(info, make, test)
         return self._controlled(control, make, test, place)
 
+    def predicate(self, info: EventInfo) -> tuple[PredicateOp, ...] | None:
+        """The filter of an event that does nothing but record what passes, () if all does.
+
+        None for one that does more: see `recorder`.
+        """
+        control = self._controls.get(info.id)
+        if self._gated or self.stacks:
+            return None
+        if control is None:
+            return ()
+        if control.triggers or control.off or self._switched(info):
+            return None
+        return control.filter.ops if control.filter is not None else ()
+
     def _switched(self, info: EventInfo) -> bool:
         """Whether a trigger of some event turns this one on or off."""
         target = (info.group, info.name)
@@ -385,6 +400,8 @@ class EventControls:
 
     def _filtered(self, info: EventInfo, make: Make, test: RowTest) -> Recorder:
         """The usual case: a filter and nothing else."""
+        if not info.strings:
+            return self._taken_back(info, make, test)
         scratch, keep = self._scratch, self._keeper(info)
         record, buffer = make(self._buffered), scratch.buffer
 
@@ -392,6 +409,22 @@ class EventControls:
             scratch.position = 0
             record(*hit)
             keep(test(buffer, 0))
+
+        return filtered
+
+    def _taken_back(self, info: EventInfo, make: Make, test: RowTest) -> Recorder:
+        """Rows of one size are recorded where they belong, and taken back if they do not pass."""
+        record, sink = make(self._context), self._context.sink
+        buffer, size = sink.buffer, info.words * 8
+        zeros = bytes(size)
+
+        def filtered(*hit: Any) -> None:
+            record(*hit)
+            end = sink.position
+            start = end - size
+            if not test(buffer, start):
+                buffer[start:end] = zeros
+                sink.position = start
 
         return filtered
 

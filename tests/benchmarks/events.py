@@ -13,7 +13,9 @@ from collections.abc import Callable
 
 from engine.arch import by_name
 from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
-from engine.fetch.evaluate import FetchContext, Site, recorder
+from engine.fetch.evaluate import FetchContext, Recorder, Site, recorder
+from engine.session.triggers import ControlHooks, EventControls
+from engine.trace.filter import FilterMachine
 from engine.trace.formats import FORMATS, Names
 from engine.trace.ring import Ring
 from engine.trace.rows import EventInfo
@@ -92,6 +94,59 @@ def main() -> None:
     print(f"{'':34} {'ns/event':>9} {'ns/event':>9} {'B/event':>9} {'s/million':>10}")
     for name, args in CASES.items():
         print(f"{name:34} " + measure(tuple(args), count))
+    print(f"\n{'3 registers and':34} {'ns/hit':>9}")
+    for name, (filters, triggers) in CONTROLS.items():
+        print(f"{name:34} {measure_controls(filters, triggers, count // 4):9.0f}")
+
+
+def measure_controls(filters: str, triggers: str, count: int) -> float:
+    """Nanoseconds of a hit with 3 registers recorded, a filter and a trigger."""
+    args = tuple(register(name) for name in ("rdi", "rsi", "rdx"))
+    layout = RecordLayout.of(args)
+    info = EventInfo.of(1, "bench", "event", layout)
+    staging = Staging(lambda data: None)
+    context = FetchContext(
+        by_name("x86_64"), Processor(), Memory(), staging, lambda thread: b"bench", hex
+    )
+    hooks = ControlHooks(
+        stack=lambda thread, place: None,
+        stack_now=tuple,
+        snapshot=lambda: None,
+        symbol=hex,
+        comm=lambda thread: b"bench",
+        syscall=lambda number: None,
+        read_cstring=Memory().read_cstring,
+        here=int,
+        changed=lambda info: None,
+    )
+    controls = EventControls(
+        {("bench", "event"): info}, context, hooks, lambda info: FilterMachine()
+    )
+    if filters:
+        controls.set_filter(info, filters)
+    if triggers:
+        controls.add_trigger(info, triggers)
+
+    def make(where: FetchContext) -> Recorder:
+        return recorder(1, layout, Site(0x401156), where)
+
+    record = controls.recorder(info, make, 0x401156)
+
+    def hits() -> None:
+        for _ in range(count):
+            record(77)
+
+    return best(hits, count)
+
+
+CONTROLS = {
+    "no filter": ("", ""),
+    "a filter that passes": ("rdi != 5", ""),
+    "a filter that rejects": ("rdi == 5", ""),
+    "two terms, rejected": ("rdi != 5 && rsi < 3", ""),
+    "a histogram of one key": ("", "hist:keys=rdi"),
+    "a histogram, event rejected": ("rdi == 5", "hist:keys=rdi:vals=rsi"),
+}
 
 
 def measure(args: tuple[FetchArg, ...], count: int) -> str:

@@ -252,3 +252,9 @@ def test_zero_clears() -> None:
     cleared = parse_filter("  0 \n", INFO)
     assert (cleared.text, cleared.ops) == ("none", ())
     assert compile_predicate(cleared.ops)(row(), 0)
+
+
+def test_a_filter_may_be_long() -> None:
+    text = " && ".join(f"a != {n}" for n in range(1000))
+    assert passes(text, row(a=-1))
+    assert not passes(text, row(a=999))
