@@ -73,7 +73,7 @@ def _naive(view: GuestView, trampoline: int, registers: Mapping[str, int], limit
 
 
 def _kernel(view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
-    return Unwinder(view, ("cfi", "trampoline")).walk(registers, limit=limit)
+    return Unwinder(view, ("cfi", "trampoline", "leaf")).walk(registers, limit=limit)
 
 
 def _owens(view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:

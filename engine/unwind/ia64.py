@@ -1,8 +1,7 @@
 """Rows from .IA_64.unwind: where a function's saved registers are, slot by slot.
 
 Source: Intel Itanium Software Conventions and Runtime Architecture Guide, chapter 11. A save
-is in force behind the slot that makes it. Code without an entry is a leaf by convention: its
-caller's address is in b0, its caller's frame in ar.pfs, its sp the caller's.
+is in force behind the slot that makes it.
 """
 
 from collections.abc import Callable
@@ -305,10 +304,6 @@ def _sleb(value: int) -> bytes:
     return bytes(found)
 
 
-LEAF: Final = CfiRow(CfaRegister(_SP, 0), {}, "b0")
-"""A function that saves nothing."""
-
-
 def row_at(found: tuple[Descriptor, ...], slot: int) -> CfiRow:
     """The rules in front of a slot of a function, counted from its first."""
     walk = _Walk(slot, found)
@@ -345,7 +340,7 @@ class Ia64Tables:
         """
         module = self._module_at(pc)
         if module is None:
-            return LEAF if exact else None
+            return None
         link = pc - module.bias
         rows = self._rows.setdefault(module.image, {})
         if link not in rows:
@@ -353,8 +348,7 @@ class Ia64Tables:
                 rows.clear()
             entry = find_entry(module.image, link & ~15)
             rows[link] = None if entry is None else _entry_row(module.image, entry, link)
-        row = rows[link]
-        return LEAF if row is None and exact else row
+        return rows[link]
 
 
 def _entry_row(image: ElfImage, entry: UnwindEntry, link: int) -> CfiRow | None:

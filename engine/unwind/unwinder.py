@@ -63,8 +63,8 @@ class Frame:
         pc: the next instruction of this frame, by the program's own addresses.
         cfa: the canonical frame address; None where nothing could find it.
         registers: what is known of the registers in this frame.
-        source: what found its CFA: "cfi", "prologue", "framepointer", "trampoline" (signal
-            return code, the trampoline of return probes); "" where nothing did.
+        source: what found its CFA: "cfi", "leaf", "prologue", "framepointer", "trampoline"
+            (signal return code, the trampoline of return probes); "" where nothing did.
         exact: `pc` is where execution stands or was interrupted, not a return address.
         signal: this is the frame that a signal has put there.
         trampoline: a return probe catches the callee's return to here.
@@ -136,7 +136,7 @@ TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
 }
 """Readers of unwind tables, by the name that architectures have for them."""
 
-FORMATS: Final = ("cfi", "trampoline", "prologue", "framepointer")
+FORMATS: Final = ("cfi", "trampoline", "leaf", "prologue", "framepointer")
 """The order in which rules are asked for."""
 
 
@@ -171,6 +171,8 @@ class Unwinder:
         self._unwind = arch.unwind
         self._formats = tuple(name for name in formats if name in arch.unwind.formats)
         self._pushed = 0 if arch.roles.link else arch.bits // 8
+        # Where code without an entry has saved nothing, by convention.
+        self._leaf = CfiRow(CfaRegister(arch.roles.sp, 0), {}, arch.roles.link or "")
         functions = Functions(arch, view.module_at)
         self._tables = TABLES[arch.unwind.tables](arch, view.module_at)
         self._signals = SignalFrames(arch, view.code)
@@ -275,6 +277,9 @@ class Unwinder:
                 if row is not None:
                     yield name, row
                     return
+            elif name == "leaf":
+                if exact:
+                    yield name, self._leaf
             elif name == "prologue":
                 for row in self._prologues.rows(pc, exact):
                     yield name, row

@@ -64,6 +64,6 @@ UNWIND: Final = ArchUnwind(
     popped=_popped,
     stacks=("bsp",),
     tables="ia64",
-    formats=("cfi", "trampoline"),
+    formats=("cfi", "trampoline", "leaf"),
     padded=True,
 )
