@@ -119,11 +119,11 @@ def _test(op: PredicateOp, context: PredicateContext) -> RowTest:
             return compare is Compare.NE or bool(cpus >> cpu & 1)
 
         return in_set
-    text, matches, negate = _text(op, context), _matcher(op), op.negate
+    text, match, negate = _text(op, context), _matcher(op), op.negate
 
     def string(data: Any, position: int) -> bool:
         value = text(data, position)
-        return False if value is None else matches(value) is not negate
+        return False if value is None else match(value) is not negate
 
     return string
 
@@ -196,6 +196,11 @@ def _text(op: PredicateOp, context: PredicateContext) -> Callable[[Any, int], by
         return bytes(data[position + where : position + where + size]) or b"\0"
 
     return string
+
+
+def matches(op: PredicateOp, value: bytes) -> bool:
+    """Whether a string, its NUL included, meets a term about strings."""
+    return _matcher(op)(value) is not op.negate
 
 
 def _matcher(op: PredicateOp) -> Callable[[bytes], bool]:

@@ -1,7 +1,7 @@
 """The terms of a filter, `FIELD OP VALUE`: texts to predicate ops (parse_pred of the kernel)."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from engine.arch.program import Compare, Match, Operand, PredicateOp
@@ -48,11 +48,15 @@ class FilterMachine:
         functions: a symbol's name or an address to (start, end) of the function; None for
             none, as everywhere in user space of a kernel.
         kernel_pointers: read strings behind pointers only where `.ustring` asks for it.
+        unknown_fields: terms with a field that the event does not have are false, not errors.
+        more_fields: further fields by name, looked at first.
     """
 
     cpus: int = 1
     functions: Callable[[str | int], tuple[int, int] | None] = lambda name: None
     kernel_pointers: bool = False
+    unknown_fields: bool = False
+    more_fields: Mapping[str, Field] = field(default_factory=dict)
 
 
 class FilterSyntaxError(ProbeSyntaxError):
@@ -107,8 +111,9 @@ class TermParser:
         def fail(code: str, where: int) -> FilterSyntaxError:
             return FilterSyntaxError(code, self._shown, base + where - start, "EINVAL")
 
-        field = find(self._info, name)
-        if field is None:
+        found = self._machine.more_fields.get(name) or find(self._info, name)
+        unknown = found is None and self._machine.unknown_fields
+        if found is None and not unknown:
             raise fail("FIELD_NOT_FOUND", at)
         user = text.startswith(".ustring", at)
         at += len(".ustring") if user else 0
@@ -119,16 +124,19 @@ class TermParser:
         if sign is None:
             raise fail("INVALID_OP", at)
         at = _skip_spaces(text, at + len(sign))
+        what = found or _unknown_field(name, text[at])
         if function:
-            op, at = self._function(field, sign, at, fail)
+            op, at = self._function(what, sign, at, fail)
         elif text.startswith("CPUS", at):
-            op, at = self._cpus(field, sign, at, fail)
+            op, at = self._cpus(what, sign, at, fail)
         elif text[at] in "'\"":
-            op, at = self._string(field, sign, at, fail, user)
+            op, at = self._string(what, sign, at, fail, user)
         elif text[at].isdigit() or text[at] == "-":
-            op, at = self._number(field, sign, at, fail)
+            op, at = self._number(what, sign, at, fail)
         else:
             raise fail("INVALID_VALUE", at)
+        if unknown:
+            op = _fixed(False)
         return op, at - start
 
     def _function(self, field: Field, sign: str, at: int, fail: Fail) -> Parsed:
@@ -256,6 +264,12 @@ class TermParser:
                      Compare.GE: not value}  # fmt: skip
             return _fixed(known[compare])
         return op
+
+
+def _unknown_field(name: str, value: str) -> Field:
+    """A field that would go with the value that begins so."""
+    kind = FieldKind.STRING if value in "'\"" else FieldKind.NUMBER
+    return Field(name, "", 0, 8, value == "-", kind, row=0)
 
 
 def _skip_spaces(text: str, at: int) -> int:
