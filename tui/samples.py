@@ -69,6 +69,16 @@ def _descriptions(readme: Path) -> dict[str, str]:
     return texts
 
 
+class SampleList(OptionList):
+    """A list with vim's motions."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select", "Open"),
+        Binding("j", "cursor_down", "Down"),
+        Binding("k", "cursor_up", "Up"),
+    ]
+
+
 class Picker(App[str]):
     """Returns the path of the chosen sample."""
 
@@ -81,12 +91,7 @@ class Picker(App[str]):
     """
     TITLE = "kprobe-tui"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "Open", priority=True),
-        Binding("j", "move(1)", "Down"),
-        Binding("k", "move(-1)", "Up"),
-        Binding("q,escape", "quit", "Quit"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,escape", "quit", "Quit")]
 
     def __init__(self, theme: str = "", ascii_only: bool = False) -> None:
         """Show the samples.
@@ -110,7 +115,7 @@ class Picker(App[str]):
         )
         self._samples = samples()
         lines = (Option(self._line(sample)) for sample in self._samples)
-        yield OptionList(*lines, markup=False)
+        yield SampleList(*lines, markup=False)
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -123,18 +128,6 @@ class Picker(App[str]):
             (f"{sample.arch:<9}", "$text-accent"),
             sample.text,
         )
-
-    def action_choose(self) -> None:
-        """Open the sample at the cursor."""
-        self.query_one(OptionList).action_select()
-
-    def action_move(self, step: int) -> None:
-        """As vim."""
-        options = self.query_one(OptionList)
-        if step > 0:
-            options.action_cursor_down()
-        else:
-            options.action_cursor_up()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Chosen."""

@@ -1,0 +1,280 @@
+"""The command as a user has it: in a terminal (tmux), by keys, from its start to its exit code."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+from sysroot import CHECKOUT
+
+TMUX = shutil.which("tmux")
+COMMAND = f"{shlex.quote(sys.executable)} -m tui"
+SAMPLE = "samples/bin/x86_64/recursion"
+
+pytestmark = pytest.mark.skipif(TMUX is None, reason="tmux is not installed")
+
+
+class Terminal:
+    """A shell in a tmux server of its own."""
+
+    def __init__(self, folder: Path, term: str = "xterm-256color") -> None:
+        assert TMUX is not None
+        self._tmux = [TMUX, "-L", f"kt-{uuid.uuid4().hex[:12]}", "-f", os.devnull, "-u"]
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "LANG": "C.UTF-8",
+            "PS1": "shell> ",
+            "PYTHONPATH": str(CHECKOUT),
+            "KPROBE_TUI_CONFIG": str(folder / "config.toml"),
+            "KPROBE_TUI_STATE": str(folder / "state"),
+        }
+        assigned = [f"{name}={value}" for name, value in environment.items()]
+        shell = shlex.join(["env", "-i", f"TERM={term}", *assigned, "sh"])
+        size = ["-x", "100", "-y", "30"]
+        self._run("new-session", "-d", *size, "-c", str(CHECKOUT), shell)
+        self.wait("shell>")
+
+    def _run(self, *words: str) -> str:
+        done = subprocess.run(
+            [*self._tmux, *words], capture_output=True, text=True, timeout=20, check=True
+        )
+        return done.stdout
+
+    def keys(self, *keys: str) -> None:
+        """Press keys, as tmux names them."""
+        self._run("send-keys", *keys)
+
+    def type(self, text: str) -> None:
+        """Type characters."""
+        self._run("send-keys", "-l", text)
+
+    def line(self, text: str) -> None:
+        """Type a line."""
+        self.type(text)
+        self.keys("Enter")
+
+    def to_the_guest(self) -> None:
+        """Open the line that goes to the guest; nothing on the screen says that it is open."""
+        for key in ("7", "Enter"):
+            self.keys(key)
+            sleep(0.7)
+
+    @property
+    def screen(self) -> str:
+        """What stands there."""
+        return self._run("capture-pane", "-p")
+
+    def ask(self, what: str) -> str:
+        """A variable of tmux about the terminal."""
+        return self._run("display-message", "-p", f"#{{{what}}}").strip()
+
+    def wait(self, pattern: str, seconds: float = 20) -> str:
+        """The screen once something stands on it.
+
+        Raises:
+            AssertionError: it does not come.
+        """
+        end = monotonic() + seconds
+        while monotonic() < end:
+            if re.search(pattern, screen := self.screen):
+                return screen
+            sleep(0.05)
+        raise AssertionError(f"{pattern!r} is not on the screen:\n{screen}")
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Make the window another size."""
+        self._run("resize-window", "-x", str(columns), "-y", str(rows))
+
+    def finish(self, code: int) -> None:
+        """The command has ended with this code, and the terminal is what it was."""
+        self.wait(r"shell>\s*$")
+        self.line("echo code=$?")
+        assert f"code={code}\n" in self.wait(r"code=\d")
+        assert self.ask("alternate_on") == "0"
+        assert self.ask("cursor_flag") == "1"
+        assert self.ask("mouse_any_flag") == "0"
+        self.line("stty -a | tr ' ' '\\n' | grep -cx -e isig -e icanon -e echo; echo checked")
+        assert re.search(r"^3$", self.wait(r"(?m)^checked$"), re.MULTILINE)
+
+    def close(self) -> None:
+        """End the server, and with it all that runs in it."""
+        self._run("kill-server")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path)
+    yield terminal
+    terminal.close()
+
+
+def test_from_launch_to_the_hits_of_a_function(terminal: Terminal) -> None:
+    terminal.line(f"{COMMAND} {SAMPLE}")
+    terminal.wait(r"ready: loaded")
+    terminal.keys("p")
+    terminal.wait("Enter place")
+    terminal.type("fib")
+    terminal.wait(r"fibonacci .*bytes")
+    terminal.keys("Enter")
+    terminal.wait(r"placed p")
+    terminal.keys("c")  # six keys
+    terminal.wait(r"p_fibonacci_0\(n=\d+\)")
+    assert "exited with 0" in terminal.wait(r"events 987")
+    terminal.keys("q")
+    terminal.wait("987 events are in no file")
+    terminal.line("y")
+    terminal.finish(0)
+
+
+def test_slow_motion_by_hand_and_through_all_sizes(terminal: Terminal) -> None:
+    terminal.line(f"{COMMAND} samples/bin/aarch64/recursion")
+    terminal.wait("ready: loaded")
+    terminal.keys("b")
+    terminal.wait("breakpoint at _start")
+    terminal.keys(".", "4")
+    terminal.wait(r"1/7 +next: trap")
+    terminal.resize(20, 5)
+    terminal.wait(r"stopped")
+    terminal.keys(".", ".")
+    terminal.resize(200, 50)
+    assert "[out of line]" in terminal.wait(r"3/7 +next: out of line")
+    terminal.resize(80, 24)
+    terminal.keys(".", ".", ".", ".")
+    terminal.wait("7/7 +done")
+    terminal.keys("q")
+    terminal.wait("alive")
+    terminal.line("y")
+    terminal.finish(0)
+
+
+def test_ctrl_c_stops_a_guest_that_runs_on_and_on(terminal: Terminal) -> None:
+    terminal.line(f"{COMMAND} samples/bin/x86_64/loop 2000000000")
+    terminal.wait("ready: loaded")
+    terminal.keys("c")
+    terminal.wait("running")
+    terminal.keys("C-c")
+    terminal.wait("stopped")
+    terminal.keys("i")
+    terminal.wait("stopped: stepped")
+    terminal.keys("c")
+    terminal.wait("running")
+    terminal.keys("q")
+    terminal.wait("alive")
+    terminal.line("y")
+    terminal.finish(0)
+
+
+def test_what_is_typed_reaches_the_guest(terminal: Terminal) -> None:
+    terminal.line(f"{COMMAND} samples/bin/x86_64/lines needle")
+    terminal.wait("ready: loaded")
+    terminal.keys("c")
+    terminal.wait(r"waiting in read\(\)")
+    terminal.to_the_guest()
+    terminal.line("hay and a needle")
+    terminal.line("hay")
+    terminal.keys("C-d")
+    screen = terminal.wait("ended: exited")
+    assert re.search(r"1 of 2 lines", screen)
+    terminal.keys("Escape", "q")
+    terminal.finish(0)
+
+
+def test_sequences_of_the_guest_do_not_reach_the_terminal(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    terminal.line(f"{COMMAND} samples/bin/x86_64/lines E")
+    terminal.wait("ready: loaded")
+    terminal.keys("c")
+    terminal.wait(r"waiting in read\(\)")
+    title = terminal.ask("pane_title")
+    for sequence in ("\x1b]0;stolen\x07", "\x1b[2J", "\x1b[?1049l", "\x1bc", "\x9b2J"):
+        terminal.to_the_guest()
+        terminal.line(sequence + "HERE")
+        terminal.keys("Escape")
+    terminal.wait("HERE")
+    assert terminal.ask("pane_title") == title
+    assert terminal.ask("alternate_on") == "1"
+    assert "waiting in read()" in terminal.screen
+    terminal.keys("Escape", "q")
+    terminal.wait("alive")
+    terminal.line("y")
+    terminal.finish(0)
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "screen-256color", "linux"])
+@pytest.mark.parametrize("options", ["", "NO_COLOR=1", "--ascii"])
+def test_kinds_of_terminals(term: str, options: str, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, term)
+    try:
+        variable, option = (options, "") if "=" in options else ("", options)
+        terminal.line(f"{variable} {COMMAND} {option} {SAMPLE}")
+        screen = terminal.wait("ready: loaded")
+        assert "_start" in screen
+        if option == "--ascii":
+            assert screen.isascii()
+        terminal.keys("b")
+        terminal.wait("breakpoint at")
+        terminal.keys("q")
+        terminal.finish(0)
+    finally:
+        terminal.close()
+
+
+def test_files_that_are_no_guests(terminal: Terminal, tmp_path: Path) -> None:
+    strange = bytearray((CHECKOUT / SAMPLE).read_bytes())
+    strange[18:20] = (243).to_bytes(2, "little")
+    (tmp_path / "riscv").write_bytes(strange)
+    terminal.line(f"{COMMAND} {tmp_path}/riscv")
+    screen = terminal.wait(r"kprobe-tui: .*")
+    assert "riscv" in screen.lower()
+    assert "Traceback" not in screen
+    terminal.finish(2)
+
+
+def test_without_a_terminal_it_says_so(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tui", SAMPLE],
+        cwd=CHECKOUT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "needs a terminal" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_stripped_binary_has_places_too(terminal: Terminal, tmp_path: Path) -> None:
+    strip = shutil.which("strip")
+    if strip is None:
+        pytest.skip("no strip (binutils)")
+    shutil.copy(CHECKOUT / SAMPLE, tmp_path / "bare")
+    subprocess.run([strip, str(tmp_path / "bare")], check=True)
+    terminal.line(f"{COMMAND} {tmp_path}/bare")
+    terminal.wait("ready: loaded")
+    terminal.keys("i", "i")
+    terminal.wait(r"func_0x\w+\+0x5")
+    terminal.keys("b")
+    terminal.wait("breakpoint at")
+    terminal.keys("c")
+    terminal.wait("ended: exited with 0")
+    terminal.keys("q")
+    terminal.finish(0)
+
+
+def test_the_picker_opens_what_is_chosen(terminal: Terminal) -> None:
+    terminal.line(COMMAND)
+    terminal.wait("These come with it")
+    terminal.keys("j", "Enter")
+    terminal.wait(r"recursion +aarch64 +ready: loaded")
+    terminal.keys("q")
+    terminal.finish(0)
