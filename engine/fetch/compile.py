@@ -112,6 +112,14 @@ def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, .
     return tuple(args)
 
 
+def _begins_name(head: str) -> bool:
+    """Whether the kernel takes a character for a letter (lib/ctype.c): all of Latin-1 count."""
+    if head.isascii():
+        return is_identifier(head)
+    byte = head.encode(errors="surrogateescape")[0]
+    return byte >= 0xC0 and byte not in (0xD7, 0xF7)
+
+
 class _Reader:
     """Reads one body.
 
@@ -210,8 +218,11 @@ class _Reader:
             return self._memory(text[1:]), (), False
         if head == "\\":
             return self._immediate(text[1:]), (), False
-        if is_identifier(head) or (head == "*" and self._context.variables is not None):
+        variables = self._context.variables
+        if _begins_name(head) or (variables is not None and head == "*"):
             return self._named(text)
+        if variables is None and head == "(":  # a cast of a variable
+            raise self._fail("NOSUP_BTFARG")
         raise self._fail("BAD_FETCH_ARG")
 
     def _named(self, text: str) -> tuple[Base, tuple[int, ...], bool]:

@@ -129,7 +129,8 @@ def read_name(
         offset = len(name) + 1
     else:
         variable = word.partition(":")[0]
-        name = variable if is_identifier(variable) else f"arg{number}"
+        known = context.variables is not None and is_identifier(variable)
+        name = variable if known else f"arg{number}"
     if name in used:
         raise context.fail("USED_ARG_NAME", index, 0)
     return name, offset

@@ -99,6 +99,23 @@ def test_what_is_fetched(word: str, base: Base, derefs: tuple[int, ...], kind: F
     assert _one(f"v={word}") == FetchArg("v", word, base, derefs, kind)
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "column"),
+    [
+        # Found by asking a kernel: what begins like a name, and what a name without BTF is.
+        (["v=\u00e9"], "NOSUP_BTFARG", 2002),
+        (["v=\u05d0"], "BAD_FETCH_ARG", 2002),
+        (["v=+0((%di))"], "NOSUP_BTFARG", 2005),
+        (["common_pid"], "NOSUP_BTFARG", 2000),
+        (["arg2=%di", "b"], "USED_ARG_NAME", 3000),
+    ],
+)
+def test_names_without_variables(words: list[str], code: str, column: int) -> None:
+    with pytest.raises(ProbeSyntaxError) as caught:
+        compile_args(words, _context(extended=False))
+    assert (caught.value.code, caught.value.column) == (code, column)
+
+
 def test_text_of_a_uprobe_is_out_of_the_kernels_reach() -> None:
     arg = _one('v=\\"text"', _context(extended=False))
     assert (arg.base.source, arg.derefs, arg.type) == (Source.IMMEDIATE, (0,), _STRING)
