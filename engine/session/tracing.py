@@ -199,7 +199,7 @@ class Tracing:
         hooks = ControlHooks(
             stack=self._stacks.record,
             stack_now=lambda: self._stacks.frames(self.controls.place),
-            snapshot=self._snapshot,
+            snapshot=None if self.ring is None else self._snapshot,
             symbol=self.symbol,
             comm=lambda thread: session.kernel.comm,
             syscall=self.syscalls.name_of,
@@ -389,8 +389,7 @@ class Tracing:
                 manager.refresh(point)
 
     def _snapshot(self) -> None:
-        if self.ring is None:
-            raise CommandError("the snapshot trigger needs a ring: --buffer N")
+        assert self.ring is not None
         self._staging.drain()
         self.tail.keep(self.ring)
 

@@ -113,7 +113,7 @@ class ControlHooks:
     Attributes:
         stack: records the call stack behind a row: (thread, place).
         stack_now: the call stack, innermost first.
-        snapshot: keeps what is in the ring now.
+        snapshot: keeps what is in the ring now; None without a ring.
         symbol: text of an address.
         comm: a thread's name.
         syscall: a system call's name by its number.
@@ -124,7 +124,7 @@ class ControlHooks:
 
     stack: Callable[[int, int], None]
     stack_now: Callable[[], tuple[int, ...]]
-    snapshot: Callable[[], None]
+    snapshot: Callable[[], None] | None
     symbol: Callable[[int], str]
     comm: Callable[[int], bytes | None]
     syscall: Callable[[int], str | None]
@@ -300,9 +300,12 @@ class EventControls:
 
             return turn
         if trigger.name == "snapshot":
+            keep = hooks.snapshot
+            if keep is None:
+                raise CommandError("the snapshot trigger needs a ring: --buffer N")
 
             def snapshot(data: Any, thread: int, place: int) -> bool:
-                hooks.snapshot()
+                keep()
                 return True
 
             return snapshot
