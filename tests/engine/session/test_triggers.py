@@ -94,7 +94,7 @@ def test_a_filter_may_come_and_go_while_the_guest_stands(guest: Guest) -> None:
 def test_traceoff_stops_all_events_and_counts_what_it_changes(guest: Guest) -> None:
     tracing = traced(guest)
     tracing.add_trigger("g", "x", "traceoff:3 if n == 2")
-    tracing.add_trigger("g", "x", "traceon if n == 0")
+    tracing.add_trigger("g", "x", "traceon if n == 1")
     guest.run(tracing)
     # With a condition the event itself is looked at first: whether it is recorded is decided.
     expected, on, left = [], True, 3
@@ -102,7 +102,7 @@ def test_traceoff_stops_all_events_and_counts_what_it_changes(guest: Guest) -> N
         expected += [n] if on else []
         if n == 2 and on and left:
             on, left = False, left - 1
-        on = on or n == 0
+        on = on or n == 1
     assert numbers(guest) == expected
     assert 0 < len(expected) < CALLS
     (traceoff,) = [
