@@ -111,7 +111,7 @@ def measure_controls(filters: str, triggers: str, count: int) -> float:
     hooks = ControlHooks(
         stack=lambda thread, place: None,
         stack_now=tuple,
-        snapshot=lambda: None,
+        snapshot=None,
         symbol=hex,
         comm=lambda thread: b"bench",
         syscall=lambda number: None,
