@@ -46,6 +46,7 @@ class User:
 
     async def type(self, text: str) -> None:
         """Put text where it is being typed."""
+        await self.typing()
         line = self.app.focused
         assert isinstance(line, Input), line
         line.value = text

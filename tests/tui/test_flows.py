@@ -472,7 +472,7 @@ def test_copies() -> None:
         await user.press("c")
         await user.state(RunState.ENDED)
         await user.press("6", "g", "g", "J", "J", "Y")
-        await user.until(lambda: user.clipboard.count("fib(") == 3)
+        await user.until(lambda: user.clipboard.count("fib: (fibonacci+0x0") == 3)
 
     flow(steps)
 
