@@ -74,7 +74,6 @@ def test_faults_are_linuxs_signals(name: str, tmp_path: Path) -> None:
     if known.get("signal") is None or name in EMULATED:
         assert (end.code, end.signal) == (42, 0)
         return
-    signal = known["signal"]
     assert end.signal == SIGNALS[known["signal"]]
     assert end.crash is not None
     assert end.crash.pc == int(known["ip"], 16) + known["slot"]
