@@ -1,5 +1,8 @@
 """Which events the log shows: a condition typed by the user, compiled.
 
+What these short forms do not cover is read as one of the kernel's event filters, with
+parentheses, `!`, `&` and the rest (`engine.trace.rowfilter`):
+
 `n<4`, `name==malloc`, `mall*`, `path~"*.so" && fd!=-1`, `n<4 || ret==0`. A word alone is a
 pattern for the event's name. Fields are an event's arguments and `name`, `group`, `time`,
 `tid`, `address`. An event without the field does not match.
@@ -14,7 +17,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final, Protocol, TypeAlias
 
-from engine.errors import CommandError
+from engine.errors import CommandError, ProbeSyntaxError
+from engine.trace import rowfilter
 from engine.trace.rows import Event, EventInfo, EventTable, Value, decode
 
 
@@ -41,9 +45,6 @@ class EventFilter(Protocol):
 
     def tester(self, info: EventInfo) -> "bool | Tester":
         """Whether rows of an event match: all, none, or what tells for a row."""
-
-    def __call__(self, event: Event) -> bool:
-        """Whether an event matches."""
 
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -158,6 +159,19 @@ def compile_filter(text: str, events: EventTable) -> EventFilter:
     Raises:
         FilterError: it means nothing.
     """
+    try:
+        return _short(text, events)
+    except FilterError as error:
+        try:
+            return rowfilter.compile_filter(text)
+        except ProbeSyntaxError as refused:
+            if any(sign in text for sign in "()!&") and "&&" not in text:
+                raise FilterError(refused.text, refused.column) from refused
+            raise error from refused
+
+
+def _short(text: str, events: EventTable) -> EventFilter:
+    """The filter of a short form."""
     alternatives: list[list[_Term]] = []
     start = 0
     for alternative in text.split("||"):

@@ -274,3 +274,23 @@ def test_events_that_cannot_match_are_never_decoded(
 
 def verdict(test: object) -> bool | None:
     return test if isinstance(test, bool) else None
+
+
+@pytest.mark.parametrize(
+    ("text", "verdicts"),
+    [
+        ("(n < 4)", (None, False, False)),
+        ('!(name == "fact")', (False, True, True)),
+        ("n & 4 || fd == 3", (None, False, None)),
+    ],
+)
+def test_the_kernels_filters_are_understood_too(
+    text: str, verdicts: tuple[bool | None, ...]
+) -> None:
+    compiled = compile_filter(text, EVENTS)
+    assert tuple(verdict(compiled.tester(EVENTS[each])) for each in (FACT, RET, OPEN)) == verdicts
+
+
+def test_an_error_of_the_kernels_form_is_the_kernels() -> None:
+    with pytest.raises(FilterError, match="Too many"):
+        compile_filter("(n < 4", EVENTS)
