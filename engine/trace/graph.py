@@ -141,6 +141,7 @@ class Calls:
         now: Callable[[], int],
         thread: Callable[[], int],
         stack_of: Callable[[int], Stack],
+        function_of: Callable[[int], tuple[int, int] | None] | None,
         retval: Callable[[], tuple[int, ...]] | None = None,
     ) -> None:
         """Nothing is called yet.
@@ -151,6 +152,8 @@ class Calls:
             now: the clock.
             thread: id of the running thread.
             stack_of: describes the stack that an address lies on.
+            function_of: (start, end) of the function around an address; None where calls push
+                the return address, and so no two can have the same place on the stack.
             retval: reads the returned value's register; None: values are not recorded.
         """
         self.depth_max = 0
@@ -162,6 +165,7 @@ class Calls:
         self._now = now
         self._thread = thread
         self._stack_of = stack_of
+        self._function_of = function_of
         self._retval = retval
         self._stacks: dict[tuple[int, bool], Stack] = {}
         self._stack = Stack(1, 0, True)
@@ -187,8 +191,10 @@ class Calls:
             if not top.gone:
                 if top.slot > slot or not self._exact:
                     break
-                if top.slot == slot and top.ret_addr == instance.ret_addr:
-                    break  # a tail call
+                if top.slot == slot and (
+                    top.ret_addr == instance.ret_addr or self._called_by(top, instance)
+                ):
+                    break  # a tail call, or a frameless caller that never returns
             calls.pop()
             self._leave(top)
         depth = self._stack.base + len(calls)
@@ -244,6 +250,13 @@ class Calls:
         self.exits += 1
         retval = 0 if self._retval is None else self._retval()[0]
         self._exit(instance, instance.ret_addr, 0, retval)
+
+    def _called_by(self, top: KretprobeInstance, instance: KretprobeInstance) -> bool:
+        """Whether the function of one call has made another without moving the stack pointer."""
+        if self._function_of is None:
+            return False
+        around = self._function_of(instance.ret_addr - 1)
+        return around is not None and around[0] <= (top.rp.addr or 0) < around[1]
 
     def _leave(self, instance: KretprobeInstance) -> None:
         """A call is gone without a return."""
