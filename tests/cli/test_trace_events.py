@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from guestrun import run
-from sysroot import CHECKOUT
+from protowire import fields, packets
+from sysroot import CHECKOUT, SysrootUnavailable, sysroot
 
 GUEST = str(CHECKOUT / "samples" / "bin" / "x86_64" / "recursion")
 CALLS = 987
@@ -212,3 +213,33 @@ def test_the_ring_is_written_at_a_signal_too(home: Path) -> None:
     assert counts[1] == ("10", str(CALLS))
     assert 500 <= int(counts[0][1]) <= CALLS
     assert len(numbers(done.err)) == 20
+
+
+def test_a_run_of_sqlite3_as_nested_slices(home: Path) -> None:
+    try:
+        root = sysroot("x86_64")
+    except SysrootUnavailable as reason:
+        pytest.skip(str(reason))
+    library = "libsqlite3.so.0:sqlite3_*"
+    sql = "create table t(a,b); insert into t values(1,2),(3,4); select sum(a*b) from t;"
+    done = run("trace", "--root", str(root), "-f", library, "-r", library, "-e", "syscalls/*",
+               "--format", "perfetto", "-o", "out", f"{root}/usr/bin/sqlite3", ":memory:", sql,
+               cwd=home)  # fmt: skip
+    assert (done.code, done.out) == (0, "14\n")
+    opened: list[str] = []
+    names, deepest, last = set(), 0, 0
+    for packet in packets((home / "out").read_bytes()):
+        if 11 not in packet:
+            continue
+        event = dict(fields(packet[11]))
+        assert packet[8] >= last
+        last = packet[8]
+        if event[9] == 1:
+            opened.append(event[23].decode())
+            names.add(opened[-1])
+            deepest = max(deepest, len(opened))
+        elif event[9] == 2:
+            opened.pop()
+    assert opened == ["exit_group"]  # the only one that did not return
+    assert {"sqlite3_exec", "sqlite3_step", "sqlite3_malloc64", "mmap"} & names
+    assert deepest > 3

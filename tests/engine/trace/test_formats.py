@@ -6,13 +6,13 @@ package `perfetto` is installed.
 
 import json
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from eventkit import FACT, INFOS, OPEN, RET, SYMBOLS, THREAD, fact, opened, ret
 from hypothesis import given
 from hypothesis import strategies as st
+from protowire import fields, packets
 
 from engine.arch.program import ROW_HEAD
 from engine.trace.formats import FORMATS, Names
@@ -51,44 +51,6 @@ def openat(time: int, path: bytes) -> bytes:
 
 def opened_at(time: int, result: int) -> bytes:
     return HEAD.pack(6, EXIT.words, THREAD) + struct.pack("<QQQq", time, 0x400000, 257, result)
-
-
-# -- a decoder --------------------------------------------------------------------------------
-
-
-def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """(number, value) of a message's fields: numbers, or bytes."""
-    at = 0
-
-    def number() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while at < len(data):
-        tag = number()
-        if tag & 7 == 0:
-            yield tag >> 3, number()
-        else:
-            assert tag & 7 == 2
-            size = number()
-            yield tag >> 3, data[at : at + size]
-            at += size
-    assert at == len(data)
-
-
-def packets(data: bytes) -> list[dict[int, Any]]:
-    found = []
-    for number, packet in fields(data):
-        assert number == 1
-        found.append(dict(fields(packet)))
-    return found
 
 
 def track_events(data: bytes) -> list[tuple[int, int, str]]:
