@@ -61,6 +61,12 @@ class Terminal:
         self.type(text)
         self.keys("Enter")
 
+    def slowly(self, *keys: str) -> None:
+        """Press keys as a hand does: Escape and a key at once are Alt and the key."""
+        for key in keys:
+            sleep(0.7)
+            self.keys(key)
+
     def to_the_guest(self) -> None:
         """Open the line that goes to the guest; nothing on the screen says that it is open."""
         for key in ("7", "Enter"):
@@ -180,10 +186,10 @@ def test_what_is_typed_reaches_the_guest(terminal: Terminal) -> None:
     terminal.to_the_guest()
     terminal.line("hay and a needle")
     terminal.line("hay")
-    terminal.keys("C-d")
+    terminal.slowly("C-d")
     screen = terminal.wait("ended: exited")
     assert re.search(r"1 of 2 lines", screen)
-    terminal.keys("Escape", "q")
+    terminal.slowly("Escape", "q")
     terminal.finish(0)
 
 
@@ -198,12 +204,12 @@ def test_sequences_of_the_guest_do_not_reach_the_terminal(
     for sequence in ("\x1b]0;stolen\x07", "\x1b[2J", "\x1b[?1049l", "\x1bc", "\x9b2J"):
         terminal.to_the_guest()
         terminal.line(sequence + "HERE")
-        terminal.keys("Escape")
+        terminal.slowly("Escape")
     terminal.wait("HERE")
     assert terminal.ask("pane_title") == title
     assert terminal.ask("alternate_on") == "1"
     assert "waiting in read()" in terminal.screen
-    terminal.keys("Escape", "q")
+    terminal.slowly("Escape", "q")
     terminal.wait("alive")
     terminal.line("y")
     terminal.finish(0)
