@@ -137,6 +137,21 @@ class StopOnHit:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceFunctions:
+    """Record calls and returns of the functions that match, or no longer; any time.
+
+    Attributes:
+        globs: patterns; () with `on` false: of all that are traced.
+        on: whether they are to be traced.
+        depth: follow calls so deep, 0 for all.
+    """
+
+    globs: tuple[str, ...] = ()
+    on: bool = True
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Undo:
     """Take the last change of probes, registers or memory back; any time for probes."""
 
@@ -227,6 +242,7 @@ Command: TypeAlias = (
     | Delete
     | Enable
     | StopOnHit
+    | TraceFunctions
     | Undo
     | Redo
     | WriteRegister

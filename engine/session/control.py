@@ -17,6 +17,7 @@ from engine.session import report
 from engine.session.book import ProbeBook, Row
 from engine.session.config import GuestConfig
 from engine.session.editing import Editing
+from engine.session.graphswitch import GraphSwitch
 from engine.session.running import Abandoned, Running
 from engine.session.session import Session
 from engine.session.terminal import GuestTerminal
@@ -71,6 +72,7 @@ class Control:
         self._changed = 0
         self._gate = threading.Lock()
         self._hears = False
+        self._graph = GraphSwitch()
         self._begin(self._load(), ())
 
     def _load(self) -> Session:
@@ -94,6 +96,7 @@ class Control:
         self._tracing.start()
         for failure in self.book.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
+        self._graph.begin(self._tracing)
         self._declare()
         with self._gate:
             self._hears = True
@@ -207,6 +210,8 @@ class Control:
                 text = book.enable(ids, on=on)
             case cmd.StopOnHit(ids, on):
                 text = book.stop_on_hit(ids, on=on)
+            case cmd.TraceFunctions(globs, on, depth):
+                text = self._graph.turn(globs, on=on, depth=depth)
             case _:
                 text = self._edit(command)
         self._declare()
