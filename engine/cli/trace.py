@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from engine.arch.plan import Mode
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, probe_options
 from engine.cli.run import show
+from engine.errors import ProbeError, ProbeSyntaxError
 from engine.session import Session
 from engine.session.exporting import KERNEL_FORM, LIST_FORMS, listed
 from engine.session.handlers import blamed, load_handlers
@@ -155,8 +157,8 @@ def trace(
         for glob in returns:
             tracing.trace_returns(glob)
         refused = [
-            *(tracing.set_filter(*split_option("--filter", text)) for text in filters),
-            *(tracing.add_trigger(*split_option("--trigger", text)) for text in triggers),
+            *(each for text in filters for each in controlled(tracing, "--filter", text)),
+            *(each for text in triggers for each in controlled(tracing, "--trigger", text)),
         ]
         for text in refused:
             if text:
@@ -187,6 +189,37 @@ def trace(
     finally:
         session.close()
     return reports.exit_code
+
+
+def controlled(tracing: Tracing, option: str, given: str) -> Iterator[str]:
+    """Give events a filter or a trigger; what was refused in kernel mode.
+
+    The event may be a pattern. As with a filter for a whole group under tracefs, those of the
+    events that do not have a field are left alone then, if any other has it.
+
+    Raises:
+        ProbeError: there is no such event, or none of them takes it.
+    """
+    group, name, text = split_option(option, given)
+    change = tracing.set_filter if option == "--filter" else tracing.add_trigger
+    if not any(sign in group + name for sign in "*?["):
+        yield change(group, name, text)
+        return
+    refused: list[ProbeSyntaxError] = []
+    matching = [
+        key for key in tracing.infos if fnmatchcase(key[0], group) and fnmatchcase(key[1], name)
+    ]
+    for key in matching:
+        try:
+            yield change(*key, text)
+        except ProbeSyntaxError as error:
+            if error.code != "FIELD_NOT_FOUND":
+                raise
+            refused.append(error)
+    if refused and len(refused) == len(matching):
+        raise refused[0]
+    if not matching:
+        raise ProbeError(f"{option} {given}: no event matches")
 
 
 def drained(

@@ -56,6 +56,28 @@ def test_a_filter_keeps_what_it_says(home: Path) -> None:
     assert (every.out, every.code) == (some.out, some.code)
 
 
+def test_a_filter_for_several_events(home: Path) -> None:
+    words = (
+        "-e",
+        "p:g/x fibonacci n=%di:u32",
+        "-e",
+        "p:g/y ackermann m=%di:u32",
+        "-e",
+        "p:h/z main",
+    )
+    done = run("trace", *words, "--filter", "g/*:n == 15", "--trigger", "*/*:hist:keys=common_pid",
+               GUEST, cwd=home)  # fmt: skip
+    assert numbers(done.err) == [15]
+    assert len(re.findall(": y: ", done.err)) == 20
+    assert re.findall(r"^# event: (.*)$", done.err, re.MULTILINE) == ["g/x", "g/y", "h/z"]
+    none = run("trace", *words, "--filter", "g/*:q == 1", GUEST, cwd=home)
+    assert (none.code, none.out) == (2, "")
+    assert "Field not found" in none.err
+    assert (
+        "no event matches" in run("trace", *words, "--filter", "q*/*:n == 1", GUEST, cwd=home).err
+    )
+
+
 @pytest.mark.parametrize("mode", ["strict", "kernel"])
 def test_a_bad_filter(home: Path, mode: str) -> None:
     words = ("-e", "p:g/x fibonacci n=%di:u32", "--filter", "g/x:m == 1")
