@@ -88,6 +88,7 @@ class Ia64Cpu(Registers):
         self._ticks = 0
         self._end = _FOREVER
         self._told = self._stopped = False
+        self._stepped_to = -1  # where a step has left off: its tick is still to be counted
         self._windows: tuple[tuple[int, int], ...] = ()
         self._left = memoryview(bytearray(16)).cast("Q")
 
@@ -146,7 +147,10 @@ class Ia64Cpu(Registers):
         """Execute one slot; None if nothing but that happened."""
         self._end = _FOREVER
         self._enter()
-        return self._one()
+        stop = self._one()
+        if stop is None:
+            self._stepped_to = self.state.ip
+        return stop
 
     def _one(self) -> Stop | None:
         """One slot; a predicate that is false also counts as executed."""
@@ -304,9 +308,11 @@ class Ia64Cpu(Registers):
 
     def _enter(self) -> None:
         """Going on where the core was is no tick."""
-        if not (self._stopped or self._told or self._inside(self.state.ip)):
-            self._expected[0] = self.state.ip
+        ip = self.state.ip
+        if not (self._stopped or self._told or ip == self._stepped_to or self._inside(ip)):
+            self._expected[0] = ip
         self._told = self._stopped = False
+        self._stepped_to = -1
 
     def count_blocks(self, enabled: bool) -> None:
         """Switch the clock; the version of the code that tells where it leaves is needed."""
