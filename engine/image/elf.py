@@ -1,4 +1,4 @@
-"""One ELF program or library as a mapped file: headers, segments, sections, addresses.
+"""One ELF program or library as a file in memory: headers, segments, sections, addresses.
 
 The rules for what may run stand in `checks`. Sections are for people:
 a running program never needs them, so damage there costs names and lines, not the run.
@@ -17,6 +17,8 @@ from engine.image.headers import Buffer, Header, Section, Segment
 
 _MAX_SECTIONS = 1 << 18  # a linked file has dozens; bounds what a damaged count can cost
 _NT_GNU_BUILD_ID = 3
+_READ_MAX = 64 << 20
+"""Bytes of a file that are read; a larger one is mapped."""
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_SONAME = 1, 5, 10, 14
 
 
@@ -110,7 +112,7 @@ class ElfImage:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, runnable: bool = True) -> "ElfImage":
-        """Map the regular file `path` read-only and parse its headers.
+        """Read the regular file `path` and parse its headers.
 
         Args:
             path: of the file.
@@ -132,7 +134,7 @@ class ElfImage:
             if not stat.S_ISREG(status.st_mode):
                 what = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
                 raise NotElfError(f"{shown}: is {what}; an ELF program is needed")
-            data = _map(handle, status.st_size)
+            data = _load(handle, status.st_size)
         except OSError as error:
             raise NotElfError(f"{shown}: {error.strerror}") from error
         finally:
@@ -371,6 +373,16 @@ class ElfImage:
         return None if raw is None else os.fsdecode(raw)
 
 
-def _map(handle: int, size: int) -> Buffer:
-    """Map an open file; an empty one cannot be mapped."""
-    return mmap.mmap(handle, size, access=mmap.ACCESS_READ) if size else b""
+def _load(handle: int, size: int) -> Buffer:
+    """The content of an open file.
+
+    A mapped file that is cut short under us (`cp new guest` does it) would kill the process, so
+    that only what is too large to be read at once is mapped.
+    """
+    if size > _READ_MAX:
+        return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
+    pieces, left = [], size
+    while left and (piece := os.read(handle, left)):
+        pieces.append(piece)
+        left -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
