@@ -26,6 +26,7 @@ _ANNOTATION, _TYPE, _TRACK, _CATEGORY, _EVENT_NAME = 4, 9, 11, 22, 23
 _BEGIN, _END, _INSTANT = 1, 2, 3
 _A_UINT, _A_INT, _A_STRING, _A_NAME, _A_ARRAY = 3, 4, 6, 10, 12
 _SEQUENCE_ID: Final = number(_SEQUENCE, 1)
+_KINDS: Final = {kind: number(_TYPE, kind) for kind in (_BEGIN, _END, _INSTANT)}
 _PROCESS_BIT: Final = 1 << 32
 
 
@@ -44,6 +45,10 @@ class PerfettoFormat:
         self._open: dict[int, list[tuple[int, int]]] = {}
         """Function and time of the slices that have begun, by thread."""
         self._last = 0
+        self._paired: dict[int, bool] = {}
+        self._titles: dict[tuple[str, str], bytes] = {}
+        self._places: dict[int, bytes] = {}
+        """Annotations that say where a probe is."""
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
         """The packet that begins the sequence."""
@@ -95,8 +100,7 @@ class PerfettoFormat:
 
     def _packets(self, event: Event, info: EventInfo) -> list[bytes]:
         """What becomes of an event: a slice's begin or end, or an instant."""
-        shown: dict[str, Plain] = {"address": f"{event.address:#x}"}
-        shown |= arguments(event, info, self._names)
+        shown = arguments(event, info, self._names)
         key, name, kind = self._role(event, info)
         if event.returned_to is not None:
             shown["returned_to"] = self._symbol(event.returned_to)
@@ -122,7 +126,10 @@ class PerfettoFormat:
             entering = info.source is EventSource.SYSCALL_ENTER
             call = info.name.removeprefix(ENTER if entering else EXIT)
             other = (EXIT if entering else ENTER) + call
-            paired = any(one.name == other and one.group == GROUP for one in self._events.values())
+            paired = self._paired.get(event.id)
+            if paired is None:
+                names = {one.name for one in self._events.values() if one.group == GROUP}
+                paired = self._paired[event.id] = other in names
             number_ = event.values[0]
             key = -1 - (number_ if isinstance(number_, int) else 0)
             kind = (_BEGIN if entering else _END) if paired else _INSTANT
@@ -134,12 +141,26 @@ class PerfettoFormat:
         return event.address, info.name, _INSTANT
 
     def _event(self, event: Event, kind: int, name: str, shown: dict[str, Plain]) -> bytes:
-        parts = [number(_TYPE, kind), number(_TRACK, event.thread_id)]
+        parts = [_KINDS[kind], number(_TRACK, event.thread_id)]
         if name:
-            category = event.group.encode(errors="surrogateescape")
-            parts += [blob(_CATEGORY, category), blob(_EVENT_NAME, _utf8(name))]
+            parts += [self._title(event.group, name), self._place(event.address)]
         parts += [blob(_ANNOTATION, _annotation(key, value)) for key, value in shown.items()]
         return _packet(number(_TIMESTAMP, event.time) + blob(_TRACK_EVENT, b"".join(parts)))
+
+    def _title(self, group: str, name: str) -> bytes:
+        """Category and name of an event."""
+        found = self._titles.get((group, name))
+        if found is None:
+            found = blob(_CATEGORY, _utf8(group)) + blob(_EVENT_NAME, _utf8(name))
+            self._titles[group, name] = found
+        return found
+
+    def _place(self, address: int) -> bytes:
+        found = self._places.get(address)
+        if found is None:
+            found = blob(_ANNOTATION, _annotation("address", f"{address:#x}"))
+            self._places[address] = found
+        return found
 
     def _symbol(self, address: int) -> str:
         found = self._symbols.get(address)

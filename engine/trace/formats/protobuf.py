@@ -1,8 +1,12 @@
 """Protocol Buffers' wire format, as much as writing needs (protobuf.dev, "Encoding")."""
 
+_SHORT = tuple(bytes([value]) for value in range(0x80))
+
 
 def varint(value: int) -> bytes:
     """A number in groups of seven bits, the lowest first; negative ones as 64-bit."""
+    if 0 <= value < 0x80:
+        return _SHORT[value]
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:

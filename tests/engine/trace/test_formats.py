@@ -194,3 +194,11 @@ def test_every_format_takes_every_row(kind: Any) -> None:
     form.renamed(THREAD)
     assert isinstance(form.rows(rows[0]), bytes)
     assert {FACT, RET, OPEN} <= set(EVENTS)
+
+
+@pytest.mark.parametrize("info", EVENTS.values(), ids=lambda info: info.name)
+def test_descriptions_survive_as_json(info: EventInfo) -> None:
+    again = EventInfo.from_json(json.loads(json.dumps(info.to_json())))
+    assert again == info
+    assert again.accepts(info.words)
+    assert again.accepts(info.words + 3) is (info.strings or info.source is EventSource.STACK)
