@@ -118,10 +118,13 @@ class ArchJumps:
         jump: (place, target, size) to a jump of exactly `size` bytes; None beyond its reach.
         copyable: whether Linux would copy an instruction into a detour.
         indirect: whether an instruction jumps to an address that it does not name itself.
+        fixed: whether such a jump goes through one fixed pointer (a linkage table's).
         needs: (bytes of a function, its address, place of the probe) to what a detour lacks
             there, "" for nothing.
         record: (what is recorded, newest probe first; where what stands) to the recorder.
             Raises NotCompilableError.
+        scratch: registers that a detour leaves changed: the ABI lets any call change them, and
+            `needs` refuses functions that use them.
         linux: whether Linux has jump probes on this architecture.
     """
 
@@ -132,9 +135,11 @@ class ArchJumps:
     jump: Callable[[int, int, int], bytes | None]
     copyable: Callable[[bytes], bool]
     indirect: Callable[[bytes], bool]
+    fixed: Callable[[bytes], bool]
     needs: Callable[[bytes, int, int], str]
     record: Callable[[tuple[Recording, ...], DetourPlaces], Recorder]
     linux: bool
+    scratch: tuple[str, ...] = ()
 
 
 class NotCompilableError(Exception):

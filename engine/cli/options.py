@@ -102,22 +102,12 @@ _mode_option: Final = click.option(
 )
 
 
-def _technique(ctx: click.Context, param: click.Parameter, value: str) -> None:
-    """Refuse what cannot be given; `auto` and `breakpoint` are the same so far."""
-    if value == "jump":
-        raise click.BadParameter(
-            "jump probes are not part of this version; auto and breakpoint use breakpoints"
-        )
-
-
 _technique_option: Final = click.option(
     "--technique",
     type=click.Choice(["auto", "breakpoint", "jump"]),
     default="auto",
     show_default=True,
-    expose_value=False,
-    callback=_technique,
-    help="How probes are planted; jump is not part of this version.",
+    help="auto: breakpoints that become jumps where they can; jump: at once, and say where not.",
 )
 
 
@@ -154,6 +144,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         max_blocks=values["max_blocks"],
         memory=values["memory"],
         clock=values["clock"],
+        technique=values.get("technique", "auto"),
         **more,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from engine.arch.base import ArchCpu, Insn, TrapKind
 from engine.cpu.ram import PageTable
@@ -136,3 +136,15 @@ class Cpu(ArchCpu, Protocol):
 
     def restore(self, state: object) -> None:
         """Go back to saved registers."""
+
+
+@runtime_checkable
+class SharesTime(Protocol):
+    """A processor whose clock code in the guest may read."""
+
+    @property
+    def time_page(self) -> int:
+        """Host address of a page that may be shown to the guest.
+
+        Its last two words are the ticks at the end of what was granted and those left of it.
+        """

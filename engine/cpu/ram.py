@@ -45,12 +45,19 @@ _libc.mmap.argtypes = [
     ctypes.c_long,
 ]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_mremap = getattr(_libc, "mremap", None)
+if _mremap is not None:
+    _mremap.restype = ctypes.c_void_p
+    _mremap.argtypes = [
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
+    ]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _FAILED = ctypes.c_void_p(-1).value
 _MAP_FIXED = 0x10
 _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
 _DONTNEED = 4
+_MREMAP_MAYMOVE_FIXED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +198,21 @@ class Ram:
             return False
         self._host_mapped.append((offset, offset + size))
         return True
+
+    def show(self, address: int, size: int) -> int | None:
+        """Let pages be the same memory as a shared mapping of the host's: their offset.
+
+        None where the host cannot do that. What is written on either side is seen on both.
+        """
+        offset = self.allocate(size) if _mremap is not None else None
+        if offset is None or _mremap is None:
+            return None
+        flags, where = _MREMAP_MAYMOVE_FIXED, self.base + offset
+        if _mremap(address, 0, size, flags, where) != where:
+            self.release(offset, size)
+            return None
+        self._host_mapped.append((offset, offset + size))
+        return offset
 
     def touch(self, offset: int, size: int) -> bool:
         """Count pages that the engine itself is about to write; False beyond the budget."""

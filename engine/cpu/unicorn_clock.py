@@ -5,6 +5,7 @@ somebody needs it.
 """
 
 import ctypes
+import mmap
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ import unicorn.unicorn_const as uc_const
 
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
-from engine.cpu.ram import Control
+from engine.cpu.ram import PAGE, Control
 
 FOREVER: Final = 1 << 62
 EXPECTED: Final = 4
@@ -26,6 +27,9 @@ class Clock:
 
     Attributes:
         ticks: tells those so far, also from inside a callback; every recorded hit asks.
+        page: address of a shared page of the host's whose last two words are the ticks at the
+            end of what was granted and those left of it. The guest may be shown this page:
+            what must be kept from it stands behind.
     """
 
     def __init__(
@@ -43,11 +47,16 @@ class Clock:
         self._code = code
         self._flush = flush
         stop = ctypes.cast(api.emu_stop, api.VOID).value or 0
-        self.shared = native.BlockClock(remaining=FOREVER, stop=stop)
+        self._memory = mmap.mmap(-1, 2 * PAGE)
+        self.page = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self.shared = native.BlockClock.from_buffer(self._memory, PAGE - 8)
+        self.shared.remaining, self.shared.stop = FOREVER, stop
         self.words = memoryview(self.shared).cast("B").cast("Q")
         self.left = self.words[_LEFT]
         self._hook = 0
-        self._end = end = [FOREVER]  # ticks when nothing of what was granted is left
+        # Ticks when nothing of what was granted is left; in the page, in front of `remaining`.
+        self._end = end = memoryview(self._memory)[PAGE - 16 : PAGE - 8].cast("Q")
+        end[0] = FOREVER
         words = self.words
 
         def ticks() -> int:

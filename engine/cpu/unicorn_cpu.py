@@ -272,6 +272,11 @@ class UnicornCpu(UnicornState):
         return self._clock.ticks()
 
     @property
+    def time_page(self) -> int:
+        """Host address of the page with the clock's words."""
+        return self._clock.page
+
+    @property
     def left(self) -> memoryview:
         """Addresses behind the last two instructions from which control went elsewhere."""
         return self._clock.left

@@ -4,6 +4,9 @@ The TLB-fill callback is told the page only. The instruction runs once more whil
 accesses are sent to a physical address where nothing is, and Unicorn's own hook for such
 accesses reports the whole address. Registers are put back afterwards; no memory changes.
 
+The hook is there for that one run only: while one exists, Unicorn takes the slow path for every
+access of the guest.
+
 A store that crosses into the refused page is done byte by byte, the last one first: then the
 address is that of its last byte, up to 15 bytes behind what a processor would report.
 """
@@ -27,7 +30,7 @@ class FaultLocator:
     def __init__(self, ram: Ram, hooks: api.Hooks) -> None:
         self._control = ram.control
         self._hooks = hooks
-        self._hook = 0
+        self._callback = api.OnMemory(self._on_hole)
         self._found = 0
         self._hit = False
 
@@ -38,9 +41,8 @@ class FaultLocator:
             page: the page that was refused.
             run: executes the instruction again, with the TLB flushed.
         """
-        if not self._hook:
-            kinds = uc_const.UC_HOOK_MEM_READ_UNMAPPED | uc_const.UC_HOOK_MEM_WRITE_UNMAPPED
-            self._hook = self._hooks.add(kinds, api.OnMemory(self._on_hole))
+        kinds = uc_const.UC_HOOK_MEM_READ_UNMAPPED | uc_const.UC_HOOK_MEM_WRITE_UNMAPPED
+        hook = self._hooks.add(kinds, self._callback)
         self._found = page
         self._hit = False
         self._control.hole = _HOLE
@@ -51,6 +53,7 @@ class FaultLocator:
                     break
         finally:
             self._control.hole = 0
+            self._hooks.remove(hook)
         return self._found
 
     def _on_hole(self, uc: int, kind: int, address: int, size: int, value: int, data: int) -> bool:

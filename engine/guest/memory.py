@@ -402,6 +402,33 @@ class Memory(MappedBytes, MixedViews):
         self._protect(mapping, start, end, READ | EXECUTE)
         self._merge(start, end)
 
+    def attach(self, start: int, size: int, perms: int, host: int = 0) -> None:
+        """Open a part of an engine window for data of the engine's code.
+
+        Args:
+            start: first byte, page aligned.
+            size: bytes.
+            perms: what the engine's code may do there; so may the program.
+            host: address of a shared mapping of the host's to show; 0 = fresh memory.
+
+        Raises:
+            MappingError: ENOMEM without room, EINVAL outside of the window.
+        """
+        mapping = self.find(start)
+        end = start + page_up(size)
+        if mapping is None or not mapping.reserved or mapping.perms or end > mapping.end:
+            raise MappingError(errno.EINVAL)
+        self._need_room(2)
+        physical = self._ram.show(host, end - start) if host else self._ram.allocate(end - start)
+        if physical is None or not self._ram.touch(physical, end - start):
+            raise MappingError(errno.ENOMEM)
+        self._remove(mapping)
+        if mapping.start < start:
+            self._insert(mapping.part(mapping.start, start))
+        if end < mapping.end:
+            self._insert(mapping.part(end, mapping.end))
+        self._insert(replace(mapping.part(start, end), perms=perms, physical=physical))
+
     def used(self) -> int:
         """Bytes of physical pages in use by the guest: the engine's windows do not show."""
         own = sum(

@@ -84,6 +84,36 @@ class TextOverlay:
             self._forget(address)
         self._close()
 
+    def exchange(self, address: int, value: bytes, original: bytes, unit: int) -> None:
+        """Plant other bytes where some are planted; later, if those are not in memory now.
+
+        In the order in which a kernel does it while others execute there (text_poke_bp): the
+        first `unit` bytes of the shorter of the two, which trap, stand there while the rest
+        changes.
+
+        Args:
+            address: of the patch.
+            value: what is planted from now on.
+            original: all instructions that it stands over.
+            unit: bytes that can change at one time.
+        """
+        patch = self._patches[address]
+        planted = patch.planted and self._holds(address)
+        size = max(len(patch.value), len(value))
+        whole = original if len(original) >= size else patch.original
+        data = value + whole[len(value) : size]
+        grows = len(value) > len(patch.value)
+        pieces = [(address, data[:unit]), (address + unit, data[unit:])]
+        self._forget(address)
+        self._patches[address] = Patch(value, original, planted)
+        for page in _pages(address, len(original)):
+            self._pages.setdefault(page, []).append(address)
+        for at, piece in reversed(pieces) if grows else pieces:
+            if piece and planted:
+                self._memory.poke(at, piece)
+        self.changes += 1
+        self._close()
+
     def _forget(self, address: int) -> None:
         patch = self._patches.pop(address)
         for page in _pages(address, len(patch.original)):

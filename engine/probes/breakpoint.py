@@ -24,11 +24,24 @@ def _leave() -> int:
     return LEAVE
 
 
+def _counted(action: TrapAction, hits: int) -> TrapAction:
+    """The action of a point that is to be looked at: at its last hit the engine has to see it."""
+    left = hits
+
+    def counted() -> int:
+        nonlocal left
+        left -= 1
+        return action() if left > 0 else LEAVE
+
+    return counted
+
+
 class Breakpoints:
     """Prepares slots and actions.
 
     Attributes:
         entry: gives a point with return probes its action.
+        waits: hits of a point after which it comes to the engine once; 0 = never.
         fault: the fault that an operation met inside the callback; the manager passes it on.
         first_fit: slots of the XOL area are taken as Linux takes them.
     """
@@ -53,6 +66,7 @@ class Breakpoints:
         self.first_fit = first_fit
         self.fault: Stop | None = None
         self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
+        self.waits: Callable[[ProbePoint], int] = lambda point: 0
         self._ends: dict[int, ProbePoint] = {}  # slots of the area, and whose end is planted
 
     # -- slots ----------------------------------------------------------------------------
@@ -121,7 +135,8 @@ class Breakpoints:
         """Install the point's actions as its probes want them now."""
         traps, plan = self._cpu.traps, point.plan
         self._ends = {slot: other for slot, other in self._ends.items() if other is not point}
-        traps.plant(point.address, self._action(point), plan.next)
+        action, hits = self._action(point), self.waits(point)
+        traps.plant(point.address, _counted(action, hits) if hits else action, plan.next)
         if point.slot is not None and not point.boosted:
             end = _leave if point.wants_engine() else self._end(point)
             traps.plant(point.slot + point.copy_size, end, plan.next)

@@ -11,6 +11,7 @@ from engine.arch.base import Arch, TrapKind
 from engine.cpu.base import Cpu, Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.breakpoint import Breakpoints
+from engine.probes.jump import Jumps
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint, missed
@@ -49,6 +50,7 @@ class Hits:
     area: XolArea
     breakpoints: Breakpoints
     returns: Returns
+    jumps: Jumps | None
     points: dict[int, ProbePoint]
     status: Status
     current: ProbePoint | None
@@ -70,6 +72,9 @@ class Hits:
             at = pc - self._back
             point = self.points.get(at)
             if point is not None and point.armed:
+                if self.jumps is not None and self.jumps.waits(point):
+                    self.regs.ip = point.address
+                    self.jumps.consider(point)
                 return self._hit(point)
             point = self._step_of(at)
             if point is not None:
@@ -77,6 +82,8 @@ class Hits:
             return stop
         if stop.kind in (StopKind.QUANTUM, StopKind.HALTED):
             return stop
+        if self.jumps is not None and self.jumps.holds(pc):
+            return self.jumps.stopped(stop, pc)
         point = self._step_of(pc)
         if point is not None:
             return self._interrupted(point, stop, pc)
@@ -137,6 +144,11 @@ class Hits:
 
     def _begin_step(self, point: ProbePoint) -> Stop | None:
         plan = point.plan
+        if point.detour is not None:  # the int3 bypass: a breakpoint that has become a jump
+            self.regs.ip = point.detour.displaced[0][0]
+            self.cpu.expect(point.detour.window)
+            self.idle()
+            return None
         if plan.operation is not None:
             try:
                 self.regs.ip = plan.operation.run(self.step)
@@ -203,10 +215,12 @@ class Hits:
         return self.breakpoints.stepping.get(slot) or self._slots_of.get(slot)
 
     def inside(self, address: int) -> bool:
-        """Whether an address lies in the pages of the slots."""
-        return self.area.contains(address) or any(
+        """Whether an address lies in the pages of the slots, or where detours are."""
+        if self.area.contains(address) or any(
             slots.window.start <= address < slots.window.end for slots in self.slots
-        )
+        ):
+            return True
+        return self.jumps is not None and self.jumps.holds(address)
 
     def _interrupted(self, point: ProbePoint, stop: Stop, pc: int) -> Stop | None:
         """The displaced instruction raised something of its own while in its slot."""
@@ -226,7 +240,10 @@ class Hits:
         return stop
 
     def original_pc(self, address: int) -> int:
-        """The program's own address for a place in a slot; others stay as they are."""
+        """The program's own address for a place in a slot or detour; others stay as they are."""
+        found = self.jumps.at(address) if self.jumps is not None else None
+        if found is not None:
+            return found[1].original_pc(address)
         point = self._step_of(address)
         if point is None:
             return self.returns.original_pc(address)
@@ -238,6 +255,8 @@ class Hits:
             return NAME
         if not self.inside(address):
             return ""
+        if self.jumps is not None and self.jumps.holds(address):
+            return self.jumps.name(address)
         slot = self._slot_around(address)
         kind = "xol_slot" if self.area.contains(address) else "kprobe_insn_slot"
         point = self._step_of(address)
@@ -246,6 +265,8 @@ class Hits:
 
     def busy(self) -> bool:
         """Whether the guest stands in the machinery: signals wait until it has left."""
+        if self.jumps is not None:
+            self.jumps.resume()
         pc = self.cpu.read_register(self.arch.roles.pc)
         return self.inside(pc) or self.returns.original_pc(pc) != pc
 

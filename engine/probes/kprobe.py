@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from enum import Flag, auto
 
+from engine.arch.jump import Recording
 from engine.arch.plan import Mode, Rules
 from engine.probes.regs import PtRegs
 
@@ -35,6 +36,7 @@ class Kprobe:
         pre_handler: see `PreHandler`; it may do anything with the guest.
         post_handler: see `PostHandler`.
         record: records the hit, given the thread id; runs inside the emulator's callback.
+        recording: the same for code in the guest; None if only `record` can do it.
         flags: its state.
         hits: times it was hit while enabled, misses included.
         nmissed: hits whose handlers did not run, because another probe's were running.
@@ -56,6 +58,7 @@ class Kprobe:
         "post_handler",
         "pre_handler",
         "record",
+        "recording",
         "reference",
         "rules",
         "symbol_name",
@@ -81,6 +84,7 @@ class Kprobe:
         self.pre_handler = pre_handler
         self.post_handler = post_handler
         self.record = record
+        self.recording: Recording | None = None
         self.flags = flags
         self.rules = rules
         self.mode = mode

@@ -18,6 +18,7 @@ from engine.guest.text import TextOverlay
 from engine.probes.blacklist import Blacklist
 from engine.probes.breakpoint import Breakpoints
 from engine.probes.hits import Status
+from engine.probes.jump import Jumps
 from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.placement import Placement
@@ -49,6 +50,7 @@ class ProbeManager(Returning):
         on_unmapped: given probes whose code is gone: those that will be registered again.
         counters: reference counters of uprobes.
         returns: what catches the returns of functions with return probes.
+        jumps: makes jumps of breakpoints; None where there are none.
         kernel_maxactive: a return kprobe that does not say how many instances it wants gets as
             many as the kernel would give it.
     """
@@ -121,6 +123,8 @@ class ProbeManager(Returning):
         else:
             self.returns = Watched(self)
         self.breakpoints.entry = self.returns.action
+        self.breakpoints.waits = lambda point: self.jumps.waits(point) if self.jumps else 0
+        self.jumps: Jumps | None = None
         self._return_probes = 0
         self._saved: tuple[Status, ProbePoint | None] = (Status.IDLE, None)
         self._back = len(arch.breakpoint) if arch.trap_advances_pc else 0
@@ -329,6 +333,8 @@ class ProbeManager(Returning):
             if point.armed:
                 self._disarm([point])
             return
+        if point.armed and self.jumps is not None:
+            self.jumps.reconsider(point)
         if point.armed and point.slot is not None and point.boosted == point.wants_post():
             # A post-handler came or went: the slot's end changes.
             self._disarm([point])
@@ -342,22 +348,31 @@ class ProbeManager(Returning):
     def arm(self, points: list[ProbePoint]) -> None:
         """Plant the breakpoints of points whose slots are prepared."""
         many = len(points) > _MANY
-        probes = self.arch.probes
         patches = {}
+        if self.jumps is not None:
+            self.jumps.arming(points)
         for point in points:
             if point.slot is not None:
                 self.memory.poke(point.slot, point.code, forget=not many)
                 self._slots_of[point.slot] = point
-            kprobe = any(probe.rules is Rules.KPROBE for probe in point.probes)
-            value = probes.kprobe if kprobe else probes.uprobe
-            patches[point.address] = (value, point.plan.raw)
+            patches[point.address] = (self.planted(point), point.plan.raw)
             self.breakpoints.plant(point)
             point.armed = True
         self.overlay.plant(patches)
         for point in points:
             self.counters.armed(point)
+        if self.jumps is not None:
+            self.jumps.armed(points)
+
+    def planted(self, point: ProbePoint) -> bytes:
+        """The breakpoint that stands at a point."""
+        kprobe = any(probe.rules is Rules.KPROBE for probe in point.probes)
+        return self.arch.probes.kprobe if kprobe else self.arch.probes.uprobe
 
     def _disarm(self, points: list[ProbePoint]) -> None:
+        if self.jumps is not None:
+            for point in points:
+                self.jumps.unoptimize(point)
         self.overlay.lift([point.address for point in points])
         for point in points:
             point.armed = False
@@ -368,6 +383,8 @@ class ProbeManager(Returning):
                 self.breakpoints.give_back(point)
         for slots in self.slots:
             slots.collect(lambda slot: self._in_slot(slot))
+        if self.jumps is not None:
+            self.jumps.room_made([point.address for point in points])
 
     def _busy(self, point: ProbePoint) -> bool:
         """Whether the guest is in the middle of this point's step."""
@@ -382,6 +399,8 @@ class ProbeManager(Returning):
         point = self.points.get(address)
         if point is None:
             return
+        if self.jumps is not None:
+            self.jumps.unoptimize(point, gone=True)
         point.armed = False
         self.breakpoints.remove(point)
         self.counters.disarmed(point)

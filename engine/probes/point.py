@@ -1,10 +1,15 @@
 """The physical side: one probed address, whatever number of probes want it."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from engine.arch.plan import InsnPlan, Verdict
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
+
+if TYPE_CHECKING:
+    from engine.probes.detours import Detour
+    from engine.probes.lint import Check
 
 
 class ProbePoint:
@@ -20,6 +25,9 @@ class ProbePoint:
         boosted: the slot ends with a jump back in place of a trap.
         scratch: the copy in the slot uses the scratch register.
         saved: the scratch register's own value during a step.
+        detour: its detour buffer while it is a jump, None while it is a breakpoint.
+        why: the condition of a jump that it does not meet; None if not known, or a jump.
+        considered: whether it has been looked at for a jump as its probes are now.
     """
 
     __slots__ = (
@@ -27,11 +35,14 @@ class ProbePoint:
         "armed",
         "boosted",
         "code",
+        "considered",
+        "detour",
         "plan",
         "probes",
         "saved",
         "scratch",
         "slot",
+        "why",
     )
 
     def __init__(self, address: int, plan: InsnPlan) -> None:
@@ -44,6 +55,14 @@ class ProbePoint:
         self.boosted = False
         self.scratch = False
         self.saved = 0
+        self.detour: Detour | None = None
+        self.why: Check | None = None
+        self.considered = False
+
+    @property
+    def technique(self) -> str:
+        """What stands at the address: "breakpoint" or "jump"."""
+        return "breakpoint" if self.detour is None else "jump"
 
     @property
     def how(self) -> str:

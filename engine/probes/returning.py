@@ -131,7 +131,12 @@ class Returning(Hits):
             self.breakpoints.plant(point)
 
     def placed(self) -> list[ProbePoint]:
-        """The points that somebody has asked for: not those of the machinery."""
+        """The points that somebody has asked for: not those of the machinery.
+
+        Their probes' counts of hits are those of now.
+        """
+        if self.jumps is not None:
+            self.jumps.collect()
         found = []
         for point in self.points.values():
             own = isinstance(self.returns, Hijacked) and point is self.returns.point

@@ -1,7 +1,7 @@
 """A place as the placement rules see it: code, function, sections, names, plan."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -68,12 +68,44 @@ class FunctionCode:
     def sources(self) -> Mapping[int, tuple[int, ...]]:
         """Targets of its direct branches inside it, to the branches that go there."""
         found: dict[int, tuple[int, ...]] = {}
-        for number, address in enumerate(self.starts):
-            end = self.starts[number + 1] if number + 1 < len(self.starts) else self._end
-            target = self._arch.probes.target(self.read(address, end - address), address)
+        for address, raw in self._instructions():
+            target = self._arch.probes.target(raw, address)
             if target is not None and self.start <= target < self._end:
                 found[target] = (*found.get(target, ()), address)
         return found
+
+    @cached_property
+    def elsewhere(self) -> Mapping[int, tuple[int, ...]]:
+        """Targets of its direct branches outside of it, to the branches that go there."""
+        found: dict[int, tuple[int, ...]] = {}
+        for address, raw in self._instructions():
+            target = self._arch.probes.target(raw, address)
+            if target is not None and not self.start <= target < self._end:
+                found[target] = (*found.get(target, ()), address)
+        return found
+
+    @cached_property
+    def indirect(self) -> tuple[int, ...]:
+        """Its jumps to addresses that they do not name."""
+        jumps = self._arch.jumps
+        if jumps is None:
+            return ()
+        return tuple(at for at, raw in self._instructions() if jumps.indirect(raw))
+
+    @cached_property
+    def computed(self) -> tuple[int, ...]:
+        """Those of them that may go to a table's entries: not through one fixed pointer."""
+        jumps = self._arch.jumps
+        if jumps is None:
+            return ()
+        raws = ((at, (self.around(at) or (at, b""))[1]) for at in self.indirect)
+        return tuple(at for at, raw in raws if not jumps.fixed(raw))
+
+    def _instructions(self) -> Iterator[tuple[int, bytes]]:
+        """Address and bytes of each."""
+        for number, address in enumerate(self.starts):
+            end = self.starts[number + 1] if number + 1 < len(self.starts) else self._end
+            yield address, self.read(address, end - address)
 
     @cached_property
     def flow(self) -> CodeFlow:

@@ -354,6 +354,8 @@ class ProbeBook:
     def views(self) -> tuple[ProbeView, ...]:
         """All probes as a front end shows them; unchanged ones are the same objects."""
         pending = {id(item.probe) for item in self._probing.pending}
+        if self._probing.manager.jumps is not None:
+            self._probing.manager.jumps.collect()
         return tuple(self._view(entry, pending) for entry in self.entries)
 
     def _view(self, entry: Entry, pending: set[int]) -> ProbeView:

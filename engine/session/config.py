@@ -23,6 +23,7 @@ class GuestConfig:
         max_blocks: stop after so many guest blocks.
         memory: bytes of memory the guest may touch.
         clock: "guest" (deterministic) or "host".
+        technique: of probes: "auto", "breakpoint" or "jump".
         count_blocks: keep the block clock running even if nothing else needs it.
     """
 
@@ -38,4 +39,5 @@ class GuestConfig:
     max_blocks: int | None = None
     memory: int = DEFAULT_MEMORY
     clock: str = "guest"
+    technique: str = "auto"
     count_blocks: bool = False

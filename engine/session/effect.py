@@ -1,7 +1,9 @@
 """The probe-effect differ: a guest run plain and probed, and where the two runs part.
 
 Compared are, system call by system call, its number, arguments, result and all registers, and
-the guest's clock; then output, end, and memory. The first difference is what is shown.
+the guest's clock; then output, end, and memory. The first difference is what is shown. Where
+probes may be jumps, registers that carry nothing across calls and that detours use for that
+reason (`ArchJumps.scratch`: x16 and x17 of AArch64) are not compared.
 """
 
 import hashlib
@@ -144,10 +146,16 @@ def _observe(
 def _listen(session: Session, seen: Observed) -> None:
     cpu, hooks = session.cpu, session.hooks
     pc = session.arch.roles.pc
+    jumps = session.arch.jumps
+    unseen = {pc}
+    if jumps is not None and session.config.technique != "breakpoint":
+        unseen |= {*jumps.scratch}
     names = [
         register.name
         for register in session.arch.registers
-        if register.group in ("general", "flags") and register.bits <= 64 and register.name != pc
+        if register.group in ("general", "flags")
+        and register.bits <= 64
+        and register.name not in unseen
     ]
 
     def enter(number: int, name: str, arguments: tuple[int, ...]) -> None:

@@ -6,9 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.plan import Mode
+from engine.cpu.base import SharesTime
 from engine.errors import ProbeRejectedError
 from engine.guest.modules import Module
 from engine.guest.text import TextOverlay
+from engine.probes.jump import Jumps, Located
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
@@ -50,6 +52,18 @@ class GuestCode:
             code = ImageCode(self._session.arch, module.image, file.symbols)
             found = self._known[id(module.image)] = (file, code)
         return found
+
+    def locate(self, address: int) -> Located | None:
+        """The code around an address, as the conditions of jumps look at it."""
+        module = self._session.modules.at(address)
+        if module is None:
+            return None
+        code = self._of(module)[1]
+        function = self.function(address)
+        if function is None:
+            return code, None, module.bias
+        start, end = function
+        return code, code.function(start - module.bias, end - start), module.bias
 
     def function(self, address: int) -> tuple[int, int] | None:
         """(start, end) of the function around an address."""
@@ -129,17 +143,20 @@ class Probing:
         )
         self.placing = Placing(session.arch, program, mode)
         self.overlay = TextOverlay(memory, cpu)
+        code = GuestCode(session, self.placing)
         self.manager = ProbeManager(
             session.arch,
             cpu,
             memory,
             self.overlay,
-            GuestCode(session, self.placing),
+            code,
             _windows(session),
             mode=mode,
             thread=partial(getattr, session.kernel, "pid"),  # asked at each hit: no frame for it
             trampoline=session.arch.plan.trampoline[0] + session.arch.plan.page_size,
         )
+        if session.arch.jumps is not None and isinstance(cpu, SharesTime):
+            self.manager.jumps = _jumps(session, cpu.time_page, self.manager, code.locate)
         self.pending: list[Pending] = []
         self.notices: list[str] = []
         self._placed: dict[int, Pending] = {}
@@ -297,6 +314,26 @@ def _windows(session: "Session") -> list[tuple[int, int]]:
         if mapping.reserved and mapping.end <= plan.trampoline[0]
     ][:1]
     return windows
+
+
+def _jumps(
+    session: "Session",
+    time_page: int,
+    manager: ProbeManager,
+    locate: Callable[[int], Located | None],
+) -> Jumps:
+    """Detours stand in the window near the libraries, and below the program behind the slots."""
+    plan = session.arch.plan
+    beside = tuple(
+        (mapping.start + _SLOT_BYTES, mapping.size - _SLOT_BYTES)
+        for mapping in session.memory.mappings
+        if mapping.reserved
+        and mapping.end <= plan.trampoline[0]
+        and mapping.size > 2 * _SLOT_BYTES
+    )[:1]
+    for start, size in (plan.detour, *beside):
+        manager.blacklist.add(start, start + size, "[kprobe-tui]")
+    return Jumps(manager, plan.detour, beside, time_page, locate, session.config.technique)
 
 
 def exempt_windows(session: "Session") -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from engine.arch.jump import Recording
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
 from engine.errors import CommandError, ProbeError, ProbeRejectedError
@@ -178,6 +179,9 @@ class Tracing:
         if path is not None and not self._output.discard and self.ring is None:
             backing = Path(path + ".ring")
         self._staging = Staging(consumer or self._consume, path=backing)
+        jumps = self._probing.manager.jumps
+        if jumps is not None and jumps.sink is None:
+            jumps.sink = self._staging
         self._context = FetchContext(
             session.arch,
             _FetchCpu(session),
@@ -432,8 +436,19 @@ class Tracing:
                 probe.record_return = record
             else:
                 probe.record = record
+                probe.recording = self._in_guest(probe, number, layout, base)
 
         return ready
+
+    def _in_guest(
+        self, probe: Kprobe, number: int, layout: RecordLayout, base: int
+    ) -> Recording | None:
+        """What code in the guest would record for a probe; None where that is not all."""
+        jumps, ops = self._probing.manager.jumps, self.controls.predicate(self.table[number])
+        if jumps is None or jumps.sink is not self._staging or ops is None:
+            return None
+        assert probe.addr is not None
+        return Recording(number, layout, probe.addr, base, self._pc_at(probe), ops)
 
     def _pc_at(self, probe: Kprobe) -> int:
         """What `%ip` is at a probe: its address.
@@ -592,6 +607,8 @@ class Tracing:
 
     def finish(self) -> list[Report]:
         """After the run: everything out, and what is to be said about it."""
+        if self._probing.manager.jumps is not None:
+            self._probing.manager.jumps.collect()
         self._staging.close()
         output = self._output
         if self.ring is not None:

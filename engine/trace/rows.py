@@ -285,6 +285,22 @@ def count_rows(data: bytes, position: int = 0) -> int:
     return rows
 
 
+def whole_rows(data: bytes) -> int:
+    """Bytes of the rows at the front of some memory that hang together; all of it, usually.
+
+    Of memory that the program may have written to: an event, at least a row's head of words,
+    and strings inside the row are asked for.
+    """
+    position, end = 0, len(data)
+    unpack = HEAD.unpack_from
+    while position + HEAD.size <= end:
+        number, words, _ = unpack(data, position)
+        if not number or words < ROW_HEAD or position + words * 8 > end:
+            return position
+        position += words * 8
+    return position
+
+
 _Shape: TypeAlias = Callable[[Iterator[int], "bytes | memoryview", int], Value]
 
 

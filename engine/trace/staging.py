@@ -18,8 +18,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.errors import CommandError
-from engine.trace.rows import EventInfo, count_rows
+from engine.arch.jump import CURSOR
+from engine.arch.program import ROW_HEAD
+from engine.errors import CommandError, EngineError
+from engine.trace.rows import EventInfo, count_rows, uniform, whole_rows
 
 MAGIC = b"KPTRING\0"
 VERSION = 2
@@ -65,7 +67,11 @@ class Staging:
 
     Attributes:
         buffer: the memory.
-        position: where the next row goes, in bytes.
+        control: a page that code in the guest may share; its word at `CURSOR` is `cursor`.
+        cursor: one word: bytes of rows so far. The guest can write what it likes there once
+            the memory is shown to it.
+        shown: whether code in the guest writes rows too: then they are looked at before they
+            are believed.
         limit: end of the memory.
         start: where rows begin.
         lost: rows that the consumer failed to take.
@@ -80,11 +86,13 @@ class Staging:
         "_on_failure",
         "_zeros",
         "buffer",
+        "control",
+        "cursor",
         "failure",
         "limit",
         "lost",
         "path",
-        "position",
+        "shown",
         "start",
     )
 
@@ -123,8 +131,19 @@ class Staging:
             self._file = _create(path, PAGE + capacity)
             self.buffer = mmap.mmap(self._file, PAGE + capacity, mmap.MAP_SHARED)
             self._write_header(0)
-        self.position = self.start
+        self.control = mmap.mmap(-1, PAGE)
+        self.cursor = memoryview(self.control)[CURSOR : CURSOR + 8].cast("Q")
+        self.shown = False
         self.limit = self.start + capacity
+
+    @property
+    def position(self) -> int:
+        """Where the next row goes, in bytes."""
+        return self.start + self.cursor[0]
+
+    @position.setter
+    def position(self, value: int) -> None:
+        self.cursor[0] = value - self.start
 
     @property
     def capacity(self) -> int:
@@ -137,10 +156,12 @@ class Staging:
         A kill in here may leave rows in the file that the consumer has got already, never the
         other way round. What a failing consumer was given counts as lost.
         """
-        used = self.position - self.start
+        used = self.cursor[0]
         if not used:
             return
-        data = self.buffer[self.start : self.position]
+        if self.shown:
+            used = self._believable(used)
+        data = self.buffer[self.start : self.start + used]
         try:
             self._consumer(data)
         except OSError as error:
@@ -149,9 +170,30 @@ class Staging:
                 self.failure = error
                 if self._on_failure is not None:
                     self._on_failure(error)
+        except (EngineError, LookupError, ValueError, struct.error):
+            if not self.shown:
+                raise
+            self.lost += 1  # the program has written something there that is no row of ours
         finally:
-            self.buffer[self.start : self.position] = memoryview(self._zeros)[:used]
-            self.position = self.start
+            self.buffer[self.start : self.start + used] = memoryview(self._zeros)[:used]
+            self.cursor[0] = 0
+
+    def wipe(self, most: int | None = None) -> None:
+        """A row was given up halfway: `most` bytes behind the rows (None = all) are zero again."""
+        at = self.start + min(self.cursor[0], self.capacity)
+        end = self.limit if most is None else min(at + most, self.limit)
+        self.buffer[at:end] = memoryview(self._zeros)[: end - at]
+
+    def _believable(self, used: int) -> int:
+        """Bytes of whole rows at the front; what a program has scribbled over is lost."""
+        data = self.buffer[self.start : self.start + min(used, self.capacity)]
+        size = uniform(data)[0]
+        good = len(data) if size >= ROW_HEAD * 8 else whole_rows(data)
+        if good != used:
+            self.lost += 1
+            self.cursor[0] = good
+            self.wipe()
+        return good
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Store what rows mean in the file; nothing to do without one.
@@ -182,6 +224,7 @@ class Staging:
         if self.buffer.closed:
             return
         self.drain()
+        self.shown = False
         self.position = self.limit
         self.buffer.close()
         if self.path is not None:

@@ -59,7 +59,6 @@ def test_a_wrong_definition_is_shown_with_a_caret(
         (("-e", "@nofile"), "-e @nofile: No such file or directory"),
         (("-o", "/no/dir/file", "-e", "p:x main"), "-o /no/dir/file: No such file"),
         (("--handlers", "none.py"), "--handlers none.py: No such file"),
-        (("--technique", "jump", "-e", "p:x main"), "jump probes are not part of this version"),
     ],
 )
 def test_usage(home: Path, words: tuple[str, ...], text: str) -> None:

@@ -12,7 +12,9 @@ JUMPS = ArchJumps(
     jump=jump,
     copyable=lambda raw: False,
     indirect=indirect,
+    fixed=lambda raw: False,
     needs=needs,
     record=record,
     linux=False,
+    scratch=("x16", "x17"),
 )

@@ -2,7 +2,16 @@
 
 from engine.arch.jump import ArchJumps
 from engine.arch.x86_64.recorder import record
-from engine.arch.x86_64.relocate import LEAST, MOST, REACH, copyable, indirect, jump, movable
+from engine.arch.x86_64.relocate import (
+    LEAST,
+    MOST,
+    REACH,
+    copyable,
+    fixed,
+    indirect,
+    jump,
+    movable,
+)
 
 JUMPS = ArchJumps(
     least=LEAST,
@@ -12,6 +21,7 @@ JUMPS = ArchJumps(
     jump=jump,
     copyable=copyable,
     indirect=indirect,
+    fixed=fixed,
     needs=lambda data, start, place: "",
     record=record,
     linux=True,

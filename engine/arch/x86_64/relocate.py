@@ -160,3 +160,9 @@ def indirect(raw: bytes) -> bool:
     if insn is None or insn.encoding != LEGACY:
         return False
     return insn.key == 0xEA or (insn.key == 0xFF and insn.reg in (4, 5))
+
+
+def fixed(raw: bytes) -> bool:
+    """Whether a jump goes through a pointer relative to rip."""
+    insn = decode(raw)
+    return insn is not None and insn.rip_relative

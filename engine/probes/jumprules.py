@@ -1,0 +1,393 @@
+"""Why a probe is, or is not, a jump: the conditions, one named rule each.
+
+The first rules are the kernel's, in the order in which it looks (arch/x86/kernel/kprobes/opt.c,
+kernel/kprobes.c); they alone decide in kernel mode. In strict mode one of them is stricter or
+wider where Linux is too careless or too careful for programs, and rules of our own follow. A rule
+returns what is wrong, "" for nothing. What only a running guest can say (reach, other probes,
+what the probes there want) is asked through `JumpPlace`, and passes where there is no guest.
+"""
+
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.arch.jump import ArchJumps, Leaves, Movable
+from engine.arch.plan import Mode, Rules
+from engine.image import ElfImage
+from engine.image.cfi import find_fde
+from engine.image.headers import PF_X
+from engine.probes.lint import Check
+from engine.probes.site import FunctionCode, ImageCode
+
+__all__ = ["RULES", "Check", "JumpPlace", "JumpRule", "checklist", "first_failure"]
+
+_SHORT_REACH: Final = 130
+_NEAR_JUMP: Final = re.compile(rb"\xe9|\x0f[\x80-\x8f]")
+
+
+def _nobody(start: int, end: int) -> int | None:
+    return None
+
+
+@dataclass(eq=False)
+class JumpPlace:
+    """A place as the rules see it; addresses are link addresses.
+
+    Attributes:
+        arch: its architecture.
+        address: of the probe.
+        rules: of the probe.
+        mode: how strictly.
+        code: its file.
+        function: the function around it.
+        wants: what its probes want beyond recording, "" for nothing.
+        unfit: why no code in the guest can record it, "" if one can.
+        other: (start, end) to the address of a probe in there, None if there is none.
+        reach: whether a detour can be had within reach of an address.
+    """
+
+    arch: Arch
+    address: int
+    rules: Rules
+    mode: Mode
+    code: ImageCode
+    function: FunctionCode | None
+    wants: str = ""
+    unfit: str = ""
+    other: Callable[[int, int], int | None] = _nobody
+    reach: Callable[[int], bool] = lambda address: True
+
+    @property
+    def jumps(self) -> ArchJumps:
+        """What the architecture gives; only asked where it gives something."""
+        assert self.arch.jumps is not None
+        return self.arch.jumps
+
+    @cached_property
+    def window(self) -> tuple[tuple[int, bytes], ...]:
+        """Addresses and bytes of the whole instructions that a jump overwrites."""
+        function = self.function
+        if function is None:
+            return ()
+        at = bisect_left(function.starts, self.address)
+        found: list[tuple[int, bytes]] = []
+        size = 0
+        while size < self.jumps.least and at < len(function.starts):
+            address, raw = function.around(function.starts[at]) or (0, b"")
+            if not raw:
+                break
+            found.append((address, raw))
+            size += len(raw)
+            at += 1
+        return tuple(found)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the window."""
+        return sum(len(raw) for _, raw in self.window)
+
+    @property
+    def end(self) -> int:
+        """The address behind the window."""
+        return self.address + self.size
+
+    def show(self, address: int) -> str:
+        """An instruction of the function in words."""
+        found = self.function.around(address) if self.function is not None else None
+        return self.code.show(*found) if found is not None else f"{address:#x}"
+
+
+# -- the kernel's ------------------------------------------------------------------------
+
+
+def _arch(place: JumpPlace) -> str:
+    if place.mode is Mode.KERNEL and not place.jumps.linux:
+        return f"Linux has no jump probes on {place.arch.name}"
+    if place.mode is Mode.KERNEL and place.rules is Rules.UPROBE:
+        return "Linux turns only a uprobe on a five-byte nop into a call"
+    return ""
+
+
+def _post_handler(place: JumpPlace) -> str:
+    return place.wants
+
+
+def _symbol_size(place: JumpPlace) -> str:
+    function = place.function
+    if function is None:
+        return "it is in no function whose size is known"
+    left = function.start + len(function.data) - place.address
+    if left < place.jumps.least:
+        return f"{left} bytes are left of the function, a jump takes {place.jumps.least}"
+    return ""
+
+
+def _decodes(place: JumpPlace) -> str:
+    function = place.function
+    if function is None or function.bad is None:
+        return ""
+    return f"what stands at {function.bad:#x} is no instruction"
+
+
+def _jump_target(place: JumpPlace) -> str:
+    """As in the kernel the byte behind a jump of five counts, also where the window ends there."""
+    function = place.function
+    alone = place.mode is Mode.STRICT and len(place.window) == 1
+    if function is None or alone:
+        return ""
+    last = place.address + place.jumps.least
+    if place.mode is Mode.STRICT:
+        last = max(place.end - 1, last)
+    for target, sources in function.sources.items():
+        if place.address < target <= last:
+            return f"{place.show(sources[0])} at {sources[0]:#x} jumps to {target:#x}"
+    return ""
+
+
+def _indirect_jump(place: JumpPlace) -> str:
+    function = place.function
+    strict = place.mode is Mode.STRICT
+    if function is None or (strict and len(place.window) == 1):
+        return ""
+    found = function.indirect if not strict else function.computed
+    if not found:
+        return ""
+    return f"{place.show(found[0])} at {found[0]:#x} may jump to anywhere in the function"
+
+
+def _copies(place: JumpPlace) -> str:
+    size = place.size
+    if size < place.jumps.least:
+        return "too few whole instructions"
+    for address, raw in place.window:
+        moved = place.jumps.movable(raw, address)
+        if isinstance(moved, str):
+            return f"{place.show(address)} at {address:#x}: {moved}"
+        if place.mode is Mode.KERNEL:
+            if not place.jumps.copyable(raw):
+                return f"{place.show(address)} at {address:#x} is not boostable"
+        elif moved.leaves is not Leaves.NEVER and (address, raw) != place.window[-1]:
+            return f"{place.show(address)} at {address:#x} may leave the window before its end"
+    return ""
+
+
+def _reach(place: JumpPlace) -> str:
+    if place.reach(place.address):
+        return ""
+    return f"no detour is to be had within {place.jumps.reach >> 20} MiB"
+
+
+def _other_probe(place: JumpPlace) -> str:
+    found = place.other(place.address + 1, place.end)
+    return "" if found is None else f"another probe stands at {found:#x}"
+
+
+# -- ours --------------------------------------------------------------------------------
+
+
+def _window_size(place: JumpPlace) -> str:
+    if place.size <= place.jumps.most:
+        return ""
+    return f"the window has {place.size} bytes, a jump at the most {place.jumps.most}"
+
+
+def _other_entry(place: JumpPlace) -> str:
+    for address, _ in place.window[1:]:
+        names = place.code.names_at(address)
+        if names:
+            return f"{names[0]} begins at {address:#x}"
+    return ""
+
+
+def _cross_jump(place: JumpPlace) -> str:
+    """Parts of a function that stand elsewhere (.cold) jump back into it."""
+    function = place.function
+    if function is None or len(place.window) <= 1:
+        return ""
+    inner = range(place.address + 1, place.end)
+    end = function.start + len(function.data)
+    for target, source in _far_jumps(place.code.image, inner):
+        if not function.start <= source < end:
+            return f"what looks like a jump at {source:#x} goes to {target:#x}"
+    for neighbour in _neighbours(place, function):
+        for target, sources in neighbour.elsewhere.items():
+            if target in inner:
+                return f"the jump at {sources[0]:#x} goes to {target:#x}"
+    return ""
+
+
+def _neighbours(place: JumpPlace, function: FunctionCode) -> list[FunctionCode]:
+    """Functions that a short jump could come from."""
+    found: dict[int, FunctionCode] = {}
+    for at in (place.address - _SHORT_REACH, function.start - 1, place.end + _SHORT_REACH):
+        for start, end, _ in place.code.functions_at(at):
+            if start != function.start:
+                found[start] = place.code.function(start, end - start)
+    return list(found.values())
+
+
+@lru_cache(maxsize=16)
+def _jumps_of(image: ElfImage) -> "tuple[array[int], array[int]]":
+    """Targets, sorted, and sources of all that looks like a near jump, at any byte.
+
+    More than the real ones: that only refuses more.
+    """
+    rows: list[tuple[int, int]] = []
+    for segment in image.load_segments:
+        if not segment.flags & PF_X:
+            continue
+        data = image.read_vaddr(segment.vaddr, segment.filesz)
+        base = segment.vaddr
+        for match in _NEAR_JUMP.finditer(data):
+            at = match.end()
+            distance = int.from_bytes(data[at : at + 4], "little", signed=True)
+            rows.append((base + at + 4 + distance, base + match.start()))
+    rows.sort()
+    in_order = [row for row in rows if row[0] >= 0]
+    return array("Q", [row[0] for row in in_order]), array("Q", [row[1] for row in in_order])
+
+
+def _far_jumps(image: ElfImage, inner: range) -> list[tuple[int, int]]:
+    targets, sources = _jumps_of(image)
+    at = bisect_left(targets, inner.start)
+    found: list[tuple[int, int]] = []
+    while at < len(targets) and targets[at] < inner.stop:
+        found.append((targets[at], sources[at]))
+        at += 1
+    return found
+
+
+def _landing_pad(place: JumpPlace) -> str:
+    """An exception may continue in the middle of a function; nothing is thrown to its entry."""
+    function = place.function
+    if function is None or len(place.window) <= 1:
+        return ""
+    pad = place.arch.probes.landing_pad(function.data[:16])
+    if place.address in (function.start, function.start + pad):
+        return ""
+    fde = find_fde(place.code.image, place.address)
+    if fde is None or fde.lsda is None:
+        return ""
+    return "the function catches exceptions: they may land in the window"
+
+
+def _screened(place: JumpPlace) -> str:
+    suspects = place.arch.suspects
+    for address, raw in place.window:
+        if any(two in suspects.get(one, ()) for one, two in pairwise(raw)):
+            return f"{place.show(address)} at {address:#x}: the emulator has to look at it first"
+    return ""
+
+
+def _registers(place: JumpPlace) -> str:
+    function = place.function
+    if function is None:
+        return ""
+    return place.jumps.needs(function.data, function.start, place.address)
+
+
+def _recorder(place: JumpPlace) -> str:
+    return place.unfit
+
+
+def _red_zone(place: JumpPlace) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class JumpRule:
+    """A condition of a jump probe.
+
+    Attributes:
+        id: its name in reports.
+        check: what is wrong, "" for nothing.
+        title: what holds where nothing is.
+        kernel: whether it decides in kernel mode too.
+        late: whether only a running guest can say.
+    """
+
+    id: str
+    check: Callable[[JumpPlace], str]
+    title: str
+    kernel: bool = True
+    late: bool = False
+
+
+RULES: Final[tuple[JumpRule, ...]] = (
+    JumpRule("jump-arch", _arch, "the mechanism exists there"),
+    JumpRule("post-handler", _post_handler, "its probes only record", late=True),
+    JumpRule("symbol-size", _symbol_size, "its function goes on behind the jump"),
+    JumpRule("decodes", _decodes, "the whole function decodes"),
+    JumpRule("jump-target", _jump_target, "nothing in the function jumps into the window"),
+    JumpRule("indirect-jump", _indirect_jump, "no jump of the function goes to a computed place"),
+    JumpRule("copies", _copies, "its instructions do the same in a detour"),
+    JumpRule("reach", _reach, "a detour is within reach", late=True),
+    JumpRule("other-probe", _other_probe, "no other probe stands in the window", late=True),
+    JumpRule("window-size", _window_size, "a jump can take the whole window", kernel=False),
+    JumpRule("other-entry", _other_entry, "no other function begins there", kernel=False),
+    JumpRule("cross-jump", _cross_jump, "nothing elsewhere jumps into the window", kernel=False),
+    JumpRule("exceptions", _landing_pad, "no exception lands in the window", kernel=False),
+    JumpRule("screened", _screened, "the emulator executes it all by itself", kernel=False),
+    JumpRule("free-registers", _registers, "the detour has registers to use", kernel=False),
+    JumpRule("recorder", _recorder, "code in the guest can record it", kernel=False, late=True),
+    JumpRule(
+        "untouched-stack",
+        _red_zone,
+        "the detour touches neither the stack nor what is below it",
+        kernel=False,
+    ),
+)
+"""All rules: the kernel's in its order, then ours."""
+
+_NEEDED_BEFORE: Final = frozenset({"jump-arch", "symbol-size", "decodes"})
+"""Where these fail there is no window for the others to look at."""
+
+
+def _asked(place: JumpPlace) -> tuple[JumpRule, ...]:
+    if place.mode is Mode.STRICT:
+        return RULES
+    # What is not a rule of Linux's but of how it is done here decides in kernel mode too.
+    return tuple(rule for rule in RULES if rule.kernel or rule.id in _OURS_ALWAYS)
+
+
+_OURS_ALWAYS: Final = frozenset({"window-size", "screened", "recorder"})
+
+
+def checklist(place: JumpPlace) -> tuple[Check, ...]:
+    """All rules and how each came out; rules without a window to look at are left out."""
+    if place.arch.jumps is None:
+        return (Check("jump-arch", False, f"there are no jump probes on {place.arch.name}"),)
+    found: list[Check] = []
+    for rule in _asked(place):
+        wrong = rule.check(place)
+        found.append(Check(rule.id, not wrong, wrong or rule.title))
+        if wrong and rule.id in _NEEDED_BEFORE:
+            break
+    return tuple(found)
+
+
+def first_failure(place: JumpPlace) -> Check | None:
+    """The first rule that does not hold; None if the place can have a jump."""
+    if place.arch.jumps is None:
+        return checklist(place)[0]
+    for rule in _asked(place):
+        wrong = rule.check(place)
+        if wrong:
+            return Check(rule.id, False, wrong)
+    return None
+
+
+def moved(place: JumpPlace, bias: int) -> list[tuple[int, Movable]]:
+    """The instructions of a window that passed, by guest address, and how each is moved."""
+    found: list[tuple[int, Movable]] = []
+    for address, raw in place.window:
+        one = place.jumps.movable(raw, address + bias)
+        assert not isinstance(one, str), "the window has passed"
+        found.append((address + bias, one))
+    return found
