@@ -29,11 +29,11 @@ Make = Callable[[FetchContext], Recorder]
 class Scratch:
     """Memory for the row of one hit; satisfies `engine.fetch.evaluate.RowSink`."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        """`most` is what the trace takes at once."""
         self.position = 0
         self.buffer = bytearray(SCRATCH)
-        self.limit = SCRATCH
-        self.capacity = SCRATCH
+        self.limit = self.capacity = min(SCRATCH, most)
 
     def drain(self) -> None:
         """There is always room: one row at a time."""
@@ -160,7 +160,7 @@ class EventControls:
         self.stacks = False
         self._events = events
         self._context = context
-        self._scratch = Scratch()
+        self._scratch = Scratch(context.sink.capacity)
         self._buffered = replace(context, sink=self._scratch)
         self._hooks = hooks
         self._machine = machine

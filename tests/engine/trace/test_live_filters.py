@@ -1,4 +1,4 @@
-"""Generated filters, asked of the running kernel as well: verdict, text, caret and what passes.
+"""Filters and formats, asked of the running kernel as well: verdict, text, caret, what passes.
 
 Only if KPROBE_TUI_LIVE_KERNEL is set, and as root. The event has a group and a trace instance of
 its own, and both are gone afterwards.
@@ -24,8 +24,10 @@ from engine.arch.plan import Mode
 from engine.arch.program import RecordLayout
 from engine.fetch.predicate import PredicateContext, compile_predicate
 from engine.trace.definition import Definition, parse
+from engine.trace.fields import format_text
 from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
 from engine.trace.rows import HEAD, EventInfo
+from engine.trace.syscalls import arguments, enter_info, exit_info
 
 LIVE: Final = "KPROBE_TUI_LIVE_KERNEL"
 TRACING: Final = Path("/sys/kernel/tracing")
@@ -164,15 +166,25 @@ def append(line: str) -> None:
 
 
 @pytest.fixture
-def kernel(tmp_path: Path) -> Iterator[Kernel]:
-    program = tmp_path / "kf_nopie"
-    shutil.copy(CHECKOUT / "tests" / "data" / "uprobes" / "kf_nopie", program)
-    program.chmod(0o755)
+def tracefs() -> Iterator[Path]:
+    """The tracing file system, mounted for the time if it is not."""
     mounted = (TRACING / "uprobe_events").exists()
     if not mounted:
         words = ["mount", "-t", "tracefs", "tracefs", str(TRACING)]
         if subprocess.run(words, capture_output=True).returncode:
             pytest.skip("tracefs cannot be mounted")
+    try:
+        yield TRACING
+    finally:
+        if not mounted:
+            subprocess.run(["umount", str(TRACING)], check=True)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, tracefs: Path) -> Iterator[Kernel]:
+    program = tmp_path / "kf_nopie"
+    shutil.copy(CHECKOUT / "tests" / "data" / "uprobes" / "kf_nopie", program)
+    program.chmod(0o755)
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {0})  # as the guest, the program only knows CPU 0
     try:
@@ -180,8 +192,6 @@ def kernel(tmp_path: Path) -> Iterator[Kernel]:
             yield found
     finally:
         os.sched_setaffinity(0, cpus)
-        if not mounted:
-            subprocess.run(["umount", str(TRACING)], check=True)
 
 
 def test_generated_filters_are_the_kernels(kernel: Kernel, tmp_path: Path) -> None:
@@ -207,3 +217,24 @@ def test_generated_filters_are_the_kernels(kernel: Kernel, tmp_path: Path) -> No
             differ.append({"filter": text, "ours": ours, "kernel": theirs})
     assert not differ, json.dumps(differ, indent=1)
     assert min(verdicts) > COUNT // 10, "all of one kind"
+
+
+def test_system_calls_have_the_kernels_formats(tracefs: Path) -> None:
+    """But for what they point to, which Linux records since 6.19, and our own numbers."""
+    arch = by_name("x86_64")
+    compared = 0
+    for call in arch.linux.syscalls.values():
+        fields = arguments(call, arch.name)
+        for info in (
+            (enter_info(1, call, fields), exit_info(1, call)) if fields is not None else ()
+        ):
+            file = tracefs / "events" / "syscalls" / info.name / "format"
+            if not file.exists():
+                continue
+            theirs = re.sub(r"^ID: .*$", "ID: 1", file.read_text(), flags=re.MULTILINE)
+            ours = format_text(info)
+            ours = re.sub(r"\tfield:__data_loc char\[\] __\w+_val;.*\n", "", ours)
+            ours = re.sub(r" \\\"%s\\\"|, __get_str\(\w+\)", "", ours)
+            assert ours == theirs
+            compared += 1
+    assert compared > 500
