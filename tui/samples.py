@@ -109,7 +109,7 @@ class Picker(App[str]):
         """The list."""
         yield Static(
             "kprobe-tui GUEST opens a program of yours.\n"
-            "These come with it: the same programs for two processors.",
+            "These come with it: programs for each processor.",
             id="head",
             markup=False,
         )

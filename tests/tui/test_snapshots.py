@@ -1,0 +1,136 @@
+"""Each screen at the sizes it is designed for, cell by cell, from runs of the shipped samples.
+
+The steps of a scene are keys and
+`~TEXT` (typed, `_` for a blank), `@STATE` (wait for it), `=NAME` (a picture).
+"""
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+from screens import Paints, compare, picture, settle
+from sysroot import CHECKOUT
+from textual.app import App
+from textual.scrollbar import ScrollBar, ScrollBarRender
+
+from engine.session import GuestConfig
+from tui.app import KprobeApp
+from tui.samples import Picker
+from tui.settings import Settings
+
+SMALL, MIDDLE, LARGE, TINY = (80, 24), (120, 40), (200, 60), (20, 5)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Keys, and when to look."""
+
+    name: str
+    steps: str
+    sizes: tuple[tuple[int, int], ...] = (SMALL, MIDDLE)
+    guest: str = "x86_64/recursion"
+    settings: Settings | None = None
+    environment: str = ""
+
+
+SCENES = (
+    Scene(
+        "probe",
+        "=ready p =place-empty ~f =place-names escape p ~p_fibonacci+1 =place-wrong escape "
+        "p ~p:demo/fib_fibonacci_n=%di:u32 =place-good enter =placed 8 =probes "
+        "1 c @ended =ended 7 =output 6 =events",
+    ),
+    Scene(
+        "probe-arm",
+        "=ready p ~fibonacci enter c @ended =ended",
+        guest="aarch64/recursion",
+        sizes=(LARGE,),
+    ),
+    Scene(
+        "hit",
+        "p ~fibonacci enter 8 b c @stopped 1 =stopped full_stop =trap full_stop full_stop "
+        "=slot 4 =machinery full_stop full_stop full_stop full_stop =done "
+        "3 =backtrace 5 =memory m =bytes m =map 2 =registers z =zoomed",
+    ),
+    Scene(
+        "hit-arm",
+        "p ~fibonacci enter 8 b c @stopped 1 =stopped full_stop full_stop full_stop 4 =slot",
+        (SMALL,),
+        guest="aarch64/recursion",
+    ),
+    Scene(
+        "panels",
+        "y =why escape question_mark =help escape ctrl+p =palette escape colon ~br =command",
+    ),
+    Scene("killed", "c @ended =ended 3 =backtrace", guest="x86_64/crash"),
+    Scene("waiting", "c @waiting 7 ~hello =typed", guest="x86_64/lines"),
+    Scene(
+        "light", "b y =why escape c @ended =ended", (MIDDLE,), settings=Settings("textual-light")
+    ),
+    Scene("ansi", "b c @ended =ended", (MIDDLE,), settings=Settings("ansi-light")),
+    Scene("ascii", "b y =why escape c @ended =ended", (SMALL,), settings=Settings(ascii=True)),
+    Scene("no-color", "b c @ended =ended", (SMALL,), environment="NO_COLOR"),
+    Scene("tiny", "=ready i =stepped 2 =registers", (TINY,)),
+    Scene("large", "p ~fibonacci enter c @ended =ended", (LARGE,)),
+)
+
+
+def _is(app: KprobeApp, state: str) -> bool:
+    return app.view.state.value == state
+
+
+async def act(app: App[Any], scene: Scene, size: tuple[int, int]) -> dict[str, str]:
+    """The scene's pictures by name."""
+    pictures: dict[str, str] = {}
+    paints = Paints(app)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        for step in scene.steps.split():
+            what, rest = step[0], step[1:]
+            if what == "=" and rest:
+                await settle(pilot, paints)
+                pictures[rest] = picture(app)
+            elif what == "@":
+                assert isinstance(app, KprobeApp)
+                await settle(pilot, paints, partial(_is, app, rest))
+            else:
+                await pilot.press(*(rest.replace("_", " ") if what == "~" else [step]))
+                await settle(pilot, paints, still=0.02)
+    return pictures
+
+
+@pytest.fixture(autouse=True)
+def usual_scroll_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ScrollBar, "renderer", ScrollBarRender)  # an app changes it for all
+
+
+@pytest.mark.parametrize(
+    ("scene", "size"),
+    [
+        pytest.param(scene, size, id=f"{scene.name}-{size[0]}x{size[1]}")
+        for scene in SCENES
+        for size in scene.sizes
+    ],
+)
+def test_screens(scene: Scene, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CHECKOUT)  # the guest's stack holds its path as typed
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if scene.environment:
+        monkeypatch.setenv(scene.environment, "1")
+    # A run that is halted from outside in the middle of a block loses a tick of the guest's
+    # clock: without the timer's nudges the times shown are the same each time.
+    monkeypatch.setattr("engine.worker.Worker.nudge", lambda _: None)
+    # How many events a second there were is a matter of the host's clock.
+    monkeypatch.setattr("tui.panes.events.sparkline", lambda *_: "")
+    config = GuestConfig(f"samples/bin/{scene.guest}")
+    pictures = asyncio.run(act(KprobeApp(config, settings=scene.settings), scene, size))
+    for name, got in pictures.items():
+        compare(f"{scene.name}-{name}-{size[0]}x{size[1]}", got)
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE, TINY])
+def test_the_picker(size: tuple[int, int]) -> None:
+    pictures = asyncio.run(act(Picker(), Scene("picker", "j =samples"), size))
+    compare(f"picker-{size[0]}x{size[1]}", pictures["samples"])
