@@ -55,7 +55,9 @@ def code(*lines: str, address: int = CODE) -> bytes:
 class BareIa64(Ia64Cpu):
     """Code at CODE (read, execute), data at DATA and a register stack at STACK (read, write)."""
 
-    def __init__(self, program: bytes = b"", *, writable_code: bool = False, **options: Any) -> None:
+    def __init__(
+        self, program: bytes = b"", *, writable_code: bool = False, **options: Any
+    ) -> None:
         self.memory = Ram(size=1 << 28, budget=1 << 26)
         super().__init__(self.memory, classify_break=break_kind, **options)
         self.regions = [

@@ -4,7 +4,6 @@ from types import CodeType, TracebackType
 from typing import Any
 
 from engine.cpu.ia64.memory import SHIFT, Memory
-from engine.cpu.ia64.stops import CodeChanged
 from engine.cpu.ia64.translate import Block, Translator
 from engine.cpu.ram import EXECUTE, PAGE, PageTable
 
@@ -59,11 +58,6 @@ class CodeCache:
             trace = trace.tb_next
         return entry, None
 
-    def written(self, offset: int) -> None:
-        """A store is about to change a page with code: forget it, and repeat the slot."""
-        self._drop_offset(offset)
-        raise CodeChanged
-
     def _drop(self, page: int) -> None:
         for ip in self._entries.pop(page, ()):
             for blocks in (*self.blocks, *self.single):
@@ -72,7 +66,8 @@ class CodeCache:
                     self._places.pop(block.__code__, None)
         self._offsets.pop(page, None)
 
-    def _drop_offset(self, offset: int) -> None:
+    def drop_offset(self, offset: int) -> None:
+        """Forget code of a page of the arena."""
         for page in [page for page, at in self._offsets.items() if at == offset]:
             self._drop(page)
         self._memory.code.discard(offset)
@@ -95,7 +90,7 @@ class CodeCache:
         for page in range(start >> SHIFT, (start + size + PAGE - 1) >> SHIFT):
             offset = self._offset(page)
             if offset is not None and offset in self._memory.code:
-                self._drop_offset(offset)
+                self.drop_offset(offset)
 
     def clear(self) -> None:
         """Forget all code."""

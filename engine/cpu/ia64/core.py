@@ -73,7 +73,6 @@ class Ia64Cpu(Registers):
         self._memory = Memory(ram, self.page_table)
         self._memory.emulate_unaligned = emulate_unaligned
         self._code = CodeCache(self._memory, self.page_table)
-        self._memory.watch(self._code.written)
         self.state = State(self._memory)
         self.alat = Alat()
         super().__init__(self.state, self.alat)
@@ -175,8 +174,7 @@ class Ia64Cpu(Registers):
             return None, True
         except Interruption as met:
             stop = self._handle(met, ip)
-            done = isinstance(met, Break) and stop is None
-            return stop, done
+            return stop, stop is None and isinstance(met, Break | CodeChanged)
 
     def _stretch(self) -> Stop | None:
         """Blocks until an exception; None when the run goes on."""
@@ -232,7 +230,9 @@ class Ia64Cpu(Registers):
             self._expected[0] = place
         if isinstance(met, NatAppears):
             state.watch_nats()
-        if isinstance(met, NatAppears | CodeChanged | NarrowFrame):
+        if isinstance(met, CodeChanged):
+            return self._write_code(met.args[0])
+        if isinstance(met, NatAppears | NarrowFrame):
             return None
         if isinstance(met, Break):
             return self._broken(met.args[0], place)
@@ -250,6 +250,22 @@ class Ia64Cpu(Registers):
                 StopKind.FAULT, address=place if access == "execute" else at, access=access
             )
         return _described(met)
+
+    def _write_code(self, offset: int) -> Stop | None:
+        """Execute the slot that writes to a page with code, which may be its own."""
+        unlocked = self._memory.unlocked
+        unlocked.add(offset)
+        self._code.drop_offset(offset)
+        ip = self.state.ip
+        try:
+            self.state.ip = self._translate(self._code.single[self.state.nats], ip, 1)()
+        except Interruption as met:
+            return self._handle(met, ip)
+        finally:
+            for changed in list(unlocked):
+                self._code.drop_offset(changed)
+            unlocked.clear()
+        return None
 
     def _broken(self, immediate: int, place: int) -> Stop | None:
         """A break instruction."""

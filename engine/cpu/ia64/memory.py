@@ -8,7 +8,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Final, Literal
 
-from engine.cpu.ia64.stops import OutOfMemory, PageFault, Unaligned
+from engine.cpu.ia64.stops import CodeChanged, OutOfMemory, PageFault, Unaligned
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, PageTable, Ram
 
 SHIFT: Final = 12
@@ -35,22 +35,20 @@ class Memory:
     Attributes:
         readable: size in bytes to views of readable pages.
         writable: the same of writable pages.
+        code: arena offsets of pages with translated code.
+        unlocked: those that the slot at hand may write all the same.
         emulate_unaligned: whether plain accesses may be unaligned, as under Linux's handler.
     """
 
     def __init__(self, ram: Ram, page_table: PageTable) -> None:
         self._ram = ram
         self._table = page_table
-        self._code_written: Callable[[int], None] = lambda offset: None
         self._pages: dict[int, memoryview] = {}
-        self.code: set[int] = set()  # arena offsets of pages with translated code
+        self.code: set[int] = set()
+        self.unlocked: set[int] = set()
         self.emulate_unaligned = False
         self.readable = {size: Views(self._make_readable) for size in FORMATS}
         self.writable = {size: Views(self._make_writable) for size in FORMATS}
-
-    def watch(self, code_written: Callable[[int], None]) -> None:
-        """Tell somebody of the first store to a page with code, by arena offset; it raises."""
-        self._code_written = code_written
 
     def flush(self) -> None:
         """Forget all views."""
@@ -103,8 +101,8 @@ class Memory:
         offset = self.physical(page, WRITE, "write")
         if not self._ram.touch(offset, PAGE):
             raise OutOfMemory(page << SHIFT)
-        if offset in self.code:
-            self._code_written(offset)
+        if offset in self.code and offset not in self.unlocked:
+            raise CodeChanged(offset)
         view = self._view(offset)
         for size, letter in FORMATS.items():
             self.writable[size][page] = view.cast(letter)

@@ -50,4 +50,4 @@ class NarrowFrame(Interruption):
 
 
 class CodeChanged(Interruption):
-    """A store to a page with translated code, now forgotten: the slot is repeated."""
+    """A store to a page with translated code, by arena offset: that is to be forgotten first."""
