@@ -100,8 +100,9 @@ class Walk:
 
 
 ResolveReturn = Callable[[int, int], int | None]
-"""(return address as found, sp at the entry of the function that returns there) to the real
-return address where the found one is a return probe's trampoline; None where it is not."""
+"""(return address as found, sp at the entry of the function that returns there, or whatever
+`ArchUnwind.activation` makes of it) to the real return address where the found one is a return
+probe's trampoline; None where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +321,8 @@ class Unwinder:
             return None, end
         if not row.signal_frame:
             slot = caller.cfa - self._pushed
+            if self._unwind.activation is not None:
+                slot = self._unwind.activation(slot, registers)
             real = self._view.resolve_return(caller.pc, slot)
             if real is not None:
                 pc = self._arch.roles.pc

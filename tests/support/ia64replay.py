@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.arch.ia64 import IA64
+from engine.arch.ia64.frames import activation
 from engine.arch.ia64.rse import locals_size, skip_up
 from engine.errors import GuestFaultError
 from engine.guest.modules import Module
@@ -19,6 +20,7 @@ from engine.image import ElfImage
 from engine.unwind.unwinder import GuestView, Unwinder, Walk
 
 DATA = Path(__file__).parents[1] / "data" / "ia64"
+TRAMPOLINE = 0x2000_000F_0000_1000
 _STACKS = ((0x9FFF_FFFF_7F60_0000, 0x9FFF_FFFF_8000_0000), (0x9FFF_FFFF_FF00_0000, 0xA << 60))
 
 
@@ -31,12 +33,18 @@ class Replay:
         registers: all general, branch and application registers.
         memory: written bytes.
         store: words of the backing store that calls have left behind.
+        hooked: every function returns to `TRAMPOLINE`, as under return probes.
+        link: b0 as recorded.
+        pending: activation to its real return address.
     """
 
     module: Module
     registers: dict[str, int]
     memory: dict[int, int] = field(default_factory=dict)
     store: dict[int, int] = field(default_factory=dict)
+    hooked: bool = False
+    link: int = 0
+    pending: dict[int, int] = field(default_factory=dict)
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of memory."""
@@ -59,17 +67,32 @@ class Replay:
         for at, byte in enumerate(value, address):
             self.memory[at] = byte
 
+    def hide(self, value: int) -> int:
+        """A word that a program with hooked returns would have in place of this one."""
+        return TRAMPOLINE if self.hooked and value in self.pending.values() else value
+
+    def resolve(self, address: int, key: int) -> int | None:
+        """The real return address of an activation."""
+        return self.pending.get(key) if address == TRAMPOLINE else None
+
     def change(self, registers: dict[str, str], call: bool) -> None:
         """Registers after a step; a call leaves the caller's locals in the backing store."""
         old = dict(self.registers)
+        self.link = int(registers.get("b0", f"{self.link:x}"), 16)
         for name, value in registers.items():
-            self.registers[name] = int(value.lstrip("N"), 16)
+            self.registers[name] = self.hide(int(value.lstrip("N"), 16))
+        if call and self.hooked:
+            key = activation(old["r12"], self.registers)
+            self.pending[key] = self.link
+            self.registers["b0"] = TRAMPOLINE
         if call:
             for number in range(locals_size(self.registers["pfs"])):
                 self.store[skip_up(old["bsp"], number)] = old[f"r{32 + number}"]
 
 
-def replay(name: str) -> Iterator[tuple[Replay, Callable[[], Walk], list[Any]]]:
+def replay(
+    name: str, hooked: bool = False
+) -> Iterator[tuple[Replay, Callable[[], Walk], list[Any]]]:
     """At each recorded backtrace: the guest, a function that unwinds it, the frames."""
     with gzip.open(DATA / "replay" / f"{name}.jsonl.gz", "rt") as lines:
         head = json.loads(next(lines))
@@ -81,12 +104,14 @@ def replay(name: str) -> Iterator[tuple[Replay, Callable[[], Walk], list[Any]]]:
         guest = Replay(module, zero)
         guest.change(head["state"], False)
         guest.write(int(head["stack_at"], 16), bytes.fromhex(head["stack"]))
+        guest.hooked = hooked
         view = GuestView(
             IA64,
             lambda address: module if module.contains(address) else None,
             guest.read,
             lambda address, size: image.read_vaddr(address - module.bias, size),
             lambda address: bool(image.read_vaddr(address - module.bias, 1)),
+            guest.resolve,
         )
         unwinder = Unwinder(view)
         for line in lines:
@@ -96,5 +121,5 @@ def replay(name: str) -> Iterator[tuple[Replay, Callable[[], Walk], list[Any]]]:
                 yield guest, lambda: unwinder.walk(guest.registers), frames[0]
             guest.change(changed, bool(call))
             for address, size, *words in writes:
-                data = b"".join(int(word, 16).to_bytes(8, "little") for word in words)
+                data = b"".join(guest.hide(int(w, 16)).to_bytes(8, "little") for w in words)
                 guest.write(int(address, 16), data[:size])

@@ -75,6 +75,24 @@ def test_backtraces_at_every_slot(name: str) -> None:
     assert points > 30
 
 
+@pytest.mark.parametrize("name", ["a_rse", "deep_O2", "tail_O0", "fptr_O3"])
+def test_backtraces_with_a_return_probe_on_every_function(name: str) -> None:
+    """Wherever the return address went, the trampoline stands there instead."""
+    caught = 0
+    for guest, walk, frames in replay(name, hooked=True):
+        found = walk()
+        assert [frame.pc for frame in found.frames] == [
+            int(ip, 16) + slot for ip, slot, *_ in frames
+        ]
+        assert [frame.registers["bsp"] for frame in found.frames] == [
+            int(known[4], 16) for known in frames
+        ]
+        assert all(frame.trampoline for frame in found.frames[1:])
+        caught += len(found.frames) - 1
+        assert guest.hooked
+    assert caught > 100
+
+
 def test_locals_of_outer_frames_come_back() -> None:
     """What a frame held at its call is what the unwinder finds in it."""
     compared = 0
