@@ -1,9 +1,10 @@
 """How many slots a second the IA-64 core executes, translation included.
 
 `python tests/benchmarks/ia64_core.py [--runs N] [--json] [ELF SLOTS]...`. Without programs it
-runs `bench_O2` of the test data (CRC, recursion, sorting, matrices). SLOTS is what one run executes, as
-a simulator counts it: slots with no-operations and false predicates, a long instruction as one.
-Figures are CPU time, the minimum of N runs; `nat` runs the version of the code that keeps NaT bits.
+runs `bench_O2` of the test data (CRC, recursion, sorting, matrices). SLOTS is what one run
+executes, as a simulator counts it: slots with no-operations and false predicates, a long
+instruction as one. Figures are CPU time, the minimum of N runs; `nat` runs the version of the
+code that keeps NaT bits.
 """
 
 import argparse
