@@ -97,7 +97,11 @@ class Control(ctypes.Structure):
 
 
 class Ram:
-    """The arena: guest-physical pages, allocated first fit, zero when handed out."""
+    """The arena: guest-physical pages, allocated first fit, zero when handed out.
+
+    Attributes:
+        view: its bytes; none after `close`.
+    """
 
     def __init__(self, size: int = 64 << 30, budget: int = 1 << 30) -> None:
         """Reserve address space.
@@ -120,6 +124,7 @@ class Ram:
             raise EngineError(f"the host has no address space for a guest ({size:#x} bytes)")
         self.base: int = base
         self.size = size
+        self.view = memoryview((ctypes.c_char * size).from_address(base)).cast("B")
         self.budget = budget
         self._free: list[tuple[int, int]] = [(0, size)]
         self._touched_map = mmap.mmap(-1, size // PAGE)
@@ -134,6 +139,7 @@ class Ram:
     def close(self) -> None:
         """Give the arena back to the host; nothing may run on it any more."""
         if self.base:
+            self.view = memoryview(b"")
             _libc.munmap(self.base, self.size)
             self.base = 0
 
@@ -236,7 +242,7 @@ class Ram:
 
     def read(self, offset: int, size: int) -> bytes:
         """Copy bytes out of the arena."""
-        return ctypes.string_at(self.base + offset, size)
+        return self.view[offset : offset + size].tobytes()
 
     def write(self, offset: int, data: bytes) -> None:
         """Copy bytes into the arena."""

@@ -149,6 +149,9 @@ def recorder(event_id: int, layout: RecordLayout, site: Site, context: FetchCont
     if all(_is_plain(arg) for arg in args):
         names = tuple(_register(arg, context.arch) for arg in args)
         return _plain_recorder(event_id, layout, site, names, context)
+    text = _only_text(args, context.arch)
+    if text is not None and layout.head == ROW_HEAD:
+        return _text_recorder(event_id, layout, site, text, context)
     return _general_recorder(event_id, layout, site, args, context)
 
 
@@ -253,6 +256,79 @@ def _plain_recorder(
         sink.position = position + size
 
     return leave if layout.head > 3 else entry
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The one string among plain arguments.
+
+    Attributes:
+        names: the arguments' registers in order, but for the string's; that comes last.
+        index: of the string among the arguments.
+        offset: of its first byte from what its register holds.
+    """
+
+    names: tuple[str, ...]
+    index: int
+    offset: int
+
+
+def _only_text(args: list[FetchArg], arch: Arch) -> _Text | None:
+    """Arguments of which all are plain but one, a string that a register points to."""
+    rest = [index for index, arg in enumerate(args) if not _is_plain(arg)]
+    if len(rest) != 1:
+        return None
+    arg = args[rest[0]]
+    pointed = arg.base.source in _REGISTER_SOURCES and len(arg.derefs) == 1
+    if not pointed or arg.type.kind not in (Kind.STRING, Kind.USTRING) or arg.type.count:
+        return None
+    plain = [other for other in args if other is not arg]
+    names = tuple(_register(other, arch) for other in (*plain, arg))
+    return _Text(names, rest[0], arg.derefs[0])
+
+
+def _text_recorder(
+    event_id: int, layout: RecordLayout, site: Site, text: _Text, context: FetchContext
+) -> Recorder:
+    """Registers and one string: a batch read, one look into memory, one `pack_into`."""
+    read, load = context.cpu.reader(text.names), context.memory.read_cstring
+    now, sink, address = context.cpu.now, context.sink, site.address
+    fixed, index, offset = layout.words * 8, text.index, text.offset
+    last = index == len(text.names) - 1
+    mask, longest = (1 << context.arch.bits) - 1, STRING_MAX - 1
+    if fixed + STRING_MAX > min(ROW_MAX * 8, sink.capacity):
+        raise ValueError(f"a row of {layout.words} words and a string does not fit")
+    buffer = sink.buffer
+    packers: dict[int, Callable[..., None]] = {}
+
+    def packer(size: int) -> Callable[..., None]:
+        """For rows of a size: what is packed last is padded with zeros."""
+        found = struct.Struct(f"<II{layout.words - 1}Q{size - fixed}s").pack_into
+        packers[size] = found
+        return found
+
+    def record(thread_id: int) -> None:
+        values = read()
+        try:
+            data = load(values[-1] + offset & mask, longest)
+            length = len(data) + 1
+        except GuestFaultError:
+            data, length = b"", 0
+        size = fixed + length + 7 & ~7
+        position = sink.position
+        if position + size > sink.limit:
+            sink.drain()
+            position = sink.position
+        pack = packers[size] if size in packers else packer(size)
+        head = (buffer, position, event_id | size << 13, thread_id, now(), address)
+        if last:
+            pack(*(head + values[:-1] + (fixed | length << 32, data)))
+        else:
+            tail = (fixed | length << 32, *values[index:-1], data)
+            pack(*(head + values[:index] + tail))
+        sink.position = position + size
+
+    return record
 
 
 def _general_recorder(

@@ -2,11 +2,18 @@
 
 import ctypes
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
 from engine.guest.mapping import Mapping
+
+NO_WINDOW: Final = (0, 0, 0)
+"""No address is inside."""
+
+_SHORT: Final = 64
+"""Bytes that are looked at first for the end of a string."""
 
 
 class MappedBytes:
@@ -22,6 +29,9 @@ class MappedBytes:
     """Told (address, size) before the kernel writes while there are closed pages."""
     after_write: Callable[[int, int], None]
     """Told afterwards."""
+    _window: tuple[int, int, int]
+    """(first, behind the last, what gives the place in the arena) of where the last string that
+    was read may begin; `NO_WINDOW` when mappings have changed."""
 
     def find(self, address: int) -> Mapping | None:
         """The mapping that covers an address."""
@@ -95,6 +105,15 @@ class MappedBytes:
 
     def read_cstring(self, address: int, limit: int = 4096) -> bytes:
         """Bytes up to a NUL, without it; cut at `limit` bytes if there is none."""
+        start, end, delta = self._window
+        if not start <= address < end:
+            start, end, delta = self._open_window(address)
+        if address < end and limit >= _SHORT:  # the usual case: a short text
+            place = address + delta
+            short = self._ram.view[place : place + _SHORT].tobytes()
+            size = short.find(0)
+            if size >= 0:
+                return short[:size]
         parts = []
         while limit > 0:
             size = min(limit, PAGE - address % PAGE)
@@ -107,6 +126,16 @@ class MappedBytes:
             address += size
             limit -= size
         return b"".join(parts)
+
+    def _open_window(self, address: int) -> tuple[int, int, int]:
+        """Where strings are read without a search: the mapping around an address."""
+        mapping = self.find(address)
+        if mapping is None or mapping.physical is None or not mapping.perms:
+            return NO_WINDOW
+        # Not its last bytes: a read of `_SHORT` bytes stays inside.
+        found = mapping.start, mapping.end - _SHORT + 1, mapping.physical - mapping.start
+        self._window = found
+        return found
 
     def poke(self, address: int, data: bytes, *, forget: bool = True) -> None:
         """Write whatever the protection (the engine itself: loader, ptrace-like access).
