@@ -20,6 +20,7 @@ from engine.session.browser import Browser
 from engine.session.views import GuestView, RunState
 from engine.trace.formats.base import Names
 from tui.bridge import PERIOD, Bridge
+from tui.graphing import GraphActions
 from tui.keymap import bindings
 from tui.layout import PANES, TALL, WIDE, Layout, by_number
 from tui.messages import Ask, Copied, Located, Say
@@ -28,6 +29,7 @@ from tui.palette import Everything
 from tui.panes.backtrace import BacktracePane
 from tui.panes.code import CodePane
 from tui.panes.events import EventLogPane
+from tui.panes.graph import GraphPane
 from tui.panes.machinery import MachineryPane
 from tui.panes.memory import MemoryPane
 from tui.panes.output import OutputPane
@@ -48,7 +50,7 @@ class PlainScrollBar(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
-class KprobeApp(Motions, PlacingActions):
+class KprobeApp(Motions, PlacingActions, GraphActions):
     """The interface for one guest.
 
     Attributes:
@@ -96,7 +98,8 @@ class KprobeApp(Motions, PlacingActions):
         self.bridge = Bridge(config, self._deliver, kernel_rules=kernel_rules)
         self._first = definitions
         self.layout_choice = Layout()
-        self.store = EventStore(Names(self.browser.symbol_text, self._comm))
+        self.names = Names(self.browser.symbol_text, self._comm)
+        self.store = EventStore(self.names)
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -119,6 +122,7 @@ class KprobeApp(Motions, PlacingActions):
                 with Vertical(id="aside"):
                     yield OutputPane(id="output")
                     yield ProbesPane(id="probes")
+                    yield GraphPane(self.store, self.names, id="graph")
         yield MessageLine(id="message")
         yield Footer(compact=True, show_command_palette=False)
 
@@ -256,6 +260,7 @@ class KprobeApp(Motions, PlacingActions):
                     self.pane("code").code.reload()
                 case ev.Restarted():
                     self.pane("events").restarted()
+                    self.pane("graph").restarted()
                     self.pane("output").restarted()
                     self.say("started afresh")
                 case ev.Failed():
@@ -268,6 +273,7 @@ class KprobeApp(Motions, PlacingActions):
                     self.exit(125, return_code=125, message=f"the engine failed: {text}\n{trace}")
         if rows:
             self.pane("events").drained()
+            self.pane("graph").drained()
         if output:
             self.pane("output").drained()
 
@@ -281,6 +287,7 @@ class KprobeApp(Motions, PlacingActions):
         self.pane("machinery").locate(self.pane("code").code.cursor)
         self.pane("machinery").show(view, self.playing_text)
         self.pane("probes").show(view.probes)
+        self.show_returns(view.probes)
         if view.state not in (RunState.RUNNING, RunState.WAITING):
             self.pane("backtrace").show(view)
             self.pane("memory").show(view)

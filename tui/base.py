@@ -27,6 +27,7 @@ class AppBase(App[int]):
         layout_choice: what the user has chosen to see.
         fresh: whether nothing is remembered of this program.
         exported: events that were there when they were last written to a file.
+        traced: patterns of the functions that are traced.
     """
 
     config: GuestConfig
@@ -38,6 +39,7 @@ class AppBase(App[int]):
     layout_choice: Layout
     fresh: bool
     exported: int = 0
+    traced: tuple[str, ...] = ()
 
     def pane(self, name: str) -> Any:
         """A pane by its id; what it can do depends on which it is."""
@@ -65,6 +67,10 @@ class AppBase(App[int]):
 
     def leave(self, answer: str) -> None:
         """The answer to whether to quit."""
+        raise NotImplementedError
+
+    def trace_answer(self, text: str) -> None:
+        """The answer to which functions are to be traced."""
         raise NotImplementedError
 
     def complete_line(self, what: str, text: str) -> list[str]:

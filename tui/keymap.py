@@ -88,6 +88,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(
         "why", "y", "why", "Why here, why this way: the rules for a probe at the cursor", show=True
     ),
+    Action("graph", "t", "trace", "Trace functions, or no longer: their calls make the graph"),
     Action("assemble", "A", "assemble", "Assemble an instruction over the one at the cursor"),
     Action("undo", "U", "undo", "Take the last change back"),
     Action("redo", "ctrl+r", "redo", "Do again what was taken back"),

@@ -26,6 +26,7 @@ _SAID: Final = (
     cmd.Delete,
     cmd.Enable,
     cmd.StopOnHit,
+    cmd.TraceFunctions,
     cmd.Undo,
     cmd.Redo,
     cmd.WriteMemory,
@@ -168,6 +169,8 @@ class PlacingActions(Leaving):
             execute(self, text)
         elif what == "quit":
             self.leave(text)
+        elif what == "trace":
+            self.trace_answer(text)
         elif what == "go to":
             self.go_to(text)
         elif head == "assemble":
@@ -203,6 +206,8 @@ class PlacingActions(Leaving):
         command = event.command
         if isinstance(command, cmd.StepPhase):
             self.stop_playing()
+        if isinstance(command, cmd.TraceFunctions):
+            self.traced = ()
         if (
             isinstance(command, cmd.Define)
             and event.column is not None

@@ -126,6 +126,14 @@ class EventStore:
         """
         return self._ring.row(number - self._ring.overwritten)
 
+    def stretch(self, number: int, count: int) -> tuple[bytes, int]:
+        """Rows from a number on, `count` at the most: (their bytes, how many they are).
+
+        Raises:
+            IndexError: the first one is not kept, or never was.
+        """
+        return self._ring.stretch(number - self._ring.overwritten, count)
+
     def event(self, number: int) -> Event:
         """A row, decoded."""
         return decode(self.events, self.row(number))

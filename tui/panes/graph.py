@@ -1,0 +1,275 @@
+"""The graph pane: calls and returns of recorded events, as ftrace's function_graph shows them."""
+
+from collections.abc import Collection, Hashable
+from typing import ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+from textual.timer import Timer
+
+from engine.trace.formats.base import Names
+from tui.calltree import CLOSE, LEAF, LEFT, OPEN, POINT, CallTree, GraphLine
+from tui.messages import Located
+from tui.render import grouped, harmless, mark
+from tui.store import EventStore
+from tui.widgets.list_pane import ListPane
+from tui.widgets.virtual_lines import VirtualLines
+
+_SLICE: Final = 0.006
+"""Seconds of work between two looks at the keyboard."""
+_TICKS: Final = 10
+"""Cells of the column of durations."""
+_INDENT_MAX: Final = 60
+_ALIKE: Final = 500
+"""Functions that the totals show."""
+
+
+class GraphLines(VirtualLines):
+    """The list: lines of calls, or totals of functions.
+
+    Attributes:
+        calls: the lines.
+        totals: functions with what their calls come to, the longest first; None: the lines.
+    """
+
+    FOLLOWS = True
+    EMPTY = "no calls yet: t traces functions, or place probes on entry and return"
+    HELP = """\
+# Graph
+
+Calls and returns as ftrace's `function_graph` shows them; the first column counts the guest's
+own blocks of code from a call to its return.
+
+| key | does |
+|---|---|
+| `t` | trace functions, or no longer (in any pane) |
+| `<` `>` | trace less deep, deeper |
+| `space` | fold calls that repeat, or show each |
+| `a` | totals of each function, or the calls again |
+| `Enter` | go to the event and its place |
+| `/` `n` `N` | find text, next, previous |
+| `G` | go to the end and follow it; any motion up stops following |
+
+`f(); x1000`: so many calls one after the other, their blocks summed up. `} left`: the call ended
+without a return, as by longjmp or an exception.
+"""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "ask('fold')", "fold", id="graph.fold"),
+        Binding("a", "ask('totals')", "totals", id="graph.totals"),
+        Binding("less_than_sign", "ask('less')", "less deep", key_display="<", id="graph.less"),
+        Binding("greater_than_sign", "ask('more')", "deeper", key_display=">", id="graph.more"),
+    ]
+
+    def __init__(self, calls: CallTree, names: Names, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.calls = calls
+        self.totals: list[int] | None = None
+        self._names = names
+        self._known: dict[int, str] = {}
+
+    @property
+    def line_count(self) -> int:
+        """Lines of the tree, or functions."""
+        return len(self.calls) if self.totals is None else len(self.totals)
+
+    def line_key(self, index: int) -> Hashable:
+        """What a line shows."""
+        if self.totals is not None:
+            total = self.calls.totals[self.totals[index]]
+            return self.totals[index], total.calls, total.ticks
+        return self.calls[index]
+
+    def line(self, index: int, width: int) -> Strip:
+        """Duration, indentation, what is called."""
+        if self.totals is not None:
+            return Strip([Segment(self._total(self.totals[index]))])
+        line = self.calls[index]
+        ticks = grouped(line.ticks) if line.kind != OPEN and line.ticks >= 0 else ""
+        looks = {LEFT: "warn", POINT: "note"}
+        style = self.look(looks.get(line.kind, "name" if line.kind in (OPEN, LEAF) else "dim"))
+        text = "  " * min(line.depth, _INDENT_MAX) + self._text(line)
+        pieces: list[tuple[str, Style | None]] = [
+            (ticks.rjust(_TICKS) + " ", self.look("dim")),
+            (text, style),
+        ]
+        if line.count > 1:
+            times = mark("times", self.ascii_only)
+            pieces.append((f" {times}{grouped(line.count)}", self.look("warn")))
+            if line.kind == OPEN:
+                pieces.append((f" {grouped(line.ticks)}", self.look("dim")))
+        return Strip([Segment(piece, look) for piece, look in pieces])
+
+    def plain(self, index: int) -> str:
+        """As the screen shows it."""
+        return "".join(segment.text for segment in self.line(index, 0)).rstrip()
+
+    def _text(self, line: GraphLine) -> str:
+        name = self.name_of(line.function)
+        end = "}" if line.ticks >= 0 else f"}} /* {name} */"
+        texts = {
+            OPEN: f"{name}() {{",
+            LEAF: f"{name}();",
+            CLOSE: end,
+            LEFT: f"}} /* {name} left */",
+            POINT: f"/* {name} */",
+        }
+        return texts[line.kind]
+
+    def _total(self, function: int) -> str:
+        total = self.calls.totals[function]
+        numbers = f"{grouped(total.ticks):>{_TICKS}} {grouped(total.own):>{_TICKS}}"
+        return f"{numbers} {grouped(total.calls):>9}  {self.name_of(function)}"
+
+    def name_of(self, address: int) -> str:
+        """A function's name."""
+        name = self._known.get(address)
+        if name is None:
+            text, plus, rest = self._names.symbol(address).rpartition("+0x")
+            text = text if plus else rest
+            name = self._known[address] = harmless(text, self.ascii_only)
+        return name
+
+    def shown(self, index: int) -> tuple[int, int | None]:
+        """(address, number of the event) of a line."""
+        if self.totals is not None:
+            return self.totals[index], None
+        line = self.calls[index]
+        return line.function, line.number
+
+
+class GraphPane(ListPane[GraphLines]):
+    """The pane of the graph; the owner calls `drained` when the store has got rows."""
+
+    TITLE = "Graph"
+    NUMBER = 9
+
+    class Deeper(Message):
+        """Trace so much deeper."""
+
+        def __init__(self, by: int) -> None:
+            super().__init__()
+            self.by = by
+
+    class EventChosen(Message):
+        """Show an event in the log, by its number from 0."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+    def __init__(
+        self, store: EventStore, names: Names, *, number: int | None = None, id: str | None = None
+    ) -> None:
+        self.calls = CallTree(store)
+        super().__init__(GraphLines(self.calls, names), number=number, id=id)
+        self._timer: Timer | None = None
+        self._generation = 0
+        self.depth = 0
+
+    def on_mount(self) -> None:
+        """Work is done in slices, and only while somebody looks."""
+        super().on_mount()
+        self._timer = self.set_interval(0.012, self._work, pause=True)
+        self.drained()
+
+    def on_show(self) -> None:
+        """It is seen again: what has come in between is looked at."""
+        self.drained()
+
+    def drained(self) -> None:
+        """Rows have come."""
+        if self._timer is not None and self.display and self.calls.pending:
+            self._timer.resume()
+
+    def restarted(self) -> None:
+        """A new run: forget everything."""
+        self._anew()
+        self.lines.action_bottom()
+
+    def returns_of(self, addresses: Collection[int]) -> None:
+        """Functions whose returns are events."""
+        if set(addresses) != set(self.calls.returning):
+            self.calls.returning = frozenset(addresses)
+            self._anew()
+
+    def _anew(self) -> None:
+        self.calls.restart()
+        self.lines.restart()
+        self.drained()
+        self._show()
+
+    def _work(self) -> None:
+        if not self.calls.step(_SLICE) and self._timer is not None:
+            self._timer.pause()
+        self._show()
+
+    def refresh_title(self) -> None:
+        """What the title tells has changed."""
+        self._show()
+
+    def _show(self) -> None:
+        lines = self.lines
+        if lines.totals is not None:
+            self._sort()
+        if self.calls.generation != self._generation:
+            self._generation = self.calls.generation
+            lines.changed()
+        lines.refresh_size()
+        count = sum(total.calls for total in self.calls.totals.values())
+        self.retitle(
+            f"{grouped(count)} calls",
+            "totals: with callees, alone, calls" if lines.totals is not None else "",
+            "" if self.calls.fold else "not folded",
+            f"{self.depth} deep" if self.depth else "",
+            f"{grouped(self.calls.pending)} to come" if self.calls.pending else "",
+            "follow" if lines.follow and lines.totals is None else "",
+        )
+
+    def _sort(self) -> None:
+        totals = self.calls.totals
+        order = sorted(totals, key=lambda function: (-totals[function].ticks, function))
+        self.lines.totals = order[:_ALIKE]
+
+    def ask(self, what: str) -> None:
+        """Also folding, totals and the depth."""
+        if what == "fold":
+            self.calls.fold = not self.calls.fold
+            self._anew()
+        elif what == "totals":
+            if self.lines.totals is None:
+                self._sort()
+            else:
+                self.lines.totals = None
+            self.lines.restart()
+            self._show()
+        elif what in ("less", "more"):
+            self.post_message(self.Deeper(1 if what == "more" else -1))
+        else:
+            super().ask(what)
+
+    def on_virtual_lines_moved(self, event: VirtualLines.Moved) -> None:
+        """The place is shown in the other panes, unless the cursor only follows."""
+        event.stop()
+        if not self.lines.follow:
+            self._locate(event.index, focus=False)
+
+    def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
+        """Go to the event, and to its place."""
+        event.stop()
+        if 0 <= event.index < self.lines.line_count:
+            _, number = self.lines.shown(event.index)
+            if number is not None:
+                self.post_message(self.EventChosen(number))
+            self._locate(event.index, focus=True)
+
+    def on_virtual_lines_follow_changed(self, event: VirtualLines.FollowChanged) -> None:
+        """The title says so."""
+        event.stop()
+        self._show()
+
+    def _locate(self, index: int, focus: bool) -> None:
+        if 0 <= index < self.lines.line_count:
+            self.post_message(Located(self.lines.shown(index)[0], focus=focus))
