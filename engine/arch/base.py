@@ -213,6 +213,8 @@ class LinuxAbi:
         signals: the architecture's signal frames.
         error: register that becomes -1 where a call fails, whose result is the errno itself
             then, and 0 where it succeeds; "" = the result is -errno.
+        second: register with the second result of `pipe`, whose first is the result then; "" =
+            it stores both in memory.
         syscall_before: address of the system-call instruction, from the one behind it, where
             `syscall_size` does not tell.
         restorer: whether struct sigaction has a field for the return code.
@@ -234,6 +236,7 @@ class LinuxAbi:
     epoll_packed: bool
     signals: "SignalAbi"
     error: str = ""
+    second: str = ""
     syscall_before: Callable[[int], int] | None = None
     restorer: bool = True
     start: tuple[tuple[str, int], ...] = ()

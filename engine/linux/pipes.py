@@ -1,6 +1,7 @@
 """System calls that make pipes, socket pairs and memory files."""
 
 import struct
+from typing import TYPE_CHECKING, cast
 
 from engine.linux.context import Context, SyscallTable, u32
 from engine.linux.errno import LinuxError
@@ -8,6 +9,9 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs.openfile import OpenFile
 from engine.linux.fs.pipe import make_pipe
 from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
+
+if TYPE_CHECKING:
+    from engine.linux.kernel import Kernel
 
 EFAULT, EINVAL = 14, 22
 
@@ -18,15 +22,22 @@ def install_pair(
     ctx: Context, address: int, pair: tuple[OpenFile, OpenFile], *, cloexec: bool
 ) -> int:
     """Give two files descriptors and store the numbers."""
+    first, second = _descriptors(ctx, pair, cloexec=cloexec)
+    order = "<" if ctx.arch.byteorder == "little" else ">"
+    ctx.memory.write(address, struct.pack(order + "ii", first, second))
+    return 0
+
+
+def _descriptors(
+    ctx: Context, pair: tuple[OpenFile, OpenFile], *, cloexec: bool
+) -> tuple[int, int]:
     first = ctx.files.add(pair[0], cloexec=cloexec)
     try:
         second = ctx.files.add(pair[1], cloexec=cloexec)
     except LinuxError:
         ctx.files.close(first)
         raise
-    order = "<" if ctx.arch.byteorder == "little" else ">"
-    ctx.memory.write(address, struct.pack(order + "ii", first, second))
-    return 0
+    return first, second
 
 
 def pipe2(ctx: Context, address: int, flags: int) -> int:
@@ -42,7 +53,12 @@ def pipe2(ctx: Context, address: int, flags: int) -> int:
 
 def pipe(ctx: Context, address: int) -> int:
     """Linux's pipe."""
-    return pipe2(ctx, address, 0)
+    register = ctx.arch.linux.second
+    if not register:
+        return pipe2(ctx, address, 0)
+    first, second = _descriptors(ctx, make_pipe(ctx.fs.numbers.next(), 0), cloexec=False)
+    cast("Kernel", ctx).cpu.write_register(register, second)
+    return first
 
 
 def memfd_create(ctx: Context, name: int, flags: int) -> int:

@@ -88,6 +88,7 @@ IA64 = Arch(
         epoll_packed=False,
         signals=SIGNALS,
         error="r10",
+        second="r9",
         syscall_before=_before,
         restorer=False,
         start=(  # start_thread() of asm/processor.h

@@ -4,15 +4,18 @@ import gzip
 import json
 import os
 from pathlib import Path
+from typing import cast
 
 import pytest
 from ia64replay import DATA
 
 from engine.arch.ia64 import IA64
+from engine.linux.context import Context
 from engine.linux.ending import Exit
 from engine.linux.fs.layout import pack_stat
 from engine.linux.fs.node import Stat
 from engine.linux.fs.stdio import SinkStream
+from engine.linux.pipes import pipe
 from engine.session import GuestConfig, Session
 from engine.session.backtrace import Backtraces
 
@@ -151,3 +154,14 @@ def test_struct_stat() -> None:
     raw = pack_stat(stat, "ia64", "little")
     words = [int.from_bytes(raw[at : at + 8], "little") for at in range(0, len(raw), 8)]
     assert words == [1, 2, 4, 3 | 5 << 32, 6, 7, 8, 11, 12, 13, 14, 15, 16, 9, 10, 0, 0, 0]
+
+
+def test_pipe_has_its_second_descriptor_in_a_register() -> None:
+    session, _ = session_of(GUESTS / "deep_O2.elf")
+    first = pipe(cast(Context, session.kernel), 0)
+    second = session.cpu.read_register("r9")
+    assert first != second
+    ends = [session.kernel.files.get(number) for number in (first, second)]
+    ends[1].write(b"word")
+    assert ends[0].read(8) == b"word"
+    session.close()
