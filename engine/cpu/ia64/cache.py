@@ -4,7 +4,7 @@ from types import CodeType, TracebackType
 from typing import Any
 
 from engine.cpu.ia64.memory import SHIFT, Memory
-from engine.cpu.ia64.translate import Block, Translator
+from engine.cpu.ia64.translate import FIRST_LINE, Block, Translator
 from engine.cpu.ram import EXECUTE, PAGE, PageTable
 
 Blocks = dict[int, Block]
@@ -54,7 +54,7 @@ class CodeCache:
         while trace is not None:
             places = self._places.get(trace.tb_frame.f_code)
             if places is not None:
-                return places[trace.tb_lineno - 2], trace.tb_frame.f_locals.get("a")
+                return places[trace.tb_lineno - FIRST_LINE], trace.tb_frame.f_locals.get("a")
             trace = trace.tb_next
         return entry, None
 

@@ -79,10 +79,10 @@ class Ia64Cpu(Registers):
         self._classify = classify_break
         self._counter, self._entropy = counter, entropy
         self._expected = [0]
-        helpers = Helpers(self.state, self._memory, self.alat, counter)
-        self._code.use(helpers.namespace(self._expected))
-        self._traps = Traps(self)
         self._flags: list[None] = []
+        helpers = Helpers(self.state, self._memory, self.alat, counter)
+        self._code.use({**helpers.namespace(self._expected), "H": self._flags})
+        self._traps = Traps(self)
         self._clocked = False
         self._ticks = 0
         self._end = _FOREVER

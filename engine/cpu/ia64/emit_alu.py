@@ -50,6 +50,8 @@ def a1(e: Emitter, insn: SlotInsn) -> None:
             e.put(r1, f"({a} + {b}{' + 1' if x2b else ''}) & {MASK}", r2, r3)
     elif x4 == 1:
         e.put(r1, f"({a} - {b}{'' if x2b else ' - 1'}) & {MASK}", r2, r3)
+    elif x4 == 2 and not r3:
+        e.put(r1, f"{a} & {_LOW}", r2)
     elif x4 == 2:
         e.put(r1, f"({a} + {b}) & {_LOW} | ({b} & 0xC0000000) << 31", r2, r3)
     else:
@@ -61,7 +63,7 @@ def a2(e: Emitter, insn: SlotInsn) -> None:
     r1, r2, r3 = _fields(insn)
     a, b, count = e.gr(r2), e.gr(r3), insn.immediate("count2")
     if insn.word >> 29 & 15 == 4:
-        e.put(r1, f"(({a} << {count}) + {b}) & {MASK}", r2, r3)
+        e.put(r1, f"({f'({a} << {count}) + {b}' if r3 else f'{a} << {count}'}) & {MASK}", r2, r3)
     else:
         e.put(r1, f"(({a} << {count}) + {b}) & {_LOW} | ({b} & 0xC0000000) << 31", r2, r3)
 
@@ -108,6 +110,8 @@ def _relation(e: Emitter, insn: SlotInsn, left: str, r3: int, relation: str, sig
     """`relation` has a blank for the operator."""
     b = e.gr(r3)
     if insn.word >> 34 & 1:  # four bytes
+        if relation == "=" and left in ("0", "0x0"):
+            return f"{b} & {_LOW} {{}} 0"
         if relation == "=":
             return f"({left} ^ {b}) & {_LOW} {{}} 0"
         if not sign:

@@ -24,20 +24,24 @@ class Emitter:
         slot: its slot address.
         behind: the slot address behind it.
         ends: the block cannot go on behind this instruction.
+        loops: it goes round inside its function.
     """
 
-    def __init__(self, nats: bool, clocked: bool) -> None:
+    def __init__(self, nats: bool, clocked: bool, loop: int = -1) -> None:
+        """`loop` is the block's own entry if it may go round inside its function."""
+        self._loop = str(loop)
         self.nats = nats
         self.clocked = clocked
         self.lines: list[str] = []
         self.places: list[int] = []
         self.required = 0
         self._frame: int | None = None
-        self._depth = 1
+        self._depth = 2
         self._marked: set[int] = set()
         self.conditional = False
         self.ip = self.slot = self.behind = 0
         self.ends = False
+        self.loops = False
 
     def line(self, text: str) -> None:
         """Add a line."""
@@ -153,7 +157,12 @@ class Emitter:
         """Control goes on elsewhere."""
         if self.clocked:
             self.line(f"C[0] = {self.behind}")
-        self.line(f"return {target}")
+        if target == self._loop:
+            self.line("if H: return " + target)
+            self.line("continue")
+            self.loops = True
+        else:
+            self.line(f"return {target}")
 
     def after_traps(self) -> None:
         """Behind a floating-point operation: unmasked exceptions may be pending."""

@@ -172,6 +172,12 @@ def round_to(
     return (sign, exponent + BIAS, kept << (64 - precision)), flags
 
 
+_LIMITS: Final = {
+    form: tuple(bounds(bits, form) for bits in range(128))
+    for form in (SINGLE, DOUBLE, DYNAMIC, PARALLEL)
+}
+
+
 class Arithmetic:
     """The fma family; one object a core.
 
@@ -207,6 +213,39 @@ class Arithmetic:
             signs: bit 0: the product is negated, bit 1: z is.
             product: z is f0, and drops out.
         """
+        (xs, xe, xm), (ys, ye, ym), (zs, ze, zm) = x, y, z
+        numbers = xm >> 63 and ym >> 63 and (zm >> 63 or not (zm or ze))
+        if not numbers or NAN_EXPONENT in (xe, ye, ze):
+            return self._fma(x, y, z, sf, form, signs, product)
+        sign, value, power = xs ^ ys ^ signs & 1, xm * ym, xe + ye - 2 * (BIAS + 63)
+        if zm:
+            sign, value, power = add(sign, value, power, zs ^ signs >> 1, zm, ze - BIAS - 63)
+        fpsr = self.a[FPSR]
+        bits = fpsr >> (6 + 13 * sf) & 127
+        precision, low, high = _LIMITS[form][bits]
+        length = value.bit_length()
+        exponent = power + length - 1
+        if bits >> 4 & 3 or not (value and low <= exponent < high):
+            return self._fma(x, y, z, sf, form, signs, product)
+        shift = length - precision
+        if shift <= 0:
+            return (sign, exponent + BIAS, value << 64 - length)
+        kept, rest = value >> shift, value & (1 << shift) - 1
+        if rest:
+            half = 1 << (shift - 1)
+            if rest > half or (rest == half and kept & 1):
+                kept += 1
+                if kept >> precision:
+                    kept >>= 1
+                    exponent += 1
+            if not (fpsr >> 13 + 13 * sf & fpsr & INEXACT):
+                self.record(INEXACT, self.controls[sf])
+        return (sign, exponent + BIAS, kept << 64 - precision)
+
+    def _fma(
+        self, x: Float, y: Float, z: Float, sf: int, form: str, signs: int, product: bool
+    ) -> Float:
+        """The same for any operands and any rounding."""
         control = self.controls[sf]
         if x == NATVAL or y == NATVAL or z == NATVAL:
             return NATVAL

@@ -23,6 +23,7 @@ from engine.cpu.ia64.memory import SHIFT, Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
 from engine.cpu.ram import PAGE
 
+FIRST_LINE: Final = 3
 LONGEST: Final = 96
 """Slots of a block at the most."""
 _EMIT: Final = {
@@ -47,7 +48,7 @@ class Translation:
 
     Attributes:
         run: executes it; returns the next address.
-        places: slot addresses by line of its source, from line 2 on.
+        places: slot addresses by line of its source, from line FIRST_LINE on.
         pages: virtual pages that it was read from.
         slots: how many it has.
     """
@@ -72,7 +73,7 @@ class Translator:
             PageFault: the entry cannot be fetched.
             OutOfMemory: its page may not be touched any more.
         """
-        emitter = Emitter(nats, clocked)
+        emitter = Emitter(nats, clocked, -1 if nats or clocked or longest == 1 else entry)
         pages: dict[int, bytes] = {}
         at, count = entry, 0
         while count < longest and not emitter.ends:
@@ -118,9 +119,10 @@ class Translator:
                 guard = "raise NarrowFrame"
             else:
                 guard = "raise Illegal('a register beyond the frame is written')"
-            lines.insert(0, f"    if F[0] < {emitter.required}: {guard}")
+            lines.insert(0, f"        if F[0] < {emitter.required}: {guard}")
             places.insert(0, entry)
-        source = f"def block({_NAMES}):\n" + "\n".join(lines)
+        head = "while True" if emitter.loops else "if True"
+        source = f"def block({_NAMES}):\n    {head}:\n" + "\n".join(lines)
         local: dict[str, Any] = {}
         exec(compile(source, f"<ia64 {entry:#x}>", "exec"), self._namespace, local)
         return Translation(local["block"], tuple(places), pages, count)
