@@ -9,9 +9,10 @@ from typing import Final
 
 from engine.arch.base import TrapKind
 from engine.arch.ia64.bundle import next_slot, unpack
-from engine.cpu.base import Stop, StopKind, TrapTable
+from engine.cpu.base import LEAVE, Stop, StopKind, TrapTable
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.cache import Blocks, CodeCache
+from engine.cpu.ia64.emit_branch import SYSCALL
 from engine.cpu.ia64.helpers import Helpers
 from engine.cpu.ia64.memory import SHIFT, Memory
 from engine.cpu.ia64.registers import Registers
@@ -29,6 +30,7 @@ from engine.cpu.ia64.stops import (
     OutOfMemory,
     PageFault,
     Privileged,
+    Redirected,
     Unaligned,
 )
 from engine.cpu.ia64.translate import LONGEST, Block
@@ -36,8 +38,6 @@ from engine.cpu.ia64.traps import Traps
 from engine.cpu.ram import PageTable, Ram
 from engine.errors import GuestFaultError
 
-SYSCALL: Final = 0x100000
-"""Immediate of the break that calls the kernel."""
 _FOREVER: Final = 1 << 62
 _LOOK: Final = 256
 """Blocks between two looks whether the last NaT has gone."""
@@ -81,7 +81,7 @@ class Ia64Cpu(Registers):
         self._expected = [0]
         self._flags: list[None] = []
         helpers = Helpers(self.state, self._memory, self.alat, counter)
-        self._code.use({**helpers.namespace(self._expected), "H": self._flags})
+        self._code.use({**helpers.namespace(self._expected), "H": self._flags, "hit": self._hit})
         self._traps = Traps(self)
         self._clocked = False
         self._ticks = 0
@@ -174,7 +174,7 @@ class Ia64Cpu(Registers):
             return None, True
         except Interruption as met:
             stop = self._handle(met, ip)
-            return stop, stop is None and isinstance(met, Break | CodeChanged)
+            return stop, stop is None and isinstance(met, CodeChanged | Redirected)
 
     def _stretch(self) -> Stop | None:
         """Blocks until an exception; None when the run goes on."""
@@ -230,6 +230,9 @@ class Ia64Cpu(Registers):
             self._expected[0] = place
         if isinstance(met, NatAppears):
             state.watch_nats()
+        if isinstance(met, Redirected):
+            state.ip, self._expected[0] = met.args
+            return None
         if isinstance(met, CodeChanged):
             return self._write_code(met.args[0])
         if isinstance(met, NatAppears | NarrowFrame):
@@ -267,19 +270,27 @@ class Ia64Cpu(Registers):
             unlocked.clear()
         return None
 
-    def _broken(self, immediate: int, place: int) -> Stop | None:
+    def _broken(self, immediate: int, place: int) -> Stop:
         """A break instruction."""
         if immediate == SYSCALL:
             self.state.ip = self._behind(place)
             return Stop(StopKind.SYSCALL)
-        entry = self._traps.actions.get(place)
-        if entry is not None:
-            target = entry[0]()
-            if target >= 0:
-                self._expected[0] = entry[1]
-                self.state.ip = target
-                return None
         return Stop(StopKind.TRAP, self._classify(immediate), immediate)
+
+    def _hit(self, place: int) -> int:
+        """A breakpoint inside a block: where its action says to go on, or LEAVE."""
+        entry = self._traps.actions.get(place)
+        if entry is None:
+            return LEAVE
+        state = self.state
+        state.ip = place
+        kind = (state.nats, self._clocked)
+        target = entry[0]()
+        if target >= 0:
+            self._expected[0] = entry[1]
+            if (state.nats, self._clocked) != kind:
+                raise Redirected(target, entry[1])
+        return target
 
     def _behind(self, place: int) -> int:
         """The slot behind one that stands at a place."""

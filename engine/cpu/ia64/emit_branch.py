@@ -6,6 +6,8 @@ from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.emit_alu import Emit
 from engine.cpu.ia64.emitter import Emitter
 
+SYSCALL: Final = 0x100000
+"""Immediate of the break that calls the kernel."""
 _BUNDLE: Final = "-16"
 
 
@@ -92,10 +94,13 @@ def frame(e: Emitter, insn: SlotInsn) -> None:
 
 
 def stop(e: Emitter, insn: SlotInsn) -> None:
-    """`break`: that of the B unit reports 0."""
+    """`break`: that of the B unit reports 0; an action may deal with it."""
     value = 0
     if insn.format != "B9":
         value = insn.immediate("imm62" if insn.format == "X1" else "imm21")
+    if value != SYSCALL:
+        e.line(f"t = hit({e.slot})")
+        e.line("if t >= 0: return t")
     e.line(f"raise Break({value})")
     if not e.conditional:
         e.ends = True

@@ -21,12 +21,13 @@ View = memoryview
 class Views(dict[int, View]):
     """Page number to a view of its elements of one size; made when first asked for."""
 
-    def __init__(self, make: Callable[[int], None]) -> None:
+    def __init__(self, size: int, make: Callable[[int], View]) -> None:
+        self._letter = FORMATS[size]
         self._make = make
 
     def __missing__(self, page: int) -> View:
-        self._make(page)
-        return self[page]
+        view = self[page] = self._make(page).cast(self._letter)
+        return view
 
 
 class Memory:
@@ -47,8 +48,8 @@ class Memory:
         self.code: set[int] = set()
         self.unlocked: set[int] = set()
         self.emulate_unaligned = False
-        self.readable = {size: Views(self._make_readable) for size in FORMATS}
-        self.writable = {size: Views(self._make_writable) for size in FORMATS}
+        self.readable = {size: Views(size, self._make_readable) for size in FORMATS}
+        self.writable = {size: Views(size, self._make_writable) for size in FORMATS}
 
     def flush(self) -> None:
         """Forget all views."""
@@ -89,23 +90,19 @@ class Memory:
             view = self._pages[offset] = memoryview(array).cast("B")
         return view
 
-    def _make_readable(self, page: int) -> None:
+    def _make_readable(self, page: int) -> View:
         offset = self.physical(page, READ, "read")
         if not self._ram.touch(offset, PAGE):
             raise OutOfMemory(page << SHIFT)
-        view = self._view(offset)
-        for size, letter in FORMATS.items():
-            self.readable[size][page] = view.cast(letter)
+        return self._view(offset)
 
-    def _make_writable(self, page: int) -> None:
+    def _make_writable(self, page: int) -> View:
         offset = self.physical(page, WRITE, "write")
         if not self._ram.touch(offset, PAGE):
             raise OutOfMemory(page << SHIFT)
         if offset in self.code and offset not in self.unlocked:
             raise CodeChanged(offset)
-        view = self._view(offset)
-        for size, letter in FORMATS.items():
-            self.writable[size][page] = view.cast(letter)
+        return self._view(offset)
 
     # -- accesses from helpers -------------------------------------------------------------
 

@@ -53,6 +53,10 @@ class Registers:
         accessors = self._accessors
         return tuple(accessors[name][0]() for name in names)
 
+    def getters(self, names: Sequence[str]) -> tuple[Get, ...]:
+        """Functions that read registers, for whoever reads them again and again."""
+        return tuple(self._accessors[name][0] for name in names)
+
     def write_register(self, name: str, value: int) -> None:
         """Set a register; KeyError for an unknown name. Constant ones stay as they are."""
         self._accessors[name][1](value)

@@ -45,6 +45,10 @@ class NatAppears(Interruption):
     """The first NaT is about to be made: the slot is executed by code that knows them."""
 
 
+class Redirected(Interruption):
+    """An action at a breakpoint has changed what kind of code is to run: (next address, follow)."""
+
+
 class NarrowFrame(Interruption):
     """A block writes registers beyond the frame: its slots are executed one at a time."""
 

@@ -7,7 +7,7 @@ from engine.cpu.base import TrapAction
 
 
 class _Owner(Protocol):
-    def read_registers(self, names: Sequence[str]) -> tuple[int, ...]: ...
+    def getters(self, names: Sequence[str]) -> tuple[Callable[[], int], ...]: ...
 
 
 class Traps:
@@ -31,5 +31,5 @@ class Traps:
 
     def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]]:
         """The quickest way to read these registers again and again."""
-        key, owner = tuple(names), self._owner
-        return lambda: owner.read_registers(key)
+        getters = self._owner.getters(names)
+        return lambda: tuple([get() for get in getters])

@@ -228,6 +228,30 @@ def test_an_action_may_leave_and_may_be_removed() -> None:
     assert cpu.run().trap is TrapKind.BREAKPOINT
 
 
+def test_an_action_may_make_a_nat_or_start_the_clock() -> None:
+    cpu = BareIa64(code("M break.m 0x81000", "M adds r9=1,r8", _END))
+
+    def poison() -> int:
+        cpu.write_register("nat8", 1)
+        cpu.traps.remove(CODE)
+        return CODE + 1
+
+    cpu.traps.plant(CODE, poison, CODE + 1)
+    cpu.run()
+    assert cpu.read_register("nat9") == 1
+    cpu = BareIa64(_LOOP.replace(code("M adds r8=1,r8"), code("M break.m 0x81000")))
+    cpu.write_register("r9", 5)
+
+    def count() -> int:
+        cpu.count_blocks(True)
+        cpu.write_register("r8", cpu.read_register("r8") + 1)
+        return CODE + 1
+
+    cpu.traps.plant(CODE, count, CODE + 1)
+    cpu.run()
+    assert cpu.blocks() == 4
+
+
 def test_what_an_action_raises_comes_out() -> None:
     cpu = BareIa64(code("M break.m 0x81000", _END))
 
