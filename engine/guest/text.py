@@ -104,15 +104,23 @@ class TextOverlay:
         data = value + whole[len(value) : size]
         grows = len(value) > len(patch.value)
         pieces = [(address, data[:unit]), (address + unit, data[unit:])]
-        self._forget(address)
+        pages = len(self._pages)
         self._patches[address] = Patch(value, original, planted)
-        for page in _pages(address, len(original)):
-            self._pages.setdefault(page, []).append(address)
+        for page in _pages(address, max(len(original), len(patch.original))):
+            there = self._pages.setdefault(page, [])
+            wanted = page in _pages(address, len(original))
+            if wanted and address not in there:
+                there.append(address)
+            elif not wanted:
+                there.remove(address)
+                if not there:
+                    del self._pages[page]
         for at, piece in reversed(pieces) if grows else pieces:
             if piece and planted:
                 self._memory.poke(at, piece)
         self.changes += 1
-        self._close()
+        if pages != len(self._pages):
+            self._close()
 
     def _forget(self, address: int) -> None:
         patch = self._patches.pop(address)

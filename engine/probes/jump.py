@@ -1,6 +1,6 @@
 """The jump technique: a detour in the guest records the hit (djprobe, optprobe).
 
-A point is a breakpoint first. After a few hits it is looked at (`jumprules`); if all conditions
+A point is a breakpoint first. After some hits it is looked at (`jumprules`); if all conditions
 hold, a detour buffer is built and a jump takes the breakpoint's place, in the order in which a
 kernel writes it (`TextOverlay.exchange`). If not, it silently stays a breakpoint, and
 `ProbePoint.why` says which condition it was. A second probe in its window, a handler, a return
@@ -37,8 +37,8 @@ from engine.probes.point import ProbePoint, needs_engine
 from engine.probes.returns import ReturnSite
 from engine.probes.site import FunctionCode, ImageCode
 
-AFTER: Final = 4
-"""Hits of a breakpoint before it is looked at: code that runs once is not worth a detour."""
+AFTER: Final = 256
+"""Hits of a breakpoint before it is looked at: that costs as much as a thousand of them save."""
 THREAD: Final = CURSOR + 24
 """Offset of the thread's word in the page of the save area."""
 _COUNTERS: Final = 2 * PAGE
@@ -342,6 +342,10 @@ class Jumps:
         number, probe = self._counters[point]
         probe.hits += self._shared.counters[number]
         self._shared.counters[number] = 0
+
+    def standing(self) -> list[ProbePoint]:
+        """The points that are jumps now."""
+        return list(self._counters)
 
     # -- back to a breakpoint -------------------------------------------------------------
 

@@ -17,6 +17,19 @@ _RELATIVE: Final = frozenset(
     (*range(0x70, 0x80), *range(0xE0, 0xE4), 0xE8, 0xE9, 0xEB, *range(0x180, 0x190))
 )
 _XBEGIN: Final = (0xC7, 0xF8)
+_PREFIXES: Final = (
+    0x26,
+    0x2E,
+    0x36,
+    0x3E,
+    *range(0x40, 0x50),
+    *range(0x64, 0x68),
+    0xF0,
+    0xF2,
+    0xF3,
+)
+_MAY_BRANCH: Final = bytes(byte in {*_RELATIVE, 0x0F, 0xC7, *_PREFIXES} for byte in range(256))
+"""By first byte: whether an instruction may be a relative branch."""
 
 
 def _jump(place: int, target: int) -> bytes | None:
@@ -29,6 +42,8 @@ def _jump(place: int, target: int) -> bytes | None:
 
 def _target(raw: bytes, address: int) -> int | None:
     """Where a relative branch goes; of xbegin, where an abort goes on."""
+    if not (raw and _MAY_BRANCH[raw[0]]):  # most instructions, at no cost
+        return None
     insn = decode(raw)
     if insn is None or insn.encoding != LEGACY:
         return None

@@ -156,6 +156,8 @@ def jump(place: int, target: int, size: int) -> bytes | None:
 
 def indirect(raw: bytes) -> bool:
     """Whether an instruction is `jmp` through a register or memory, or a far one."""
+    if 0xFF not in raw and 0xEA not in raw:
+        return False
     insn = decode(raw)
     if insn is None or insn.encoding != LEGACY:
         return False

@@ -1,0 +1,303 @@
+"""Jump probes: the same events, times, output and end as with breakpoints, whatever happens."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+from guestrun import ARCHES
+from sessionkit import SAMPLES, Guest, loaded
+
+from engine.errors import ProbeRejectedError
+from engine.linux.kernel import Exit
+from engine.probes.jump import Jumps
+from engine.probes.kprobe import Kprobe
+from engine.probes.point import ProbePoint
+from engine.session import tracing as tracing_module
+from engine.session.tracing import Tracing
+from engine.trace.staging import SMALLEST, Staging
+
+FIRST = {"x86_64": "%di", "aarch64": "%x0"}
+STACK = {"x86_64": "%sp", "aarch64": "%sp"}
+TARGETS = ("sort", "words", "recursion", "structs", "jumps", "floats", "lines", "leak", "crash")
+ARGUMENTS = {"words": ("the quick brown fox jumps",), "lines": ("o",)}
+
+Prepare = Callable[[Tracing], object]
+
+
+@contextmanager
+def opened(arch: str, name: str, technique: str, after: int = 1) -> Iterator[tuple[Guest, Jumps]]:
+    words = ARGUMENTS.get(name, ())
+    with loaded(SAMPLES / arch / name, *words, technique=technique) as guest:
+        jumps = guest.session.probes().manager.jumps
+        assert jumps is not None
+        jumps.after = after
+        yield guest, jumps
+
+
+def outcome(exit: Exit) -> tuple[object, ...]:
+    crash = exit.crash
+    return exit.code, exit.signal, (crash.pc, crash.address, crash.why) if crash else None
+
+
+def result(
+    arch: str, name: str, technique: str, prepare: Prepare
+) -> tuple[tuple[object, ...], list[ProbePoint]]:
+    """Everything that a run shows: trace, output, end, clock, hits; and its points."""
+    with opened(arch, name, technique) as (guest, _):
+        tracing = guest.tracing()
+        prepare(tracing)
+        reports = guest.run(tracing)
+        manager = guest.session.probes().manager
+        points = manager.placed()
+        hits = {point.address: [probe.hits for probe in point.probes] for point in points}
+        time = guest.session.cpu.blocks()
+        return (guest.text, guest.out, outcome(reports.exit), time, hits), points
+
+
+def alike(arch: str, name: str, prepare: Prepare, technique: str = "auto") -> list[ProbePoint]:
+    wanted, _ = result(arch, name, "breakpoint", prepare)
+    got, points = result(arch, name, technique, prepare)
+    assert got == wanted
+    return points
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("name", TARGETS)
+def test_events_are_those_of_breakpoints(arch: str, name: str) -> None:
+    points = alike(arch, name, lambda tracing: tracing.trace_functions("*"))
+    assert any(point.technique == "jump" for point in points)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("name", ["sort", "crash", "jumps"])
+def test_every_instruction_at_once(arch: str, name: str) -> None:
+    """Windows and probes that are in each other's way; faults at their original addresses."""
+    points = alike(arch, name, lambda tracing: tracing.trace_bodies("*"), "jump")
+    assert any(point.technique == "jump" for point in points)
+    assert any(point.why and point.why.rule == "other-probe" for point in points) is (
+        arch == "x86_64"
+    )
+
+
+FETCHES = (
+    "a={0} b={0}:u8 c={0}:s16 d={0}:x32",
+    "a=\\5 sp={1} s0=$stack0 s1=$stack2:u16 ip=$stack",
+    "t=+0({0}):string",
+    "t=+0({0}):string u=+1({0}):ustring n={0}",
+    "a=+0({0}):u8[5] b=+1({0}):x16[3] c=+0({0}):x64",
+    "f=+0({0}):b3@2/8 g={0}:b7@1/32",
+    "far=+0(\\16):x64 text=+0(\\16):string two=+0(+0({0})):x8",
+    "many=+0({0}):x8[40]",
+)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("fetch", FETCHES)
+def test_arguments_are_those_of_breakpoints(arch: str, fetch: str) -> None:
+    line = "p print " + fetch.format(FIRST[arch], STACK[arch])
+    points = alike(arch, "words", lambda tracing: tracing.define(line))
+    assert [point.technique for point in points] == ["jump"], points[0].why
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "c == 10",
+        "c > 90 && c < 110",
+        "c != 111 || n & 1",
+        "!(s < 0) && b >= 48",
+        "s < -5 || c <= 32",
+        "c == 300",
+    ],
+)
+def test_filters_are_those_of_breakpoints(arch: str, text: str) -> None:
+    line = "p:f print c=+0({0}):u8 b=+1({0}):x8 s=+2({0}):s8 n={0} t=+0({0}):string"
+
+    def prepare(tracing: Tracing) -> None:
+        tracing.define(line.format(FIRST[arch]))
+        tracing.set_filter("kprobes", "f", text)
+
+    points = alike(arch, "words", prepare)
+    assert [point.technique for point in points] == ["jump"], points[0].why
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_what_cannot_be_compiled_stays_a_breakpoint(arch: str) -> None:
+    points = alike(arch, "words", lambda tracing: tracing.define("p print c=$comm"))
+    (point,) = points
+    assert point.technique == "breakpoint"
+    assert point.why is not None
+    assert point.why.rule == "recorder"
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_full_ring_loses_nothing(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = partial(Staging, capacity=SMALLEST)
+    monkeypatch.setattr(tracing_module, "Staging", small)
+    first = FIRST[arch]
+    many = " ".join(f"x{number}={first}" for number in range(40))
+    points = alike(arch, "recursion", lambda tracing: tracing.define(f"p fibonacci {many}"))
+    (point,) = points
+    assert point.technique == "jump", point.why
+    assert point.probes[0].hits * 43 * 8 > SMALLEST
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("size", [4087, 4088, 7000])
+def test_a_string_that_is_too_long_for_the_guest(arch: str, size: int) -> None:
+    """Recorded by the engine from inside the detour; as long as a breakpoint's."""
+
+    def prepare(tracing: Tracing) -> None:
+        session = tracing.session
+        page = session.cpu.read_register(session.arch.roles.sp) - 0x20000 & -0x1000
+        session.memory.poke(page, b"z" * size)
+        line = f"p print t=+0(\\{page:#x}):string u=+0({FIRST[arch]}):string"
+        tracing.define(line)
+
+    points = alike(arch, "words", prepare)
+    assert [point.technique for point in points] == ["jump"]
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("name", ["sort", "words"])
+@pytest.mark.parametrize("seed", range(2))
+def test_arming_and_disarming_at_random_points(arch: str, name: str, seed: int) -> None:
+    with opened(arch, name, "breakpoint") as (guest, _):
+        plain = guest.run()
+        wanted = guest.out, outcome(plain.exit)
+    rng = random.Random(f"{arch} {name} {seed}")
+    with opened(arch, name, "jump") as (guest, jumps):
+        tracing = guest.tracing()
+        tracing.trace_bodies("*")
+        session = guest.session
+        manager = session.probes().manager
+        manager.on_notice = lambda text: None
+        probes = [probe for point in manager.placed() for probe in point.probes]
+        manager.unregister_all(probes)
+        tracing.start()
+        seen = Seen(jumps)
+        armed: list[Kprobe] = []
+        for _ in range(120):
+            for _ in range(rng.randrange(1, 30)):
+                if session.kernel.exit is None:
+                    session.kernel.step()
+            seen.look()
+            if armed and rng.random() < 0.4:
+                probe = armed.pop(rng.randrange(len(armed)))
+                manager.unregister(probe)
+                continue
+            probe = rng.choice(probes)
+            if probe in armed:
+                rng.choice((manager.disable, manager.enable))(probe)
+                continue
+            try:
+                manager.register(probe)
+            except ProbeRejectedError:
+                continue
+            armed.append(probe)
+        reports = guest.run()
+        tracing.finish()
+        assert (guest.out, outcome(reports.exit)) == wanted
+        assert seen.most > 3
+
+
+class Seen:
+    """How many jumps stood at one time."""
+
+    def __init__(self, jumps: Jumps) -> None:
+        self._jumps = jumps
+        self.most = 0
+
+    def look(self) -> None:
+        self.most = max(self.most, len(self._jumps.standing()))
+
+
+def test_a_second_probe_in_the_window() -> None:
+    """The first gives way, and comes back when the second is gone."""
+    with opened("x86_64", "words", "jump") as (guest, _):
+        tracing = guest.tracing()
+        tracing.define("p print")
+        manager = guest.session.probes().manager
+        (point,) = manager.placed()
+        assert point.detour is not None
+        inner = point.detour.displaced[1][1]
+        other = Kprobe(addr=inner, record=lambda thread: None)
+        manager.register(other)
+        assert point.technique == "breakpoint"
+        assert point.why is not None
+        assert point.why.rule == "other-probe"
+        manager.unregister(other)
+        assert point.technique == "jump"
+        point.probes[0].post_handler = lambda probe, regs, flags: None
+        manager.refresh(point)
+        assert point.technique == "breakpoint"
+        assert point.why is not None
+        assert point.why.rule == "post-handler"
+        guest.run(tracing)
+
+
+def test_a_detour_is_freed_only_once_it_is_left() -> None:
+    """The 'zombie': its probe is deleted while the program runs in it."""
+    with opened("x86_64", "words", "jump") as (guest, jumps):
+        tracing = guest.tracing()
+        done = tracing.define("p print")
+        assert done is not None
+        session = guest.session
+        manager = session.probes().manager
+        (point,) = manager.placed()
+        detour = point.detour
+        assert detour is not None
+        tracing.start()
+        while not detour.start < manager.regs.ip < detour.end:
+            session.kernel.step()
+        assert session.hooks.hold()
+        assert session.hooks.original_pc(manager.regs.ip) == point.address
+        tracing.remove(done)
+        assert jumps.at(manager.regs.ip) is not None
+        assert session.memory.read(detour.start, len(detour.code)) == detour.code
+        while session.hooks.hold():
+            session.kernel.step()
+        assert manager.regs.ip == detour.window
+        assert jumps.at(detour.start) is None
+        guest.run()
+        with opened("x86_64", "words", "breakpoint") as (plain, _):
+            plain.run()
+        assert guest.out == plain.out
+
+
+def test_the_program_scribbles_over_the_ring() -> None:
+    """Rows and the cursor are the program's to spoil; the engine and the program go on."""
+    for damage in (b"\xff" * 8, (3).to_bytes(8, "little"), (1 << 19).to_bytes(8, "little")):
+        with opened("x86_64", "sort", "jump") as (guest, _):
+            tracing = guest.tracing()
+            tracing.trace_functions("*")
+            tracing.start()
+            session = guest.session
+            for _ in range(4000):
+                session.kernel.step()
+            start = session.arch.plan.detour[0]
+            session.memory.poke(start + 64, damage)
+            session.memory.poke(start + (1 << 20), b"\x5a" * 4096)
+            reports = guest.run()
+            tracing.finish()
+            assert reports.exit.code == 0
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_place_in_a_window_goes_on_in_the_detour(arch: str) -> None:
+    """As a signal handler's return does that was interrupted there."""
+    with opened(arch, "words", "jump") as (guest, _):
+        tracing = guest.tracing()
+        tracing.define("p print")
+        (point,) = guest.session.probes().manager.placed()
+        detour = point.detour
+        assert detour is not None
+        manager = guest.session.probes().manager
+        for start, address in detour.displaced[1:]:
+            manager.regs.ip = address
+            assert guest.session.hooks.hold()
+            assert manager.regs.ip == start
+        assert len(detour.displaced) == (2 if arch == "x86_64" else 1)
