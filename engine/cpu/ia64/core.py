@@ -12,6 +12,7 @@ from engine.arch.ia64.bundle import next_slot, unpack
 from engine.cpu.base import LEAVE, Stop, StopKind, TrapTable
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.cache import Blocks, CodeCache
+from engine.cpu.ia64.clock import Clock
 from engine.cpu.ia64.emit_branch import SYSCALL
 from engine.cpu.ia64.helpers import Helpers
 from engine.cpu.ia64.memory import SHIFT, Memory
@@ -38,7 +39,6 @@ from engine.cpu.ia64.traps import Traps
 from engine.cpu.ram import PageTable, Ram
 from engine.errors import GuestFaultError
 
-_FOREVER: Final = 1 << 62
 _LOOK: Final = 256
 """Blocks between two looks whether the last NaT has gone."""
 
@@ -78,18 +78,13 @@ class Ia64Cpu(Registers):
         super().__init__(self.state, self.alat)
         self._classify = classify_break
         self._counter, self._entropy = counter, entropy
-        self._expected = [0]
+        self._clock = Clock()
         self._flags: list[None] = []
         helpers = Helpers(self.state, self._memory, self.alat, counter)
-        self._code.use({**helpers.namespace(self._expected), "H": self._flags, "hit": self._hit})
+        self._code.use(
+            {**helpers.namespace(self._clock.expected), "H": self._flags, "hit": self._hit}
+        )
         self._traps = Traps(self)
-        self._clocked = False
-        self._ticks = 0
-        self._end = _FOREVER
-        self._told = self._stopped = False
-        self._stepped_to = -1  # where a step has left off: its tick is still to be counted
-        self._windows: tuple[tuple[int, int], ...] = ()
-        self._left = memoryview(bytearray(16)).cast("Q")
 
     @property
     def traps(self) -> TrapTable:
@@ -135,8 +130,8 @@ class Ia64Cpu(Registers):
         """Run until something needs the engine; at most `quantum` ticks if given."""
         if quantum is not None:
             self.count_blocks(True)
-        self._end = _FOREVER if quantum is None else self._ticks + quantum
-        self._enter()
+        self._clock.grant(quantum)
+        self._clock.enter(self.state.ip)
         while True:
             stop = self._stretch()
             if stop is not None:
@@ -144,11 +139,11 @@ class Ia64Cpu(Registers):
 
     def step(self) -> Stop | None:
         """Execute one slot; None if nothing but that happened."""
-        self._end = _FOREVER
-        self._enter()
+        self._clock.grant(None)
+        self._clock.enter(self.state.ip)
         stop = self._one()
         if stop is None:
-            self._stepped_to = self.state.ip
+            self._clock.stepped(self.state.ip)
         return stop
 
     def _one(self) -> Stop | None:
@@ -163,7 +158,7 @@ class Ia64Cpu(Registers):
             self._flags.clear()
             return Stop(StopKind.HALTED), False
         ip = self.state.ip
-        if self._clocked and self._tick(ip):
+        if self._clock.running and self._clock.tick(ip):
             return Stop(StopKind.QUANTUM), False
         try:
             blocks = self._code.single[self.state.nats]
@@ -183,8 +178,8 @@ class Ia64Cpu(Registers):
         blocks = self._code.blocks[nats]
         ip = state.ip
         try:
-            if self._clocked:
-                tick, expected = self._tick, self._expected
+            if self._clock.running:
+                tick, expected = self._clock.tick, self._clock.expected
                 while not flags:
                     if ip != expected[0] and tick(ip):
                         state.ip = ip
@@ -226,12 +221,12 @@ class Ia64Cpu(Registers):
         place, address = self._code.place(met.__traceback__, entry)
         state = self.state
         state.ip = place
-        if not self._inside(place) or isinstance(met, CodeChanged | NatAppears):
-            self._expected[0] = place
+        if not self._clock.inside(place) or isinstance(met, CodeChanged | NatAppears):
+            self._clock.expected[0] = place
         if isinstance(met, NatAppears):
             state.watch_nats()
         if isinstance(met, Redirected):
-            state.ip, self._expected[0] = met.args
+            state.ip, self._clock.expected[0] = met.args
             return None
         if isinstance(met, CodeChanged):
             return self._write_code(met.args[0])
@@ -284,11 +279,11 @@ class Ia64Cpu(Registers):
             return LEAVE
         state = self.state
         state.ip = place
-        kind = (state.nats, self._clocked)
+        kind = (state.nats, self._clock.running)
         target = entry[0]()
         if target >= 0:
-            self._expected[0] = entry[1]
-            if (state.nats, self._clocked) != kind:
+            self._clock.expected[0] = entry[1]
+            if (state.nats, self._clock.running) != kind:
                 raise Redirected(target, entry[1])
         return target
 
@@ -304,76 +299,50 @@ class Ia64Cpu(Registers):
     def execute(self, address: int, end: int) -> None:
         """Run engine-owned code; GuestFaultError where it touches memory that is not there."""
         self.state.ip = address
-        clocked, self._clocked = self._clocked, False
+        clock = self._clock
+        running, clock.running = clock.running, False
         try:
             while self.state.ip != end:
                 stop = self._one()
                 if stop is not None and stop.kind is not StopKind.HALTED:
                     raise GuestFaultError(stop.address, stop.access or "read")
         finally:
-            self._clocked = clocked
+            clock.running = running
 
     # -- the clock --------------------------------------------------------------------------------
 
-    def _inside(self, ip: int) -> bool:
-        return any(start <= ip < start + size for start, size in self._windows)
-
-    def _tick(self, ip: int) -> bool:
-        """Control came to `ip`; whether the granted ticks are used up before it."""
-        expected = self._expected
-        if ip == expected[0] or self._inside(ip):
-            return False
-        if self._ticks >= self._end:
-            self._stopped = True
-            return True
-        self._ticks += 1
-        left = self._left
-        left[1] = left[0]
-        left[0] = expected[0]
-        expected[0] = ip
-        return False
-
-    def _enter(self) -> None:
-        """Going on where the core was is no tick."""
-        ip = self.state.ip
-        if not (self._stopped or self._told or ip == self._stepped_to or self._inside(ip)):
-            self._expected[0] = ip
-        self._told = self._stopped = False
-        self._stepped_to = -1
-
     def count_blocks(self, enabled: bool) -> None:
         """Switch the clock; the version of the code that tells where it leaves is needed."""
-        if enabled != self._clocked:
-            self._clocked = enabled
+        if enabled != self._clock.running:
+            self._clock.running = enabled
             self.invalidate_all()
 
     def blocks(self) -> int:
         """Ticks of the guest's clock while it was on."""
-        return self._ticks
+        return self._clock.ticks
 
     def now(self) -> int:
         """The same."""
-        return self._ticks
+        return self._clock.ticks
 
     @property
     def left(self) -> memoryview:
         """Addresses behind the last two instructions from which control went elsewhere."""
-        return self._left
+        return self._clock.left
 
     def expect(self, address: int) -> None:
         """The instruction just carried out ends here: going on elsewhere is a tick."""
-        self._expected[0] = address
-        self._told = True
+        self._clock.expect(address)
 
     def exempt(self, *windows: tuple[int, int]) -> None:
         """(start, size) of windows of the machinery, in which no time passes."""
-        self._windows = windows
+        self._clock.windows(*windows)
         self.invalidate_all()
 
     # -- translations -----------------------------------------------------------------------------
 
     def _translate(self, blocks: Blocks, ip: int, longest: int) -> Block:
-        clocked = self._clocked and not self._inside(ip)
+        clocked = self._clock.running and not self._clock.inside(ip)
         return self._code.translate(blocks, ip, self.state.nats, clocked, longest)
 
     def flush_tlb(self) -> None:

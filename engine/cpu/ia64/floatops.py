@@ -3,19 +3,21 @@
 from collections.abc import Callable
 from typing import Final
 
-from engine.cpu.ia64.floats import (
+from engine.cpu.ia64.floatformats import (
     BIAS,
+    INTEGER_BIT,
+    INTEGER_EXPONENT,
+    NAN_EXPONENT,
+    QUIET_BIT,
+    SIGNIFICAND,
+)
+from engine.cpu.ia64.floats import (
     DENORMAL,
     DENORMAL_EXPONENT,
     DIVIDE,
     INDEFINITE,
     INEXACT,
-    INTEGER_BIT,
-    INTEGER_EXPONENT,
     INVALID,
-    NAN_EXPONENT,
-    QUIET_BIT,
-    SIGNIFICAND,
     TRUNCATE,
     Arithmetic,
     Control,

@@ -3,6 +3,13 @@
 from collections.abc import Callable
 from typing import Final
 
+from engine.cpu.ia64.floatformats import (
+    INTEGER_BIT,
+    INTEGER_EXPONENT,
+    NAN_EXPONENT,
+    from_single,
+    to_single,
+)
 from engine.cpu.ia64.floatops import (
     BIT_OPERATIONS,
     FloatOperations,
@@ -16,15 +23,10 @@ from engine.cpu.ia64.floatops import (
     root_special,
 )
 from engine.cpu.ia64.floats import (
-    INTEGER_BIT,
-    INTEGER_EXPONENT,
-    NAN_EXPONENT,
     PARALLEL,
     Control,
-    from_single,
     is_nan,
     round_to,
-    to_single,
 )
 from engine.cpu.ia64.state import NATVAL, Float
 

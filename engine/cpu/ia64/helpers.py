@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.cpu.ia64 import floats, integers
+from engine.cpu.ia64 import floatformats, integers
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.floatops import fclass, from_integer, fselect, xma
 from engine.cpu.ia64.floatpairs import MERGE, FloatPairs
@@ -86,24 +86,26 @@ class Helpers:
         """`ldfe`."""
         if not self.memory.emulate_unaligned:
             self._aligned(address, 16, "read")
-        return floats.from_extended(self.memory.load(address, 8), self.memory.load(address + 8, 2))
+        return floatformats.from_extended(
+            self.memory.load(address, 8), self.memory.load(address + 8, 2)
+        )
 
     def store_extended(self, address: int, value: Float) -> None:
         """`stfe`."""
         if not self.memory.emulate_unaligned:
             self._aligned(address, 16, "write")
-        low, high = floats.to_extended(value)
+        low, high = floatformats.to_extended(value)
         self._writable(address + 8, 2)
         self.memory.store(address, 8, low)
         self.memory.store(address + 8, 2, high)
 
     def load_filled(self, address: int) -> Float:
         """`ldf`.fill."""
-        return floats.filled(*self.load16(address))
+        return floatformats.filled(*self.load16(address))
 
     def store_spilled(self, address: int, value: Float) -> None:
         """`stf`.spill."""
-        self.store16(address, *floats.spilled(value))
+        self.store16(address, *floatformats.spilled(value))
 
     def _writable(self, address: int, size: int) -> None:
         try:
@@ -229,11 +231,11 @@ class Helpers:
             "fselect": fselect,
             "fclass": fclass,
             "from_integer": from_integer,
-            "integer": floats.integer,
-            "from_single": floats.from_single,
-            "from_double": floats.from_double,
-            "to_single": floats.to_single,
-            "to_double": floats.to_double,
+            "integer": floatformats.integer,
+            "from_single": floatformats.from_single,
+            "from_double": floatformats.from_double,
+            "to_single": floatformats.to_single,
+            "to_double": floatformats.to_double,
             "PARALLEL": integers.PARALLEL,
             **{
                 name: getattr(integers, name)

@@ -46,7 +46,7 @@ class NatAppears(Interruption):
 
 
 class Redirected(Interruption):
-    """An action at a breakpoint has changed what kind of code is to run: (next address, follow)."""
+    """An action at a breakpoint has changed what code is to run: (next address, follow)."""
 
 
 class NarrowFrame(Interruption):

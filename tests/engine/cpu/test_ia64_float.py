@@ -8,23 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.cpu.ia64.floatformats import (
+    NAN_EXPONENT,
+    from_double,
+    from_extended,
+    from_single,
+    pack,
+    to_double,
+    to_extended,
+    to_single,
+    unpack,
+)
 from engine.cpu.ia64.floatops import approximate, approximate_root, from_integer, order
 from engine.cpu.ia64.floatpairs import FloatPairs
 from engine.cpu.ia64.floats import (
     DOUBLE,
     DYNAMIC,
     INVALID,
-    NAN_EXPONENT,
     SINGLE,
-    from_double,
-    from_extended,
-    from_single,
-    pack,
     scale,
-    to_double,
-    to_extended,
-    to_single,
-    unpack,
 )
 from engine.cpu.ia64.state import FPSR, NATVAL, ONE, ZERO, Float
 from engine.cpu.ia64.stops import FloatFault

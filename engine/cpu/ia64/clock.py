@@ -1,0 +1,73 @@
+"""The guest's clock: ticks whenever control goes elsewhere than to the next slot.
+
+Generated code tells where it ends: a block that is left writes the address behind its last
+slot to `expected`; coming to any other address is a tick.
+"""
+
+from typing import Final
+
+FOREVER: Final = 1 << 62
+
+
+class Clock:
+    """Ticks, quanta, and the windows in which no time passes.
+
+    Attributes:
+        running: whether code tells where it ends.
+        expected: the address that is no tick to come to, in a list that code writes to.
+        ticks: so far.
+        left: addresses behind the last two slots from which control went elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self.running = False
+        self.expected = [0]
+        self.ticks = 0
+        self.left = memoryview(bytearray(16)).cast("Q")
+        self._end = FOREVER
+        self._told = self._stopped = False
+        self._stepped_to = -1  # where a step has left off: its tick is still to be counted
+        self._windows: tuple[tuple[int, int], ...] = ()
+
+    def windows(self, *windows: tuple[int, int]) -> None:
+        """(start, size) of windows of the machinery."""
+        self._windows = windows
+
+    def inside(self, ip: int) -> bool:
+        """Whether an address is in one of them."""
+        return any(start <= ip < start + size for start, size in self._windows)
+
+    def grant(self, quantum: int | None) -> None:
+        """How many ticks may pass from now on; any number for None."""
+        self._end = FOREVER if quantum is None else self.ticks + quantum
+
+    def enter(self, ip: int) -> None:
+        """Before a run: going on where the core was is no tick."""
+        if not (self._stopped or self._told or ip == self._stepped_to or self.inside(ip)):
+            self.expected[0] = ip
+        self._told = self._stopped = False
+        self._stepped_to = -1
+
+    def stepped(self, ip: int) -> None:
+        """A step has come to `ip`; whether that is a tick is decided when it goes on."""
+        self._stepped_to = ip
+
+    def expect(self, address: int) -> None:
+        """Between two runs: only going on at this address is no tick."""
+        self.expected[0] = address
+        self._told = True
+
+    def tick(self, ip: int) -> bool:
+        """Control came to `ip`; whether the granted ticks are used up before it."""
+        expected = self.expected
+        if ip == expected[0] or self.inside(ip):
+            return False
+        if self.ticks >= self._end:
+            self._stopped = True
+            return True
+        self.ticks += 1
+        left = self.left
+        left[1] = left[0]
+        left[0] = expected[0]
+        expected[0] = ip
+        return False
