@@ -88,7 +88,16 @@ def peers(folder: Path, calls: int, runs: int) -> dict[str, float]:
         path = build(folder, "x86_64", *flags)
         rounds = str(calls // 2)
         plain = least(runs, partial(spent, [path, rounds]))
-        line = [command, "record", "--no-libcall", "-d", data, *words, path, rounds]
+        line: list[str | Path] = [
+            command,
+            "record",
+            "--no-libcall",
+            "-d",
+            data,
+            *words,
+            path,
+            rounds,
+        ]
         try:
             traced = least(runs, partial(spent, line))
         except subprocess.CalledProcessError as error:
