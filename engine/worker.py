@@ -7,6 +7,7 @@ rows or too much output, the guest waits: nothing is dropped.
 
 import sys
 import threading
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -24,6 +25,8 @@ ROWS_MAX: Final = 16 << 20
 """Bytes of rows in the outbox from which on the guest waits."""
 OUTPUT_MAX: Final = 1 << 20
 """Bytes of output in the outbox from which on the guest's terminal fills up."""
+_PATIENCE: Final = 1.0
+"""Seconds that the end of a guest waits for its last output to be taken."""
 SWITCH_INTERVAL: Final = 0.0005
 """Seconds between two offers of the interpreter's lock: keys must not wait for hits."""
 
@@ -120,6 +123,8 @@ class Worker:
         self._closing = False
         self._control.waiting = self._next
         self._control.wait = self._await
+        self._control.before_end = self._all_out
+        self._passing = threading.Lock()
         self._threads = (
             threading.Thread(target=self._work, name="engine", daemon=True),
             threading.Thread(target=self._listen, name="terminal", daemon=True),
@@ -188,6 +193,17 @@ class Worker:
 
     def _listen(self) -> None:
         """Pass on what the guest writes, and what it could not take before."""
-        while (data := self._terminal.read()) is not None:
-            if data:
-                self.outbox.put(ev.Output(data))
+        while self._terminal.wait():
+            with self._passing:
+                data = self._terminal.read(0)
+                if data:
+                    self.outbox.put(ev.Output(data))
+
+    def _all_out(self) -> None:
+        """Wait until what the guest wrote is in the outbox: its end comes behind that."""
+        end = time.monotonic() + _PATIENCE
+        while not self._closing and time.monotonic() < end:
+            with self._passing:
+                if not self._terminal.pending():
+                    return
+            time.sleep(0.001)

@@ -40,7 +40,8 @@ class BlockClock(ctypes.Structure):
     of `remaining`; `expected` is the address behind the last block; `repeated` is the last
     block inside the machinery; (`low`, `low_size`) and (`high`, `high_size`) are the windows
     of the machinery. `left` is the address behind the last instruction from which control went
-    elsewhere, `left_before` that of the one before it.
+    elsewhere, `left_before` that of the one before it. While `halted` is set no block begins:
+    a stop of Unicorn's own, asked for by another thread, would come before or after the tick.
     """
 
     _fields_ = (
@@ -56,6 +57,7 @@ class BlockClock(ctypes.Structure):
         ("low_size", ctypes.c_uint64),
         ("left", ctypes.c_uint64),
         ("left_before", ctypes.c_uint64),
+        ("halted", ctypes.c_uint64),
     )
 
 
@@ -211,6 +213,12 @@ def _trial(code: HostCode) -> bool:
             return False
     if stopped != [7] * twin_stops or clock.stops != twin_stops or not twin_stops:
         return False
+    before = bytes(clock)
+    clock.halted = 1
+    block(7, 0x1000, 4, ctypes.addressof(clock))
+    clock.halted, clock.stops = 0, clock.stops - 1
+    if len(stopped) != twin_stops + 1 or bytes(clock) != before:
+        return False
     clock.remaining = 5
     pause = _StopFunction(code.pause)
     pause(ctypes.addressof(clock))
@@ -290,6 +298,9 @@ def tick(clock: BlockClock, address: int, size: int) -> bool:
     which the emulator executes as a block of its own. Returns whether the emulator is to stop
     before this block, which is then asked about again.
     """
+    if clock.halted:
+        clock.stops += 1
+        return True
     inside = (
         clock.high <= address < clock.high + clock.high_size
         or clock.low <= address < clock.low + clock.low_size

@@ -88,8 +88,11 @@ FILL: Final = bytes.fromhex(
 
 # void block(uc, address, size, BlockClock *clock)
 #   rdi            rsi      edx   rcx
-# The clock's tick, see `tick`; at zero it stops the emulator before the block runs.
+# The clock's tick, see `tick`; at zero, or when `halted`, it stops the emulator before the block
+# runs.
 BLOCK: Final = bytes.fromhex(
+    "4883796000"  # cmp qword [rcx+0x60], 0   halted
+    "7569"  # jne stop
     "4889f0"  # mov rax, rsi
     "482b4130"  # sub rax, [rcx+0x30]       the machinery near the libraries
     "483b4138"  # cmp rax, [rcx+0x38]

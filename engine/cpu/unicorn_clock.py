@@ -6,7 +6,9 @@ somebody needs it.
 
 import ctypes
 import mmap
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import unicorn.unicorn_const as uc_const
@@ -63,7 +65,8 @@ class Clock:
             return end[0] - words[0]
 
         self.ticks = ticks
-        self._stops = 0
+        self._stops = self._deaf = 0
+        self._gate = threading.Lock()
         self._stopped = self._told = False
         self._choose_stop()
 
@@ -106,6 +109,32 @@ class Clock:
         elif self._code is not None:
             self._control.argument = ctypes.addressof(self.shared)
             self._control.stop = self._code.pause
+
+    # -- halts ----------------------------------------------------------------------------
+
+    def halt(self) -> bool:
+        """Let no block begin any more; from any thread. False if there is no clock to do it."""
+        with self._gate:
+            if self._hook and not self._deaf:
+                self.shared.halted = 1
+            return bool(self._hook)
+
+    def heard(self) -> None:
+        """The halt has been seen to."""
+        self.shared.halted = 0
+
+    @contextmanager
+    def deaf(self) -> Iterator[None]:
+        """The engine runs something of its own, which no halt is meant for."""
+        with self._gate:
+            self._deaf += 1
+            self.shared.halted, kept = 0, self.shared.halted
+        try:
+            yield
+        finally:
+            with self._gate:
+                self._deaf -= 1
+                self.shared.halted = kept
 
     def pause(self) -> None:
         """What the fill callback does at its limit, where it is not host code."""

@@ -12,7 +12,8 @@ How it is kept fast and right (measurements in the project's history, Unicorn 2.
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import unicorn.unicorn_const as uc_const
@@ -120,11 +121,12 @@ class UnicornCpu(UnicornState):
         at = address
         try:
             # A `halt` that comes now is meant for the guest: go on where it stopped this.
-            for _ in range(_PATIENCE):
-                self._start(at, end)
-                at = self.read_register(self.arch.roles.pc)
-                if at == end or control.fault_access:
-                    break
+            with self._deaf():
+                for _ in range(_PATIENCE):
+                    self._start(at, end)
+                    at = self.read_register(self.arch.roles.pc)
+                    if at == end or control.fault_access:
+                        break
         finally:
             self._screen.off = False
             self._clock.resume(kept)
@@ -166,8 +168,7 @@ class UnicornCpu(UnicornState):
         None when the engine itself wants to go on.
         """
         if self._halted:
-            self._halted = False
-            return Stop(StopKind.HALTED)
+            return self._halt_now()
         self._stop = None
         self._progress = True
         control = self._ram.control
@@ -177,7 +178,8 @@ class UnicornCpu(UnicornState):
         self._clock.enter(pc)
         error = self._start(pc, end, count)
         if error == ABORTED:
-            error = self._approach(count)
+            with self._deaf():
+                error = self._approach(count)
         if end:
             self.invalidate(pc, end - pc)  # the stop is built into the translation
         screening = self._screen.waiting
@@ -200,8 +202,7 @@ class UnicornCpu(UnicornState):
                 self._clock.expect(self._screen.behind)
             return stop
         if self._halted:
-            self._halted = False
-            return Stop(StopKind.HALTED)
+            return self._halt_now()
         if used_up:
             return Stop(StopKind.QUANTUM)
         if error == api.ERROR_EXCEPTION and control.fault_access:
@@ -256,10 +257,26 @@ class UnicornCpu(UnicornState):
         """Make the current or next `run` stop; from any thread, to be repeated until it does.
 
         Unicorn forgets a stop that arrives before it starts, so the caller asks again while
-        `run` has not returned.
+        `run` has not returned. While the clock runs it is the clock that stops, between a block
+        and the jump to the next: time does not depend on when a halt comes.
         """
+        hears = self._clock.halt()
         self._halted = True
-        api.emu_stop(self._handle)
+        if not hears:
+            api.emu_stop(self._handle)
+
+    def _halt_now(self) -> Stop:
+        self._halted = False
+        self._clock.heard()
+        return Stop(StopKind.HALTED)
+
+    @contextmanager
+    def _deaf(self) -> Iterator[None]:
+        """The engine runs something of its own: a halt waits until that is done."""
+        with self._clock.deaf():
+            yield
+        if self._halted:
+            self._clock.halt()
 
     # -- the clock ------------------------------------------------------------------------
 
@@ -361,7 +378,7 @@ class UnicornCpu(UnicornState):
             self._screen.let_pass(pc)
         self.flush_tlb()
         try:
-            with self._traps.ignored():
+            with self._traps.ignored(), self._deaf():
                 self._start(pc)
         finally:
             self._clock.resume(kept_clock)

@@ -70,7 +70,7 @@ class Guard:
         self._engine = engine
         self._leave = _address(getattr(uclib, _LOOPS[name], None)) if name in _LOOPS else 0
         self._cpu = _cpu_of(engine)
-        shared = _install() if self._leave and self._cpu else None
+        shared = _install() if self._leave and self._cpu and native.possible() else None
         self.active = shared is not None
         self._shared = shared
 
@@ -120,8 +120,6 @@ def _cpu_of(engine: int) -> int:
 @cache
 def _install() -> _Shared | None:
     """Lead the library's imports to the host code; None where that cannot be done."""
-    if not native.possible():
-        return None
     slots = _import_slots((b"abort", b"printf", b"fprintf"))
     record = mmap.mmap(-1, mmap.PAGESIZE)
     at = ctypes.addressof(ctypes.c_char.from_buffer(record))

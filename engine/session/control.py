@@ -40,6 +40,7 @@ class Control:
             guest runs.
         wait: the same, but waits for one, None to give up; asked while the guest stands
             inside a blocked call.
+        before_end: called when the guest has ended, before that is told.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Control:
         self._terminal = terminal
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
         self.wait: Callable[[], cmd.Command | None] = lambda: None
+        self.before_end: Callable[[], object] = lambda: None
         self._view = GuestView()
         self._changed = 0
         self._gate = threading.Lock()
@@ -253,6 +255,7 @@ class Control:
         """The program is over: everything that was recorded goes out, and what is to be said."""
         end = self.session.kernel.exit
         assert end is not None
+        self.before_end()
         reports = self.session.report(end)
         self._exit_code = reports.exit_code
         self._running.reason = report.reason(reports)

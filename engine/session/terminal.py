@@ -70,8 +70,21 @@ class GuestTerminal:
             if rest:
                 self._waiting.appendleft(rest)
 
+    def wait(self) -> bool:
+        """Wait until there is something to `read`; False once all is out after `finish`."""
+        poller = select.poll()
+        poller.register(self._master, select.POLLIN)
+        poller.register(self._ended, select.POLLIN)
+        return self._master in dict(poller.poll())
+
+    def pending(self) -> bool:
+        """Whether the guest has written something that was not read."""
+        poller = select.poll()
+        poller.register(self._master, select.POLLIN)
+        return bool(poller.poll(0))
+
     def read(self, timeout: float | None = None) -> bytes | None:
-        """What the guest wrote; b"" if nothing came in time, None once `close` was called."""
+        """What the guest wrote; b"" if nothing came in time, None once all is out after `finish`."""
         poller = select.poll()
         poller.register(self._master, select.POLLIN)
         poller.register(self._ended, select.POLLIN)

@@ -321,6 +321,34 @@ def test_an_end_at_any_time(arch: str, mood: str, halted: bool) -> None:
     assert len(os.listdir("/proc/self/fd")) <= before
 
 
+@both
+def test_time_does_not_depend_on_being_asked(arch: str) -> None:
+    """The clock ends where it does without anybody who asks, however often somebody does."""
+    ends = set()
+    for _ in range(6):
+        with front(sample(arch, "recursion")) as guest:
+            guest.post(cmd.Define("p fibonacci arg1=$arg1"), cmd.Continue())
+            while guest.view.state is not RunState.ENDED:
+                guest.post(cmd.Refresh())
+                guest.drain()
+            ends.add((guest.view.time, guest.view.events))
+    with front(sample(arch, "recursion")) as guest:
+        guest.post(cmd.Define("p fibonacci arg1=$arg1"), cmd.Continue())
+        guest.until(lambda: guest.view.state is RunState.ENDED)
+        ends.add((guest.view.time, guest.view.events))
+    assert len(ends) == 1
+
+
+@both
+def test_all_output_comes_before_the_end(arch: str) -> None:
+    for _ in range(5):
+        with front(sample(arch, "recursion")) as guest:
+            guest.post(cmd.Continue())
+            guest.until(lambda: guest.view.state is RunState.ENDED)
+            out = b"".join(e.data for e in guest.said if isinstance(e, ev.Output))
+            assert b"ackermann(2, 3) = 9" in out
+
+
 def test_an_end_before_the_start() -> None:
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))

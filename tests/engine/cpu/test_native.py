@@ -120,8 +120,11 @@ def test_portable_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_host_code
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 90), st.integers(1, 9)), max_size=60), st.integers(0, 30))
-def test_the_clock_ticks_as_its_twin(blocks: list[tuple[int, int]], granted: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 90), st.integers(1, 9), st.booleans()), max_size=60),
+    st.integers(0, 30),
+)
+def test_the_clock_ticks_as_its_twin(blocks: list[tuple[int, int, bool]], granted: int) -> None:
     assert BUILT is not None
     stops: list[int] = []
     stop = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda uc: stops.append(1))
@@ -133,7 +136,8 @@ def test_the_clock_ticks_as_its_twin(blocks: list[tuple[int, int]], granted: int
     block = ctypes.CFUNCTYPE(
         None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p
     )(BUILT.block)
-    for at, size in blocks:
+    for at, size, halted in blocks:
+        clock.halted = twin.halted = halted
         block(1, at, size, ctypes.addressof(clock))
         native.tick(twin, at, size)
         assert bytes(clock) == bytes(twin)
