@@ -43,7 +43,13 @@ class PlacingActions(Leaving):
         """Ask for a probe: before anything is typed the cursor's place is offered."""
         row = self.pane("code").code.row
         here = "" if row is None else self.browser.place_text(row.address)
-        self.push_screen(PlaceScreen(self.browser, here=here), self._define)
+        screen = PlaceScreen(self.browser, here=here, groups=self._groups())
+        self.push_screen(screen, self._define)
+
+    def _groups(self) -> list[str]:
+        """Groups of the events there are."""
+        events = (probe.event for probe in self.view.probes if probe.event)
+        return list(dict.fromkeys(event.partition("/")[0] for event in events))
 
     def _define(self, line: str | None) -> None:
         if line:
@@ -60,7 +66,9 @@ class PlacingActions(Leaving):
             if line and line != found.definition:
                 self.bridge.post(cmd.Define(line, replaces=probe))
 
-        self.push_screen(PlaceScreen(self.browser, found.definition, "Edit"), done)
+        self.push_screen(
+            PlaceScreen(self.browser, found.definition, "Edit", groups=self._groups()), done
+        )
 
     def action_copy(self) -> None:
         """Copy what the focused pane has at its cursor."""

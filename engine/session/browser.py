@@ -4,7 +4,7 @@ It reads the files alone and belongs to the front end's thread; where they are i
 memory it learns from views.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -13,6 +13,7 @@ from engine.arch.plan import Mode, Rules
 from engine.errors import ImageError, KprobeTuiError, ProbeError, ProbeSyntaxError
 from engine.image import Symbol
 from engine.session.coderows import CodeRow, FileCode, plain_rows
+from engine.session.completing import Completion, DefinitionCompleter
 from engine.session.config import GuestConfig
 from engine.session.inspection import Inspection
 from engine.session.libraries import ProgramFile
@@ -79,6 +80,7 @@ class Browser:
         self._program = self._inspection.program
         self.placing = Placing(self.arch, self._program, mode)
         self._mode = mode
+        self._completer = DefinitionCompleter(self.arch, self.placing, self._functions, mode)
         self._codes: dict[tuple[str, int], FileCode | None] = {}
         self._modules: tuple[ModuleView, ...] = ()
         self._pages: dict[int, bytes] = {}
@@ -226,6 +228,22 @@ class Browser:
                 holds.append(item)
         found = exact + sorted(begins, key=_by_length) + sorted(holds, key=_by_length)
         return [self._match(*item) for item in found[:limit]]
+
+    def complete_definition(
+        self, line: str, column: int, groups: Sequence[str] = ()
+    ) -> Completion:
+        """What fits at a column of a definition that is being typed.
+
+        Args:
+            line: as far as it is typed.
+            column: of the cursor.
+            groups: of the events there are.
+        """
+        return self._completer.complete(line, column, groups)
+
+    def _functions(self, typed: str, limit: int) -> list[str]:
+        fits = (match.name for match in self.complete(typed, limit))
+        return [name for name in fits if name.rpartition(":")[2].startswith(typed)]
 
     def _all_names(self) -> list[tuple[str, Symbol, ProgramFile]]:
         if self._names is None:

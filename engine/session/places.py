@@ -172,6 +172,11 @@ class Places:
                 last = symbol.address
                 yield self._at(file, symbol.address, rules, glob, symbol)
 
+    @property
+    def paths(self) -> list[str]:
+        """Guest paths of the program and of its libraries."""
+        return [file.path for file in self._program.files]
+
     def symbol(self, name: str) -> tuple[ProgramFile, int] | None:
         """The file and the link address of a symbol of any kind: the first in load order."""
         for file in self._program.files:

@@ -1,5 +1,6 @@
 """The dialog that places a probe: a name, or a whole definition in the kernel's words."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.markup import escape
@@ -13,6 +14,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.session.browser import Browser, Match
+from engine.session.completing import Completion
 from tui.render import harmless, is_ascii, mark
 
 _MATCHES = 200
@@ -52,7 +54,12 @@ class PlaceScreen(ModalScreen[str | None]):
     ]
 
     def __init__(
-        self, browser: Browser, text: str = "", title: str = "Probe", here: str = ""
+        self,
+        browser: Browser,
+        text: str = "",
+        title: str = "Probe",
+        here: str = "",
+        groups: Sequence[str] = (),
     ) -> None:
         """Ask for a definition.
 
@@ -61,6 +68,7 @@ class PlaceScreen(ModalScreen[str | None]):
             text: to begin with.
             title: of the dialog.
             here: a PLACE that is offered before anything is typed.
+            groups: of the events there are.
         """
         super().__init__()
         self._here = [Match(here, f"{here}  at the cursor", 0, "", 0)] if here else []
@@ -69,6 +77,9 @@ class PlaceScreen(ModalScreen[str | None]):
         self._title = title
         self._matches: list[Match] = []
         self._timer: Timer | None = None
+        self._completion = Completion(0)
+        self._offered = ("", 0)
+        self._groups = groups
 
     def compose(self) -> ComposeResult:
         """A line, what is wrong with it, names that fit."""
@@ -128,9 +139,45 @@ class PlaceScreen(ModalScreen[str | None]):
         shown = self.query_one("#caret", Static)
         shown.update(where + harmless(verdict.text, is_ascii(self.app)))
         shown.set_class(verdict.ok, "-good")
+        self._offer(text)
+
+    @work(exclusive=True, thread=True, group="complete")
+    def _offer(self, text: str) -> None:
+        """What fits at the cursor; in a thread, as the first look reads all symbols."""
+        line = self.query_one(Input)
+        at = line.cursor_position
+        completion = self._browser.complete_definition(line.value, at, self._groups)
+        self.app.call_from_thread(self._show_offers, text, at, completion)
+
+    def _show_offers(self, text: str, at: int, completion: Completion) -> None:
+        if self.app.screen is not self:  # it was left while words were looked up
+            return
+        line = self.query_one(Input)
+        if text != line.value.strip() or at != line.cursor_position:
+            return
+        self._matches = []
+        self._completion, self._offered = completion, (line.value, at)
         options = self.query_one(OptionList)
         options.clear_options()
-        self._matches = []
+        plain = is_ascii(self.app)
+        options.add_options([Option(harmless(word, plain)) for word in completion.words])
+        if completion.words:
+            options.highlighted = 0
+
+    def _take_offer(self) -> None:
+        """The word that is highlighted takes the place of what is typed of it."""
+        line = self.query_one(Input)
+        end = line.cursor_position
+        at = self.query_one(OptionList).highlighted or 0
+        if self._offered != (line.value, end):  # typed faster than words are looked up
+            self._completion = self._browser.complete_definition(line.value, end, self._groups)
+            at = 0
+        words = self._completion.words
+        if at >= len(words):
+            return
+        head = line.value[: self._completion.start] + words[at]
+        line.value = head + line.value[end:]
+        line.cursor_position = len(head)
 
     @work(exclusive=True, thread=True, group="complete")
     def _complete(self, text: str) -> None:
@@ -176,15 +223,18 @@ class PlaceScreen(ModalScreen[str | None]):
         return self._matches[at] if at is not None and at < len(self._matches) else None
 
     def action_take(self) -> None:
-        """Turn the name into a definition to be edited."""
+        """Turn the name into a definition to be edited; complete the word of a definition."""
         line = self.query_one(Input)
-        if not self._is_definition and self._place_text():
+        if self._is_definition:
+            self._take_offer()
+        elif self._place_text():
             line.value = self._browser.default_definition(self._place_text())
             line.cursor_position = len(line.value)
 
     def action_toggle_return(self) -> None:
         """A probe on the return instead of the entry, or the other way round."""
-        self.action_take()
+        if not self._is_definition:
+            self.action_take()
         line = self.query_one(Input)
         head, _, rest = line.value.partition(" ")
         place, _, arguments = rest.partition(" ")
@@ -204,9 +254,13 @@ class PlaceScreen(ModalScreen[str | None]):
         return match.name if match is not None else typed
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """A click on a name."""
+        """A click on a name, or on what completes a definition."""
         event.stop()
-        self._place()
+        if self._is_definition:
+            self.query_one(OptionList).highlighted = event.option_index
+            self._take_offer()
+        else:
+            self._place()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Place it, if it can be."""
