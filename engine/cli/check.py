@@ -68,8 +68,9 @@ def check(
     if everything and (definitions or globs):
         raise click.UsageError("--all stands alone: it has every place that -e and -f can name")
     mode, rules = Mode(mode_name), Rules(rules_name) if rules_name else None
-    inspection = Inspection.open(config_of({**values, "args": ()}))
-    placing = Placing(inspection.arch, inspection.program, mode)
+    config = config_of({**values, "args": ()})
+    inspection = Inspection.open(config)
+    placing = Placing(inspection.arch, inspection.program, mode, config.technique)
     asked = [
         placed
         for definition in _read(definitions, inspection, placing, mode)
@@ -130,6 +131,8 @@ def _show_lines(found: Iterator[Placed], *, notes: bool) -> None:
         for finding in judgement.findings:
             if finding.message != judgement.reason:
                 write(f"    {finding.severity} {finding.rule}: {finding.message}\n")
+        if placed.no_jump is not None:
+            write(f"    no jump: {placed.no_jump.rule}: {placed.no_jump.detail}\n")
         nearest = next((f.nearest for f in judgement.findings if f.severity == "error"), None)
         if nearest is not None:
             write(f"    the nearest place that would do: {nearest:#x}\n")
@@ -157,7 +160,8 @@ def _as_json(placed: Placed) -> dict[str, Any]:
         "reason": judgement.reason,
         "errno": judgement.errno or None,
         "rules": [
-            {"rule": row.rule, "ok": row.ok, "detail": row.detail} for row in judgement.checks
+            {"rule": row.rule, "ok": row.ok, "detail": row.detail}
+            for row in (*judgement.checks, *placed.jump)
         ],
         "plan": {"rule": plan.rule, "bytes": plan.raw.hex(), "proven": plan.proven},
         "lint": [
@@ -176,6 +180,8 @@ def _show_summary(found: Iterator[Placed], *, as_json: bool) -> None:
     verdicts: Counter[str] = Counter()
     reasons: Counter[tuple[str, str]] = Counter()
     lint: Counter[str] = Counter()
+    techniques: Counter[str] = Counter()
+    no_jump: Counter[str] = Counter()
     for placed in found:
         judgement = placed.judgement
         verdict = "ok" if judgement.ok else "rejected"
@@ -184,18 +190,33 @@ def _show_summary(found: Iterator[Placed], *, as_json: bool) -> None:
         rule = judgement.plan.rule if deciding in ("", "instruction") else deciding
         reasons[judgement.how or verdict, rule or judgement.reason] += 1
         lint.update(finding.rule for finding in judgement.findings)
+        if judgement.ok:
+            techniques[placed.technique] += 1
+        if placed.no_jump is not None:
+            no_jump[placed.no_jump.rule] += 1
     total = sum(verdicts.values())
     ranked = [
         {"outcome": outcome, "rule": rule, "count": count}
         for (outcome, rule), count in reasons.most_common()
     ]
     if as_json:
-        summary = {"places": total, "verdicts": verdicts, "reasons": ranked, "lint": lint}
+        summary = {
+            "places": total,
+            "verdicts": verdicts,
+            "techniques": techniques,
+            "reasons": ranked,
+            "no_jump": dict(no_jump.most_common()),
+            "lint": lint,
+        }
         sys.stdout.write(json.dumps(summary) + "\n")
         return
     share = {name: f"{count / total:.2%}" for name, count in verdicts.items()}
     counts = ", ".join(f"{n} {name} ({share[name]})" for name, n in verdicts.most_common())
     sys.stdout.write(f"{total} places{': ' if counts else ''}{counts}\n")
+    for name, count in techniques.most_common():
+        sys.stdout.write(f"{count:>9} {name} ({count / total:.2%})\n")
+    for name, count in no_jump.most_common():
+        sys.stdout.write(f"{count:>9} no jump: {name}\n")
     for row in ranked[:_REASONS]:
         sys.stdout.write(f"{row['count']:>9} {row['outcome']}: {row['rule']}\n")
     if len(ranked) > _REASONS:

@@ -11,6 +11,7 @@ from typing import Final
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
+from engine.probes.point import ProbePoint
 from engine.session.places import Place, PlaceError
 from engine.session.placing import Placed
 from engine.session.probing import Probing, Wanted
@@ -383,9 +384,9 @@ class ProbeBook:
             event=f"{definition.group}/{definition.event}" if definition else "",
             place=", ".join(_where(item.place) for item in entry.placed[:3]),
             addresses=tuple(probe.addr for probe in here if probe.addr is not None),
-            technique=entry.placed[0].technique if entry.placed else "breakpoint",
+            technique=point.technique if point is not None else "breakpoint",
             how=point.how if point is not None else "",
-            reason=entry.placed[0].judgement.reason if entry.placed else "",
+            reason=_reason(entry, point),
             hits=hits,
             misses=misses,
             enabled=row.enabled,
@@ -395,6 +396,14 @@ class ProbeBook:
         )
         self._views[row.id] = view
         return view
+
+
+def _reason(entry: Entry, point: ProbePoint | None) -> str:
+    """Why this technique and this way; why no jump where one was looked for."""
+    reason = entry.placed[0].judgement.reason if entry.placed else ""
+    if point is not None and point.why is not None:
+        return f"{reason}; no jump: {point.why.detail}"
+    return reason
 
 
 def _stopper(place: Place, name: str) -> Kprobe:

@@ -1,7 +1,8 @@
 """Verdicts on places: what `check` shows and what arming asks, from the files alone."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Final
 
@@ -11,7 +12,8 @@ from engine.errors import ImageError
 from engine.image import Symbol
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
-from engine.probes.lint import Finding, Judgement, judge
+from engine.probes.jumprules import JumpPlace, checklist
+from engine.probes.lint import Check, Finding, Judgement, judge
 from engine.probes.site import ImageCode, Site
 from engine.session.libraries import Program, ProgramFile
 from engine.session.lookup import ProgramLookup
@@ -24,32 +26,59 @@ RETURN_ENTRY: Final = "return-entry"
 """Rule: a return kprobe goes on a function's entry (register_kretprobe)."""
 
 
-@dataclass(frozen=True, slots=True)
+def _no_checks() -> tuple[Check, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
 class Placed:
     """A place and the verdict on it.
 
     Attributes:
         place: where.
         judgement: whether a probe may stand there, how and why.
-        technique: what would plant it.
+        ask: looks at the conditions of a jump.
     """
 
     place: Place
     judgement: Judgement
-    technique: str = "breakpoint"
+    ask: Callable[[], tuple[Check, ...]] = field(default=_no_checks, compare=False, repr=False)
+
+    @cached_property
+    def jump(self) -> tuple[Check, ...]:
+        """The conditions of a jump, as far as the file tells; none where no probe may stand."""
+        return self.ask() if self.judgement.ok else ()
+
+    @cached_property
+    def technique(self) -> str:
+        """What would plant it: "jump" (first a breakpoint, as all) or "breakpoint"."""
+        return "jump" if self.jump and all(check.ok for check in self.jump) else "breakpoint"
+
+    @property
+    def no_jump(self) -> Check | None:
+        """The first condition of a jump that the place does not meet."""
+        return next((check for check in self.jump if not check.ok), None)
 
 
 class Placing:
     """Judges places of one program."""
 
-    def __init__(self, arch: Arch, program: Program, mode: Mode = Mode.STRICT) -> None:
+    def __init__(
+        self,
+        arch: Arch,
+        program: Program,
+        mode: Mode = Mode.STRICT,
+        technique: str = "auto",
+    ) -> None:
         """Nothing is read before the first question.
 
         Args:
             arch: of the program.
             program: its files.
             mode: how strictly places are judged.
+            technique: "breakpoint" rules jumps out.
         """
+        self._technique = technique
         self.places = Places(arch, program)
         self.lookup = ProgramLookup(arch, program, self.places, mode)
         self._arch = arch
@@ -63,15 +92,29 @@ class Placing:
         """The guest's own file."""
         return self._program.main
 
-    def judge(self, place: Place, *, mode: Mode | None = None, probed: bool = False) -> Placed:
+    def judge(
+        self, place: Place, *, mode: Mode | None = None, probed: bool = False, brief: bool = False
+    ) -> Placed:
         """The verdict on a place.
 
         Args:
             place: where.
             mode: another strictness than usual, for one place.
             probed: a probe stands there already.
+            brief: conditions of jumps are looked at only when they are asked for.
         """
-        return Placed(place, judge(self.site(place, mode=mode, probed=probed)))
+        site = self.site(place, mode=mode, probed=probed)
+        placed = Placed(place, judge(site), partial(self._jump, site))
+        if not brief:
+            _ = placed.jump
+        return placed
+
+    def _jump(self, site: Site) -> tuple[Check, ...]:
+        if self._technique == "breakpoint":
+            return (Check("technique", False, "--technique breakpoint asks for none"),)
+        return checklist(
+            JumpPlace(self._arch, site.address, site.rules, site.mode, site.code, site.function)
+        )
 
     def site(self, place: Place, *, mode: Mode | None = None, probed: bool = False) -> Site:
         """A place as the rules see it."""
@@ -137,7 +180,7 @@ class Placing:
         old = placed.judgement
         findings = (finding, *old.findings)
         judgement = Judgement(False, None, why, "EINVAL", old.plan, findings)
-        return replace(placed, judgement=judgement)
+        return Placed(place, judgement)
 
     def at_one(
         self, definition: Definition, placed: tuple[Placed, ...], one: Placed
@@ -154,7 +197,7 @@ class Placing:
     def of_functions(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Placed]:
         """The verdicts on the entries of functions; see `Places.matching`."""
         for place in self.places.matching(glob, rules):
-            yield self.judge(place)
+            yield self.judge(place, brief=True)
 
     def of_all(self, rules: Rules = Rules.KPROBE) -> Iterator[Placed]:
         """The verdict on every instruction of every function of the guest's own file.
@@ -178,7 +221,8 @@ class Placing:
             function = self._code(place).function(start, end - start)
             for address in function.starts:
                 if address >= done:
-                    yield self.judge(replace(place, link=address, offset=address - symbol.address))
+                    at = replace(place, link=address, offset=address - symbol.address)
+                    yield self.judge(at, brief=True)
             done = max(done, end)
 
     def instructions(self, place: Place) -> Iterator[Place]:

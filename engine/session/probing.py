@@ -141,7 +141,7 @@ class Probing:
         program = program_of(
             config, session.paths, session.image, session.arch, GuestTree(session.fs)
         )
-        self.placing = Placing(session.arch, program, mode)
+        self.placing = Placing(session.arch, program, mode, config.technique)
         self.overlay = TextOverlay(memory, cpu)
         code = GuestCode(session, self.placing)
         self.manager = ProbeManager(

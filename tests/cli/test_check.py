@@ -51,7 +51,7 @@ def test_exit_codes_and_lines(home: Path) -> None:
     done = check(home, "-e", "p:a main", SORT)
     assert done.code == 0
     address, name, technique, reason = done.out.split(maxsplit=3)
-    assert (name, technique) == ("main+0x0", "breakpoint")
+    assert (name, technique) == ("main+0x0", "jump")
     assert int(address, 16)
     assert reason
     done = check(home, "-e", "p:a main+1", SORT)
@@ -111,3 +111,28 @@ def test_aarch64(home: Path) -> None:
     done = check(home, "--all", "--summary", sample)
     assert (done.code, done.err) == (0, "")
     assert "arm64.emulated" in done.out
+
+
+def test_why_a_place_has_no_jump(home: Path) -> None:
+    """The conditions are listed in the kernel's order; the summary ranks what fails."""
+    rows = json.loads(check(home, "--all", "--json", SORT).out)
+    jumps = [row for row in rows if row["technique"] == "jump"]
+    others = [row for row in rows if row["technique"] == "breakpoint"]
+    assert jumps
+    assert others
+    order = ["jump-arch", "post-handler", "symbol-size", "decodes", "jump-target", "indirect-jump"]
+    for row in jumps:
+        names = [rule["rule"] for rule in row["rules"]]
+        at = names.index("jump-arch")
+        assert names[at : at + len(order)] == order
+        assert all(rule["ok"] for rule in row["rules"][at:])
+    for row in others:
+        assert not all(rule["ok"] for rule in row["rules"])
+    summary = json.loads(check(home, "--all", "--summary", "--json", SORT).out)
+    assert summary["techniques"] == {"jump": len(jumps), "breakpoint": len(others)}
+    assert sum(summary["no_jump"].values()) == len(others)
+    kernel = json.loads(check(home, "-e", "p main", "--mode", "kernel", "--json", SORT).out)
+    assert "untouched-stack" not in [rule["rule"] for rule in kernel[0]["rules"]]
+    plain = check(home, "-e", "p main", "--technique", "breakpoint", SORT).out
+    assert "breakpoint boosted" in plain
+    assert "no jump: technique" in plain
