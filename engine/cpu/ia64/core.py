@@ -197,8 +197,9 @@ class Ia64Cpu(Registers):
             else:
                 while not flags:
                     ip = blocks[ip]()
-        except KeyError:
-            if ip in blocks:
+        except KeyError as missing:
+            trace = missing.__traceback__
+            if trace is None or trace.tb_next is not None:  # not ours: an action's
                 raise
             state.ip = ip
             try:
@@ -301,12 +302,18 @@ class Ia64Cpu(Registers):
         self.state.ip = address
         clock = self._clock
         running, clock.running = clock.running, False
+        halted = False
         try:
             while self.state.ip != end:
                 stop = self._one()
-                if stop is not None and stop.kind is not StopKind.HALTED:
+                if stop is None:
+                    continue
+                if stop.kind is not StopKind.HALTED:
                     raise GuestFaultError(stop.address, stop.access or "read")
+                halted = True  # that is meant for the guest
         finally:
+            if halted:
+                self.halt()
             clock.running = running
 
     # -- the clock --------------------------------------------------------------------------------

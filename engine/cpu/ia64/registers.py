@@ -9,6 +9,8 @@ from engine.cpu.ia64.floatformats import (
     unpack,
 )
 from engine.cpu.ia64.state import EC, FPSR, MASK, PFS, RSC, SOL, State
+from engine.cpu.ia64.stops import PageFault
+from engine.errors import GuestFaultError
 
 APPLICATION: Final[Mapping[str, int]] = {
     **{f"kr{number}": number for number in range(8)},
@@ -68,9 +70,12 @@ class Registers:
         """Bring the backing store up to date, as the kernel does before it looks at it.
 
         Raises:
-            PageFault: the backing store cannot be written.
+            GuestFaultError: the backing store cannot be written.
         """
-        self._state.flush()
+        try:
+            self._state.flush()
+        except PageFault as refused:
+            raise GuestFaultError(*refused.args) from None
 
     def with_stack(self, address: int, data: bytes) -> bytes:
         """Bytes of memory with the stacked registers that are not written there yet.

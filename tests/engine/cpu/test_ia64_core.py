@@ -261,6 +261,15 @@ def test_what_an_action_raises_comes_out() -> None:
     cpu.traps.plant(CODE, action, CODE + 1)
     with pytest.raises(RuntimeError, match="the action failed"):
         cpu.run()
+    assert cpu.read_register("ip") == CODE
+
+    def missing() -> int:
+        cpu.invalidate_all()
+        raise KeyError("name")
+
+    cpu.traps.plant(CODE, missing, CODE + 1)
+    with pytest.raises(KeyError, match="name"):
+        cpu.run()
 
 
 def test_halt_from_another_thread_stops_an_endless_loop() -> None:
@@ -291,6 +300,16 @@ def test_engine_code_runs_up_to_its_end_and_counts_nothing() -> None:
     cpu.count_blocks(True)
     cpu.execute(CODE, CODE + 0x30)
     assert (cpu.read_register("r8"), cpu.blocks()) == (3, 0)
+
+
+def test_a_halt_during_engine_code_is_kept_for_the_guest() -> None:
+    cpu = BareIa64(_LOOP)
+    cpu.write_register("r9", 3)
+    cpu.halt()
+    cpu.execute(CODE, CODE + 0x30)
+    assert cpu.read_register("r8") == 3
+    cpu.write_register("ip", CODE)
+    assert cpu.run() == Stop(StopKind.HALTED)
 
 
 def test_names_of_registers() -> None:
@@ -392,6 +411,14 @@ def test_slots_of_the_backing_store_go_up_and_down(word: int, count: int) -> Non
         at += 8
     assert up == (at if count else bsp)
     assert up - 8 * slots_down(up, count) == bsp
+
+
+def test_a_backing_store_that_cannot_be_written_is_an_error() -> None:
+    cpu = _recurse(20, bsp=DATA + 4 * PAGE)
+    while cpu.read_register("r32") != 0:
+        cpu.step()
+    with pytest.raises(GuestFaultError):
+        cpu.flush_register_stack()
 
 
 def test_a_nat_is_kept_in_the_backing_store_across_a_deep_recursion() -> None:
