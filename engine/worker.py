@@ -195,7 +195,7 @@ class Worker:
         """Pass on what the guest writes, and what it could not take before."""
         while self._terminal.wait():
             with self._passing:
-                data = self._terminal.read(0)
+                data = self._terminal.read()
                 if data:
                     self.outbox.put(ev.Output(data))
 

@@ -24,7 +24,7 @@ _INPUT_MAX: Final = 1 << 20
 class GuestTerminal:
     """The two ends of a pseudo-terminal.
 
-    `read` belongs to one thread, `write` and `resize` to another.
+    `wait` and `read` belong to one thread, `write` and `resize` to another.
 
     Attributes:
         dropped: bytes of input that found no room.
@@ -83,22 +83,15 @@ class GuestTerminal:
         poller.register(self._master, select.POLLIN)
         return bool(poller.poll(0))
 
-    def read(self, timeout: float | None = None) -> bytes | None:
-        """What the guest wrote; b"" if nothing came in time, None once all is out after `finish`."""
-        poller = select.poll()
-        poller.register(self._master, select.POLLIN)
-        poller.register(self._ended, select.POLLIN)
-        milliseconds = None if timeout is None else timeout * 1000
-        ready = dict(poller.poll(milliseconds))
-        if self._master in ready:
-            try:
-                return os.read(self._master, _CHUNK)
-            except BlockingIOError:
-                return b""
-        return None if self._ended in ready else b""
+    def read(self) -> bytes:
+        """What the guest wrote, b"" for nothing (yet)."""
+        try:
+            return os.read(self._master, _CHUNK)
+        except BlockingIOError:
+            return b""
 
     def finish(self) -> None:
-        """Make `read` return None once all output is out; from any thread."""
+        """Make `wait` return False once all output is out; from any thread."""
         os.write(self._end, b"x")
 
     def close(self) -> None:

@@ -122,7 +122,7 @@ class Held:
     @property
     def out(self) -> str:
         """What the guest has written so far."""
-        while data := self.terminal.read(0):
+        while data := self.terminal.read():
             self._out += data
         return self._out.decode().replace("\r\n", "\n")
 
