@@ -295,6 +295,46 @@ def test_a_handler_on_a_stack_of_its_own(arch: str, tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.parametrize("arch", ARCHES)
+def test_coroutines_on_the_heap(arch: str, tmp_path: Path) -> None:
+    """Two stacks in one mapping: what lies below the stack pointer there is not gone."""
+    guest = compiled(tmp_path, COROUTINES, arch, "-O1", "-fno-optimize-sibling-calls")
+    with loaded(guest) as run:
+        done = traced(run.session, "main", "first", "second", "hop", "leaf")
+        assert run.out == "12\n"
+    calls = done.graphing.calls
+    assert calls is not None
+    assert (calls.entries, calls.exits, calls.left, calls.late, calls.pending) == (21, 19, 0, 0, 2)
+
+
+COROUTINES = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+static ucontext_t m, a, b;
+static int n;
+#define N __attribute__((noinline))
+N void leaf(void) { n++; }
+N void hop(ucontext_t *from, ucontext_t *to) { leaf(); swapcontext(from, to); leaf(); }
+N void first(void) { for (int i = 0; i < 3; i++) hop(&a, &b); }
+N void second(void) { for (int i = 0; i < 3; i++) hop(&b, &a); }
+static void make(ucontext_t *c, void (*f)(void)) {
+  getcontext(c);
+  c->uc_stack.ss_sp = malloc(65536);
+  c->uc_stack.ss_size = 65536;
+  c->uc_link = &m;
+  makecontext(c, f, 0);
+}
+int main(void) {
+  make(&a, first);
+  make(&b, second);
+  swapcontext(&m, &a);
+  leaf();
+  printf("%d\\n", n);
+  return 0;
+}
+"""
+
 ALTSTACK = """
 #include <setjmp.h>
 #include <signal.h>
