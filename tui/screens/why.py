@@ -80,6 +80,13 @@ class WhyScreen(ModalScreen[int | None]):
             parts.append((f"{sign} ", "$text-success" if check.ok else "bold $text-error"))
             parts.append((f"{check.rule:<12} ", "bold"))
             parts.append((harmless(check.detail, plain) + "\n", ""))
+        if self._placed.jump:
+            parts.append(("\na jump instead of the breakpoint, once it is hit often:\n", ""))
+        for check in self._placed.jump:
+            sign = mark("yes" if check.ok else "no", plain)
+            parts.append((f"{sign} ", "$text-success" if check.ok else "bold $text-error"))
+            parts.append((f"{check.rule:<16} ", "bold"))
+            parts.append((harmless(check.detail, plain) + "\n", ""))
         for finding in judgement.findings:
             if finding.severity != "error":
                 parts.append((f"{finding.severity:<8} ", "bold $text-warning"))
