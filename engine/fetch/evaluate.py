@@ -150,8 +150,9 @@ def recorder(event_id: int, layout: RecordLayout, site: Site, context: FetchCont
         names = tuple(_register(arg, context.arch) for arg in args)
         return _plain_recorder(event_id, layout, site, names, context)
     text = _only_text(args, context.arch)
-    if text is not None and layout.head == ROW_HEAD:
-        return _text_recorder(event_id, layout, site, text, context)
+    cursor: memoryview | None = getattr(context.sink, "cursor", None)
+    if text is not None and layout.head == ROW_HEAD and cursor is not None:
+        return _text_recorder(event_id, layout, site, text, context, cursor)
     return _general_recorder(event_id, layout, site, args, context)
 
 
@@ -288,9 +289,17 @@ def _only_text(args: list[FetchArg], arch: Arch) -> _Text | None:
 
 
 def _text_recorder(
-    event_id: int, layout: RecordLayout, site: Site, text: _Text, context: FetchContext
+    event_id: int,
+    layout: RecordLayout,
+    site: Site,
+    text: _Text,
+    context: FetchContext,
+    cursor: memoryview,
 ) -> Recorder:
-    """Registers and one string: a batch read, one look into memory, one `pack_into`."""
+    """Registers and one string: a batch read, one look into memory, one `pack_into`.
+
+    `cursor` is the sink's own, see `engine.trace.staging`: a property costs a call each time.
+    """
     read, load = context.cpu.reader(text.names), context.memory.read_cstring
     now, sink, address = context.cpu.now, context.sink, site.address
     fixed, index, offset = layout.words * 8, text.index, text.offset
@@ -298,7 +307,7 @@ def _text_recorder(
     mask, longest = (1 << context.arch.bits) - 1, STRING_MAX - 1
     if fixed + STRING_MAX > min(ROW_MAX * 8, sink.capacity):
         raise ValueError(f"a row of {layout.words} words and a string does not fit")
-    buffer = sink.buffer
+    buffer, start, limit = sink.buffer, sink.limit - sink.capacity, sink.limit
     packers: dict[int, Callable[..., None]] = {}
 
     def packer(size: int) -> Callable[..., None]:
@@ -315,10 +324,10 @@ def _text_recorder(
         except GuestFaultError:
             data, length = b"", 0
         size = fixed + length + 7 & ~7
-        position = sink.position
-        if position + size > sink.limit:
+        position = start + cursor[0]
+        if position + size > limit:
             sink.drain()
-            position = sink.position
+            position = start + cursor[0]
         pack = packers[size] if size in packers else packer(size)
         head = (buffer, position, event_id | size << 13, thread_id, now(), address)
         if last:
@@ -326,7 +335,7 @@ def _text_recorder(
         else:
             tail = (fixed | length << 32, *values[index:-1], data)
             pack(*(head + values[:index] + tail))
-        sink.position = position + size
+        cursor[0] += size
 
     return record
 
