@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from engine.cli.bench import bench
 from engine.cli.bt import bt
 from engine.cli.check import check
 from engine.cli.diff import diff
@@ -18,7 +19,9 @@ from engine.cli.run import run
 from engine.cli.trace import trace
 from engine.errors import EngineError, KprobeTuiError, ProbeSyntaxError
 
-COMMANDS: Final[tuple[click.Command, ...]] = (run, trace, graph, bt, check, diff, disasm, recover)
+COMMANDS: Final[tuple[click.Command, ...]] = (
+    *(run, trace, graph, bt, check, diff, disasm, bench, recover),
+)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -34,25 +37,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     ctx.exit()
 
 
-_PLANNED: Final = ("bench",)
-
-
-class _Group(click.Group):
-    """The subcommands; those still to come say so."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        word = args[0]
-        if word in self.commands or word.startswith("-"):
-            return super().resolve_command(ctx, args)
-        if word in _PLANNED and not os.path.exists(word):
-            raise click.UsageError(f"'{word}' is not part of this version yet; there is 'run'")
-        return super().resolve_command(ctx, args)
-
-
 @click.group(
-    cls=_Group,
     commands={command.name or "": command for command in COMMANDS},
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -84,7 +69,7 @@ def main(
     for command in others:
         cli.add_command(command)
     debug = "--debug" in argv
-    known = {*cli.commands, *(word for word in _PLANNED if not os.path.exists(word))}
+    known = {*cli.commands}
     completing = "_KPROBE_TUI_COMPLETE" in os.environ
     entry: click.Command = interface if is_wanted(argv, known) and not completing else cli
     try:
