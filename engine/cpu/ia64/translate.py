@@ -24,7 +24,7 @@ from engine.cpu.ia64.stops import OutOfMemory, PageFault
 from engine.cpu.ram import PAGE
 
 FIRST_LINE: Final = 3
-LONGEST: Final = 96
+LONGEST: Final = 48
 """Slots of a block at the most."""
 _EMIT: Final = {
     **emit_alu.EMIT,
