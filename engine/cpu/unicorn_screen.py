@@ -104,7 +104,9 @@ class Screen:
         insn = next(iter(self._decode(address, raw)), Insn(address, raw, "(unknown)", ""))
         found = self._arch.screen((insn,))
         if not found:  # the guest has rewritten its code here
-            self._hooks.remove(self._at.pop(address))
+            hook = self._at.pop(address, None)  # a removed one may be called once more
+            if hook is not None:
+                self._hooks.remove(hook)
             return None, False
         if found[0].action is Screening.REFUSE:
             return Stop(StopKind.TRAP, TrapKind.ILLEGAL, detail=found[0].what), False

@@ -463,6 +463,8 @@ class Jumps:
             else:
                 owner.cpu.write_register(name, self._slow(point, detour))
             return None
+        if stop.trap is TrapKind.SINGLE_STEP and pc <= detour.displaced[0][0]:
+            return None  # a program that steps itself sees its own instructions only
         original = detour.original_pc(pc)
         owner.cpu.write_register(name, original)
         if stop.kind is StopKind.TRAP and stop.address and stop.trap is not TrapKind.BREAKPOINT:

@@ -31,6 +31,7 @@ _PAD: Final = 0x2E
 """CS override: a jump ignores it in 64-bit mode (SDM volume 2, 2.1.1)."""
 _MASK: Final = (1 << 64) - 1
 _STRINGS: Final = frozenset((*range(0xA4, 0xA8), *range(0xAA, 0xB0), *range(0x6C, 0x70)))
+_POPF: Final = 0x9D
 _PORTS: Final = frozenset((*range(0x6C, 0x70), *range(0xE4, 0xE8), *range(0xEC, 0xF0)))
 _SHORT: Final = frozenset(range(0x70, 0x80))
 _NEAR: Final = frozenset(range(0x180, 0x190))
@@ -53,6 +54,8 @@ def movable(raw: bytes, address: int) -> Movable | str:
             return Movable(insn.size, lambda place: raw, Leaves.ALWAYS)
         if insn.key in _STRINGS and insn.prefixes & (REP | REPNE):
             return "repeats: each turn would be a step of the clock in the detour"
+        if insn.key == _POPF:
+            return "may set the trap flag, which would trap in the detour"
         if insn.key in _PORTS:
             return "port input or output: refused where it stands"
     if not boostable(insn):
