@@ -12,6 +12,7 @@ from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
 from engine.probes.point import ProbePoint
+from engine.session.eventrules import NO_TEXTS, EventRules, EventTexts
 from engine.session.places import Place, PlaceError
 from engine.session.placing import Placed
 from engine.session.probing import Probing, Wanted
@@ -31,6 +32,7 @@ class Row:
         line: the definition, or the breakpoint's place.
         enabled: whether it records.
         stops: whether the guest stops there.
+        rules: filter and triggers of its event.
     """
 
     id: int
@@ -38,6 +40,7 @@ class Row:
     line: str
     enabled: bool = True
     stops: bool = False
+    rules: EventTexts = NO_TEXTS
 
 
 @dataclass(eq=False, slots=True)
@@ -61,6 +64,13 @@ class Entry:
         """Its probes; a breakpoint's own ones."""
         return self.defined.probes if self.defined else tuple(self.stoppers)
 
+    @property
+    def event(self) -> str:
+        """GROUP/NAME, "" for a breakpoint."""
+        if self.defined is None:
+            return ""
+        return f"{self.defined.definition.group}/{self.defined.definition.event}"
+
 
 Rows = tuple[Row, ...]
 
@@ -82,6 +92,7 @@ class ProbeBook:
         self._undo: list[tuple[str, Rows]] = []
         self._redo: list[tuple[str, Rows]] = []
         self._stops: set[int] = set()
+        self._rules = EventRules(tracing)
         self._views: dict[int, ProbeView] = {}
         self.entries: list[Entry] = []
         self.on_change: Callable[[str], object] = lambda text: None
@@ -133,12 +144,17 @@ class ProbeBook:
         except KprobeTuiError:
             if old:
                 self._place(old.row, place)
+                self._obey([old.row])
             raise
         if made is None:  # a deletion, or nothing but a comment
             self._forget_deleted()
             text = f"deleted by {line}"
         else:
             text = f"placed {line}"
+            rules = old.row.rules if old and old.row.rules != NO_TEXTS else None
+            refused = self._rules.make(made.event, rules) if rules else []
+            self._note(made.event)
+            text = "; ".join([text, *refused])
         self._changed(text, before)
         return text
 
@@ -193,6 +209,34 @@ class ProbeBook:
         self._changed(text, before)
         return text
 
+    def set_filter(self, event: str, wanted: str) -> str:
+        """Record of an event only what passes a filter; in words what was done.
+
+        Raises:
+            ProbeError: there is no such event, or the filter is not accepted.
+        """
+        before = self.rows
+        self._rules.set_filter(event, wanted)
+        self._note(event)
+        kept = self._rules.of(event).filter
+        text = f"{event} is recorded if {kept}" if kept else f"{event} has no filter"
+        self._changed(text, before)
+        return text
+
+    def add_trigger(self, event: str, wanted: str) -> str:
+        """Give an event a trigger or take one away; in words what was done.
+
+        Raises:
+            ProbeError: there is no such event, or the trigger is not accepted.
+            CommandError: there is none typed, or it needs a ring.
+        """
+        before = self.rows
+        self._rules.add_trigger(event, wanted)
+        self._note(event)
+        text = f"trigger of {event}: {wanted.strip()}"
+        self._changed(text, before)
+        return text
+
     def undo(self) -> str:
         """Take the last change back; what it was.
 
@@ -234,6 +278,7 @@ class ProbeBook:
                 self._set_stops(old, row.stops)
             except KprobeTuiError as error:
                 failures.append(f"{row.line}: {error}")
+        failures += self._obey(rows)
         order = {row.id: number for number, row in enumerate(rows)}
         self.entries.sort(key=lambda entry: order.get(entry.row.id, len(order)))
         return failures
@@ -250,6 +295,24 @@ class ProbeBook:
         self.on_change(text)
 
     # -- the machinery --------------------------------------------------------------------
+
+    def _obey(self, rows: Iterable[Row]) -> list[str]:
+        """Events get the rules of their rows, once all are there; what did not fit, in words."""
+        wanted = {row.id: row.rules for row in rows}
+        refused = []
+        for entry in self.entries:
+            rules = wanted.get(entry.row.id)
+            if rules is not None and entry.event and rules != self._rules.of(entry.event):
+                refused += self._rules.make(entry.event, rules)
+                self._note(entry.event)
+        return refused
+
+    def _note(self, event: str) -> None:
+        """Remember what an event does in all of its rows."""
+        rules = self._rules.of(event)
+        for entry in self.entries:
+            if entry.event == event and entry.row.rules != rules:
+                entry.row = replace(entry.row, rules=rules)
 
     def _fresh(self) -> int:
         self._next += 1
@@ -371,6 +434,7 @@ class ProbeBook:
             == (hits, misses, row.enabled, row.stops, waits)
             and not old.gone
             and old.definition == row.line
+            and (old.filter, old.triggers) == (row.rules.filter, row.rules.triggers)
         ):
             return old
         points = self._probing.manager.points
@@ -381,7 +445,7 @@ class ProbeBook:
             id=row.id,
             kind="b" if definition is None else "r" if definition.is_return else "p",
             definition=row.line,
-            event=f"{definition.group}/{definition.event}" if definition else "",
+            event=entry.event,
             place=", ".join(_where(item.place) for item in entry.placed[:3]),
             addresses=tuple(probe.addr for probe in here if probe.addr is not None),
             technique=point.technique if point is not None else "breakpoint",
@@ -393,6 +457,8 @@ class ProbeBook:
             pending=waits,
             stops=row.stops,
             gone=any(ProbeFlags.GONE in probe.flags for probe in probes),
+            filter=row.rules.filter,
+            triggers=row.rules.triggers,
         )
         self._views[row.id] = view
         return view

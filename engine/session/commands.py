@@ -137,6 +137,32 @@ class StopOnHit:
 
 
 @dataclass(frozen=True, slots=True)
+class Filter:
+    """Record an event only where a filter holds; any time.
+
+    Attributes:
+        event: GROUP/NAME.
+        text: the filter in the kernel's language, "" to record everything again.
+    """
+
+    event: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Do something at an event, or no longer; any time.
+
+    Attributes:
+        event: GROUP/NAME.
+        text: the trigger in the kernel's language, with `!` in front to take it away.
+    """
+
+    event: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TraceFunctions:
     """Record calls and returns of the functions that match, or no longer; any time.
 
@@ -242,6 +268,8 @@ Command: TypeAlias = (
     | Delete
     | Enable
     | StopOnHit
+    | Filter
+    | Trigger
     | TraceFunctions
     | Undo
     | Redo

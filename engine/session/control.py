@@ -17,6 +17,7 @@ from engine.session import report
 from engine.session.book import ProbeBook, Row
 from engine.session.config import GuestConfig
 from engine.session.editing import Editing
+from engine.session.eventrules import Histograms
 from engine.session.graphswitch import GraphSwitch
 from engine.session.running import Abandoned, Running
 from engine.session.session import Session
@@ -87,6 +88,7 @@ class Control:
         self._tracing = Tracing(session, TraceOptions(mode=self._mode), consumer=self._rows)
         self._probing = session.probes(self._mode)
         self.book = ProbeBook(self._probing, self._tracing, self._mode)
+        self._histograms = Histograms(self._tracing)
         self._viewing = Viewing(session)
         self._running = Running(session, self._probing, self.book, self._viewing)
         self._editing = Editing(session, self.book)
@@ -212,6 +214,10 @@ class Control:
                 text = book.enable(ids, on=on)
             case cmd.StopOnHit(ids, on):
                 text = book.stop_on_hit(ids, on=on)
+            case cmd.Filter(event, wanted):
+                text = book.set_filter(event, wanted)
+            case cmd.Trigger(event, wanted):
+                text = book.add_trigger(event, wanted)
             case cmd.TraceFunctions(globs, on, depth):
                 text = self._graph.turn(globs, on=on, depth=depth)
             case _:
@@ -377,6 +383,7 @@ class Control:
             changed=self._code_changes(),
             undo=self._editing.undo_text,
             redo=self._editing.redo_text,
+            histograms=self._histograms.texts(running=running.state is RunState.RUNNING),
         )
         return self._view
 

@@ -577,11 +577,7 @@ class Tracing:
         """Before the guest runs: the clock goes, the header is out."""
         self.session.cpu.count_blocks(True)
         self._started = True
-        if self.controls.wants_stacks:
-            self._stacks.info = info = EventInfo(
-                self._number(), "ftrace", "user_stack", (), source=EventSource.STACK
-            )
-            self.table[info.id] = info
+        self.declare_stacks()
         for info in list(self.infos.values()):
             if self.syscalls.is_mine(info) or self.controls.touches(info):
                 self._changed(info)
@@ -589,6 +585,14 @@ class Tracing:
             self._staging.describe(self._description())
         if self.ring is None:
             self._output.text(self._output.format.header())
+
+    def declare_stacks(self) -> None:
+        """Have an event for call stacks, if any are wanted by now."""
+        if self._stacks.info is None and self.controls.wants_stacks:
+            self._stacks.info = info = EventInfo(
+                self._number(), "ftrace", "user_stack", (), source=EventSource.STACK
+            )
+            self.table[info.id] = info
 
     def _description(self) -> dict[str, Any]:
         """What the rows mean, for whoever finds them after a kill."""

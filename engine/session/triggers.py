@@ -188,18 +188,19 @@ class EventControls:
             lenient: a bad one lets everything pass, as in the kernel.
 
         Raises:
-            FilterSyntaxError: it is not accepted.
+            FilterSyntaxError: it is not accepted; the one before stays.
         """
         control = self.of(info)
-        refused = ""
-        control.filter, control.bad_filter = None, ""
+        refused = bad = ""
+        passing = None
         try:
             found = parse_filter(text, info, self._machine(info))
-            control.filter = found if found.ops else None
+            passing = found if found.ops else None
         except FilterSyntaxError as error:
             if not lenient:
                 raise
-            refused, control.bad_filter = str(error), error.readback
+            refused, bad = str(error), error.readback
+        control.filter, control.bad_filter = passing, bad
         self._hooks.changed(info)
         return refused
 
@@ -501,15 +502,21 @@ class EventControls:
     # -- afterwards -----------------------------------------------------------------------
 
     def histograms(self) -> Iterator[bytes]:
-        """The tables of all histograms, a line each; one that events share comes once for each."""
+        """The tables of all histograms, a line each, with an empty one before each table."""
+        for table in self.tables():
+            yield b""
+            yield from table
+
+    def tables(self) -> Iterator[list[bytes]]:
+        """The lines of each histogram; one that events share comes once for each."""
+        if not self._controls:
+            return
         for key, info in self._events.items():
             control = self._controls.get(info.id)
             for armed in control.triggers if control is not None else ():
-                if armed.table is None:
-                    continue
-                yield b""
-                yield f"# event: {key[0]}/{key[1]}".encode(errors="surrogateescape")
-                yield from armed.table.lines(armed.trigger.condition, armed.paused)
+                if armed.table is not None:
+                    head = f"# event: {key[0]}/{key[1]}".encode(errors="surrogateescape")
+                    yield [head, *armed.table.lines(armed.trigger.condition, armed.paused)]
 
 
 def split_option(option: str, text: str) -> tuple[str, str, str]:

@@ -92,6 +92,8 @@ class ProbeView:
         pending: whether its file is not mapped yet.
         stops: whether the guest stops when it is hit.
         gone: whether its code is not there any more.
+        filter: which hits its event records, "" for all.
+        triggers: what else its event does at a hit, as typed.
     """
 
     id: int
@@ -109,6 +111,8 @@ class ProbeView:
     pending: bool = False
     stops: bool = False
     gone: bool = False
+    filter: str = ""
+    triggers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +235,7 @@ class GuestView:
         changed: counts changes of code bytes: code shown before is stale.
         undo: what `Undo` would take back, "" for nothing.
         redo: what `Redo` would do again.
+        histograms: the text of each hist trigger; at the most half a second old while it runs.
     """
 
     state: RunState = RunState.READY
@@ -259,3 +264,4 @@ class GuestView:
     changed: int = 0
     undo: str = ""
     redo: str = ""
+    histograms: tuple[str, ...] = ()
