@@ -193,11 +193,11 @@ class Backtraces:
             CommandError: there is no such unwinder.
         """
         known = self.registers() if registers is None else registers
-        comparison = _comparison(unwinder)
-        if comparison is UNWINDERS[0]:
+        chosen = comparison(unwinder)
+        if chosen is UNWINDERS[0]:
             walk = self._unwinder.walk(known, limit=limit, exact=not syscall)
         else:
-            walk = comparison.walk(self.view, self.trampoline, known, limit)
+            walk = chosen.walk(self.view, self.trampoline, known, limit)
         frames = [named for frame in walk.frames for named in self._named(frame)]
         if syscall:
             frames.insert(0, self._kernel_frame(syscall, known, walk))
@@ -260,7 +260,12 @@ class Backtraces:
         )
 
 
-def _comparison(name: str) -> Comparison:
+def comparison(name: str) -> Comparison:
+    """The unwinder of a name.
+
+    Raises:
+        CommandError: there is none.
+    """
     try:
         return by_name(name)
     except KeyError:

@@ -247,6 +247,17 @@ class Resize:
 
 
 @dataclass(frozen=True, slots=True)
+class Unwind:
+    """Show backtraces as another unwinder would print them; any time.
+
+    Attributes:
+        unwinder: its name, of `engine.unwind.compare.UNWINDERS`; "" for the next one of them.
+    """
+
+    unwinder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Refresh:
     """Hand over what was recorded and make a view; any time."""
 
@@ -280,5 +291,6 @@ Command: TypeAlias = (
     | Signal
     | Input
     | Resize
+    | Unwind
     | Refresh
 )

@@ -202,6 +202,8 @@ class Control:
                 pieces = self._editing.read(address, size, original)
                 self._tell(ev.MemoryRead(command, pieces, self._code_changes()))
                 return ""
+            case cmd.Unwind(unwinder):
+                return self._viewing.choose(unwinder, now=self._stands())
             case cmd.Define(line, replaces, stops):
                 text = book.define(line, replaces, stops=stops)
             case cmd.Restore(probes):
@@ -343,7 +345,7 @@ class Control:
         session, viewing, kernel = self.session, self._viewing, self.session.kernel
         running, modules = self._running, self.session.modules
         waiting = kernel.waiting_in
-        stands = running.state is not RunState.RUNNING or bool(waiting)
+        stands = self._stands()
         raw, pc = self._view.raw_pc, self._view.pc
         if stands:
             raw = session.cpu.read_register(session.arch.roles.pc)
@@ -369,6 +371,7 @@ class Control:
             registers=registers,
             frames=frames[0],
             frames_end=frames[1],
+            unwinder=viewing.unwinder.name,
             hit=running.hit,
             probes=self.book.views(),
             planted=viewing.planted(),
@@ -386,6 +389,10 @@ class Control:
             histograms=self._histograms.texts(running=running.state is RunState.RUNNING),
         )
         return self._view
+
+    def _stands(self) -> bool:
+        """Whether the guest can be looked at."""
+        return self._running.state is not RunState.RUNNING or bool(self.session.kernel.waiting_in)
 
     def _moved(self) -> bool:
         """Whether the guest has moved since this was asked last: looks are taken once a stop."""

@@ -1,5 +1,7 @@
 """Makes the frozen views of a guest from the session that runs it."""
 
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 from typing import Final, Literal
 
 from engine.arch.base import Register
@@ -8,7 +10,7 @@ from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
 from engine.probes.phases import Phase, PhaseMachine, PhaseRecord
 from engine.probes.point import ProbePoint
-from engine.session.backtrace import Backtraces
+from engine.session.backtrace import Backtraces, NamedFrame, comparison
 from engine.session.session import Session
 from engine.session.views import (
     Change,
@@ -20,6 +22,7 @@ from engine.session.views import (
     PhaseView,
     RegisterView,
 )
+from engine.unwind.compare import UNWINDERS
 
 _FIXUPS: Final = {
     Fixup.IP: "pc moves from behind the copy to behind the original",
@@ -32,7 +35,13 @@ _BY_GUEST: Final = frozenset({Phase.SLOT, Phase.EMULATED})
 
 
 class Viewing:
-    """The parts of a `GuestView` that take work, remembered until they change."""
+    """The parts of a `GuestView` that take work, remembered until they change.
+
+    Attributes:
+        backtraces: of the session.
+        unwinder: finds the frames that are shown.
+        build_id: of the program.
+    """
 
     def __init__(self, session: Session) -> None:
         """Nothing is looked at yet."""
@@ -42,6 +51,8 @@ class Viewing:
         self._modules: dict[tuple[int, int], ModuleView] = {}
         self._planted: tuple[int, dict[int, bytes]] = (-1, {})
         self.backtraces = Backtraces(session)
+        self.unwinder = UNWINDERS[0]
+        self._waiting_in = ""
         self._frames: tuple[tuple[FrameView, ...], str] = ((), "")
         self.build_id = session.image.identity
 
@@ -89,7 +100,13 @@ class Viewing:
 
     def frames(self, waiting_in: str) -> tuple[tuple[FrameView, ...], str]:
         """The backtrace now, and why it ends."""
-        trace = self.backtraces.take(syscall=waiting_in)
+        self._waiting_in = waiting_in
+        trace = self.backtraces.take(syscall=waiting_in, unwinder=self.unwinder.name)
+        differing, end = frozenset[int](), trace.end
+        if self.unwinder is not UNWINDERS[0]:
+            whole = self.backtraces.take(syscall=waiting_in)
+            differing, missing = _differences(whole.frames, trace.frames)
+            end += f"; {missing} frame(s) of the whole backtrace are missing" if missing else ""
         views = tuple(
             FrameView(
                 number,
@@ -103,11 +120,30 @@ class Viewing:
                 frame.source,
                 frame.trampoline,
                 frame.inlined,
+                number in differing,
             )
             for number, frame in enumerate(trace.frames)
         )
-        self._frames = views, trace.end
+        self._frames = views, end
         return self._frames
+
+    def choose(self, name: str, *, now: bool) -> str:
+        """Find frames with another unwinder from here on; what it is, in words.
+
+        Args:
+            name: of the unwinder, "" for the one that follows the one at hand.
+            now: whether the guest stands, so that the frames of now can be found anew.
+
+        Raises:
+            CommandError: there is no such unwinder.
+        """
+        if name:
+            self.unwinder = comparison(name)
+        else:
+            self.unwinder = UNWINDERS[(UNWINDERS.index(self.unwinder) + 1) % len(UNWINDERS)]
+        if now:
+            self.frames(self._waiting_in)
+        return f"{self.unwinder.name}: {self.unwinder.text}"
 
     def same_frames(self) -> tuple[tuple[FrameView, ...], str]:
         """Those of the last stop."""
@@ -213,6 +249,19 @@ class Viewing:
             tuple(changes),
             record.phase in _BY_GUEST,
         )
+
+
+def _differences(
+    whole: Sequence[NamedFrame], other: Sequence[NamedFrame]
+) -> tuple[frozenset[int], int]:
+    """Numbers of the other trace's frames that the whole one lacks; how many it has more."""
+    keys = [
+        [(frame.pc, frame.function, frame.inlined) for frame in each] for each in (whole, other)
+    ]
+    same: set[int] = set()
+    for _, start, count in SequenceMatcher(None, *keys).get_matching_blocks():
+        same.update(range(start, start + count))
+    return frozenset(range(len(other))) - same, len(whole) - len(same)
 
 
 def _route(point: ProbePoint, done: tuple[PhaseView, ...]) -> tuple[str, ...]:

@@ -189,7 +189,11 @@ class HitView:
 
 @dataclass(frozen=True, slots=True)
 class FrameView:
-    """A frame of the backtrace, innermost first."""
+    """A frame of the backtrace, innermost first.
+
+    Attributes:
+        differs: the whole backtrace has no such frame there: another unwinder's is shown.
+    """
 
     number: int
     pc: int
@@ -202,6 +206,7 @@ class FrameView:
     source: str = ""
     trampoline: bool = False
     inlined: bool = False
+    differs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +226,7 @@ class GuestView:
         registers: in the architecture's order; of the last stop while it runs.
         frames: the backtrace at a stop, innermost first.
         frames_end: why the backtrace ends there.
+        unwinder: the one that found the frames; "full" unless the user compares.
         hit: the hit at hand; None when the guest stands at no probe.
         probes: all of them, in the order they were placed.
         planted: guest address to bytes that stand there instead of the original.
@@ -250,6 +256,7 @@ class GuestView:
     registers: tuple[RegisterView, ...] = ()
     frames: tuple[FrameView, ...] = ()
     frames_end: str = ""
+    unwinder: str = "full"
     hit: HitView | None = None
     probes: tuple[ProbeView, ...] = ()
     planted: Mapping[int, bytes] = field(default_factory=lambda: _EMPTY)

@@ -1,9 +1,13 @@
 """The backtrace pane: frames, where each comes from, and why the walk ends."""
 
-from rich.text import Text
+from typing import ClassVar
 
+from rich.text import Text
+from textual.binding import Binding, BindingType
+
+from engine.session.commands import Unwind
 from engine.session.views import FrameView, GuestView
-from tui.messages import Located
+from tui.messages import Ask, Located
 from tui.render import harmless
 from tui.widgets.list_pane import ListPane
 from tui.widgets.virtual_lines import VirtualLines
@@ -20,12 +24,21 @@ class BacktraceLines(VirtualLines):
 |---|---|
 | `u` `d` | to the caller, to the called frame |
 | `Enter` | show the frame's code |
+| `w` | what other unwinders would print here, one after the other |
 | `Y` | copy |
 
 `T` marks a frame that returns into a trampoline: the place shown is the real one. Behind each
 frame stands what knew it: unwind tables (cfi), frame pointers, the function's prologue, the
 system call being made.
+
+`w` goes on from the whole backtrace (full) to return addresses as they stand (naive), every word
+of the stack that is code (kernel-2005), tables and kretprobe_find_ret_addr (kernel), and the
+trampoline as a frame of its own (owens). `!` marks a frame that the whole backtrace does not have.
 """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "unwinder", "unwinder", id="backtrace.unwinder"),
+    ]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -53,7 +66,8 @@ system call being made.
             return text.append(f"   {harmless(self._end, self.ascii_only)}", self.look("note"))
         frame = self._frames[index]
         text.append(f"{frame.number:>2} ", self.look("dim"))
-        text.append("T " if frame.trampoline else "  ", self.look("warn"))
+        sign = "!" if frame.differs else "T" if frame.trampoline else " "
+        text.append(f"{sign} ", self.look("bad" if frame.differs else "warn"))
         text.append(harmless(frame.function or "?", self.ascii_only), self.look("name"))
         text.append(f"+{frame.offset:#x}" if frame.offset else "", self.look("dim"))
         if frame.inlined:
@@ -70,6 +84,10 @@ system call being made.
         if self._frames:
             self.move_to(max(0, min(self.cursor + frames, len(self._frames) - 1)))
             self.action_choose()
+
+    def action_unwinder(self) -> None:
+        """Compare with the next unwinder."""
+        self.post_message(Ask(Unwind()))
 
     def action_choose(self) -> None:
         """Show the frame's code."""
@@ -89,3 +107,4 @@ class BacktracePane(ListPane[BacktraceLines]):
     def show(self, view: GuestView) -> None:
         """Another view."""
         self.lines.show(view)
+        self.retitle("" if view.unwinder == "full" else view.unwinder)
