@@ -10,6 +10,9 @@
   that nobody has set: that of an access before it, or the emulator gives up. Refused.
 - shld and shrd by an immediate miss a RIP-relative operand by one byte: carried out here.
 - ret with an operand above 0x7FFF takes it as signed: carried out here.
+- The second opcode of test with an immediate (f6 /1, f7 /1), which no assembler makes, misses a
+  RIP-relative operand by the immediate's size: refused.
+- AMD's XOP prefix, and other forms of 8f that are no instruction, run as pop: refused.
 - rdtsc is set up to fault (CR4.TSD) and emulated with the guest's deterministic counter.
 """
 
@@ -23,6 +26,9 @@ SUSPECTS: Final = {
     0xC5: frozenset(range(256)),
     # EVEX: bit 3 is clear, the map is 1, 2, 3, 5 or 6.
     0x62: frozenset(byte for byte in range(256) if byte & 0xF in (1, 2, 3, 5, 6)),
+    0x8F: frozenset(byte for byte in range(256) if byte & 0x38),
+    0xF6: frozenset({0x0D}),
+    0xF7: frozenset({0x0D}),
     0x0F: frozenset({0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xC7}),
 }
 _RET: Final = 0xC2
@@ -40,6 +46,9 @@ _ARITHMETIC = 0x8D5
 _BIT_TESTS: Final = (0xA3, 0xAB, 0xB3, 0xBB)
 _BIT_TEST_IMMEDIATE, _SHLD, _SHRD = 0xBA, 0xA4, 0xAC
 _RIP_RELATIVE: Final = 5
+_POP: Final = 0x8F
+_TESTS: Final = (0xF6, 0xF7)
+_TEST_RIP_RELATIVE: Final = b"\x0d"
 
 
 def _opcode(raw: bytes) -> tuple[int, int]:
@@ -76,6 +85,10 @@ def _classify(raw: bytes) -> tuple[Screening, str] | None:
         return Screening.REFUSE, f"{kind} instruction, which the emulated CPU does not have"
     if first == _RET and 0x66 not in raw[:index] and raw[index + 2 : index + 3] >= b"\x80":
         return Screening.EMULATE, "return that pops more than 32 KiB"
+    if first == _POP and len(raw) > index + 1 and raw[index + 1] & 0x38:
+        return Screening.REFUSE, "XOP instruction, which the emulated CPU does not have"
+    if first in _TESTS and raw[index + 1 : index + 2] == _TEST_RIP_RELATIVE:
+        return Screening.REFUSE, "test by its second opcode, at an address relative to rip"
     if first != 0x0F or len(raw) < index + 3:
         return None
     second, modrm = raw[index + 1], raw[index + 2]

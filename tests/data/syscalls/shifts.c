@@ -33,5 +33,7 @@ int main(void) {
     guard_install();
     GUARD(({ asm volatile(".pushsection .rodata\nfixed: .quad 1\n.popsection\nshldl $3,%%eax,fixed(%%rip)" ::: "cc", "memory"); 0; }));
     GUARD(({ asm volatile("shldl $3,%%eax,0x70000000(%%rip)" ::: "cc", "memory"); 0; }));
+    GUARD(({ asm volatile(".byte 0x8f,0xe9,0x78,0x90,0xc1"); 0; })); /* XOP: vprotb */
+    GUARD(({ asm volatile(".byte 0x8f,0xc8"); 0; })); /* 8f /1 */
     return 0;
 }

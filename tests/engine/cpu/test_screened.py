@@ -37,6 +37,14 @@ def test_double_shifts_and_far_popping_returns(tmp_path: Path) -> None:
         ("0fa48500000000 03", None),  # shld [rbp], eax, 3
         ("0fa4c003", None),
         ("f00fa40500000000 03", Screening.REFUSE),
+        ("f60d00000000 01", Screening.REFUSE),  # test byte [rip], 1 by f6 /1
+        ("66f70d00000000 0100", Screening.REFUSE),
+        ("f60500000000 01", None),  # f6 /0
+        ("f608 01", None),  # test byte [rax], 1
+        ("8fe97890c1", Screening.REFUSE),  # vprotb, of XOP
+        ("8fc8", Screening.REFUSE),
+        ("8fc0", None),  # pop rax
+        ("8f00", None),
         ("c20080", Screening.EMULATE),
         ("c2ff7f", None),
         ("c2", None),

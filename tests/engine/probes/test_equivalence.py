@@ -22,7 +22,7 @@ from sysroot import SysrootUnavailable
 from engine.arch.aarch64.decode import classify
 from engine.arch.aarch64.operations import EMULATED
 from engine.arch.plan import Mode, Rules, Verdict
-from engine.arch.x86_64.decode import XOP, decode
+from engine.arch.x86_64.decode import decode
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, ProbeRejectedError
 from engine.probes.kprobe import Kprobe, Uprobe
@@ -189,17 +189,11 @@ def known(arch: str, raw: bytes, different: list[str]) -> str:
         ):
             return "operations leave BTYPE alone, as Linux does; no page of a guest is guarded"
     insn = decode(raw) if arch == "x86_64" else None
-    if insn is not None and insn.encoding == XOP:
-        return "the emulator takes AMD's XOP prefix for pop"
-    returns = insn is not None and not insn.encoding and insn.key == 0xC2
-    if returns and raw[-1] & 0x80 and all(line.startswith("rsp: ") for line in different):
-        return "the emulator takes the immediate of ret for signed"
     if insn is not None and insn.key in (0xF6, 0xF7) and insn.reg == 1 and insn.rip_relative:
-        return (
-            "the emulator forgets the immediate of f6 /1 and f7 /1 in an address relative to rip"
-        )
-    if insn is not None and insn.key in (0x1A4, 0x1AC) and insn.rip_relative:
-        return "the emulator forgets the immediate of shld and shrd in an address relative to rip"
+        return "refused where it stands: the emulator would miss the address of f6 /1 and f7 /1"
+    shifts = insn is not None and insn.key in (0x1A4, 0x1AC) and insn.rip_relative
+    if shifts and all(line.startswith("eflags: ") for line in different):
+        return "flags that shld and shrd leave undefined: software there, the emulator in a slot"
     return ""
 
 
