@@ -1,0 +1,41 @@
+"""Programs of Debian, a probe on every function: jumps record what breakpoints record."""
+
+from pathlib import Path
+
+import pytest
+from guestrun import ARCHES
+from sessionkit import loaded
+from sysroot import SysrootUnavailable, sysroot
+
+from engine.session.tracing import TraceOptions
+
+SCRIPT = "local t = {} for i = 1, 300 do t[#t + 1] = tostring(i) end print(#table.concat(t))"
+LINES = (("usr/bin/lua5.4", "*", ("-e", SCRIPT)), ("usr/bin/seq", "libc.so.6:*", ("1", "400")))
+
+
+@pytest.mark.sysroot
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(("program", "glob", "words"), LINES, ids=[line[0] for line in LINES])
+def test_same_events(
+    arch: str, program: str, glob: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    try:
+        tree = sysroot(arch)
+    except SysrootUnavailable as reason:
+        pytest.skip(str(reason))
+    if not (tree / program).exists():
+        pytest.skip(f"no {program} below {tree}")
+    found = []
+    for technique in ("breakpoint", "auto"):
+        path = tmp_path / technique
+        with loaded(tree / program, *words, root=str(tree), technique=technique) as guest:
+            jumps = guest.session.probes().manager.jumps
+            assert jumps is not None
+            jumps.after = 2
+            tracing = guest.tracing(TraceOptions(output=str(path)))
+            tracing.trace_functions(glob)
+            reports = guest.run(tracing)
+            found.append((path.read_bytes(), guest.out, reports.exit, guest.session.cpu.blocks()))
+            many = len(jumps.standing())
+    assert found[0] == found[1]
+    assert many > 10
