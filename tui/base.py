@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from textual.app import App
-
 from engine.session import GuestConfig
 from engine.session.browser import Browser
 from engine.session.views import GuestView
@@ -11,10 +9,11 @@ from tui.bridge import Bridge
 from tui.keymap import Action, spelled
 from tui.layout import Layout
 from tui.settings import Settings
+from tui.typeahead import TypeAhead
 from tui.widgets.bars import MessageLine
 
 
-class AppBase(App[int]):
+class AppBase(TypeAhead):
     """The app without its actions.
 
     Attributes:

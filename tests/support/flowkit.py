@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from controlkit import sample
+from keys import press
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
@@ -38,7 +39,8 @@ class User:
     async def press(self, *keys: str) -> None:
         """Press keys."""
         self.keys += len(keys)
-        await self.pilot.press(*keys)
+        await press(self.app, keys)
+        await self.pilot.pause(0.005)  # what was moved is laid out
 
     async def typing(self) -> None:
         """Wait until something can be typed."""
@@ -64,7 +66,7 @@ class User:
         end = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < end, f"{what}: {self.said} {self.view.state}\n{self.screen}"
-            await self.pilot.pause(0.005)
+            await asyncio.sleep(0.02)
 
     async def state(self, *states: RunState) -> None:
         """Wait for a state of the guest."""

@@ -12,6 +12,7 @@ from textual.widgets import Input
 
 from engine.session import GuestConfig
 from engine.session.views import RunState
+from tui.layout import PANES
 from tui.screens.help import HelpScreen
 from tui.screens.place import PlaceScreen
 from tui.screens.why import WhyScreen
@@ -206,15 +207,15 @@ def test_a_file_of_wrong_definitions_opens_one_dialog(tmp_path: Path) -> None:
 @sizes
 def test_a_breakpoint_by_key_and_by_the_margin(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
+        def rows() -> list[int]:
+            return [0 if line.heading else line.row.address for line in user.code._lines]
+
         await user.command("go fibonacci")
         at = user.address("fibonacci")
         await user.press("b")
         await user.until(lambda: [p.addresses for p in user.probes] == [(at,)])
-        row = next(
-            y
-            for y in range(user.code.size.height)
-            if user.code._lines[y].row.address == at and not user.code._lines[y].heading
-        )
+        await user.until(lambda: at in rows(), "the code is drawn")
+        row = rows().index(at)
         await user.pilot.click(user.code, offset=(1, row))
         await user.until(lambda: not user.probes)
         await user.pilot.click(user.code, offset=(1, row + 1))
@@ -537,22 +538,20 @@ def test_registers_and_memory_are_set() -> None:
 @pytest.mark.parametrize("size", [SMALL, LARGE, (20, 5)])
 def test_panes_by_number_tab_brackets_and_zoom(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
-        names = ("code", "registers", "backtrace", "machinery", "memory", "events", "output")
-        for number, name in enumerate((*names, "probes"), 1):
+        names = [spec.id for spec in sorted(PANES, key=lambda spec: spec.number)]
+        for number, name in enumerate(names, 1):
             await user.press(str(number))
             assert user.focus == name
             assert user.pane(name).region.area > 0
-        await user.press("9")
-        assert user.focus == "probes"
+        await user.press("0")
+        assert user.focus == "graph"
         await user.press("right_square_bracket")
         assert user.focus == "events"
         await user.press("left_square_bracket")
-        assert user.focus == "probes"
+        assert user.focus == "graph"
         await user.press("z")
-        shown = [
-            n for n in (*names, "probes") if user.pane(n).region.area and user.pane(n).display
-        ]
-        assert shown == ["probes"]
+        shown = [name for name in names if user.pane(name).region.area]
+        assert shown == ["graph"]
         await user.press("z", "1")
         await user.press("tab")
         await user.press("shift+tab")
