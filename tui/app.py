@@ -22,7 +22,7 @@ from engine.trace.formats.base import Names
 from tui.bridge import PERIOD, Bridge
 from tui.graphing import GraphActions
 from tui.keymap import bindings
-from tui.layout import PANES, TALL, WIDE, Layout, by_number
+from tui.layout import PANES, TALL, WIDE, Layout, PaneSpec, by_number
 from tui.messages import Ask, Copied, Located, Say
 from tui.motions import Motions
 from tui.palette import Everything
@@ -30,6 +30,7 @@ from tui.panes.backtrace import BacktracePane
 from tui.panes.code import CodePane
 from tui.panes.events import EventLogPane
 from tui.panes.graph import GraphPane
+from tui.panes.histogram import HistogramPane
 from tui.panes.machinery import MachineryPane
 from tui.panes.memory import MemoryPane
 from tui.panes.output import OutputPane
@@ -123,6 +124,7 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
                     yield OutputPane(id="output")
                     yield ProbesPane(id="probes")
                     yield GraphPane(self.store, self.names, id="graph")
+                    yield HistogramPane(id="histogram")
         yield MessageLine(id="message")
         yield Footer(compact=True, show_command_palette=False)
 
@@ -179,8 +181,12 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
         strip = next(iter(strips), None)
         if strip is not None and strip.display:  # none: the end has begun
             active = self.layout_choice.lower if lower else self.layout_choice.upper
-            specs = [spec for spec in PANES if spec.lower is lower]
+            specs = [spec for spec in PANES if spec.lower is lower and self._has_tab(spec, active)]
             strip.show(specs, active, self.pane(active).noted)
+
+    def _has_tab(self, spec: PaneSpec, active: str) -> bool:
+        """Histograms need a tab only where there are any: a narrow terminal has little room."""
+        return spec.id != "histogram" or active == spec.id or bool(self.view.histograms)
 
     def on_pane_retitled(self, message: Pane.Retitled) -> None:
         """A pane says something else of itself: without borders its tab shows it."""
@@ -287,6 +293,9 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
         self.pane("machinery").locate(self.pane("code").code.cursor)
         self.pane("machinery").show(view, self.playing_text)
         self.pane("probes").show(view.probes)
+        self.pane("histogram").show(view.histograms)
+        if bool(view.histograms) != bool(old.histograms):
+            self._show_tabs(lower=True)
         self.show_returns(view.probes)
         if view.state not in (RunState.RUNNING, RunState.WAITING):
             self.pane("backtrace").show(view)

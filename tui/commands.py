@@ -4,6 +4,7 @@
 it looks like one.
 """
 
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ class CommandSpec:
         help: what it does.
         run: does it.
         places: whether its argument is a PLACE, for completion.
+        events: whether its first argument is an event, for completion.
     """
 
     names: tuple[str, ...]
@@ -33,6 +35,7 @@ class CommandSpec:
     help: str
     run: Run
     places: bool = False
+    events: bool = False
 
 
 def _post(command: cmd.Command) -> Run:
@@ -129,6 +132,41 @@ def _save(app: AppBase, rest: str, text: str, what: str) -> None:
     app.say(f"{what} written to {path}")
 
 
+def _filter(app: AppBase, rest: str) -> None:
+    event, _, text = rest.partition(" ")
+    app.bridge.post(cmd.Filter(_event(app, event), text.strip()))
+
+
+def _trigger(app: AppBase, rest: str) -> None:
+    event, _, text = rest.partition(" ")
+    app.bridge.post(cmd.Trigger(_event(app, event), _needed(text, "a TRIGGER")))
+
+
+def _hist(app: AppBase, rest: str) -> None:
+    event, _, text = rest.partition(" ")
+    event, text = _event(app, event), _needed(text, "a FIELD")
+    keys = text.removeprefix("hist:")
+    if re.match(r"\w+=", keys) is None:  # a field alone, perhaps with `.buckets=N`
+        keys = f"keys={keys}"
+    app.bridge.post(cmd.Trigger(event, f"hist:{keys}"))
+
+
+def _event(app: AppBase, text: str) -> str:
+    """GROUP/NAME of an event, whose group may be left out where that is clear."""
+    name = _needed(text, "an EVENT")
+    found = [event for event in _events(app) if event.partition("/")[2] == name]
+    if "/" in name:
+        return name
+    if len(found) != 1:
+        known = ", ".join((found or _events(app))[:10])
+        raise CommandError(f"{name}: which event? there are {known or 'none, p places a probe'}")
+    return found[0]
+
+
+def _events(app: AppBase) -> list[str]:
+    return list(dict.fromkeys(probe.event for probe in app.view.probes if probe.event))
+
+
 def _theme(app: AppBase, rest: str) -> None:
     name = rest.strip()
     if name not in app.available_themes:
@@ -162,6 +200,11 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     ),
     CommandSpec(("stop",), "[N...]", "stop when they are hit", _ids(cmd.StopOnHit)),
     CommandSpec(("nostop",), "[N...]", "do not stop", _ids(lambda ids: cmd.StopOnHit(ids, False))),
+    CommandSpec(("filter",), "EVENT [EXPR]", "record an event only if", _filter, events=True),
+    CommandSpec(
+        ("trigger",), "EVENT TRIGGER", "do it at an event (!: not)", _trigger, events=True
+    ),
+    CommandSpec(("hist",), "EVENT FIELD|keys=...", "count hits by fields", _hist, events=True),
     CommandSpec(("undo",), "", "take the last change back", _post(cmd.Undo())),
     CommandSpec(("redo",), "", "do it again", _post(cmd.Redo())),
     CommandSpec(("go", "g", "list", "l"), "PLACE|#EVENT", "show a place", _go, places=True),
@@ -223,10 +266,27 @@ def complete(app: AppBase, line: str) -> list[str]:
         names = [n for n in _BY_NAME if n.startswith(name) and len(n) > len(name)]
         return sorted(names, key=len)
     spec = _BY_NAME.get(name)
+    if spec is not None and spec.events:
+        return [f"{name} {more}" for more in _complete_event(app, rest)]
     places = (spec is not None and spec.places) or (is_definition(line) and " " not in rest)
     if places and rest:
         return [f"{name} {match.name}" for match in app.browser.complete(rest, 20)]
     return []
+
+
+def _complete_event(app: AppBase, rest: str) -> list[str]:
+    """What an event, or a field of it behind the event, may become."""
+    event, space, text = rest.partition(" ")
+    if not space:
+        events = _events(app)
+        return [e for e in events if e.startswith(event) or e.partition("/")[2].startswith(event)]
+    word = re.search(r"[A-Za-z_]\w*$", text)
+    if word is None:
+        return []
+    group, _, name = _event(app, event).partition("/")
+    fields = app.pane("events").store.fields(group, name)
+    begun = word[0]
+    return [rest.removesuffix(begun) + field for field in fields if field.startswith(begun)]
 
 
 def _needed(rest: str, what: str) -> str:

@@ -119,7 +119,7 @@ def bindings() -> list[Binding]:
     """For the app: the actions, and the panes by number."""
     panes = [
         Binding(str(number), f"pane({number})", f"pane {number}", show=False, id=f"pane_{number}")
-        for number in range(1, 10)
+        for number in range(10)
     ]
     # Who has stopped a terminal with ctrl+s types ctrl+q: that must not end anything.
     calm = Binding("ctrl+q", "stay", show=False, priority=True)

@@ -47,6 +47,7 @@ PANES: Final[tuple[PaneSpec, ...]] = (
     PaneSpec("output", 7, "Output", lower=True, corner="aside", shares=True),
     PaneSpec("probes", 8, "Probes", lower=True, corner="aside", shares=True),
     PaneSpec("graph", 9, "Graph", lower=True, corner="aside", shares=True),
+    PaneSpec("histogram", 0, "Hist", lower=True, corner="aside", shares=True),
 )
 """All panes: a new one is a line here and a widget in the app."""
 

@@ -26,6 +26,9 @@ _SAID: Final = (
     cmd.Delete,
     cmd.Enable,
     cmd.StopOnHit,
+    cmd.Unwind,
+    cmd.Filter,
+    cmd.Trigger,
     cmd.TraceFunctions,
     cmd.Undo,
     cmd.Redo,
@@ -206,6 +209,8 @@ class PlacingActions(Leaving):
         """A command was carried out: say what it did, unless the view shows it anyway."""
         if isinstance(command, _SAID):
             self.say(text)
+            if isinstance(command, cmd.Trigger) and command.text.startswith("hist:"):
+                self.show_pane("histogram")
         elif isinstance(command, cmd.Restore):
             self.recalled()
 

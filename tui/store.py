@@ -71,6 +71,14 @@ class EventStore:
         """
         self.events.update((info.id, info) for info in infos)
 
+    def fields(self, group: str, name: str) -> list[str]:
+        """Names of an event's arguments, as it was declared last; none of an unknown event."""
+        found: list[str] = []
+        for info in self.events.values():
+            if (info.group, info.name) == (group, name):
+                found = [column.name for column in info.columns]
+        return found
+
     def append(self, data: bytes) -> None:
         """Take whole rows.
 

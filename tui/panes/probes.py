@@ -80,6 +80,7 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
 | `x` | delete; `U` takes it back |
 | `b` | stop the guest when it is hit, or no longer |
 | `E` | edit the definition |
+| `F` | set the filter of its event, in the kernel's language; empty: record all hits |
 | `Enter` | show its place in the other panes |
 | `Y` | copy the definitions, as `kprobe_events` takes them |
 """
@@ -89,6 +90,7 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
         Binding("x", "ask('delete')", "delete", id="probes.delete"),
         Binding("b", "ask('stop')", "stops", id="probes.stop"),
         Binding("E", "ask('edit')", "Edit", show=False, id="probes.edit"),
+        Binding("F", "ask('filter')", "Filter", show=False, id="probes.filter"),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -154,6 +156,8 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
             pieces.append((f" {grouped(probe.hits)}", None))
         if width >= _WIDE:
             pieces.append(("  " + harmless(probe.definition, ascii_only), dim))
+            only = f"  if {harmless(probe.filter, ascii_only)}" if probe.filter else ""
+            pieces.append((only, self.look("accent")))
         return Strip([Segment(text, style) for text, style in pieces])
 
     def plain(self, index: int) -> str:
@@ -163,7 +167,8 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
     def searchable(self, index: int) -> str:
         """What the search looks at: all words of a probe."""
         probe = self.probes[index]
-        return f"{probe.kind} {probe.place} {probe.event} {probe.definition} {probe.reason}"
+        words = (probe.kind, probe.place, probe.event, probe.definition, probe.filter)
+        return " ".join((*words, *probe.triggers, probe.reason))
 
 
 class ProbesPane(ListPane[ProbeList]):
@@ -180,6 +185,7 @@ class ProbesPane(ListPane[ProbeList]):
 
     def __init__(self, *, number: int | None = None, id: str | None = None) -> None:
         super().__init__(ProbeList(), number=number, id=id)
+        self._filtered = ""
 
     def show(self, probes: Sequence[ProbeView]) -> None:
         """Show the probes of a view."""
@@ -213,6 +219,18 @@ class ProbesPane(ListPane[ProbeList]):
             self.post_message(Ask(commands.StopOnHit(ids, on)))
         elif what == "edit":
             self.post_message(self.Edit(probes[-1]))
+        elif what == "filter" and probes[-1].event:
+            self._filtered = probes[-1].event
+            self.prompt.ask(what, f"{self._filtered} only if", probes[-1].filter)
+
+    def answer(self, what: str, text: str) -> None:
+        """A filter, or what every list is asked."""
+        if what == "filter":
+            self.prompt.close()
+            self.focus_inside()
+            self.post_message(Ask(commands.Filter(self._filtered, text)))
+        else:
+            super().answer(what, text)
 
     def on_virtual_lines_moved(self, event: VirtualLines.Moved) -> None:
         """The other panes show the place, if this pane is where the user is."""

@@ -15,14 +15,14 @@ class Pane(Vertical):
     """A numbered pane.
 
     Attributes:
-        number: key of the pane, shown in its title; 0 for none.
+        number: key of the pane, shown in its title; None without one.
         parts: of the title behind the name.
         prompt: for search and the like.
     """
 
     ALLOW_MAXIMIZE = True
     TITLE: ClassVar[str] = ""
-    NUMBER: ClassVar[int] = 0
+    NUMBER: ClassVar[int | None] = None
 
     DEFAULT_CSS = """
     Pane {
@@ -76,7 +76,7 @@ class Pane(Vertical):
         if not self.is_attached:
             return
         rule = f" {mark('rule', is_ascii(self.app))} "
-        name = f"{self.number} {self.TITLE}" if self.number else self.TITLE
+        name = f"{self.number} {self.TITLE}" if self.number is not None else self.TITLE
         title = escape(rule.join([name, *filter(None, parts)]))
         if title != self.border_title:
             self.border_title = title
