@@ -4,6 +4,7 @@ A picture is compared with a file of `tests/data/snapshots`. `KPROBE_TUI_SNAPSHO
 the files instead; look at the difference before it is committed.
 """
 
+import asyncio
 import difflib
 import os
 from collections.abc import Callable, Iterator
@@ -90,7 +91,8 @@ async def settle(
         line.cursor_blink = False
     last, since = -1, monotonic()
     while monotonic() < end:
-        await pilot.pause(0.01)
+        await asyncio.sleep(0.01)
+        app.screen._on_timer_update()
         if paints.count != last or not until():
             last, since = paints.count, monotonic()
         elif monotonic() - since >= still:

@@ -608,3 +608,27 @@ def test_a_stripped_program(tmp_path: Path) -> None:
         await user.shows("fibonacci(15) = 610")
 
     flow(steps, guest=str(program))
+
+
+def test_a_dialog_that_is_left_while_names_are_looked_up() -> None:
+    async def steps(user: User) -> None:
+        for _ in range(5):
+            await user.press("p", "f", "escape")
+            await user.press("p", *"p main x=", "escape", "j")
+        await user.until(lambda: all(work.is_finished for work in user.app.workers))
+        assert len(user.app.screen_stack) == 1
+
+    flow(steps)
+
+
+def test_keys_wait_for_the_dialog_that_a_key_opens() -> None:
+    async def steps(user: User) -> None:
+        here = user.code.cursor
+        await user.press(
+            *"pjjj", "escape", *"pmain", "enter", "colon", *"b fibonacci", "enter", "j"
+        )
+        await user.until(lambda: len(user.probes) == 2)
+        assert [probe.kind for probe in user.probes] == ["p", "b"]
+        assert user.code.cursor != here  # the last key came back to the code
+
+    flow(steps)

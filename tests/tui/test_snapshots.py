@@ -5,17 +5,20 @@ The steps of a scene are keys and
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pytest
+from keys import Rest, press
 from screens import Paints, compare, picture, settle
 from sysroot import CHECKOUT
 from textual.app import App
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from engine.session import GuestConfig
+from engine.session.views import RunState
 from tui.app import KprobeApp
 from tui.samples import Picker
 from tui.settings import Settings
@@ -77,11 +80,13 @@ SCENES = (
 )
 
 
-def _is(app: KprobeApp, state: str) -> bool:
-    return app.view.state.value == state
+def _is(app: KprobeApp, state: str, quiet: Callable[[], bool]) -> bool:
+    return app.view.state.value == state and quiet()
 
 
-async def act(app: App[Any], scene: Scene, size: tuple[int, int]) -> dict[str, str]:
+async def act(
+    app: App[Any], scene: Scene, size: tuple[int, int], quiet: Callable[[], bool]
+) -> dict[str, str]:
     """The scene's pictures by name."""
     pictures: dict[str, str] = {}
     paints = Paints(app)
@@ -90,14 +95,14 @@ async def act(app: App[Any], scene: Scene, size: tuple[int, int]) -> dict[str, s
         for step in scene.steps.split():
             what, rest = step[0], step[1:]
             if what == "=" and rest:
-                await settle(pilot, paints)
+                await settle(pilot, paints, quiet)
                 pictures[rest] = picture(app)
             elif what == "@":
                 assert isinstance(app, KprobeApp)
-                await settle(pilot, paints, partial(_is, app, rest))
+                await settle(pilot, paints, partial(_is, app, rest, quiet))
             else:
-                await pilot.press(*(rest.replace("_", " ") if what == "~" else [step]))
-                await settle(pilot, paints, still=0.02)
+                await press(app, rest.replace("_", " ") if what == "~" else [step])
+                await settle(pilot, paints, quiet, still=0.03)
     return pictures
 
 
@@ -119,18 +124,23 @@ def test_screens(scene: Scene, size: tuple[int, int], monkeypatch: pytest.Monkey
     monkeypatch.delenv("NO_COLOR", raising=False)
     if scene.environment:
         monkeypatch.setenv(scene.environment, "1")
-    # A run that is halted from outside in the middle of a block loses a tick of the guest's
-    # clock: without the timer's nudges the times shown are the same each time.
-    monkeypatch.setattr("engine.worker.Worker.nudge", lambda _: None)
     # How many events a second there were is a matter of the host's clock.
     monkeypatch.setattr("tui.panes.events.sparkline", lambda *_: "")
     config = GuestConfig(f"samples/bin/{scene.guest}")
-    pictures = asyncio.run(act(KprobeApp(config, settings=scene.settings), scene, size))
+    rest = Rest(monkeypatch)
+    app = KprobeApp(config, settings=scene.settings)
+
+    def quiet() -> bool:
+        blocked = app.view.state is RunState.WAITING  # the engine waits inside a call
+        at_rest = blocked or rest.at_rest(app.bridge._worker)
+        return at_rest and all(work.is_finished for work in app.workers)
+
+    pictures = asyncio.run(act(app, scene, size, quiet))
     for name, got in pictures.items():
         compare(f"{scene.name}-{name}-{size[0]}x{size[1]}", got)
 
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, TINY])
 def test_the_picker(size: tuple[int, int]) -> None:
-    pictures = asyncio.run(act(Picker(), Scene("picker", "j =samples"), size))
+    pictures = asyncio.run(act(Picker(), Scene("picker", "j =samples"), size, lambda: True))
     compare(f"picker-{size[0]}x{size[1]}", pictures["samples"])

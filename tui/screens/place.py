@@ -139,21 +139,20 @@ class PlaceScreen(ModalScreen[str | None]):
         shown = self.query_one("#caret", Static)
         shown.update(where + harmless(verdict.text, is_ascii(self.app)))
         shown.set_class(verdict.ok, "-good")
-        self._offer(text)
+        line = self.query_one(Input)
+        self._offer(line.value, line.cursor_position)
 
     @work(exclusive=True, thread=True, group="complete")
-    def _offer(self, text: str) -> None:
+    def _offer(self, text: str, at: int) -> None:
         """What fits at the cursor; in a thread, as the first look reads all symbols."""
-        line = self.query_one(Input)
-        at = line.cursor_position
-        completion = self._browser.complete_definition(line.value, at, self._groups)
+        completion = self._browser.complete_definition(text, at, self._groups)
         self.app.call_from_thread(self._show_offers, text, at, completion)
 
     def _show_offers(self, text: str, at: int, completion: Completion) -> None:
         if self.app.screen is not self:  # it was left while words were looked up
             return
         line = self.query_one(Input)
-        if text != line.value.strip() or at != line.cursor_position:
+        if (text, at) != (line.value, line.cursor_position):
             return
         self._matches = []
         self._completion, self._offered = completion, (line.value, at)
@@ -186,7 +185,9 @@ class PlaceScreen(ModalScreen[str | None]):
         self.app.call_from_thread(self._show, text, matches)
 
     def _show(self, text: str, matches: list[Match]) -> None:
-        if not self.is_mounted or text != self.query_one(Input).value.strip():
+        if self.app.screen is not self:  # it was left while names were looked up
+            return
+        if text != self.query_one(Input).value.strip():
             return
         self._matches = matches
         options = self.query_one(OptionList)
