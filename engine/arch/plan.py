@@ -59,6 +59,22 @@ class StepCpu(RegisterFile, Protocol):
     def store(self, address: int, data: bytes) -> None:
         """Write as the program would; GuestFaultError, nothing written, where it would fault."""
 
+    def execute(self, address: int, raw: bytes) -> int:
+        """Let the processor carry one instruction out as if it stood at an address.
+
+        Only processors of our own can do that.
+
+        Args:
+            address: of the instruction; what is planted there does not matter.
+            raw: its original bytes; those of all its bundle where several share one.
+
+        Returns:
+            The next pc.
+
+        Raises:
+            StepStopError: it did something that the engine or the guest's kernel sees to.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -67,7 +83,8 @@ class Operation:
     Attributes:
         text: what it does, in words ("push the return address 0x401156, jump to 0x401020").
         run: does it with the instruction's own address as pc; returns the next pc. Raises
-            GuestFaultError with nothing changed where the instruction itself would fault.
+            GuestFaultError with nothing changed where the instruction itself would fault,
+            and what `StepCpu.execute` raises.
         pushes: bytes it stores below sp at the most (0 = leaves the stack alone).
     """
 
@@ -102,6 +119,10 @@ class InsnPlan:
             leaves its slot (calls, returns, jumps): the fast executor uses it.
         repeats: a string instruction with a repeat prefix.
         atomic: one that must not be separated from its neighbours (exclusive pair).
+        step: distance to the next instruction where that is not all of `raw`.
+        bits: (value, mask) of what a probe plants over `raw`, where that is not the
+            architecture's breakpoint at the address: `raw` is then a whole bundle.
+        predicate: register that is 0 while the breakpoint is passed over; "" = it always traps.
     """
 
     address: int
@@ -120,16 +141,24 @@ class InsnPlan:
     operation: Operation | None = None
     repeats: bool = False
     atomic: bool = False
+    step: int = 0
+    bits: tuple[bytes, bytes] | None = None
+    predicate: str = ""
 
     @property
     def size(self) -> int:
-        """Length of the instruction in bytes."""
-        return len(self.raw)
+        """Distance to the next instruction in bytes."""
+        return self.step or len(self.raw)
 
     @property
     def next(self) -> int:
         """The address behind it."""
-        return self.address + len(self.raw)
+        return self.address + self.size
+
+    @property
+    def base(self) -> int:
+        """Where `raw` stands: at the instruction, or at the bundle that it is in."""
+        return self.address if self.bits is None else self.address - self.address % len(self.raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +172,11 @@ class ArchProbes:
         kprobe_slot: bytes of a kprobe's slot.
         uprobe_slot: bytes of a slot of the XOL area.
         reach: how far a boosted slot may be from its probe, in bytes.
-        analyze: (up to `insn_max` original bytes from the address, address, rules, mode,
-            original bytes of the same function before the address) to a plan.
+        analyze: (up to `insn_max` original bytes from the unit around the address, address,
+            rules, mode, original bytes of the same function before the address) to a plan.
         length: length of the instruction at the front of some bytes; 0 if there is none.
+        steps: distances from each instruction of a unit (`Arch.code_unit`) to the next, none
+            if it holds no code; None where an instruction is a unit of its own.
         jump: (place, target) to code that goes there and changes nothing else, None beyond
             the reach.
         target: (raw, address) to the target of a direct branch, None for anything else.
@@ -160,6 +191,7 @@ class ArchProbes:
         flow: (bytes of a function, its address) to what is in use at its places; None where
             nobody says.
         returns: (bytes) to the sizes of return instructions that they may end with.
+        no_returns: why there are no return probes, in words; "" = there are.
         fixed_registers: names in the kernel's fetch arguments of what is no register: they
             have the same value at every probe.
     """
@@ -183,3 +215,5 @@ class ArchProbes:
     flow: Callable[[bytes, int], CodeFlow] | None = None
     returns: Callable[[bytes], tuple[int, ...]] = lambda code: ()
     fixed_registers: Mapping[str, int] = field(default_factory=dict)
+    no_returns: str = ""
+    steps: Callable[[bytes], tuple[int, ...]] | None = None

@@ -148,3 +148,22 @@ class SharesTime(Protocol):
 
         Its last two words are the ticks at the end of what was granted and those left of it.
         """
+
+
+@runtime_checkable
+class CarriesOut(Protocol):
+    """A processor that can be given an instruction apart from memory."""
+
+    def carry_out(self, address: int, raw: bytes) -> Stop | None:
+        """Execute one instruction as if it stood at an address, whatever stands there.
+
+        May be called from an action. pc is behind it afterwards, or where its stop leaves it;
+        the clock is the caller's care.
+
+        Args:
+            address: of the instruction.
+            raw: its bytes; those of all its bundle where several share one.
+
+        Returns:
+            What the engine has to see to, None for nothing.
+        """

@@ -29,11 +29,24 @@ class Patch:
         value: what is planted.
         original: the whole instruction as it was, at least as long.
         planted: whether the bytes are in memory now.
+        mask: bits of `value` that count, where several instructions share a bundle; `original`
+            is then the whole bundle around the address. Empty = all, at the address.
     """
 
     value: bytes
     original: bytes
     planted: bool = False
+    mask: bytes = b""
+
+    def base(self, address: int) -> int:
+        """Where the bytes stand, for a patch of an address."""
+        return address - address % len(self.original) if self.mask else address
+
+    def mixed(self, data: bytes, other: bytes) -> bytes:
+        """Bytes of a bundle with this patch's bits taken from others."""
+        return bytes(
+            had & ~bits | new & bits for had, new, bits in zip(data, other, self.mask, strict=True)
+        )
 
 
 class TextOverlay:
@@ -57,24 +70,31 @@ class TextOverlay:
 
     # -- planting -------------------------------------------------------------------------
 
-    def plant(self, patches: Mapping[int, tuple[bytes, bytes]]) -> None:
+    def plant(
+        self, patches: Mapping[int, tuple[bytes, bytes]], masks: Mapping[int, bytes] | None = None
+    ) -> None:
         """Plant bytes: address to (value, original instruction). None may be there already.
+
+        Args:
+            patches: what is planted.
+            masks: of those that stand in bundles: see `Patch.mask`.
 
         Raises:
             GuestFaultError: nothing is mapped there; nothing has been planted then.
         """
-        for address, (value, _) in patches.items():
-            self._memory.read(address, len(value))
-        for address, (value, original) in patches.items():
-            self._patches[address] = Patch(value, original)
-            for page in _pages(address, len(original)):
+        fresh = {
+            address: Patch(value, original, mask=(masks or {}).get(address, b""))
+            for address, (value, original) in patches.items()
+        }
+        for address, patch in fresh.items():
+            self._memory.read(patch.base(address), len(patch.value))
+        self._patches |= fresh
+        pages = {at: _pages(patch.base(at), len(patch.original)) for at, patch in fresh.items()}
+        for address, covered in pages.items():
+            for page in covered:
                 self._pages.setdefault(page, []).append(address)
         self._put(patches)
-        self._close(
-            page
-            for address, (_, original) in patches.items()
-            for page in _pages(address, len(original))
-        )
+        self._close(page for covered in pages.values() for page in covered)
 
     def lift(self, addresses: Iterable[int]) -> None:
         """Take patches out for good; the original bytes come back."""
@@ -124,39 +144,29 @@ class TextOverlay:
 
     def _forget(self, address: int) -> None:
         patch = self._patches.pop(address)
-        for page in _pages(address, len(patch.original)):
+        for page in _pages(patch.base(address), len(patch.original)):
             self._pages[page].remove(address)
             if not self._pages[page]:
                 del self._pages[page]
 
     def _put(self, addresses: Iterable[int]) -> None:
-        self._write(
-            [
-                (address, patch.value, patch)
-                for address, patch in self._of(addresses)
-                if not patch.planted
-            ],
-            planted=True,
-        )
+        self._write([item for item in self._of(addresses) if not item[1].planted], planted=True)
 
     def _take(self, addresses: Iterable[int]) -> None:
-        self._write(
-            [
-                (address, patch.original[: len(patch.value)], patch)
-                for address, patch in self._of(addresses)
-                if patch.planted
-            ],
-            planted=False,
-        )
+        self._write([item for item in self._of(addresses) if item[1].planted], planted=False)
 
     def _of(self, addresses: Iterable[int]) -> list[tuple[int, Patch]]:
         return [(address, self._patches[address]) for address in addresses]
 
-    def _write(self, writes: list[tuple[int, bytes, Patch]], *, planted: bool) -> None:
+    def _write(self, writes: list[tuple[int, Patch]], *, planted: bool) -> None:
         many = len(writes) > _MANY
         self.changes += bool(writes)
-        for address, data, patch in writes:
-            self._memory.poke(address, data, forget=not many)
+        for address, patch in writes:
+            base = patch.base(address)
+            data = patch.value if planted else patch.original[: len(patch.value)]
+            if patch.mask:
+                data = patch.mixed(self._memory.read(base, len(data)), data)
+            self._memory.poke(base, data, forget=not many)
             patch.planted = planted
         if many:
             self._cpu.invalidate_all()
@@ -173,7 +183,8 @@ class TextOverlay:
             at
             for page in _pages(address - PAGE, len(data) + PAGE)
             for at in self._pages.get(page, ())
-            if at < end and address < at + len(self._patches[at].original)
+            if (base := self._patches[at].base(at)) < end
+            and address < base + len(self._patches[at].original)
         ]
         touched = sorted(set(touched))
         self._take(touched)
@@ -185,7 +196,11 @@ class TextOverlay:
 
     def planted(self) -> dict[int, bytes]:
         """Address to the bytes that stand there now in place of the original."""
-        return {at: patch.value for at, patch in self._patches.items() if patch.planted}
+        return {
+            at: patch.mixed(patch.original, patch.value) if patch.mask else patch.value
+            for at, patch in self._patches.items()
+            if patch.planted
+        }
 
     def original(self, address: int, size: int) -> bytes:
         """Bytes of the guest's memory without the patches; GuestFaultError where none are."""
@@ -205,10 +220,12 @@ class TextOverlay:
         result = bytearray(data)
         for at in found:
             patch = self._patches[at]
+            first = patch.base(at) - address
             for index in range(len(patch.value)):
-                place = at + index - address
+                place = first + index
                 if 0 <= place < len(result):
-                    result[place] = patch.original[index]
+                    bits = patch.mask[index] if patch.mask else 0xFF
+                    result[place] = result[place] & ~bits | patch.original[index] & bits
         return bytes(result)
 
     # -- a guest that changes its own text ------------------------------------------------
@@ -310,24 +327,28 @@ class TextOverlay:
 
     def _holds(self, address: int) -> bool:
         """Whether the planted bytes are really there."""
-        value = self._patches[address].value
+        patch = self._patches[address]
         try:
-            return self._memory.read(address, len(value)) == value
+            now = self._memory.read(patch.base(address), len(patch.value))
         except GuestFaultError:
             return False
+        return (patch.mixed(now, patch.value) if patch.mask else patch.value) == now
 
     def _check(self, addresses: Iterable[int]) -> None:
         """Plant again what stands before its own instruction, give up the rest."""
         good: list[int] = []
-        for address in list(addresses):
+        wanted = list(addresses)
+        for address in wanted:
             patch = self._patches[address]
-            if patch.planted and not self._holds(address):
-                patch.planted = False
+            patch.planted = patch.planted and self._holds(address)
+        for address in wanted:
+            patch = self._patches[address]
+            base = patch.base(address)
             try:
-                now = self._memory.read(address, len(patch.original))
+                now = self._memory.read(base, len(patch.original))
             except GuestFaultError:
                 now = b""
-            if self.restore(address, now) == patch.original:
+            if self.restore(base, now) == patch.original:
                 good.append(address)
             else:
                 self._take([address])

@@ -10,12 +10,12 @@ from typing import Final
 
 from engine.arch.base import Arch
 from engine.arch.plan import Fixup, Rules
-from engine.cpu.base import LEAVE, Cpu, Stop, StopKind, TrapAction
+from engine.cpu.base import LEAVE, Cpu, TrapAction
 from engine.errors import GuestFaultError
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
 from engine.probes.slots import InsnSlots, XolArea
-from engine.probes.stepping import GuestStep
+from engine.probes.stepping import GuestStep, StepStopError, failure
 
 NAME: Final = "breakpoint"
 
@@ -42,7 +42,7 @@ class Breakpoints:
     Attributes:
         entry: gives a point with return probes its action.
         waits: hits of a point after which it comes to the engine once; 0 = never.
-        fault: the fault that an operation met inside the callback; the manager passes it on.
+        fault: what an operation met inside the callback; the manager passes it on.
         first_fit: slots of the XOL area are taken as Linux takes them.
     """
 
@@ -64,7 +64,7 @@ class Breakpoints:
         self._area = area
         self._thread = thread
         self.first_fit = first_fit
-        self.fault: Stop | None = None
+        self.fault: StepStopError | None = None
         self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
         self.waits: Callable[[ProbePoint], int] = lambda point: 0
         self._ends: dict[int, ProbePoint] = {}  # slots of the area, and whose end is planted
@@ -196,8 +196,8 @@ class Breakpoints:
             def operate() -> int:
                 try:
                     return run(step)
-                except GuestFaultError as error:
-                    self.fault = Stop(StopKind.FAULT, address=error.address, access=error.access)
+                except (GuestFaultError, StepStopError) as error:
+                    self.fault = failure(error, plan.address)
                     return LEAVE
 
             return operate

@@ -18,7 +18,7 @@ from engine.probes.point import ProbePoint, missed
 from engine.probes.regs import PtRegs
 from engine.probes.returns import Returns, ReturnSite
 from engine.probes.slots import InsnSlots, XolArea
-from engine.probes.stepping import GuestStep
+from engine.probes.stepping import GuestStep, StepStopError, failure
 from engine.probes.trampoline import NAME, Hijacked
 from engine.probes.watched import Watched
 
@@ -65,6 +65,11 @@ class Hits:
 
     # -- hits -----------------------------------------------------------------------------
 
+    def traps(self, point: ProbePoint) -> bool:
+        """Whether the breakpoint of a point would trap with the registers as they are."""
+        name = point.plan.predicate
+        return point.armed and (not name or self.cpu.read_register(name) != 0)
+
     def handle(self, stop: Stop) -> Stop | None:
         """See to a stop of the CPU; what is left of it for the guest's kernel."""
         pc = self.cpu.read_register(self.arch.roles.pc)
@@ -94,8 +99,8 @@ class Hits:
     def _hit(self, point: ProbePoint) -> Stop | None:
         fault, self.breakpoints.fault = self.breakpoints.fault, None
         self.regs.ip = point.address
-        if fault is not None:  # the instruction's own; it and the probe run again later
-            return self._as_seen(point, fault)
+        if fault is not None:  # the instruction's own
+            return self._stopped(point, fault)
         if self.status is not Status.IDLE:
             self.enter_again(point)
             return self._begin_step(point)
@@ -152,10 +157,8 @@ class Hits:
         if plan.operation is not None:
             try:
                 self.regs.ip = plan.operation.run(self.step)
-            except GuestFaultError as error:
-                self.idle()
-                stop = Stop(StopKind.FAULT, address=error.address, access=error.access)
-                return self._as_seen(point, stop)
+            except (GuestFaultError, StepStopError) as error:
+                return self._stopped(point, failure(error, point.address))
             self.cpu.expect(plan.next)
             self.run_post(point)
             return None
@@ -167,6 +170,18 @@ class Hits:
         if point.boosted or not point.wants_engine():  # its end is not seen here
             self.idle()
         return None
+
+    def _stopped(self, point: ProbePoint, step: StepStopError) -> Stop:
+        """The step was not all: with pc still at the probe, both run again later."""
+        self.regs.ip = step.pc
+        if step.pc != point.address:  # it was carried out all the same: a system call
+            self.cpu.expect(point.plan.next)
+        if self.current is point:
+            if step.pc != point.address:
+                self.run_post(point)
+            else:
+                self.idle()
+        return self._as_seen(point, step.stop)
 
     def _as_seen(self, point: ProbePoint, stop: Stop) -> Stop:
         """A return to the trampoline that nobody made is an illegal instruction."""

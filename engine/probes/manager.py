@@ -94,7 +94,7 @@ class ProbeManager(Returning):
         self.on_unmapped: Callable[[list[Kprobe]], Collection[Kprobe]] = lambda probes: ()
         self.counters = ReferenceCounters(memory)
         self.regs = PtRegs(arch, cpu, memory)
-        self.step = GuestStep(cpu, memory)
+        self.step = GuestStep(cpu, memory, arch.roles.pc)
         page = memory.plan.page_size
         area_page = windows[0][0]
         ranges = [(windows[0][0] + page, windows[0][1] - page), *windows[1:]]
@@ -264,7 +264,7 @@ class ProbeManager(Returning):
         if function is not None and function[0] < address:
             start = max(function[0], address - 512)
             before = self.overlay.original(start, address - start)
-        raw = self.original(address, self.arch.insn_max)
+        raw = self.original(address - address % self.arch.code_unit, self.arch.insn_max)
         plan = self.arch.probes.analyze(raw, address, rules, mode, before)
         if plan.verdict is Verdict.REJECTED:
             raise ProbeRejectedError(address, plan.reason, plan.errno or "EINVAL", plan.rule)
@@ -348,17 +348,20 @@ class ProbeManager(Returning):
     def arm(self, points: list[ProbePoint]) -> None:
         """Plant the breakpoints of points whose slots are prepared."""
         many = len(points) > _MANY
-        patches = {}
+        patches, masks = {}, {}
         if self.jumps is not None:
             self.jumps.arming(points)
         for point in points:
             if point.slot is not None:
                 self.memory.poke(point.slot, point.code, forget=not many)
                 self._slots_of[point.slot] = point
-            patches[point.address] = (self.planted(point), point.plan.raw)
+            value = self.planted(point)
+            if point.plan.bits is not None:
+                value, masks[point.address] = point.plan.bits
+            patches[point.address] = (value, point.plan.raw)
             self.breakpoints.plant(point)
             point.armed = True
-        self.overlay.plant(patches)
+        self.overlay.plant(patches, masks)
         for point in points:
             self.counters.armed(point)
         if self.jumps is not None:

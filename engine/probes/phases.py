@@ -18,6 +18,7 @@ from engine.errors import EngineError, GuestFaultError
 from engine.probes.breakpoint import rebased
 from engine.probes.manager import ProbeManager, Status
 from engine.probes.point import ProbePoint
+from engine.probes.stepping import StepStopError, failure
 
 _WORD: Final = 8
 
@@ -159,7 +160,7 @@ class PhaseMachine:
         """Site, slot, and the words around the top of the stack."""
         top = self._manager.regs.sp & -_WORD
         found = {}
-        places = [(self.point.address, max(self.point.plan.size, 4))]
+        places = [(self.point.plan.base, max(len(self.point.plan.raw), 4))]
         if self._slot is not None:
             places.append((self._slot, self._size + len(self._arch.probes.after)))
         places.extend((top + offset * _WORD, _WORD) for offset in range(-2, 2))
@@ -171,7 +172,7 @@ class PhaseMachine:
         return found
 
     def _changes(self, words: dict[int, bytes], phase: Phase) -> list[tuple[int, bytes, bytes]]:
-        shown = {Phase.ARMED: self.point.address, Phase.TRAP: self.point.address}.get(phase)
+        shown = self.point.plan.base if phase in (Phase.ARMED, Phase.TRAP) else None
         if phase is Phase.SLOT:
             shown = self._slot
         changes = []
@@ -189,7 +190,8 @@ class PhaseMachine:
     def _armed(self) -> str:
         self.next = Phase.TRAP
         point = self.point
-        planted = self._manager.memory.read(point.address, len(self._arch.breakpoint))
+        size = len(point.plan.raw) if point.plan.bits else len(self._arch.breakpoint)
+        planted = self._manager.memory.read(point.plan.base, size)
         raw = point.plan.raw.hex(" ")
         return f"armed: {planted.hex(' ')} stands at {point.address:#x} in front of {raw}"
 
@@ -257,9 +259,12 @@ class PhaseMachine:
         assert operation is not None
         try:
             target = operation.run(self._manager.step)
-        except GuestFaultError as error:
-            stop = Stop(StopKind.FAULT, address=error.address, access=error.access)
-            return self._fail(stop, operation.text)
+        except (GuestFaultError, StepStopError) as error:
+            step = failure(error, self.point.address)
+            if step.pc == self.point.address:
+                return self._fail(step.stop, operation.text)
+            self.stop = step.stop  # carried out all the same: a system call
+            target = step.pc
         self._manager.regs.ip = target
         self.next = Phase.POST
         told = self._manager.returns.told if self.point.address == self._trampoline else ""

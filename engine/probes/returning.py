@@ -47,6 +47,10 @@ class Returning(Hits):
 
     def allow_return(self, probe: Kretprobe, address: int) -> None:
         """What register_kretprobe asks more than register_kprobe."""
+        if self.arch.probes.no_returns:
+            raise ProbeRejectedError(
+                address, self.arch.probes.no_returns, "EOPNOTSUPP", "return-unsupported"
+            )
         if probe.data_size > DATA_MAX:
             raise ProbeRejectedError(address, f"a pouch has at most {DATA_MAX} bytes", "E2BIG")
         function = self.placement.function(address)
@@ -112,7 +116,7 @@ class Returning(Hits):
         Raises:
             ProbeRejectedError: neither kind of probe could displace it.
         """
-        raw = self.original(address, self.arch.insn_max)
+        raw = self.original(address - address % self.arch.code_unit, self.arch.insn_max)
         for rules in Rules:
             plan = self.arch.probes.analyze(raw, address, rules, Mode.KERNEL, b"")
             if plan.verdict is not Verdict.REJECTED:

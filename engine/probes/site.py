@@ -53,7 +53,14 @@ class FunctionCode:
             return None
         begin = self.starts[at]
         end = self.starts[at + 1] if at + 1 < len(self.starts) else self._end
-        return (begin, self.read(begin, end - begin)) if begin <= address < end else None
+        return (begin, self.insn(begin, end)) if begin <= address < end else None
+
+    def insn(self, address: int, end: int) -> bytes:
+        """Bytes of the instruction between two addresses; all of its bundle's where it has one."""
+        unit = self._arch.code_unit
+        if unit > 1:
+            return self.read(address - address % unit, unit)
+        return self.read(address, end - address)
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes from an address in it; fewer where it ends."""
@@ -105,7 +112,7 @@ class FunctionCode:
         """Address and bytes of each."""
         for number, address in enumerate(self.starts):
             end = self.starts[number + 1] if number + 1 < len(self.starts) else self._end
-            yield address, self.read(address, end - address)
+            yield address, self.insn(address, end)
 
     @cached_property
     def flow(self) -> CodeFlow:
@@ -117,15 +124,34 @@ class FunctionCode:
 
 
 def _boundaries(arch: Arch, start: int, data: bytes) -> tuple[list[int], int | None]:
-    length, longest = arch.probes.length, arch.insn_max
+    length, longest, steps = arch.probes.length, arch.insn_max, arch.probes.steps
     at, end = 0, len(data)
     found: list[int] = []
+    if steps is not None:
+        return _slots(arch, steps, start, data)
     while at < end:
         size = length(data[at : at + longest])
         if size <= 0:
             return found, start + at
         found.append(start + at)
         at += size
+    return found, None
+
+
+def _slots(
+    arch: Arch, steps: Callable[[bytes], tuple[int, ...]], start: int, data: bytes
+) -> tuple[list[int], int | None]:
+    """The same where units hold several; a function begins with one."""
+    found: list[int] = []
+    unit = arch.code_unit
+    for offset in range(0, len(data), unit):
+        at = start + offset
+        distances = steps(data[offset : offset + unit])
+        if not distances:
+            return found, at
+        for distance in distances:
+            found.append(at)
+            at += distance
     return found, None
 
 
@@ -245,8 +271,12 @@ class Site:
 
     @cached_property
     def raw(self) -> bytes:
-        """Original bytes from the address on, as many as the longest instruction has."""
-        return self.code.image.read_vaddr(self.address, self.arch.insn_max)
+        """Original bytes from the unit around the address on, as many as an instruction has."""
+        return self._bytes_at(self.address)
+
+    def _bytes_at(self, address: int) -> bytes:
+        base = address - address % self.arch.code_unit
+        return self.code.image.read_vaddr(base, self.arch.insn_max)
 
     @property
     def plan(self) -> InsnPlan:
@@ -267,7 +297,7 @@ class Site:
             begin = max(function.start, address - _BEFORE)
             before = function.read(begin, address - begin)
         if address != self.address:
-            raw = self.code.image.read_vaddr(address, self.arch.insn_max)
+            raw = self._bytes_at(address)
         return self.arch.probes.analyze(raw, address, self.rules, mode, before)
 
     @cached_property

@@ -1,19 +1,53 @@
 """Software's side of a step: the registers and memory that an `Operation` touches."""
 
-from engine.cpu.base import Cpu
+from engine.cpu.base import CarriesOut, Cpu, Stop, StopKind
 from engine.cpu.ram import READ, WRITE
-from engine.errors import GuestFaultError
+from engine.errors import EngineError, GuestFaultError
 from engine.guest.memory import Memory
+
+
+class StepStopError(Exception):
+    """A displaced instruction did what the engine or the guest's kernel has to see to.
+
+    Attributes:
+        stop: as if it had been executed in place.
+        pc: where it leaves the program: at the instruction, or behind it if it was carried out.
+    """
+
+    def __init__(self, stop: Stop, pc: int) -> None:
+        super().__init__(stop.kind.name)
+        self.stop = stop
+        self.pc = pc
+
+
+def failure(error: GuestFaultError | StepStopError, address: int) -> StepStopError:
+    """What a step at an address ended with."""
+    if isinstance(error, StepStopError):
+        return error
+    return StepStopError(Stop(StopKind.FAULT, address=error.address, access=error.access), address)
 
 
 class GuestStep:
     """Satisfies `engine.arch.plan.StepCpu` for a running guest."""
 
-    def __init__(self, cpu: Cpu, memory: Memory) -> None:
+    def __init__(self, cpu: Cpu, memory: Memory, pc: str) -> None:
+        """Wire it; `pc` is the register's name."""
         self._cpu = cpu
+        self._pc = pc
         self._memory = memory
         self.read_register = cpu.read_register
         self.write_register = cpu.write_register
+
+    def execute(self, address: int, raw: bytes) -> int:
+        """Let a processor of our own carry out an instruction; StepStopError if it stops."""
+        cpu = self._cpu
+        if not isinstance(cpu, CarriesOut):
+            raise EngineError("this processor executes what is in memory only")
+        stop = cpu.carry_out(address, raw)
+        pc = self.read_register(self._pc)
+        if stop is not None:
+            raise StepStopError(stop, pc)
+        return pc
 
     def load(self, address: int, size: int) -> bytes:
         """Read as the program would; GuestFaultError where it would fault."""

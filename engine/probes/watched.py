@@ -311,8 +311,11 @@ class Watched(Returns):
         if not end:
             return True
         owner = self.owner
+        unit = owner.arch.code_unit
+        size = max(unit, _RETURN_MAX)
+        start = (end - 1) // unit * unit if unit > 1 else end - size
         try:
-            code = owner.overlay.original(end - _RETURN_MAX, _RETURN_MAX)
+            code = owner.overlay.original(start, size)
         except GuestFaultError:
             return True
         sizes = owner.arch.probes.returns(code)

@@ -165,7 +165,9 @@ class Placing:
 
     def _as_return(self, placed: Placed) -> Placed:
         """The verdict on a place for a return probe."""
-        place = placed.place
+        place, why = placed.place, self._arch.probes.no_returns
+        if why:
+            return _refused_return(placed, None, why, "EOPNOTSUPP")
         if place.rules is Rules.UPROBE or place.function is None:
             return placed
         start = place.function[0]
@@ -176,11 +178,7 @@ class Placing:
         if place.link in (start, start + pad):
             return placed
         why = "a return probe goes on a function's entry"
-        finding = Finding(RETURN_ENTRY, "error", why, start, "EINVAL")
-        old = placed.judgement
-        findings = (finding, *old.findings)
-        judgement = Judgement(False, None, why, "EINVAL", old.plan, findings)
-        return Placed(place, judgement)
+        return _refused_return(placed, start, why, "EINVAL")
 
     def at_one(
         self, definition: Definition, placed: tuple[Placed, ...], one: Placed
@@ -242,6 +240,14 @@ class Placing:
             code = ImageCode(self._arch, file.image, file.symbols, self._decode)
             self._codes[place.path] = code
         return code
+
+
+def _refused_return(placed: Placed, suggestion: int | None, why: str, errno: str) -> Placed:
+    """A place refused for a return probe, whatever else is said about it."""
+    finding = Finding(RETURN_ENTRY, "error", why, suggestion, errno)
+    old = placed.judgement
+    judgement = Judgement(False, None, why, errno, old.plan, (finding, *old.findings))
+    return Placed(placed.place, judgement)
 
 
 def _ranges(file: ProgramFile) -> Iterator[tuple[int, int, Symbol]]:

@@ -84,7 +84,7 @@ class GuestCode:
         start, end = function
         module = self._session.modules.at(address)
         assert module is not None, "a function lies in a file"
-        if address - start > _SHORT:
+        if address - start > _SHORT or self._session.arch.code_unit > 1:
             code = self._of(module)[1]
             return code.function(start - module.bias, end - start).holds(address - module.bias)
         probes, longest = self._session.arch.probes, self._session.arch.insn_max

@@ -206,6 +206,10 @@ class Running:
         except ProbeRejectedError:  # as between an exclusive load and its store
             self._on_foot(motion)
             return
+        if manager.points[motion.probe.addr or 0].plan.predicate:  # it may be passed over
+            manager.unregister(motion.probe)
+            self._on_foot(motion)
+            return
         self._goal = motion
         try:
             self._go(motion)
@@ -240,8 +244,9 @@ class Running:
         """One instruction; a breakpoint that it leads to is the user's as in a run."""
         self._step()
         self._settle()
-        point = self._manager.points.get(self._manager.regs.ip)
-        if point is not None and point.armed and not self.wanted:
+        manager = self._manager
+        point = manager.points.get(manager.regs.ip)
+        if point is not None and manager.traps(point) and not self.wanted:
             entry = self._book.stops_at(point.probes)
             if entry is not None:
                 self.wanted = _hit_text(entry)
@@ -250,7 +255,7 @@ class Running:
         """Whether an armed probe stands at pc; its hit is at hand then."""
         manager = self._manager
         point = manager.points.get(manager.regs.ip)
-        if point is None or not point.armed:
+        if point is None or not manager.traps(point):
             return False
         self._machine, self._phases, self._over = PhaseMachine(manager), (), None
         return True

@@ -1,9 +1,9 @@
-"""What IA-64 gives to breakpoint probes so far: its registers, and a refusal of every place."""
+"""What IA-64 gives to breakpoint probes."""
 
 from typing import Final
 
-from engine.arch.ia64.bundle import SIZE
-from engine.arch.plan import ArchProbes, InsnPlan, Mode, Rules, Verdict
+from engine.arch.ia64.bundle import SIZE, unpack
+from engine.arch.plan import ArchProbes, InsnPlan, Mode, Rules
 
 BREAK: Final = 0x81000 << 6
 """break 0x81000 (__IA64_BREAK_KPROBE, asm/break.h), the same word in M, I, F and B slots."""
@@ -12,14 +12,41 @@ _NOP: Final = bytes.fromhex("11000000010000000002000000000020")
 """A bundle of nop.m, nop.i, nop.b."""
 
 
+# The tables of instructions are read when they are needed: other guests do without.
+
+
 def _analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -> InsnPlan:
-    return InsnPlan(
-        address,
-        raw[:SIZE],
-        Verdict.REJECTED,
-        "probes in the bundles of IA-64 are not supported yet",
-        errno="EOPNOTSUPP",
-        rule="ia64.unsupported",
+    from engine.arch.ia64.analyze import analyze
+
+    return analyze(raw, address, rules, mode, before)
+
+
+def _target(raw: bytes, address: int) -> int | None:
+    """Of an IP-relative branch or check in a bundle's slot."""
+    from engine.arch.ia64.decode import decode_at
+
+    insn = decode_at(raw, address % SIZE) if len(raw) >= SIZE else None
+    return insn.target(address) if insn is not None else None
+
+
+def _steps(raw: bytes) -> tuple[int, ...]:
+    """From slot to slot; none where the template is reserved."""
+    bundle = unpack(raw)
+    if len(raw) < SIZE or not bundle.units:
+        return ()
+    return (1, SIZE - 1) if bundle.long else (1, 1, SIZE - 2)
+
+
+def _returns(code: bytes) -> tuple[int, ...]:
+    """br.ret in a slot: the distance to what follows it; of the bundle that they may be in."""
+    bundle = unpack(code)
+    steps = _steps(code) if not bundle.long else ()
+    return tuple(
+        {
+            step
+            for unit, word, step in zip(bundle.units, bundle.slots, steps, strict=False)
+            if unit == "B" and not word >> 37 and word >> 27 & 63 == 0x21 and word >> 6 & 7 == 4
+        }
     )
 
 
@@ -33,7 +60,7 @@ PROBES: Final = ArchProbes(
     analyze=_analyze,
     length=lambda raw: SIZE if len(raw) >= SIZE else 0,
     jump=lambda place, target: None,
-    target=lambda raw, address: None,
+    target=_target,
     landing_pad=lambda raw: 0,
     fetch_registers={
         **{f"r{number}": f"r{number}" for number in range(128)},
@@ -47,4 +74,8 @@ PROBES: Final = ArchProbes(
     arguments=tuple(f"r{number}" for number in range(32, 40)),
     retval="r8",
     nop=_NOP,
+    returns=_returns,
+    no_returns="return probes are not supported on IA-64 yet: calls that keep everything on the "
+    "register stack share one stack pointer",
+    steps=_steps,
 )

@@ -24,6 +24,7 @@ class CodeCache:
         self._translator: Translator | None = None
         self.blocks: tuple[Blocks, Blocks] = ({}, {})
         self.single: tuple[Blocks, Blocks] = ({}, {})
+        self._apart: dict[tuple[int, bytes, bool], Block] = {}
         self._places: dict[CodeType, tuple[int, ...]] = {}
         self._entries: dict[int, set[int]] = {}  # virtual page to entries of blocks on it
         self._offsets: dict[int, int] = {}  # virtual page to arena offset
@@ -48,6 +49,16 @@ class CodeCache:
             if page not in self._offsets:
                 self._offsets[page] = self._memory.physical(page, EXECUTE, "execute")
         return made.run
+
+    def apart(self, ip: int, raw: bytes, nats: bool) -> Block:
+        """A block of one slot of a bundle that is not in memory."""
+        block = self._apart.get((ip, raw, nats))
+        if block is None:
+            assert self._translator is not None
+            made = self._translator.apart(ip, raw, nats)
+            block = self._apart[ip, raw, nats] = made.run
+            self._places[block.__code__] = made.places
+        return block
 
     def place(self, trace: TracebackType | None, entry: int) -> tuple[int, int | None]:
         """The slot that raised, and the address that it was about to access."""
@@ -96,6 +107,7 @@ class CodeCache:
         """Forget all code."""
         for blocks in (*self.blocks, *self.single):
             blocks.clear()
+        self._apart.clear()
         self._places.clear()
         self._entries.clear()
         self._offsets.clear()

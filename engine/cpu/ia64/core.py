@@ -80,6 +80,7 @@ class Ia64Cpu(Registers):
         self._counter, self._entropy = counter, entropy
         self._clock = Clock()
         self._flags: list[None] = []
+        self._carrying = False
         helpers = Helpers(self.state, self._memory, self.alat, counter)
         self._code.use(
             {**helpers.namespace(self._clock.expected), "H": self._flags, "hit": self._hit}
@@ -250,14 +251,14 @@ class Ia64Cpu(Registers):
             )
         return _described(met)
 
-    def _write_code(self, offset: int) -> Stop | None:
+    def _write_code(self, offset: int, block: Callable[[], Block] | None = None) -> Stop | None:
         """Execute the slot that writes to a page with code, which may be its own."""
         unlocked = self._memory.unlocked
         unlocked.add(offset)
         self._code.drop_offset(offset)
-        ip = self.state.ip
+        ip, single = self.state.ip, self._code.single[self.state.nats]
         try:
-            self.state.ip = self._translate(self._code.single[self.state.nats], ip, 1)()
+            self.state.ip = (block() if block else self._translate(single, ip, 1))()
         except Interruption as met:
             return self._handle(met, ip)
         finally:
@@ -267,7 +268,13 @@ class Ia64Cpu(Registers):
         return None
 
     def _broken(self, immediate: int, place: int) -> Stop:
-        """A break instruction."""
+        """A break instruction; that of the B unit does not tell that it is a breakpoint."""
+        if place in self._traps.actions:
+            return Stop(StopKind.TRAP, TrapKind.BREAKPOINT, immediate)
+        return self._own_break(immediate, place)
+
+    def _own_break(self, immediate: int, place: int) -> Stop:
+        """A break instruction of the program's own."""
         if immediate == SYSCALL:
             self.state.ip = self._behind(place)
             return Stop(StopKind.SYSCALL)
@@ -276,7 +283,7 @@ class Ia64Cpu(Registers):
     def _hit(self, place: int) -> int:
         """A breakpoint inside a block: where its action says to go on, or LEAVE."""
         entry = self._traps.actions.get(place)
-        if entry is None:
+        if entry is None or self._carrying:
             return LEAVE
         state = self.state
         state.ip = place
@@ -287,6 +294,34 @@ class Ia64Cpu(Registers):
             if (state.nats, self._clock.running) != kind:
                 raise Redirected(target, entry[1])
         return target
+
+    def carry_out(self, address: int, raw: bytes) -> Stop | None:
+        """Execute one instruction as if it stood at an address, whatever stands there.
+
+        Args:
+            address: of the instruction.
+            raw: its bundle.
+        """
+        state, clock, cache = self.state, self._clock, self._code
+        expected, self._carrying = clock.expected[0], True
+        try:
+            while True:
+                state.ip = address
+                try:
+                    state.ip = cache.apart(address, raw, state.nats)()
+                    return None
+                except Break as met:
+                    return self._own_break(met.args[0], address)
+                except CodeChanged as met:
+                    return self._write_code(
+                        met.args[0], lambda: cache.apart(address, raw, state.nats)
+                    )
+                except Interruption as met:
+                    stop = self._handle(met, address)
+                if stop is not None:
+                    return stop
+        finally:
+            clock.expected[0], self._carrying = expected, False
 
     def _behind(self, place: int) -> int:
         """The slot behind one that stands at a place."""

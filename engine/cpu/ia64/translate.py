@@ -86,18 +86,28 @@ class Translator:
                         raise
                     break
                 self._memory.protect(offset)
-            at = self._slot(emitter, pages[page], at)
+            offset = at & PAGE - 1 & ~15
+            at = self._slot(emitter, pages[page][offset : offset + SIZE], at)
             count += 1
+        self._end(emitter, at)
+        return self._build(emitter, entry, tuple(pages), count)
+
+    def apart(self, entry: int, raw: bytes, nats: bool) -> Translation:
+        """One slot of a bundle that need not be in memory."""
+        emitter = Emitter(nats, False, -1)
+        self._end(emitter, self._slot(emitter, raw, entry))
+        return self._build(emitter, entry, (), 1)
+
+    def _end(self, emitter: Emitter, at: int) -> None:
+        """Behind the last slot: on to the next."""
         emitter.slot = at
         if not emitter.ends:
             emitter.behind = at
             emitter.leave(str(at))
-        return self._build(emitter, entry, tuple(pages), count)
 
-    def _slot(self, emitter: Emitter, page: bytes, at: int) -> int:
-        """Emit one slot; the address behind it."""
-        offset = at & PAGE - 1 & ~15
-        bundle = unpack(page[offset : offset + SIZE])
+    def _slot(self, emitter: Emitter, raw: bytes, at: int) -> int:
+        """Emit one slot of a bundle; the address behind it."""
+        bundle = unpack(raw)
         insns = {insn.slot: insn for insn in decode_bundle(bundle)}
         emitter.ip, emitter.slot = at & ~15, at
         emitter.behind = next_slot(at, bundle)
@@ -122,10 +132,12 @@ class Translator:
             lines.insert(0, f"        if F[0] < {emitter.required}: {guard}")
             places.insert(0, entry)
         head = "while True" if emitter.loops else "if True"
-        source = f"def block({_NAMES}):\n    {head}:\n" + "\n".join(lines)
+        # Code objects are equal if their names and bodies are: the name tells blocks apart.
+        name = f"block_{entry:x}"
+        source = f"def {name}({_NAMES}):\n    {head}:\n" + "\n".join(lines)
         local: dict[str, Any] = {}
         exec(compile(source, f"<ia64 {entry:#x}>", "exec"), self._namespace, local)
-        return Translation(local["block"], tuple(places), pages, count)
+        return Translation(local[name], tuple(places), pages, count)
 
 
 def emit(emitter: Emitter, insn: SlotInsn) -> None:
