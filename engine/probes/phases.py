@@ -67,6 +67,7 @@ class PhaseMachine:
 
     Attributes:
         point: the point that is hit.
+        calls: those whose return has led here, newest first.
         next: the phase that `advance` carries out; None when the hit is over.
         stop: what is left for the guest's kernel, as from `ProbeManager.handle`.
     """
@@ -90,6 +91,7 @@ class PhaseMachine:
         if point is None or not point.armed:
             raise EngineError(f"no armed probe at {pc:#x}")
         self.point: ProbePoint = point
+        self.calls = manager.returns.arriving(point)
         self.next: Phase | None = Phase.PRE if trapped else Phase.ARMED
         self.stop: Stop | None = None
         self._advance_by = back
@@ -192,6 +194,8 @@ class PhaseMachine:
         point = self.point
         size = len(point.plan.raw) if point.plan.bits else len(self._arch.breakpoint)
         planted = self._manager.memory.read(point.plan.base, size)
+        if point.address == self._trampoline:
+            return f"armed: the return trampoline, {planted.hex(' ')} at {point.address:#x}"
         raw = point.plan.raw.hex(" ")
         return f"armed: {planted.hex(' ')} stands at {point.address:#x} in front of {raw}"
 

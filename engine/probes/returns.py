@@ -81,7 +81,7 @@ class Returns:
         self.owner = owner
         self.told = ""
         self.trampoline: tuple[int, int] | None = None
-        self._serves = 0  # probes with handlers for the return
+        self._serves = 0  # how many want returns to be seen to outside of the emulator
         roles = owner.arch.roles
         self._stacked = roles.link is None
         self._word = owner.arch.bits // 8
@@ -99,13 +99,21 @@ class Returns:
         if probe.limit is None and self.owner.kernel_maxactive and probe.rules is Rules.KPROBE:
             probe.limit = default_maxactive()
         probe.active = 0
-        self._serves += probe.handler is not None
+        if probe.handler is not None:
+            self.attend(1)
 
     def dismiss(self, probes: Iterable[Kretprobe]) -> None:
         """Return probes are gone; what is pending of them returns unseen, but by a tracker."""
         gone = set(probes)
         self._serves -= sum(probe.handler is not None for probe in gone)
         self._purge({probe for probe in gone if probe.tracker is None})
+
+    def attend(self, more: int) -> None:
+        """So many more (or fewer) want returns to be seen to outside of the emulator.
+
+        Handlers do, and whoever stops the guest there.
+        """
+        self._serves += more
 
     def _purge(self, gone: set[Kretprobe]) -> None:
         raise NotImplementedError
@@ -194,6 +202,13 @@ class Returns:
                 probe.record_return(thread, ret_addr, instance.entry)
         if probe.handler is not None:
             probe.handler(instance, self.owner.regs)
+
+    def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
+        """The calls whose return has just come to a point, newest first; none elsewhere.
+
+        For the moment in front of the handlers; nothing changes.
+        """
+        raise NotImplementedError
 
     def resolve(self, address: int, slot: int) -> int | None:
         """The real return address of a frame (see `KretprobeInstance.slot`); None if it is it."""

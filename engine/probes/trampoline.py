@@ -71,9 +71,9 @@ class Hijacked(Returns):
         self.point.probes.append(self._probe)
         self.trampoline = address, address + len(code)
 
-    def admit(self, probe: Kretprobe) -> None:
-        """A return probe is registered; handlers of returns run outside of the emulator."""
-        super().admit(probe)
+    def attend(self, more: int) -> None:
+        """Somebody wants the trampoline to come to the engine."""
+        super().attend(more)
         if self._serves and self._probe.pre_handler is None:
             self._probe.pre_handler = lambda probe, regs: 0
             self.owner.replant(self.address)
@@ -191,6 +191,22 @@ class Hijacked(Returns):
             found.append(last.instance)
         return found
 
+    def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
+        """Those of the newest frame that longjmp has not left."""
+        if point is not self.point:
+            return ()
+        hooks, sp = self._thread().hooks, self.owner.regs.sp
+        end = len(hooks)
+        while end:
+            begin = end - 1
+            while hooks[begin].chained and begin:
+                begin -= 1
+            below = hooks[begin - 1].instance.slot if begin else None
+            if below is None or sp < below or (self._stacked and sp == below):
+                return tuple(hook.instance for hook in reversed(hooks[begin:end]))
+            end = begin
+        return ()
+
     # -- what others ask ------------------------------------------------------------------
 
     def _thread(self) -> "_Thread":
@@ -212,8 +228,10 @@ class Hijacked(Returns):
 
     def original_pc(self, address: int) -> int:
         """The program's own address for the trampoline's; others stay as they are."""
-        stack = self._thread().hooks
-        return stack[-1].instance.ret_addr if stack and address == self.address else address
+        if address != self.address:
+            return address
+        calls = self.arriving(self.point)
+        return calls[0].ret_addr if calls else address
 
     def resolve(self, address: int, slot: int) -> int | None:
         """The real return address of a frame; None if it was not replaced."""

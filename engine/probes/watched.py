@@ -65,7 +65,12 @@ class Watched(Returns):
         """A return probe is registered: the clock has to run."""
         super().admit(probe)
         self.owner.cpu.count_blocks(True)
-        if self._serves == 1 and probe.handler is not None:
+
+    def attend(self, more: int) -> None:
+        """Somebody wants the watched places to come to the engine, or nobody does any more."""
+        before = bool(self._serves)
+        super().attend(more)
+        if bool(self._serves) != before:
             for address, site in self.sites.items():
                 self._serve(site)
                 self.owner.replant(address)
@@ -305,6 +310,17 @@ class Watched(Returns):
 
         site.record = None if self._serves else returned
         site.pre_handler = handled if self._serves else None
+
+    def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
+        """Those that wait at the point with this stack pointer, if a return has led there."""
+        plan = self.owner.arch.plan
+        unseen = plan.trampoline[0] <= point.address < sum(plan.detour)
+        for probe in point.probes:
+            if isinstance(probe, ReturnSite):
+                waiting = probe.pending.get(self.owner.regs.sp)
+                if waiting is not None and (unseen or self._came_by_return(self._left[0])):
+                    return tuple(_chain(waiting))
+        return ()
 
     def _came_by_return(self, end: int) -> bool:
         """Whether the instruction that ends at an address is a return; yes where unknown."""

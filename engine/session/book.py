@@ -11,6 +11,7 @@ from typing import Final
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
+from engine.probes.kretprobe import Kretprobe, KretprobeInstance
 from engine.probes.point import ProbePoint
 from engine.session.eventrules import NO_TEXTS, EventRules, EventTexts
 from engine.session.places import Place, PlaceError
@@ -65,6 +66,11 @@ class Entry:
         return self.defined.probes if self.defined else tuple(self.stoppers)
 
     @property
+    def catches_returns(self) -> bool:
+        """Whether it is a return probe: it stops at the entry and at the return."""
+        return any(isinstance(probe, Kretprobe) for probe in self.probes)
+
+    @property
     def event(self) -> str:
         """GROUP/NAME, "" for a breakpoint."""
         if self.defined is None:
@@ -104,6 +110,14 @@ class ProbeBook:
         for probe in probes:
             if id(probe) in self._stops and probe.enabled:
                 return next(entry for entry in self.entries if probe in entry.stoppers)
+        return None
+
+    def stops_after(self, calls: Iterable[KretprobeInstance]) -> Entry | None:
+        """Of the calls that have returned: the entry that stops the guest, if one does."""
+        returned = {call.rp for call in calls if call.rp.enabled}
+        for entry in self.entries if returned else ():
+            if entry.stoppers and returned.intersection(entry.probes):
+                return entry
         return None
 
     @property
@@ -378,6 +392,8 @@ class ProbeBook:
         self._probing.place(wanted)
         entry.stoppers = [probe for _, probe, _ in wanted]
         self._stops.update(id(probe) for probe in entry.stoppers)
+        if entry.catches_returns:
+            self._probing.manager.returns.attend(1)
 
     def _set_stops(self, entry: Entry, on: bool) -> None:
         if entry.row.stops == on or entry.row.kind == "b":
@@ -392,6 +408,8 @@ class ProbeBook:
 
     def _unstop(self, entry: Entry) -> None:
         probing = self._probing
+        if entry.stoppers and entry.catches_returns:
+            probing.manager.returns.attend(-1)
         waiting = {id(item.probe) for item in probing.pending}
         mine = {id(probe) for probe in entry.stoppers}
         probing.manager.unregister_all(

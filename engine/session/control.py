@@ -349,10 +349,12 @@ class Control:
         raw, pc = self._view.raw_pc, self._view.pc
         if stands:
             raw = session.cpu.read_register(session.arch.roles.pc)
-            point = running.machine.point if running.machine else None
-            pc = point.address if point else session.hooks.original_pc(raw)
+            pc = running.stands_at(raw)
         if stands and self._moved():
-            registers, frames = viewing.registers(self._origin), viewing.frames(waiting)
+            registers, frames = (
+                viewing.registers(self._origin),
+                viewing.frames(waiting, running.trapped),
+            )
         else:
             registers, frames = viewing.same_registers(), viewing.same_frames()
         module = modules.at(pc) if stands else None

@@ -7,8 +7,8 @@ from engine.arch.base import TrapKind
 from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.errors import CommandError, ProbeRejectedError
-from engine.probes.kprobe import Kprobe
-from engine.probes.phases import PhaseMachine
+from engine.probes.phases import Phase, PhaseMachine
+from engine.probes.point import ProbePoint
 from engine.session.book import Entry, ProbeBook
 from engine.session.probing import Probing
 from engine.session.session import Session
@@ -48,6 +48,7 @@ class Running:
         self._phases: tuple[PhaseView, ...] = ()
         self._over: HitView | None = None
         self._halted = False
+        self._stays = False  # at a return's trampoline, instead of going on behind it
         self.state, self.reason = RunState.READY, "loaded"
         self.origin: Origin | None = ""
         self.wanted = ""
@@ -69,6 +70,19 @@ class Running:
         if self._machine is not None:
             return self._viewing.hit(self._machine, self._phases)
         return self._over
+
+    def stands_at(self, pc: int) -> int:
+        """The program's own address for the processor's pc: where the hit at hand began."""
+        machine = self._machine
+        if machine is None:
+            return self._session.hooks.original_pc(pc)
+        return machine.calls[0].ret_addr if machine.calls else machine.point.address
+
+    @property
+    def trapped(self) -> int | None:
+        """Address of the breakpoint whose trap has just moved pc, None for none."""
+        machine = self._machine
+        return machine.point.address if machine is not None and machine.next is Phase.PRE else None
 
     # -- motions ------------------------------------------------------------------------------
 
@@ -135,7 +149,7 @@ class Running:
     def step_phase(self) -> None:
         """Carry out the next phase of the hit at hand; without one, an instruction."""
         if self._machine is None and not self._take_up():
-            self._move(self._step)
+            self._move(self._step, stays=True)
             return
         machine = self._machine
         assert machine is not None
@@ -163,10 +177,10 @@ class Running:
 
     # -- how they are done ----------------------------------------------------------------------
 
-    def _move(self, call: Callable[[], None]) -> None:
+    def _move(self, call: Callable[[], None], *, stays: bool = False) -> None:
         """Let the guest move, and see how it stands afterwards."""
         self.state, self.reason, self.wanted = RunState.RUNNING, "stepped", ""
-        self._over = None
+        self._over, self._stays = None, stays
         try:
             call()
             self._settle()
@@ -244,18 +258,19 @@ class Running:
         """One instruction; a breakpoint that it leads to is the user's as in a run."""
         self._step()
         self._settle()
-        manager = self._manager
-        point = manager.points.get(manager.regs.ip)
-        if point is not None and manager.traps(point) and not self.wanted:
-            entry = self._book.stops_at(point.probes)
-            if entry is not None:
-                self.wanted = _hit_text(entry)
+        point = self._point()
+        if point is not None and not self.wanted:
+            self._wants(point)
+
+    def _point(self) -> ProbePoint | None:
+        """The armed probes at pc."""
+        point = self._manager.points.get(self._manager.regs.ip)
+        return point if point is not None and self._manager.traps(point) else None
 
     def _take_up(self) -> bool:
         """Whether an armed probe stands at pc; its hit is at hand then."""
         manager = self._manager
-        point = manager.points.get(manager.regs.ip)
-        if point is None or not manager.traps(point):
+        if self._point() is None:
             return False
         self._machine, self._phases, self._over = PhaseMachine(manager), (), None
         return True
@@ -281,6 +296,8 @@ class Running:
         """Leave slots and detours: the guest is shown at its own code."""
         kernel = self._session.kernel
         while kernel.exit is None and self._machine is None and self._manager.busy():
+            if self._stays and self._point() is not None:
+                return
             kernel.step()
 
     # -- stops ----------------------------------------------------------------------------------
@@ -292,19 +309,25 @@ class Running:
         if stop.kind is StopKind.TRAP and stop.trap is TrapKind.BREAKPOINT:
             at = manager.regs.ip - (len(arch.breakpoint) if arch.trap_advances_pc else 0)
             point = manager.points.get(at)
-            if point is not None and point.armed and self._ends_here(point.probes):
+            if point is not None and point.armed and self._ends_here(point):
                 manager.regs.ip = at
                 return None
         return manager.handle(stop)
 
-    def _ends_here(self, probes: list[Kprobe]) -> bool:
+    def _ends_here(self, point: ProbePoint) -> bool:
         motion = self._goal
-        if motion is not None and motion.probe in probes and motion.arrived():
+        if motion is not None and motion.probe in point.probes and motion.arrived():
             motion.reached = True
             return True
-        entry = self._book.stops_at(probes)
+        return self._wants(point)
+
+    def _wants(self, point: ProbePoint) -> bool:
+        """Whether the user wants to stop at this hit, be it a call or a return."""
+        entry, what = self._book.stops_at(point.probes), ""
+        if entry is None:
+            entry, what = self._book.stops_after(self._manager.returns.arriving(point)), " returns"
         if entry is not None:
-            self.wanted = _hit_text(entry)
+            self.wanted, self._stays = _hit_text(entry) + what, True
         return entry is not None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from functools import partial
 from typing import Final, Literal
 
 from engine.arch.base import Register
@@ -52,7 +53,7 @@ class Viewing:
         self._planted: tuple[int, dict[int, bytes]] = (-1, {})
         self.backtraces = Backtraces(session)
         self.unwinder = UNWINDERS[0]
-        self._waiting_in = ""
+        self._asked: tuple[str, int | None] = "", None
         self._frames: tuple[tuple[FrameView, ...], str] = ((), "")
         self.build_id = session.image.identity
 
@@ -98,13 +99,24 @@ class Viewing:
 
     # -- frames -----------------------------------------------------------------------------
 
-    def frames(self, waiting_in: str) -> tuple[tuple[FrameView, ...], str]:
-        """The backtrace now, and why it ends."""
-        self._waiting_in = waiting_in
-        trace = self.backtraces.take(syscall=waiting_in, unwinder=self.unwinder.name)
+    def frames(
+        self, waiting_in: str, trapped: int | None = None
+    ) -> tuple[tuple[FrameView, ...], str]:
+        """The backtrace now, and why it ends.
+
+        Args:
+            waiting_in: name of the system call that is being made, "" for none.
+            trapped: address of the breakpoint whose trap has moved pc.
+        """
+        self._asked = waiting_in, trapped
+        registers = self.backtraces.registers()
+        if trapped is not None:
+            registers[self._session.arch.roles.pc] = trapped
+        take = partial(self.backtraces.take, registers, syscall=waiting_in)
+        trace = take(unwinder=self.unwinder.name)
         differing, end = frozenset[int](), trace.end
         if self.unwinder is not UNWINDERS[0]:
-            whole = self.backtraces.take(syscall=waiting_in)
+            whole = take()
             differing, missing = _differences(whole.frames, trace.frames)
             end += f"; {missing} frame(s) of the whole backtrace are missing" if missing else ""
         views = tuple(
@@ -142,7 +154,7 @@ class Viewing:
         else:
             self.unwinder = UNWINDERS[(UNWINDERS.index(self.unwinder) + 1) % len(UNWINDERS)]
         if now:
-            self.frames(self._waiting_in)
+            self.frames(*self._asked)
         return f"{self.unwinder.name}: {self.unwinder.text}"
 
     def same_frames(self) -> tuple[tuple[FrameView, ...], str]:
@@ -206,7 +218,7 @@ class Viewing:
         return HitView(
             address=point.address,
             place=str(session.modules.locate(point.address)),
-            probes=tuple(str(probe) for probe in point.probes),
+            probes=_names(point, machine),
             route=_route(point, done),
             done=done,
             next=machine.next.value if machine.next is not None else "",
@@ -219,6 +231,7 @@ class Viewing:
             slot_bytes=code,
             slot_text=tuple(f"{item.address:x}  {item.text}" for item in listed),
             fixups=tuple(_FIXUPS[fixup] for fixup in point.plan.fixups),
+            returns_to=machine.calls[0].ret_addr if machine.calls else None,
         )
 
     def _slot_code(self, point: ProbePoint, slot: int | None) -> bytes:
@@ -259,9 +272,15 @@ def _differences(
         [(frame.pc, frame.function, frame.inlined) for frame in each] for each in (whole, other)
     ]
     same: set[int] = set()
-    for _, start, count in SequenceMatcher(None, *keys).get_matching_blocks():
+    for _, start, count in SequenceMatcher(None, keys[0], keys[1]).get_matching_blocks():
         same.update(range(start, start + count))
     return frozenset(range(len(other))) - same, len(whole) - len(same)
+
+
+def _names(point: ProbePoint, machine: PhaseMachine) -> tuple[str, ...]:
+    """The probes that a hit is of, each once: those of calls that have returned last."""
+    served = [call.rp for call in machine.calls]
+    return tuple(dict.fromkeys(str(probe) for probe in (*point.probes, *served)))
 
 
 def _route(point: ProbePoint, done: tuple[PhaseView, ...]) -> tuple[str, ...]:

@@ -168,6 +168,7 @@ class HitView:
         slot_bytes: what stands there.
         slot_text: the copy as text, one line an instruction.
         fixups: what is put right afterwards, in words.
+        returns_to: where calls that have returned here go on; None for another hit.
     """
 
     address: int
@@ -185,6 +186,7 @@ class HitView:
     slot_bytes: bytes = b""
     slot_text: tuple[str, ...] = ()
     fixups: tuple[str, ...] = ()
+    returns_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

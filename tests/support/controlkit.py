@@ -13,6 +13,7 @@ from typing import TypeVar
 import pytest
 from sysroot import CHECKOUT
 
+from engine.arch.plan import Mode
 from engine.session import GuestConfig
 from engine.session import commands as cmd
 from engine.session import events as ev
@@ -65,12 +66,14 @@ class Held:
         said: everything that was told, but for views.
     """
 
-    def __init__(self, guest: str, *args: str, clock: str = "guest") -> None:
+    def __init__(
+        self, guest: str, *args: str, clock: str = "guest", mode: Mode = Mode.STRICT
+    ) -> None:
         self.said: list[ev.SessionEvent] = []
         self.terminal = GuestTerminal()
         self._out = b""
         self.control = Control(
-            GuestConfig(guest, args, clock=clock), self._tell, terminal=self.terminal
+            GuestConfig(guest, args, clock=clock), self._tell, mode=mode, terminal=self.terminal
         )
 
     def _tell(self, event: ev.SessionEvent) -> None:

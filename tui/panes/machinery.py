@@ -85,6 +85,8 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
     def _hit(self, hit: HitView, width: int) -> list[Text]:
         rows = [*self._route(hit, width)]
         rows.append(self._site(hit))
+        if hit.returns_to is not None:
+            rows.append(self._labelled("return", f"goes on at {hit.returns_to:x}", "accent"))
         rows += self._slot(hit)
         if hit.done:
             rows += self._done(hit.done[-1])

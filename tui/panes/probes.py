@@ -78,7 +78,7 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
 |---|---|
 | `e` | on or off (also for what `J` `K` select) |
 | `x` | delete; `U` takes it back |
-| `b` | stop the guest when it is hit, or no longer |
+| `b` | stop the guest when it is hit, or no longer; a return probe's call and its return |
 | `E` | edit the definition |
 | `F` | set the filter of its event, in the kernel's language; empty: record all hits |
 | `Enter` | show its place in the other panes |
