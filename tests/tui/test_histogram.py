@@ -1,5 +1,7 @@
 """Filters, triggers and histograms from the interface."""
 
+from functools import partial
+
 import pytest
 from controlkit import moods
 from flowkit import LARGE, SMALL, User, flow
@@ -115,10 +117,14 @@ def test_what_is_wrong_and_what_tab_makes_of_it() -> None:
             await user.press("tab")
             box = user.app.focused
             assert isinstance(box, Input)
-            await user.until(lambda box=box, made=made: box.value == made, made)
+            await user.until(partial(_holds, box, made), made)
         await user.press("escape")
 
     flow(steps, definitions=("p:demo/fib fibonacci n=$arg1:u32 other=%si:u32",))
+
+
+def _holds(box: Input, text: str) -> bool:
+    return box.value == text
 
 
 def test_tables_are_told_while_the_program_runs() -> None:
