@@ -1,7 +1,7 @@
 """The terminal interface: panes over one guest that runs in the engine's thread."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -106,6 +106,7 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
 
     def compose(self) -> ComposeResult:
         """Bars, panes, and the line for messages and commands."""
+        self._classify(update=False)  # before there is anything that has a style
         yield StatusBar(id="status")
         with Vertical(id="body"):
             yield TabStrip(id="upper-tabs")
@@ -153,14 +154,23 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
 
     # -- layout -----------------------------------------------------------------------------
 
+    @staticmethod
+    def _is_wide(columns: int, seen: Collection[str]) -> bool:
+        return columns >= WIDE and len(seen) > 2
+
+    def _classify(self, *, update: bool = True) -> None:
+        """The classes of this size, all at once: each update works every widget's style out."""
+        columns, rows = self.size
+        wide = self._is_wide(columns, self.layout_choice.seen(columns, rows))
+        classes = {"-wide": wide, "-narrow": not wide, "-tall": rows >= TALL}
+        self.update_classes(classes, update=update)
+
     def arrange(self) -> None:
         """Show the panes that belong on a terminal of this size."""
         columns, rows = self.size
         seen = self.layout_choice.seen(columns, rows)
-        wide = columns >= WIDE and len(seen) > 2
-        self.set_class(wide, "-wide")
-        self.set_class(not wide, "-narrow")
-        self.set_class(rows >= TALL, "-tall")
+        wide = self._is_wide(columns, seen)
+        self._classify()
         for spec in PANES:
             self.pane(spec.id).display = spec.id in seen
         for box in ("left", "right", "aside", "upper", "lower"):

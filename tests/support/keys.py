@@ -27,7 +27,7 @@ async def _hand_over(*_: float) -> None:
     await asyncio.sleep(0.01)
 
 
-textual.pilot.wait_for_idle = _hand_over
+setattr(textual.pilot, "wait_for_idle", _hand_over)  # noqa: B010 - not exported
 
 
 def _event(key: str) -> Key:
