@@ -40,7 +40,12 @@ class Leaving(AppBase):
             return
         probes = tuple(
             SavedProbe(
-                "b" if probe.kind == "b" else "p", probe.definition, probe.enabled, probe.stops
+                "b" if probe.kind == "b" else "p",
+                probe.definition,
+                probe.enabled,
+                probe.stops,
+                probe.filter,
+                probe.triggers,
             )
             for probe in self.view.probes
         )

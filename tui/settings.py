@@ -128,7 +128,14 @@ class Memory:
     @classmethod
     def _of(cls, data: dict[str, Any]) -> "Memory":
         probes = tuple(
-            SavedProbe(str(p["kind"]), str(p["line"]), bool(p["enabled"]), bool(p["stops"]))
+            SavedProbe(
+                str(p["kind"]),
+                str(p["line"]),
+                bool(p["enabled"]),
+                bool(p["stops"]),
+                str(p.get("filter", "")),
+                tuple(str(text) for text in p.get("triggers", ())),
+            )
             for p in data["probes"][:_PROBES]
         )
         first, second = data["turns"]
@@ -148,7 +155,14 @@ class Memory:
         path.parent.mkdir(parents=True, exist_ok=True)
         data = {
             "probes": [
-                {"kind": p.kind, "line": p.line, "enabled": p.enabled, "stops": p.stops}
+                {
+                    "kind": p.kind,
+                    "line": p.line,
+                    "enabled": p.enabled,
+                    "stops": p.stops,
+                    "filter": p.filter,
+                    "triggers": list(p.triggers),
+                }
                 for p in self.probes
             ],
             "turns": list(self.turns or ("", "")),

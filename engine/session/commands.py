@@ -91,12 +91,16 @@ class SavedProbe:
         line: the definition, or the breakpoint's place.
         enabled: whether it records.
         stops: whether the guest stops there.
+        filter: which hits its event records, "" for all.
+        triggers: what else its event does at a hit.
     """
 
     kind: str
     line: str
     enabled: bool = True
     stops: bool = False
+    filter: str = ""
+    triggers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

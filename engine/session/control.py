@@ -17,7 +17,7 @@ from engine.session import report
 from engine.session.book import ProbeBook, Row
 from engine.session.config import GuestConfig
 from engine.session.editing import Editing
-from engine.session.eventrules import Histograms
+from engine.session.eventrules import EventTexts, Histograms
 from engine.session.graphswitch import GraphSwitch
 from engine.session.running import Abandoned, Running
 from engine.session.session import Session
@@ -229,7 +229,14 @@ class Control:
 
     def _restore(self, probes: tuple[cmd.SavedProbe, ...]) -> str:
         rows = tuple(
-            Row(number, probe.kind, probe.line, probe.enabled, probe.stops or probe.kind == "b")
+            Row(
+                number,
+                probe.kind,
+                probe.line,
+                probe.enabled,
+                probe.stops or probe.kind == "b",
+                EventTexts(probe.filter, probe.triggers),
+            )
             for number, probe in enumerate(probes, 1)
         )
         failures = self.book.restore(rows)

@@ -1,6 +1,7 @@
 """Filters, triggers and histograms from the interface."""
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 from controlkit import moods
@@ -143,3 +144,21 @@ def test_tables_are_told_while_the_program_runs() -> None:
         )
 
     flow(steps, guest=moods("x86_64"), args=("t",), size=LARGE)
+
+
+def test_they_are_there_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KPROBE_TUI_STATE", str(tmp_path))
+
+    async def first(user: User) -> None:
+        await user.until(lambda: user.probes)
+        await user.command("filter fib n > 14")
+        await user.command("hist fib n")
+        await user.until(lambda: user.view.histograms)
+
+    async def second(user: User) -> None:
+        await user.until(lambda: user.view.histograms)
+        assert user.probes[0].filter == "n > 14"
+        assert user.probes[0].triggers == ("hist:keys=n",)
+
+    flow(first, fresh=False, definitions=FIB)
+    flow(second, fresh=False)
