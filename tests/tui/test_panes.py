@@ -4,6 +4,7 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -328,6 +329,47 @@ def test_a_new_run_empties_the_log() -> None:
         pane.drained()
         await pilot.pause()
         assert "n=9" in "".join(app.rows())
+
+    drive(pane, (80, 24), steps)
+
+
+def test_the_key_goes_from_one_to_the_other() -> None:
+    nested = facts(2) + ret(10, 1) + ret(11, 2) + fact(12, 5)
+    pane = event_pane(nested)
+    lines = pane.lines
+
+    def at(line: int) -> bool:
+        return lines.cursor == line
+
+    async def steps(pilot: Pilot[None], app: Bench) -> None:
+        for number, other in ((1, 2), (2, 1), (0, 3), (3, 0)):
+            pane.goto(number + 1)
+            await pilot.press("percent_sign")
+            await until(pilot, partial(at, other))
+        pane.goto(4)
+        await pilot.press("enter")
+        located = [m for m in app.heard if isinstance(m, Located) and m.focus]
+        assert [m.address for m in located] == [0x401155]
+        pane.goto(5)
+        await pilot.press("percent_sign")
+        await until(pilot, lambda: any(isinstance(m, Say) for m in app.heard))
+        assert lines.cursor == 4
+
+    drive(pane, (80, 24), steps)
+
+
+def test_a_row_that_the_filter_hides_is_named() -> None:
+    pane = event_pane(facts(1) + ret(10, 1))
+
+    async def steps(pilot: Pilot[None], app: Bench) -> None:
+        pane.set_filter("name==fact_ret")
+        await until(pilot, lambda: pane.store.line_count == 1)
+        pane.goto(2)
+        await pilot.press("percent_sign")
+        await until(pilot, lambda: any(isinstance(m, Say) for m in app.heard))
+        said = next(m.text for m in app.heard if isinstance(m, Say))
+        assert said.startswith("event 1 ")
+        assert pane.lines.cursor == 0
 
     drive(pane, (80, 24), steps)
 

@@ -1,6 +1,7 @@
 """The event log: what was recorded, as it comes or as it is looked for."""
 
 from collections.abc import Hashable, Iterator
+from time import perf_counter
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -12,6 +13,7 @@ from textual.timer import Timer
 from tui.filters import EventFilter, FilterError, compile_filter
 from tui.lineindex import Fold
 from tui.messages import Copied, Located, Say
+from tui.pairing import partner
 from tui.render import grouped, harmless, mark, sparkline
 from tui.store import EventStore
 from tui.widgets.list_pane import ListPane
@@ -50,6 +52,7 @@ Each line is a hit of a probe: time, thread, `NAME(ARGUMENTS)` and the place.
 | `&` | show only some events: `n<4`, `mall*`, `fd==1 && path~"*.so"`; empty shows all |
 | `space` | fold repeats of an event; again: only equal ones; again: off |
 | `#` | go to an event by its number |
+| `%` | between the entry and the return of one call |
 | `G` | go to the end and follow it; any motion up stops following |
 | `Enter` | show its place in the other panes |
 | `Y` | copy the line, or what `J` `K` select, as ftrace prints it |
@@ -62,6 +65,9 @@ Time counts the guest's own blocks of code; it is not nanoseconds.
         Binding("space", "ask('fold')", "fold", id="events.fold"),
         Binding(
             "number_sign", "ask('goto')", "Go to", key_display="#", show=False, id="events.goto"
+        ),
+        Binding(
+            "percent_sign", "ask('match')", "Match", key_display="%", show=False, id="events.match"
         ),
         Binding("ctrl+o", "copy_all", "Copy all", show=False, id="events.copy-all"),
     ]
@@ -180,6 +186,8 @@ class EventLogPane(ListPane[EventLog]):
         super().__init__(EventLog(self.store), number=number, id=id)
         self._timer: Timer | None = None
         self._titling: Timer | None = None
+        self._matching: Iterator[int | None] | None = None
+        self._matches: Timer | None = None
 
     def on_mount(self) -> None:
         """Work that was put off is done in slices."""
@@ -196,6 +204,7 @@ class EventLogPane(ListPane[EventLog]):
 
     def restarted(self) -> None:
         """A new run: forget all events."""
+        self._stop_matching()
         self.store.clear()
         self.lines.rebuilt(None)
         self.lines.action_bottom()
@@ -234,6 +243,47 @@ class EventLogPane(ListPane[EventLog]):
         self.lines.wanted = max(number - 1, self.store.first)
         self.lines._set_follow(False)
         self.lines.settle()
+
+    def match(self) -> None:
+        """Go to the return of the entry at the cursor, or to the entry of the return."""
+        here = self._here()
+        if here is not None:
+            self._stop_matching()
+            self._matching = partner(self.store, here)
+            self._matches = self.set_interval(0.001, self._match_on)
+            self._match_on()
+
+    def _stop_matching(self) -> None:
+        self._matching = None
+        if self._matches is not None:
+            self._matches.stop()
+            self._matches = None
+
+    def _match_on(self) -> None:
+        end = perf_counter() + _SLICE
+        while self._matching is not None and perf_counter() < end:
+            try:
+                found = next(self._matching)
+            except (StopIteration, IndexError):  # also a row that was overwritten meanwhile
+                self._stop_matching()
+                self._unmatched("no other row of this call is kept")
+                return
+            if found is not None:
+                self._stop_matching()
+                self._matched(found)
+
+    def _matched(self, number: int) -> None:
+        store = self.store
+        line = store.line_of(number)
+        if not 0 <= line < store.line_count or store.number(line) != number:
+            self._unmatched(f"event {number + 1} belongs to it; the lines shown leave it out")
+            return
+        self.goto(number + 1)
+        self.note("% goes back to the other row of this call")
+
+    def _unmatched(self, text: str) -> None:
+        self.note("")
+        self.post_message(Say(text, severity="warning"))
 
     def _work(self) -> None:
         if not self.store.step(_SLICE) and self._timer is not None:
@@ -275,6 +325,8 @@ class EventLogPane(ListPane[EventLog]):
             self.prompt.ask(what, "& filter, e.g. n<4 or mall*", text)
         elif what == "goto":
             self.prompt.ask(what, "# number of an event")
+        elif what == "match":
+            self.match()
         elif what == "fold":
             self.set_fold(_FOLDS[(_FOLDS.index(self.store.fold) + 1) % len(_FOLDS)])
         else:

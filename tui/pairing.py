@@ -1,0 +1,88 @@
+"""Which row of an entry and which row of a return are of the same call.
+
+Rows do not say so. What is known of a row is its thread and its function, and within a thread
+the calls of a function are nested: the newest entry without a return is the one that a return
+ends. A call that was left without a return (longjmp, an exception), one whose entry was not
+recorded (a filter, a probe placed later), misleads the count.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from engine.trace.rows import EventSource
+from tui.store import EventStore
+
+_HEAD: Final = struct.Struct("<HHIQQ").unpack_from
+"""Event id, words, thread id, time, address of the function."""
+_BLOCK: Final = 4096
+"""Rows looked at between two looks at the clock."""
+
+_Row = tuple[int, int, int, int, int]
+
+
+def partner(store: EventStore, number: int) -> Iterator[int | None]:
+    """Look for the return of an entry, or the entry of a return, in slices.
+
+    Where several probes record the calls of the function, the nearest one's rows count.
+
+    Yields:
+        None after each slice, then the number of the row, if it is found among those kept.
+
+    Raises:
+        IndexError: the row is not kept, or never was.
+    """
+    known = store.events
+    event, _, thread, _, address = _HEAD(store.row(number), 0)
+    if event not in known or known[event].source is not EventSource.PROBE:
+        return
+    wanted_returns, other, depth = not known[event].returns, 0, 0
+    for block in _ahead(store, number) if wanted_returns else _back(store, number):
+        for at, row in block:
+            if row[4] != address or row[2] != thread:
+                continue
+            if row[0] == event:
+                depth += 1
+                continue
+            info = known.get(row[0])
+            if info is None or info.source is not EventSource.PROBE:
+                continue
+            if info.returns is not wanted_returns or other not in (0, row[0]):
+                continue
+            other = row[0]
+            if not depth:
+                yield at
+                return
+            depth -= 1
+        yield None
+
+
+def _ahead(store: EventStore, number: int) -> Iterator[list[tuple[int, _Row]]]:
+    at = number + 1
+    while (at := max(at, store.first)) < store.end:
+        rows = _rows(store, at, store.end - at)
+        yield rows
+        at += len(rows)
+
+
+def _back(store: EventStore, number: int) -> Iterator[list[tuple[int, _Row]]]:
+    end = number
+    while end > store.first:
+        begin = max(end - _BLOCK, store.first)
+        rows: list[tuple[int, _Row]] = []
+        while begin + len(rows) < end:
+            rows += _rows(store, begin + len(rows), end - begin - len(rows))
+        rows.reverse()
+        yield rows
+        end = begin
+
+
+def _rows(store: EventStore, at: int, count: int) -> list[tuple[int, _Row]]:
+    """Some rows from one on, of `_BLOCK` at the most."""
+    data, count = store.stretch(at, min(count, _BLOCK))
+    rows, position = [], 0
+    for number in range(at, at + count):
+        row = _HEAD(data, position)
+        rows.append((number, row))
+        position += row[1] * 8
+    return rows
