@@ -21,7 +21,7 @@ class SourceFiles:
     def line(self, path: str, number: int) -> str:
         """A line without its indentation's end; "" where it cannot be read."""
         lines = self._lines(path)
-        return lines[number - 1].rstrip() if 0 < number <= len(lines) else ""
+        return lines[number - 1].rstrip().expandtabs(4) if 0 < number <= len(lines) else ""
 
 
 def _read(path: str) -> tuple[str, ...]:

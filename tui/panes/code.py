@@ -528,7 +528,7 @@ branch at the cursor.
     def _append_bytes(self, text: Text, row: CodeRow) -> None:
         planted = self._view.planted.get(row.address, b"") if self._bytes == 0 else b""
         room = min(self._browser.arch.insn_max, 8 if self.size.width >= _ROOMY else 6)
-        shown = row.raw[:room]
+        shown, planted = row.raw[:room], planted[:room]
         if planted:
             text.append(planted.hex(" "), self.look("planted"))
         rest = shown[len(planted) :].hex(" ")
