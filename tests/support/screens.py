@@ -93,10 +93,14 @@ async def settle(
     while monotonic() < end:
         await asyncio.sleep(0.01)
         app.screen._on_timer_update()
-        if paints.count != last or not until():
+        drawn = app.screen._compositor.size == app.size  # a screen that opens is not, at first
+        if paints.count != last or not drawn or not until():
             last, since = paints.count, monotonic()
         elif monotonic() - since >= still:
-            return
+            await pilot._wait_for_screen()  # a slow machine is not a screen at rest
+            app.screen._on_timer_update()
+            if paints.count == last and until():
+                return
     raise AssertionError(f"the screen does not come to rest:\n{picture(app)}")
 
 

@@ -68,7 +68,7 @@ SCENES = (
         "y =why escape question_mark =help escape ctrl+p =palette escape colon ~br =command",
     ),
     Scene("killed", "c @ended =ended 3 =backtrace", guest="x86_64/crash"),
-    Scene("waiting", "c @waiting 7 ~hello =typed", guest="x86_64/lines"),
+    Scene("waiting", "c @waiting 7 enter ~hello =typed", guest="x86_64/lines"),
     Scene(
         "light", "b y =why escape c @ended =ended", (MIDDLE,), settings=Settings("textual-light")
     ),
@@ -126,7 +126,8 @@ def test_screens(scene: Scene, size: tuple[int, int], monkeypatch: pytest.Monkey
         monkeypatch.setenv(scene.environment, "1")
     # How many events a second there were is a matter of the host's clock.
     monkeypatch.setattr("tui.panes.events.sparkline", lambda *_: "")
-    config = GuestConfig(f"samples/bin/{scene.guest}")
+    # Below a root of its own: the paths shown are the same wherever the checkout is.
+    config = GuestConfig(f"samples/bin/{scene.guest}", root=str(CHECKOUT))
     rest = Rest(monkeypatch)
     app = KprobeApp(config, settings=scene.settings)
 
