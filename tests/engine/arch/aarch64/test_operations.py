@@ -39,6 +39,9 @@ class Model:
     def store(self, address: int, data: bytes) -> None:
         raise AssertionError("no operation stores")
 
+    def execute(self, address: int, raw: bytes) -> int:
+        raise AssertionError("no operation is left to the processor")
+
 
 def _value(rng: random.Random) -> int:
     """Register values: near the code, small, of one bit, tagged, or anything.
