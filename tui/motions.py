@@ -28,7 +28,7 @@ class Motions(AppBase):
 
     def action_go_on(self) -> None:
         """Continue."""
-        self._ask(cmd.Restart() if self.view.state is RunState.ENDED else cmd.Continue())
+        self._ask(cmd.Continue())
 
     def action_step(self) -> None:
         """One instruction."""
