@@ -6,6 +6,7 @@ What happens is told through `tell`. A worker thread, a test or a script may sta
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -29,6 +30,9 @@ from engine.trace.rows import count_rows
 
 _SIGNALS: Final = range(1, 65)
 _INTERRUPTED: Final = "interrupted"
+_STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
+_AHEAD: Final = 10_000
+"""Commands that may be typed ahead of a step."""
 
 
 class Control:
@@ -71,6 +75,8 @@ class Control:
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
         self.wait: Callable[[], cmd.Command | None] = lambda: None
         self.before_end: Callable[[], object] = lambda: None
+        self._ahead: deque[cmd.Command] = deque()
+        self._stepping = False
         self._view = GuestView()
         self._changed = 0
         self._gate = threading.Lock()
@@ -123,10 +129,14 @@ class Control:
 
     def execute(self, command: cmd.Command) -> None:
         """Carry a command out; the guest stands, and stands again afterwards."""
-        self._attempt(command, self._dispatch)
-        while (following := self._next) is not None:
-            self._next = None
-            self._attempt(following, self._dispatch)
+        self._ahead.append(command)
+        while self._ahead:
+            following: cmd.Command | None = self._ahead.popleft()
+            while following is not None:
+                self._next = None
+                self._stepping = isinstance(following, _STEPS)
+                self._attempt(following, self._dispatch)
+                following = self._next
         self.refresh()
 
     def _attempt(self, command: cmd.Command, call: Callable[[cmd.Command], str]) -> None:
@@ -304,10 +314,12 @@ class Control:
         running, blocked_in = self._running, self.session.kernel.waiting_in
         if isinstance(command, cmd.Restart):
             self._next = command
+            self._ahead.clear()
             raise Abandoned
         if isinstance(command, cmd.Halt):
             running.wanted = _INTERRUPTED
             self._next = None
+            self._ahead.clear()
         elif self._motion(command) is None:
             self._attempt(command, self._any_time)
         elif running.state is RunState.STOPPED:
@@ -316,6 +328,8 @@ class Control:
             running.state = RunState.RUNNING
             if not isinstance(command, cmd.StepInsn | cmd.StepOver | cmd.StepPhase):
                 self._next = command
+        elif self._stepping and len(self._ahead) < _AHEAD:
+            self._ahead.append(command)  # typed ahead of a step: its turn comes
         else:
             self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
 

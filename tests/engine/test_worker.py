@@ -340,6 +340,17 @@ def test_time_does_not_depend_on_being_asked(arch: str) -> None:
 
 
 @both
+def test_steps_typed_ahead_are_all_made(arch: str) -> None:
+    with front(sample(arch, "recursion")) as guest:
+        guest.until(lambda: guest.view.pc)
+        for _ in range(300):
+            guest.post(cmd.StepInsn())
+        step = ev.Done(cmd.StepInsn(), "stepped")
+        guest.until(lambda: guest.said.count(step) == 300)
+        assert not [event for event in guest.said if isinstance(event, ev.Failed)]
+
+
+@both
 def test_all_output_comes_before_the_end(arch: str) -> None:
     for _ in range(5):
         with front(sample(arch, "recursion")) as guest:
