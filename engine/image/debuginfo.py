@@ -255,6 +255,8 @@ def _has_info(image: ElfImage) -> bool:
 
 def _open_dwo(path: str, order: str) -> DebugInfo | None:
     """A .dwo file: an object file, which is no image, so pyelftools finds its sections."""
+    if not os.path.isfile(path):  # the name is the guest's: it may be a FIFO or a device
+        return None
     try:
         with open(path, "rb") as file:
             sections = _dwo_sections(file)

@@ -1,1 +1,7 @@
-"""Definitions of probes, the events they record, and the formats these are written in."""
+"""Definitions of probes, the events they record, and the formats these are written in.
+
+`definition` reads a line of the kernel's, with `place`, `errors` and `variables` (names of the
+program's own); `export` writes it for other tools. Rows (`rows`) go into a `staging` and on to a
+`ring` or a `formats` class; `filter`, `trigger` and `histogram` are the kernel's; `function` and
+`graph` follow calls; `recovery` reads what a killed run has left.
+"""
