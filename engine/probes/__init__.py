@@ -1,8 +1,8 @@
 """Probes: what may be probed (`site`, `lint`), and what plants and serves them.
 
 `manager` registers probes (`kprobe`, `kretprobe`) and owns a `point` for each probed address;
-`breakpoint` serves a hit inside the emulator, `hits` outside of it, `phases` one visible phase at a
-time. `jump` with `jumprules` and `detours` turns busy points into jumps. Returns are caught by
+`breakpoint` serves a hit inside the emulator, `hits` outside of it, `phases` one visible phase
+at a time. `jump` with `jumprules` and `detours` turns busy points into jumps. Returns are caught by
 `watched` where they lead to, or by `trampoline` as Linux does (`returns` is what both share).
 
 The placement rules answer from a file alone, before anything runs. Linux asks less: its

@@ -1,5 +1,6 @@
 """Variables and types from DWARF, against gdb, and with damaged debug information."""
 
+import os
 import random
 import shutil
 import time
@@ -149,6 +150,9 @@ def test_a_missing_dwo_file_is_named(tmp_path: Path) -> None:
     moved = program.parent / "guest.dwo"
     hidden = moved.rename(program.parent / "hidden")
     try:
+        with pytest.raises(ImageError, match=r"guest\.dwo"):
+            Variables(image, []).scope(symbol.address)
+        os.mkfifo(moved)  # opening it would wait for a writer
         with pytest.raises(ImageError, match=r"guest\.dwo"):
             Variables(image, []).scope(symbol.address)
     finally:
