@@ -18,7 +18,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
-from engine.errors import EngineError
+from engine.errors import EngineError, GuestFaultError
 
 PAGE: Final = 4096
 READ, WRITE, EXECUTE = 1, 2, 4
@@ -287,3 +287,37 @@ def _pack(words: list[int]) -> bytes:
 def host_page_size() -> int:
     """Bytes of a host page: file mappings into the arena need it to be `PAGE`."""
     return int(os.sysconf("SC_PAGESIZE"))
+
+
+class MappedMemory:
+    """Reading and writing by guest address: what every processor does alike.
+
+    Attributes:
+        page_table: where guest addresses are.
+    """
+
+    page_table: PageTable
+    _ram: Ram
+
+    def read(self, address: int, size: int) -> bytes:
+        """Guest memory, whatever its protection; GuestFaultError where nothing is mapped."""
+        return b"".join(self._ram.read(at, part) for at, part in self._pieces(address, size))
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write guest memory, whatever its protection; translated code is the caller's care."""
+        done = 0
+        for at, part in self._pieces(address, len(data), "write"):
+            self._ram.write(at, data[done : done + part])
+            done += part
+
+    def _pieces(self, address: int, size: int, access: str = "read") -> list[tuple[int, int]]:
+        pieces: list[tuple[int, int]] = []
+        while size > 0:
+            region = self.page_table.find(address)
+            if region is None:
+                raise GuestFaultError(address, access)
+            part = min(size, region.end - address)
+            pieces.append((region.physical + address - region.start, part))
+            address += part
+            size -= part
+        return pieces

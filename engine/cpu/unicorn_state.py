@@ -6,16 +6,15 @@ from typing import Any, Final
 
 from engine.arch.base import Arch
 from engine.cpu import unicorn_api as api
-from engine.cpu.ram import PageTable, Ram
+from engine.cpu.ram import MappedMemory, PageTable, Ram
 from engine.cpu.unicorn_machines import Machine
-from engine.errors import GuestFaultError
 
 _WORD: Final = (1 << 64) - 1
 WIDE: Final = 64
 """Bytes of the register buffer; the widest register has 16."""
 
 
-class UnicornState:
+class UnicornState(MappedMemory):
     """What can be asked of and told to an engine that stands still."""
 
     def __init__(
@@ -85,29 +84,6 @@ class UnicornState:
         value = self._machine.mask_write(name, value)
         self._buffer.raw = (value & ((1 << (8 * width)) - 1)).to_bytes(WIDE, "little")
         api.reg_write(self._handle, self._ids[name], self._buffer_at)
-
-    def read(self, address: int, size: int) -> bytes:
-        """Guest memory, whatever its protection; GuestFaultError where nothing is mapped."""
-        return b"".join(self._ram.read(at, part) for at, part in self._pieces(address, size))
-
-    def write(self, address: int, data: bytes) -> None:
-        """Write guest memory, whatever its protection; translated code is the caller's care."""
-        done = 0
-        for at, part in self._pieces(address, len(data), "write"):
-            self._ram.write(at, data[done : done + part])
-            done += part
-
-    def _pieces(self, address: int, size: int, access: str = "read") -> list[tuple[int, int]]:
-        pieces: list[tuple[int, int]] = []
-        while size > 0:
-            region = self.page_table.find(address)
-            if region is None:
-                raise GuestFaultError(address, access)
-            part = min(size, region.end - address)
-            pieces.append((region.physical + address - region.start, part))
-            address += part
-            size -= part
-        return pieces
 
     def float_flags(self) -> int:
         """Sticky exceptions kept outside the control register; 0 where there are none."""

@@ -36,7 +36,7 @@ from engine.cpu.ia64.stops import (
 )
 from engine.cpu.ia64.translate import LONGEST, Block
 from engine.cpu.ia64.traps import Traps
-from engine.cpu.ram import PageTable, Ram
+from engine.cpu.ram import MappedMemory, PageTable, Ram
 from engine.errors import GuestFaultError
 
 _LOOK: Final = 256
@@ -46,7 +46,7 @@ VECTORS: Final = {"illegal": 24, "nat": 26, "unaligned": 30, "fault": 32, "trap"
 """Interruption vectors that stops carry as their number; a break carries its immediate."""
 
 
-class Ia64Cpu(Registers):
+class Ia64Cpu(Registers, MappedMemory):
     """One processor at user level; see `engine.cpu.base.Cpu` for the contract."""
 
     def __init__(
@@ -99,31 +99,6 @@ class Ia64Cpu(Registers):
     def entropy(self, count: int) -> bytes:
         """Seeded random bytes."""
         return self._entropy(count)
-
-    # -- memory -------------------------------------------------------------------------------
-
-    def read(self, address: int, size: int) -> bytes:
-        """Guest memory, whatever its protection; GuestFaultError where nothing is mapped."""
-        return b"".join(self._ram.read(at, part) for at, part in self._pieces(address, size))
-
-    def write(self, address: int, data: bytes) -> None:
-        """Write guest memory, whatever its protection; translated code is the caller's care."""
-        done = 0
-        for at, part in self._pieces(address, len(data), "write"):
-            self._ram.write(at, data[done : done + part])
-            done += part
-
-    def _pieces(self, address: int, size: int, access: str = "read") -> list[tuple[int, int]]:
-        pieces: list[tuple[int, int]] = []
-        while size > 0:
-            region = self.page_table.find(address)
-            if region is None:
-                raise GuestFaultError(address, access)
-            part = min(size, region.end - address)
-            pieces.append((region.physical + address - region.start, part))
-            address += part
-            size -= part
-        return pieces
 
     # -- running --------------------------------------------------------------------------------
 
