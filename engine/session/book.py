@@ -14,10 +14,11 @@ from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
 from engine.probes.point import ProbePoint
 from engine.session.eventrules import NO_TEXTS, EventRules, EventTexts
+from engine.session.eventset import Defined
 from engine.session.places import Place, PlaceError
 from engine.session.placing import Placed
 from engine.session.probing import Probing, Wanted
-from engine.session.tracing import Defined, Tracing
+from engine.session.tracing import Tracing
 from engine.session.views import ProbeView
 
 _UNDO: Final = 200

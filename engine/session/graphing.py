@@ -15,11 +15,12 @@ from engine.errors import ProbeError
 from engine.fetch.evaluate import Site, capturer
 from engine.fetch.variables import VariableError
 from engine.probes.kprobe import Kprobe
+from engine.session.defining import collector_paused
 from engine.session.parts import is_part
 from engine.session.places import Place
 from engine.session.probing import Wanted
 from engine.session.report import Report
-from engine.session.tracing import Tracing, collector_paused
+from engine.session.tracing import Tracing
 from engine.trace.function import function_info, function_recorder
 from engine.trace.graph import Calls, GraphProbe, Stack, entry_info, exit_info
 from engine.trace.rows import EventInfo

@@ -1,16 +1,18 @@
-"""What comes after a trace: the snapshot, histograms, hits and misses."""
+"""What comes after a trace: the snapshot, hits and misses, and what is to be said about it."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Final
 
 from engine.arch.plan import Rules
 from engine.probes.kprobe import Kprobe, Uprobe
-from engine.probes.kretprobe import Uretprobe
+from engine.probes.kretprobe import Kretprobe, Uretprobe
+from engine.session.eventset import TraceEvent
+from engine.session.probing import Probing
+from engine.session.report import Report
 from engine.trace.formats.base import Format
 from engine.trace.ring import Ring
 
-if TYPE_CHECKING:
-    from engine.session.tracing import TraceEvent
+_SHOWN: Final = 10
 
 
 class Tail:
@@ -34,7 +36,7 @@ class Tail:
         return b"\n# snapshot\n" + form.header(kept, written) + rows + form.end()
 
 
-def profile_lines(events: "Iterable[TraceEvent]") -> Iterator[str]:
+def profile_lines(events: Iterable[TraceEvent]) -> Iterator[str]:
     """Hits and misses of the probes (kprobe_profile and uprobe_profile of the kernel).
 
     As there, filters change nothing in the numbers, and those of a return probe are the entries.
@@ -54,3 +56,41 @@ def profile_lines(events: "Iterable[TraceEvent]") -> Iterator[str]:
 
 def _path(probe: Kprobe) -> str:
     return probe.path if isinstance(probe, Uprobe | Uretprobe) else str(probe)
+
+
+def remarks(
+    output: str, failure: OSError | None, lost: int, probing: Probing, probes: list[Kprobe]
+) -> Iterator[Report]:
+    """What the user should know at the end.
+
+    Args:
+        output: where the trace went, for messages.
+        failure: the first error in writing it.
+        lost: events that could not be written.
+        probing: what waits, and what happened to probes.
+        probes: of all events.
+    """
+    if failure is not None:
+        yield Report((f"{output}: {failure.strerror}; {lost} events lost",))
+    pending = [item.text for item in probing.pending if not item.again]
+    if pending:
+        yield _list("never placed, as their file was not mapped:", pending)
+    if probing.notices:
+        yield _list("changes to probes:", probing.notices)
+    missed = [f"{p}: {p.nmissed} of {p.hits} hits missed" for p in probes if p.nmissed]
+    if missed:
+        yield _list("missed hits:", missed)
+    unwatched = [
+        f"{probe}: {probe.unwatched} of {probe.hits} calls"
+        for probe in probes
+        if isinstance(probe, Kretprobe) and probe.unwatched
+    ]
+    if unwatched:
+        yield _list("calls that do not return, or to where no probe can stand:", unwatched)
+
+
+def _list(head: str, lines: Iterable[str]) -> Report:
+    found = list(lines)
+    more = len(found) - _SHOWN
+    tail = (f"and {more} more",) if more > 0 else ()
+    return Report((head, *found[:_SHOWN], *tail))

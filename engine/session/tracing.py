@@ -1,46 +1,35 @@
 """A trace: definitions turned into events, recorded as rows, written as text."""
 
-import gc
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
-from engine.arch.jump import Recording
-from engine.arch.plan import Mode, Rules
-from engine.arch.program import RecordLayout
-from engine.errors import CommandError, ProbeError, ProbeRejectedError
-from engine.fetch.evaluate import FetchContext, Recorder, Site, capturer, recorder
-from engine.probes.kprobe import Kprobe, Uprobe
-from engine.probes.kretprobe import Kretprobe, Uretprobe
+from engine.arch.plan import Mode
+from engine.errors import CommandError, ProbeError
+from engine.fetch.evaluate import FetchContext
+from engine.probes.kretprobe import Kretprobe
 from engine.session.backtrace import Backtraces
+from engine.session.defining import Definitions, collector_paused
+from engine.session.eventset import Defined, EventSet
 from engine.session.output import TraceOutput
-from engine.session.places import Place, PlaceError
-from engine.session.placing import RETURN_ENTRY, Placed
-from engine.session.probing import Probing, Ready, Wanted
+from engine.session.places import PlaceError
+from engine.session.probing import Probing
+from engine.session.recorders import ProbeCpu, Recorders
 from engine.session.report import Report
 from engine.session.session import Session
 from engine.session.stacks import StackRecorder
 from engine.session.syscalls import SyscallEvents
-from engine.session.tail import Tail, profile_lines
+from engine.session.tail import Tail, profile_lines, remarks
 from engine.session.triggers import ControlHooks, EventControls
-from engine.trace.definition import Definition, Deletion, compatible, matches, parse
 from engine.trace.filter import FilterMachine
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Format, Names
-from engine.trace.place import FileOffset
 from engine.trace.ring import Ring
 from engine.trace.rows import EventInfo, EventSource, EventTable
 from engine.trace.staging import Consumer, Staging, describe
 from engine.trace.syscalls import selection
-
-_SHOWN: Final = 10
-_UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_]")
-_EVENTS_MAX: Final = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,71 +57,15 @@ class TraceOptions:
     text: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class TraceEvent:
-    """An event and its probes.
-
-    Attributes:
-        info: what its rows are.
-        defined: the lines that make it, siblings included.
-        probes: one for each place of them, or of a pattern.
-    """
-
-    info: EventInfo
-    defined: list["Defined"] = field(default_factory=list)
-    probes: list[Kprobe] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Defined:
-    """A definition that was carried out.
-
-    Attributes:
-        definition: it.
-        placed: its places and the verdicts on them.
-        probes: one for each place.
-    """
-
-    definition: Definition
-    placed: tuple[Placed, ...]
-    probes: tuple[Kprobe, ...]
-
-
-class _FetchCpu:
-    """The session's processor as the evaluator sees it at one probe.
-
-    Its pc is `pc`, wherever the trap left the real one.
-    """
-
-    def __init__(self, session: Session, pc: int = 0) -> None:
-        self._reader = session.cpu.traps.reader
-        self._pc = session.arch.roles.pc
-        self._address = pc
-        self.now = session.cpu.now
-
-    def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
-        """Reads registers, all at once."""
-        read = self._reader(names)
-        if self._pc not in names:
-            return read
-        places = [index for index, name in enumerate(names) if name == self._pc]
-
-        def at_probe() -> tuple[int, ...]:
-            values = list(read())
-            for index in places:
-                values[index] = self._address
-            return tuple(values)
-
-        return at_probe
-
-
 class Tracing:
     """The trace of one session.
 
     Attributes:
         events: by group and name, in the order of definition.
-        ring: what is kept, None while streaming.
         infos: what their rows are, in the same order, system calls' included.
+        table: the same by number, with events of the trace's own.
+        defined: the definitions that were carried out.
+        ring: what is kept, None while streaming.
         controls: filters and triggers.
         syscalls: system-call events.
     """
@@ -157,9 +90,10 @@ class Tracing:
         """
         self.session = session
         self.options = options
-        self.events: dict[tuple[str, str], TraceEvent] = {}
-        self.defined: list[Defined] = []
-        self.table: dict[int, EventInfo] = {}
+        self._events = EventSet()
+        self.events = self._events.events
+        self.infos = self._events.infos
+        self.table = self._events.table
         self._probing: Probing = session.probes(options.mode)
         self.ring: Ring | None = None
         path = options.output
@@ -184,7 +118,7 @@ class Tracing:
             jumps.sink = self._staging
         self._context = FetchContext(
             session.arch,
-            _FetchCpu(session),
+            ProbeCpu(session),
             session.memory,
             self._staging,
             comm=lambda thread: session.kernel.comm,
@@ -192,8 +126,6 @@ class Tracing:
             where=self._probing.where,
         )
         self._comm = session.kernel.comm
-        self.infos: dict[tuple[str, str], EventInfo] = {}
-        self._prepare: dict[Kprobe, Ready] = {}
         self._started = False
         self.syscalls = SyscallEvents(session)
         self._stacks = StackRecorder(
@@ -214,6 +146,19 @@ class Tracing:
         self.controls = EventControls(self.infos, self._context, hooks, self._machine)
         stacks = {"stacktrace", "userstacktrace"} & set(options.text)
         self.controls.stacks = options.stack or bool(stacks) or make_format.wants_stacks
+        self._recorders = Recorders(
+            session,
+            options.mode,
+            self._probing,
+            self.controls,
+            self._context,
+            self._staging,
+            self.table,
+        )
+        self._definitions = Definitions(
+            session, options.mode, self._probing, self._events, self._recorders
+        )
+        self.defined = self._definitions.defined
 
     # -- definitions ----------------------------------------------------------------------
 
@@ -227,88 +172,15 @@ class Tracing:
         if glob is not None:
             self._choose_syscalls(glob)
             return None
-        lookup = self._probing.placing.lookup
-        parsed = parse(line, self.session.arch, mode=self.options.mode, lookup=lookup)
-        if isinstance(parsed, Definition):
-            return self._define(parsed)
-        if parsed is not None:
-            self._delete(parsed, line)
-        return None
-
-    def _define(self, definition: Definition) -> Defined:
-        for earlier in self.defined:
-            compatible(earlier.definition, definition)
-        mode = Mode.KERNEL if definition.strict_override else self.options.mode
-        try:
-            placed = self._probing.placing.of_definition(definition)
-        except PlaceError as error:
-            raise _explained(definition, error.code, str(error)) from error
-        for item in placed:
-            verdict = item.judgement
-            if not verdict.ok:
-                code = "BAD_INSN_BNDRY" if verdict.errno == "EILSEQ" else "FAIL_REG_PROBE"
-                if any(finding.rule == RETURN_ENTRY for finding in verdict.findings):
-                    code = "BAD_RETPROBE"
-                nearest = next((f.nearest for f in verdict.findings if f.nearest), None)
-                hint = f"; the nearest place that would do is {nearest:#x}" if nearest else ""
-                why = f"{item.place.name}: {verdict.reason} ({verdict.errno}){hint}"
-                raise _explained(definition, code, why)
-        if not placed:
-            why = "no code of that file is ever mapped from there; it will not be hit"
-            self.session.remarks.append(Report((f"{definition.command}: {why}",)))
-        event = self._event(definition)
-        wanted = [
-            self._wanted(event, self._probing.placing.at_one(definition, placed, item), item, mode)
-            for item in placed
-        ]
-        try:
-            self._probing.place(wanted)
-        except ProbeRejectedError as error:
-            raise _explained(definition, "FAIL_REG_PROBE", str(error)) from error
-        done = Defined(definition, placed, tuple(probe for _, probe, _ in wanted))
-        event.defined.append(done)
-        event.probes += done.probes
-        self.defined.append(done)
-        return done
-
-    def _event(self, definition: Definition) -> TraceEvent:
-        layout = RecordLayout.of(definition.args, definition.is_return)
-        return self._named(definition.group, definition.event, layout, definition.kind)
-
-    def _named(self, group: str, name: str, layout: RecordLayout, kind: str) -> TraceEvent:
-        event = self.events.get((group, name))
-        if event is None:
-            if (group, name) in self.infos:
-                raise ProbeError(f"{group}/{name} is a system call's event")
-            info = EventInfo.of(self._number(), group, name, layout, symbolic=kind == "kprobe")
-            self._add(info)
-            event = self.events[group, name] = TraceEvent(info)
-        return event
-
-    def _number(self) -> int:
-        number = len(self.table) + 1
-        if number > _EVENTS_MAX:
-            raise CommandError(f"more than {_EVENTS_MAX} events")
-        return number
-
-    def _add(self, info: EventInfo) -> None:
-        self.table[info.id] = info
-        self.infos[info.group, info.name] = info
+        return self._definitions.define(line)
 
     def _choose_syscalls(self, glob: str) -> None:
-        taken = len(self.table)
+        def known(name: str) -> bool:
+            return ("syscalls", name) in self.infos
 
-        def number() -> int:
-            nonlocal taken
-            taken += 1
-            if taken > _EVENTS_MAX:
-                raise CommandError(f"more than {_EVENTS_MAX} events")
-            return taken
-
-        found = self.syscalls.choose(glob, number, lambda name: ("syscalls", name) in self.infos)
-        for info in found:
-            self._add(info)
-            if self._started:
+        found = self._events.add_each(lambda number: self.syscalls.choose(glob, number, known))
+        if self._started:
+            for info in found:
                 self._install_syscall(info)
 
     def _install_syscall(self, info: EventInfo) -> None:
@@ -354,11 +226,7 @@ class Tracing:
         Raises:
             ProbeError: there is no such event.
         """
-        found = self.infos.get((group, name))
-        if found is None:
-            known = ", ".join("/".join(key) for key in list(self.infos)[:_SHOWN])
-            raise ProbeError(f"there is no event {group}/{name}; there are {known or 'none'}")
-        return found
+        return self._events.info(group, name)
 
     def _machine(self, info: EventInfo) -> FilterMachine:
         strict = self.options.mode is not Mode.KERNEL
@@ -383,14 +251,8 @@ class Tracing:
             self._install_syscall(info)
             return
         event = self.events.get((info.group, info.name))
-        manager = self._probing.manager
         for probe in event.probes if event is not None else ():
-            if probe.addr is None:
-                continue
-            self._prepare[probe](probe)
-            point = manager.points.get(probe.addr)
-            if point is not None:
-                manager.refresh(point)
+            self._recorders.again(probe)
 
     def _snapshot(self) -> None:
         assert self.ring is not None
@@ -407,62 +269,6 @@ class Tracing:
             for probe in point.probes
         )
 
-    def _wanted(
-        self, event: TraceEvent, definition: Definition, placed: Placed, mode: Mode
-    ) -> Wanted:
-        place = placed.place
-        name = f"{definition.group}/{definition.event}"
-        probe = _make(place, mode, name, definition.is_return, definition.maxactive)
-        layout = RecordLayout.of(definition.args, definition.is_return)
-        if isinstance(definition.target, FileOffset):
-            probe.reference = definition.target.reference
-        return place, probe, self._recording(place, event.info.id, layout)
-
-    def _recording(self, place: Place, number: int, layout: RecordLayout) -> Ready:
-        """Gives a probe its recorder, which needs the address."""
-        names_pc = any(f.arg.base.register == self.session.arch.roles.pc for f in layout.fields)
-
-        def ready(probe: Kprobe) -> None:
-            assert probe.addr is not None
-            base = probe.addr - (place.file_offset or 0)
-            cpu = _FetchCpu(self.session, self._pc_at(probe)) if names_pc else None
-            context = self._context if cpu is None else replace(self._context, cpu=cpu)
-            site = Site(probe.addr, base)
-            make = partial(_compiled, number, layout, site, cpu)
-            record = self.controls.recorder(self.table[number], make, probe.addr)
-            self._prepare[probe] = ready
-            if isinstance(probe, Kretprobe):
-                probe.capture = capturer(layout, site, context)
-                probe.record_return = record
-            else:
-                probe.record = record
-                probe.recording = self._in_guest(probe, number, layout, base)
-
-        return ready
-
-    def _in_guest(
-        self, probe: Kprobe, number: int, layout: RecordLayout, base: int
-    ) -> Recording | None:
-        """What code in the guest would record for a probe; None where that is not all."""
-        jumps, ops = self._probing.manager.jumps, self.controls.predicate(self.table[number])
-        if jumps is None or jumps.sink is not self._staging or ops is None:
-            return None
-        assert probe.addr is not None
-        return Recording(number, layout, probe.addr, base, self._pc_at(probe), ops)
-
-    def _pc_at(self, probe: Kprobe) -> int:
-        """What `%ip` is at a probe: its address.
-
-        For Linux's kprobes on x86 it is the address behind the int3, one byte on, also where
-        ftrace or a jump stands in for it (arch/x86/kernel/kprobes: core.c, ftrace.c, opt.c);
-        uprobes put it back (kernel/events/uprobes.c, handle_swbp).
-        """
-        assert probe.addr is not None
-        arch = self.session.arch
-        as_linux = self.options.mode is Mode.KERNEL and probe.rules is Rules.KPROBE
-        behind = len(arch.breakpoint) if as_linux and arch.trap_advances_pc else 0
-        return probe.addr + behind
-
     @property
     def context(self) -> FetchContext:
         """What recorders of this guest share."""
@@ -477,11 +283,7 @@ class Tracing:
         Raises:
             CommandError: there are too many.
         """
-        number = len(self.table) + 1
-        if number > _EVENTS_MAX:
-            raise CommandError(f"more than {_EVENTS_MAX} events")
-        info = self.table[number] = make(number)
-        return info
+        return self._events.add(make)
 
     def print_as(self, make: Callable[[EventTable, Names], Format]) -> None:
         """Print rows in another format than the one of the options; before `start`."""
@@ -496,7 +298,7 @@ class Tracing:
             ProbeError: none does.
         """
         with collector_paused():
-            self._trace_places(self._probing.placing.places.matching(glob), f"-f {glob}")
+            self._definitions.on_places(self._probing.placing.places.matching(glob), f"-f {glob}")
 
     def trace_returns(self, glob: str) -> None:
         """A return event on every function that matches a pattern.
@@ -506,7 +308,7 @@ class Tracing:
         """
         places = self._probing.placing.places.matching(glob)
         with collector_paused():
-            self._trace_places(places, f"-r {glob}", is_return=True)
+            self._definitions.on_places(places, f"-r {glob}", is_return=True)
 
     def trace_bodies(self, glob: str) -> None:
         """An event on every instruction of the functions that match a pattern.
@@ -519,57 +321,15 @@ class Tracing:
             at for entry in placing.places.matching(glob) for at in placing.instructions(entry)
         )
         with collector_paused():
-            self._trace_places(places, f"--every-insn {glob}")
-
-    def _trace_places(
-        self, places: Iterable[Place], option: str, *, is_return: bool = False
-    ) -> None:
-        layout = RecordLayout.of((), is_return)
-        wanted: list[Wanted] = []
-        owners: dict[int, TraceEvent] = {}
-        for place in places:
-            name = _identifier(place, is_return)
-            event = self._named("kprobes", name, layout, "kprobe")
-            probe = _make(place, self.options.mode, f"kprobes/{name}", is_return)
-            wanted.append((place, probe, self._recording(place, event.info.id, layout)))
-            owners[id(probe)] = event
-        if not wanted:
-            raise ProbeError(f"{option}: no function matches")
-        refused = self._probing.place_each(wanted)
-        gone = {place.link for place, _ in refused}
-        for place, probe, _ in wanted:
-            if place.link not in gone:
-                owners[id(probe)].probes.append(probe)
-        for place, why in refused:
-            self.session.remarks.append(Report((f"no probe on {place.name}: {why}",)))
-
-    def _delete(self, deletion: Deletion, line: str) -> None:
-        found = [old for old in self.defined if matches(deletion, old.definition)]
-        if not found:
-            raise ProbeError(f"{line.strip()}: no such event (ENOENT)")
-        for old in found:
-            self.remove(old)
+            self._definitions.on_places(places, f"--every-insn {glob}")
 
     def remove(self, old: Defined) -> None:
         """Take the probes of one definition out; its event goes with its last definition."""
-        key = old.definition.group, old.definition.event
-        event = self.events[key]
-        event.defined.remove(old)
-        event.probes = [probe for probe in event.probes if probe not in old.probes]
-        self.defined.remove(old)
-        probing = self._probing
-        waiting = {id(item.probe) for item in probing.pending}
-        probing.manager.unregister_all([p for p in old.probes if id(p) not in waiting])
-        probing.pending = [item for item in probing.pending if item.probe not in old.probes]
-        for probe in old.probes:
-            self._prepare.pop(probe, None)
-        if not event.defined:
-            del self.events[key], self.infos[key]
+        self._definitions.remove(old)
 
     def listing(self) -> Iterator[str]:
         """The definitions as the kernel lists them."""
-        for done in self.defined:
-            yield done.definition.listing()
+        return self._definitions.listing()
 
     # -- output ---------------------------------------------------------------------------
 
@@ -589,10 +349,11 @@ class Tracing:
     def declare_stacks(self) -> None:
         """Have an event for call stacks, if any are wanted by now."""
         if self._stacks.info is None and self.controls.wants_stacks:
-            self._stacks.info = info = EventInfo(
-                self._number(), "ftrace", "user_stack", (), source=EventSource.STACK
+            self._stacks.info = self._events.add(
+                lambda number: EventInfo(
+                    number, "ftrace", "user_stack", (), source=EventSource.STACK
+                )
             )
-            self.table[info.id] = info
 
     def _description(self) -> dict[str, Any]:
         """What the rows mean, for whoever finds them after a kill."""
@@ -620,7 +381,16 @@ class Tracing:
         output.text(self._output.format.end())
         output.tail(self._tail_text())
         output.close()
-        return list(self._remarks())
+        failure = self._staging.failure or output.failure
+        return list(
+            remarks(
+                self.options.output or "the output",
+                failure,
+                self._staging.lost + output.lost,
+                self._probing,
+                [probe for event in self.events.values() for probe in event.probes],
+            )
+        )
 
     def _tail_text(self) -> bytes:
         """The snapshot, histograms and the profile."""
@@ -650,85 +420,3 @@ class Tracing:
         if location.symbol is None:
             return f"{address:#x}"
         return f"{location.symbol.name}+{location.offset:#x}/{location.symbol.size:#x}"
-
-    # -- at the end -----------------------------------------------------------------------
-
-    def _remarks(self) -> Iterator[Report]:
-        staging = self._staging
-        lost = staging.lost + self._output.lost
-        failure = staging.failure or self._output.failure
-        if failure is not None:
-            where = self.options.output or "the output"
-            yield Report((f"{where}: {failure.strerror}; {lost} events lost",))
-        pending = [item.text for item in self._probing.pending if not item.again]
-        if pending:
-            yield _list("never placed, as their file was not mapped:", pending)
-        if self._probing.notices:
-            yield _list("changes to probes:", self._probing.notices)
-        missed = [
-            f"{probe}: {probe.nmissed} of {probe.hits} hits missed"
-            for event in self.events.values()
-            for probe in event.probes
-            if probe.nmissed
-        ]
-        if missed:
-            yield _list("missed hits:", missed)
-        unwatched = [
-            f"{probe}: {probe.unwatched} of {probe.hits} calls"
-            for event in self.events.values()
-            for probe in event.probes
-            if isinstance(probe, Kretprobe) and probe.unwatched
-        ]
-        if unwatched:
-            yield _list("calls that do not return, or to where no probe can stand:", unwatched)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """No search for garbage: thousands of new probes all stay, and each search reads them all."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-def _compiled(
-    number: int, layout: RecordLayout, site: Site, cpu: _FetchCpu | None, context: FetchContext
-) -> Recorder:
-    """An event's recorder for a sink; `cpu` where the pc is another than the real one."""
-    return recorder(number, layout, site, context if cpu is None else replace(context, cpu=cpu))
-
-
-def _make(
-    place: Place, mode: Mode, name: str, is_return: bool = False, maxactive: int = 0
-) -> Kprobe:
-    if place.rules is Rules.UPROBE:
-        kind = Uretprobe if is_return else Uprobe
-        return kind(place.path, place.file_offset or 0, mode=mode, name=name)
-    if is_return:
-        return Kretprobe(maxactive=maxactive, mode=mode, name=name)
-    return Kprobe(mode=mode, name=name)
-
-
-def _explained(definition: Definition, code: str, why: str) -> ProbeError:
-    error = definition.error(code)
-    error.explain(why)
-    return error
-
-
-def _identifier(place: Place, is_return: bool = False) -> str:
-    """The kernel's automatic name for a probe on a function."""
-    name = place.symbol or f"{place.link:#x}"
-    letter = "r" if is_return else "p"
-    return f"{letter}_{_UNNAMEABLE.sub('_', name)}_{place.offset}"
-
-
-def _list(head: str, lines: Iterable[str]) -> Report:
-    found = list(lines)
-    more = len(found) - _SHOWN
-    tail = (f"and {more} more",) if more > 0 else ()
-    return Report((head, *found[:_SHOWN], *tail))
