@@ -87,8 +87,8 @@ class Hits:
             return stop
         if stop.kind in (StopKind.QUANTUM, StopKind.HALTED):
             return stop
-        if self.jumps is not None and self.jumps.holds(pc):
-            return self.jumps.stopped(stop, pc)
+        if self.jumps is not None and self.jumps.running.holds(pc):
+            return self.jumps.running.stopped(stop, pc)
         point = self._step_of(pc)
         if point is not None:
             return self._interrupted(point, stop, pc)
@@ -235,7 +235,7 @@ class Hits:
             slots.window.start <= address < slots.window.end for slots in self.slots
         ):
             return True
-        return self.jumps is not None and self.jumps.holds(address)
+        return self.jumps is not None and self.jumps.running.holds(address)
 
     def _interrupted(self, point: ProbePoint, stop: Stop, pc: int) -> Stop | None:
         """The displaced instruction raised something of its own while in its slot."""
@@ -256,9 +256,9 @@ class Hits:
 
     def original_pc(self, address: int) -> int:
         """The program's own address for a place in a slot or detour; others stay as they are."""
-        found = self.jumps.at(address) if self.jumps is not None else None
+        found = self.jumps.detours.at(address) if self.jumps is not None else None
         if found is not None:
-            return found[1].original_pc(address)
+            return found.detour.original_pc(address)
         point = self._step_of(address)
         if point is None:
             return self.returns.original_pc(address)
@@ -270,8 +270,8 @@ class Hits:
             return NAME
         if not self.inside(address):
             return ""
-        if self.jumps is not None and self.jumps.holds(address):
-            return self.jumps.name(address)
+        if self.jumps is not None and self.jumps.running.holds(address):
+            return self.jumps.running.name(address)
         slot = self._slot_around(address)
         kind = "xol_slot" if self.area.contains(address) else "kprobe_insn_slot"
         point = self._step_of(address)
@@ -281,7 +281,7 @@ class Hits:
     def busy(self) -> bool:
         """Whether the guest stands in the machinery: signals wait until it has left."""
         if self.jumps is not None:
-            self.jumps.resume()
+            self.jumps.running.resume()
         pc = self.cpu.read_register(self.arch.roles.pc)
         return self.inside(pc) or self.returns.original_pc(pc) != pc
 

@@ -257,12 +257,12 @@ def test_a_detour_is_freed_only_once_it_is_left() -> None:
         assert session.hooks.hold()
         assert session.hooks.original_pc(manager.regs.ip) == point.address
         tracing.remove(done)
-        assert jumps.at(manager.regs.ip) is not None
+        assert jumps.detours.at(manager.regs.ip) is not None
         assert session.memory.read(detour.start, len(detour.code)) == detour.code
         while session.hooks.hold():
             session.kernel.step()
         assert manager.regs.ip == detour.window
-        assert jumps.at(detour.start) is None
+        assert jumps.detours.at(detour.start) is None
         guest.run()
         with opened("x86_64", "words", "breakpoint") as (plain, _):
             plain.run()

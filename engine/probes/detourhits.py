@@ -1,0 +1,127 @@
+"""While the guest is in a detour: rows that do not fit, faults, a debugger's steps."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Final, Protocol
+
+from engine.arch.base import Arch, TrapKind
+from engine.cpu.base import Cpu, Stop, StopKind
+from engine.cpu.ram import PAGE
+from engine.probes.detourmap import DetourMap, LiveDetour
+from engine.probes.detourmemory import DetourMemory
+from engine.probes.detours import Detour
+from engine.probes.point import ProbePoint
+
+_STRING: Final = 4096 + 8
+
+
+class Owner(Protocol):
+    """What is asked of the manager of probes."""
+
+    arch: Arch
+    cpu: Cpu
+    thread: Callable[[], int]
+
+
+class DetourHits:
+    """Sees to the guest in its detours."""
+
+    def __init__(self, owner: Owner, memory: DetourMemory, detours: DetourMap) -> None:
+        """Nobody is in one.
+
+        Args:
+            owner: the manager of probes.
+            memory: what detours share.
+            detours: those that there are.
+        """
+        self._owner = owner
+        self._memory = memory
+        self._detours = detours
+
+    def open(self, point: ProbePoint, detour: Detour) -> None:
+        """A detour's code has been written; its traps are seen to from now on."""
+        if detour.slow is not None:
+            action = partial(self._slow, point, detour)
+            self._owner.cpu.traps.plant(detour.slow, action, detour.window)
+
+    def reap(self) -> None:
+        """Free the detours that nobody uses any more, once the guest is not in them."""
+        shared, cpu = self._memory.shared, self._owner.cpu
+        if not self._detours.zombies or shared is None:
+            return
+        pc = cpu.read_register(self._owner.arch.roles.pc)
+
+        def used(live: LiveDetour) -> bool:
+            return live.detour.start <= pc < live.detour.end
+
+        for detour in self._detours.reap(used):
+            if detour.slow is not None:
+                cpu.traps.remove(detour.slow)
+            shared.space.free(detour.start, detour.end - detour.start)
+
+    def holds(self, address: int) -> bool:
+        """Whether an address lies where detours are."""
+        return self._memory.holds(address)
+
+    def resume(self) -> None:
+        """The guest is about to go on; in the middle of a window it goes on in the detour.
+
+        A signal handler returns there, or a debugger has put it there.
+        """
+        if not self._detours.covers:
+            return
+        cpu, name = self._owner.cpu, self._owner.arch.roles.pc
+        pc = cpu.read_register(name)
+        live = self._detours.inner(pc)
+        if live is not None:
+            target = live.detour.moved_pc(pc)
+            assert target is not None, "the window's instructions are in its detour"
+            cpu.write_register(name, target)
+            cpu.expect(live.detour.window)
+        self.reap()
+
+    def stopped(self, stop: Stop, pc: int) -> Stop | None:
+        """See to a stop inside a detour; what is left of it for the guest's kernel."""
+        live, shared, sink = self._detours.at(pc), self._memory.shared, self._memory.sink
+        if live is None or shared is None:
+            return stop
+        point, detour, cpu = live.point, live.detour, self._owner.cpu
+        name = self._owner.arch.roles.pc
+        if stop.kind is StopKind.FAULT and detour.recording(pc):
+            if shared.guard <= stop.address < shared.guard + PAGE and sink is not None:
+                sink.drain()
+                sink.wipe()
+                cpu.write_register(name, detour.again)
+            else:
+                cpu.write_register(name, self._slow(point, detour))
+            return None
+        if stop.trap is TrapKind.SINGLE_STEP and pc <= detour.displaced[0][0]:
+            return None  # a program that steps itself sees its own instructions only
+        original = detour.original_pc(pc)
+        cpu.write_register(name, original)
+        if stop.kind is StopKind.TRAP and stop.address and stop.trap is not TrapKind.BREAKPOINT:
+            return replace(stop, address=original)
+        return stop
+
+    def _slow(self, point: ProbePoint, detour: Detour) -> int:
+        """Record a hit as at a breakpoint; where the detour goes on."""
+        owner, shared, sink = self._owner, self._memory.shared, self._memory.sink
+        assert shared is not None
+        assert sink is not None
+        for register, offset in detour.recorder.saved.items():
+            owner.cpu.write_register(register, shared.save[offset // 8])
+        layout = [probe.recording.layout for probe in point.probes if probe.recording]
+        words = sum(one.words * 8 + _STRING * len(one.fields) for one in layout)
+        sink.wipe(words)
+        for probe in point.enabled():
+            if probe.record is not None:
+                probe.record(owner.thread())
+        return detour.finish
+
+    def name(self, address: int) -> str:
+        """A place in a detour as a symbol."""
+        live = self._detours.at(address)
+        if live is None:
+            return "detour[free]"
+        return f"detour[{live.point.address:#x}]+{address - live.detour.start:#x}"

@@ -1,0 +1,90 @@
+"""The detours that there are, by address: those that jumps lead to, and those being left."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.probes.detours import Detour
+from engine.probes.kprobe import Kprobe
+from engine.probes.point import ProbePoint
+
+
+@dataclass(eq=False, slots=True)
+class LiveDetour:
+    """A detour buffer that the guest may be in.
+
+    Attributes:
+        point: whose it is, or was.
+        detour: it.
+        probes: what it records.
+        zombie: no jump leads there any more; it is freed once the guest has left it.
+    """
+
+    point: ProbePoint
+    detour: Detour
+    probes: tuple[Kprobe, ...]
+    zombie: bool = False
+
+
+class DetourMap:
+    """Detours by their own addresses and by those of the instructions that they displace.
+
+    Attributes:
+        zombies: detours without a jump that could not be freed yet.
+        freed: how many have been freed so far.
+    """
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._starts: list[int] = []
+        self._live: dict[int, LiveDetour] = {}
+        self._inner: dict[int, LiveDetour] = {}
+        self.zombies: list[LiveDetour] = []
+        self.freed = 0
+
+    def add(self, point: ProbePoint, detour: Detour, probes: tuple[Kprobe, ...]) -> None:
+        """A jump is about to lead to a detour."""
+        live = LiveDetour(point, detour, probes)
+        self._starts.insert(bisect_left(self._starts, detour.start), detour.start)
+        self._live[detour.start] = live
+        self._inner |= {address: live for _, address in detour.displaced[1:]}
+
+    def retire(self, detour: Detour) -> LiveDetour:
+        """No jump leads to a detour any more."""
+        live = self._live[detour.start]
+        for _, address in detour.displaced[1:]:
+            self._inner.pop(address, None)
+        live.zombie = True
+        self.zombies.append(live)
+        return live
+
+    def reap(self, used: Callable[[LiveDetour], bool]) -> list[Detour]:
+        """The zombies that nobody uses any more: they are forgotten here."""
+        gone = [live.detour for live in self.zombies if not used(live)]
+        self.zombies = [live for live in self.zombies if live.detour not in gone]
+        for detour in gone:
+            del self._starts[bisect_left(self._starts, detour.start)]
+            del self._live[detour.start]
+        self.freed += len(gone)
+        return gone
+
+    def at(self, address: int) -> LiveDetour | None:
+        """The detour that an address lies in."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0:
+            return None
+        live = self._live[self._starts[at]]
+        return live if address < live.detour.end else None
+
+    def inner(self, address: int) -> LiveDetour | None:
+        """The detour that displaces an instruction which is not the first of its window."""
+        return self._inner.get(address)
+
+    @property
+    def covers(self) -> bool:
+        """Whether there are such instructions, or zombies."""
+        return bool(self._inner or self.zombies)
+
+    def standing(self) -> list[LiveDetour]:
+        """Those that jumps lead to."""
+        return [live for live in self._live.values() if not live.zombie]

@@ -1,0 +1,187 @@
+"""What all detours share: the trace's rows shown to the guest, a save area, counters, room.
+
+Detours write rows into the memory of the trace's own `Staging`, which is shown to the guest in an
+engine window, behind which nothing is mapped: a row that does not fit faults there, and the engine
+empties the ring and lets the detour begin the row anew. Nothing of the program's is used meanwhile
+but registers, which are kept in another page of the window. The program can write to these pages
+if it looks for them: rows are checked before they are believed, and nothing else depends on them.
+"""
+
+import ctypes
+from collections.abc import Iterable
+from dataclasses import dataclass
+from mmap import PAGESIZE, mmap
+from typing import Final, Protocol
+
+from engine.arch.jump import CURSOR, DetourPlaces
+from engine.cpu.ram import PAGE, READ, WRITE
+from engine.guest.mapping import MappingError
+from engine.guest.memory import Memory
+from engine.probes.detours import DetourSpace
+from engine.probes.kprobe import Kprobe
+
+THREAD: Final = CURSOR + 24
+"""Offset of the thread's word in the page of the save area."""
+_COUNTERS: Final = 2 * PAGE
+_RING: Final = 1 << 20
+_MOST: Final = (_RING - _COUNTERS) // 8
+
+
+class Sink(Protocol):
+    """Where rows go: `engine.trace.staging.Staging`."""
+
+    buffer: mmap
+    control: mmap
+    start: int
+    shown: bool
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of rows that it holds."""
+
+    def drain(self) -> None:
+        """Make it empty."""
+
+    def wipe(self, most: int | None = None) -> None:
+        """Forget what stands behind its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What detours share, once it is mapped.
+
+    Attributes:
+        places: guest addresses of it.
+        guard: address behind the rows, where nothing is mapped.
+        counters: words of the host's memory that count hits.
+        save: the words of the save area.
+        space: room for detours.
+    """
+
+    places: DetourPlaces
+    guard: int
+    counters: "memoryview[int]"
+    save: "memoryview[int]"
+    space: DetourSpace
+
+
+class DetourMemory:
+    """The memory of the detours of one guest.
+
+    Attributes:
+        sink: where rows go; None while nothing is traced.
+        shared: what is mapped; None before the first detour.
+        broken: why there can be no detours, "" while nothing speaks against it.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        window: tuple[int, int],
+        beside: tuple[tuple[int, int], ...],
+        time_page: int,
+    ) -> None:
+        """Map nothing yet.
+
+        Args:
+            memory: the guest's.
+            window: (start, size) of the engine window for shared data and detours.
+            beside: further ones, for detours near the program.
+            time_page: see `engine.cpu.base.SharesTime`.
+        """
+        self._memory = memory
+        self._window = window
+        self._beside = beside
+        self._time_page = time_page
+        self.sink: Sink | None = None
+        self.shared: Shared | None = None
+        self.broken = ""
+        self._counters: dict[Kprobe, int] = {}
+        self._free: list[int] = []
+
+    def open(self, thread: int) -> Shared | None:
+        """Map what detours share; None where the host or the guest has no room for it.
+
+        Args:
+            thread: id of the running thread.
+        """
+        if self.shared is not None or self.broken:
+            return self.shared
+        sink, memory = self.sink, self._memory
+        assert sink is not None, "asked for while something is traced"
+        start, size = self._window
+        room = -(-sink.capacity // PAGE) * PAGE
+        guard = start + _RING + room
+        if PAGESIZE != PAGE or guard + 2 * PAGE > start + size:
+            self.broken = "the host's pages or the ring are too large"
+            return None
+        both = READ | WRITE
+        try:
+            memory.attach(start, PAGE, both, host=_address(sink.control))
+            memory.attach(start + PAGE, PAGE, READ, host=self._time_page)
+            memory.attach(start + _COUNTERS, _RING - _COUNTERS, both)
+            memory.attach(start + _RING, room, both, host=_address(sink.buffer) + sink.start)
+        except MappingError as error:
+            self.broken = f"no memory for detours: {error}"
+            return None
+        sink.shown = True
+        mapping = memory.find(start + _COUNTERS)
+        assert mapping is not None, "just mapped"
+        save = memoryview(sink.control).cast("Q")
+        save[THREAD // 8] = thread << 32
+        left = (guard + PAGE, start + size - guard - PAGE)
+        self.shared = Shared(
+            places=DetourPlaces(start, start + 2 * PAGE - 16, start + THREAD, start + _RING),
+            guard=guard,
+            counters=memory.words(mapping),
+            save=save,
+            space=DetourSpace(memory, [*self._beside, left]),
+        )
+        return self.shared
+
+    @property
+    def space(self) -> DetourSpace:
+        """Room for detours, as it is or would be."""
+        if self.shared is not None:
+            return self.shared.space
+        return DetourSpace(self._memory, [self._window, *self._beside])
+
+    def holds(self, address: int) -> bool:
+        """Whether an address lies where detours are."""
+        return self.shared is not None and self.shared.space.holds(address)
+
+    # -- counters -------------------------------------------------------------------------
+
+    def counter(self, probe: Kprobe) -> int | None:
+        """Guest address of a word that counts a probe's hits; None if all are taken."""
+        assert self.shared is not None, "opened first"
+        if self._free:
+            number = self._free.pop()
+        elif len(self._counters) < _MOST:
+            number = len(self._counters)
+        else:
+            return None
+        self._counters[probe] = number
+        return self.shared.places.save + _COUNTERS + 8 * number
+
+    def give_back(self, probes: Iterable[Kprobe]) -> None:
+        """Probes need their counters no more; their counts are brought up to date."""
+        for probe in probes:
+            if probe in self._counters:
+                self._collect(probe)
+                self._free.append(self._counters.pop(probe))
+
+    def collect(self) -> None:
+        """Bring the probes' counts of hits up to date."""
+        for probe in self._counters:
+            self._collect(probe)
+
+    def _collect(self, probe: Kprobe) -> None:
+        assert self.shared is not None, "counters are given out after it is"
+        number = self._counters[probe]
+        probe.hits += self.shared.counters[number]
+        self.shared.counters[number] = 0
+
+
+def _address(memory: mmap) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
