@@ -17,6 +17,9 @@ LEAVE: Final = -1
 OUTSIDE: Final = 1
 """In `Cpu.left`: no instruction, but the kernel, sent control elsewhere."""
 
+StepAction = Callable[[int], int]
+"""Deals with the trap behind a single step, from where it came to: where to go on, or LEAVE."""
+
 TrapAction = Callable[[], int]
 """Deals with a breakpoint inside the emulator: the address to go on at, or LEAVE."""
 
@@ -167,3 +170,22 @@ class CarriesOut(Protocol):
         Returns:
             What the engine has to see to, None for nothing.
         """
+
+
+@runtime_checkable
+class SingleSteps(Protocol):
+    """A processor with a trap of its own behind each instruction that is stepped (psr.ss)."""
+
+    def step_at(self, address: int, action: StepAction | None) -> None:
+        """Execute what stands at an address one instruction at a time.
+
+        Where the action leaves, the core stops with SINGLE_STEP and the address, pc being where
+        the instruction came to. Not to be called from an action.
+
+        Args:
+            address: of the instruction.
+            action: deals with the trap behind it; None = it is an instruction like any other.
+        """
+
+    def single_step(self) -> Stop | None:
+        """Execute one instruction; no action deals with the trap behind it."""

@@ -1,5 +1,6 @@
 """Translated blocks: where they are, what they came from, and when they go."""
 
+from inspect import unwrap
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -74,8 +75,13 @@ class CodeCache:
             for blocks in (*self.blocks, *self.single):
                 block = blocks.pop(ip, None)
                 if block is not None:
-                    self._places.pop(block.__code__, None)
+                    self._places.pop(unwrap(block).__code__, None)
         self._offsets.pop(page, None)
+
+    def drop_entry(self, ip: int) -> None:
+        """Forget the blocks that begin at an address and that may be of several slots."""
+        for blocks in self.blocks:
+            blocks.pop(ip, None)
 
     def drop_offset(self, offset: int) -> None:
         """Forget code of a page of the arena."""

@@ -9,10 +9,11 @@ from typing import Final
 
 from engine.arch.base import TrapKind
 from engine.arch.ia64.bundle import next_slot, unpack
-from engine.cpu.base import LEAVE, Stop, StopKind, TrapTable
+from engine.cpu.base import LEAVE, StepAction, Stop, StopKind, TrapTable
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.cache import Blocks, CodeCache
 from engine.cpu.ia64.clock import Clock
+from engine.cpu.ia64.described import described, float_trap, single_step_stop
 from engine.cpu.ia64.emit_branch import SYSCALL
 from engine.cpu.ia64.helpers import Helpers
 from engine.cpu.ia64.memory import SHIFT, Memory
@@ -21,29 +22,22 @@ from engine.cpu.ia64.state import State
 from engine.cpu.ia64.stops import (
     Break,
     CodeChanged,
-    FloatFault,
     FloatTrap,
-    Illegal,
     Interruption,
     NarrowFrame,
     NatAppears,
-    NatConsumption,
     OutOfMemory,
     PageFault,
-    Privileged,
     Redirected,
-    Unaligned,
+    Stepped,
 )
 from engine.cpu.ia64.translate import LONGEST, Block
-from engine.cpu.ia64.traps import Traps
+from engine.cpu.ia64.traps import Traps, stepping
 from engine.cpu.ram import MappedMemory, PageTable, Ram
 from engine.errors import GuestFaultError
 
 _LOOK: Final = 256
 """Blocks between two looks whether the last NaT has gone."""
-
-VECTORS: Final = {"illegal": 24, "nat": 26, "unaligned": 30, "fault": 32, "trap": 33}
-"""Interruption vectors that stops carry as their number; a break carries its immediate."""
 
 
 class Ia64Cpu(Registers, MappedMemory):
@@ -115,12 +109,36 @@ class Ia64Cpu(Registers, MappedMemory):
 
     def step(self) -> Stop | None:
         """Execute one slot; None if nothing but that happened."""
-        self._clock.grant(None)
-        self._clock.enter(self.state.ip)
-        stop = self._one()
+        at = self.state.ip
+        stop = self.single_step() or self._behind_step(at)
         if stop is None:
             self._clock.stepped(self.state.ip)
         return stop
+
+    def step_at(self, address: int, action: StepAction | None) -> None:
+        """Execute the slot at an address with psr.ss; see `SingleSteps`."""
+        if action is None:
+            self._traps.steps.pop(address, None)
+        else:
+            self._traps.steps[address] = action
+        self._code.drop_entry(address)
+
+    def single_step(self) -> Stop | None:
+        """Execute one slot with psr.ss; no action deals with its trap."""
+        self._clock.grant(None)
+        self._clock.enter(self.state.ip)
+        return self._one()
+
+    def _behind_step(self, address: int) -> Stop | None:
+        """The slot at an address was executed: its trap, if psr.ss was set for it."""
+        action = self._traps.steps.get(address)
+        if action is None:
+            return None
+        target = action(self.state.ip)
+        if target == LEAVE:
+            return single_step_stop(address)
+        self.state.ip = target
+        return None
 
     def _one(self) -> Stop | None:
         """One slot; a predicate that is false also counts as executed."""
@@ -186,9 +204,15 @@ class Ia64Cpu(Registers, MappedMemory):
         except NarrowFrame:
             state.ip = ip
             return self._one()
+        except Stepped as met:
+            state.ip = met.args[0]
+            return single_step_stop(ip)
         except Interruption as met:
             state.ip = ip
-            return self._handle(met, ip)
+            stop = self._handle(met, ip)
+            if stop is None and isinstance(met, CodeChanged):
+                return self._behind_step(ip)
+            return stop
         state.ip = ip
         flags.clear()
         return Stop(StopKind.HALTED)
@@ -213,7 +237,7 @@ class Ia64Cpu(Registers, MappedMemory):
             return self._broken(met.args[0], place)
         if isinstance(met, FloatTrap):
             state.ip = self._behind(place)
-            return Stop(StopKind.TRAP, TrapKind.FLOAT, VECTORS["trap"], detail="unmasked trap")
+            return float_trap()
         if isinstance(met, PageFault | OutOfMemory):
             at = met.args[0]
             if address is not None and address >> SHIFT == at >> SHIFT:
@@ -224,7 +248,7 @@ class Ia64Cpu(Registers, MappedMemory):
             return Stop(
                 StopKind.FAULT, address=place if access == "execute" else at, access=access
             )
-        return _described(met)
+        return described(met)
 
     def _write_code(self, offset: int, block: Callable[[], Block] | None = None) -> Stop | None:
         """Execute the slot that writes to a page with code, which may be its own."""
@@ -360,7 +384,13 @@ class Ia64Cpu(Registers, MappedMemory):
 
     def _translate(self, blocks: Blocks, ip: int, longest: int) -> Block:
         clocked = self._clock.running and not self._clock.inside(ip)
-        return self._code.translate(blocks, ip, self.state.nats, clocked, longest)
+        action = self._traps.steps.get(ip) if longest > 1 else None
+        if action is not None:
+            longest = 1
+        block = self._code.translate(blocks, ip, self.state.nats, clocked, longest)
+        if action is not None:
+            block = blocks[ip] = stepping(block, action)
+        return block
 
     def flush_tlb(self) -> None:
         """Forget translations of addresses, after the page table has changed."""
@@ -374,23 +404,3 @@ class Ia64Cpu(Registers, MappedMemory):
     def invalidate_all(self) -> None:
         """Forget all translated code."""
         self._code.clear()
-
-
-def _described(met: Interruption) -> Stop:
-    """A stop for an exception that is the program's own fault."""
-    detail = str(met.args[0]) if met.args else ""
-    if isinstance(met, Unaligned):
-        address, access = met.args
-        return Stop(
-            StopKind.TRAP, TrapKind.ALIGNMENT, VECTORS["unaligned"], address, access, "unaligned"
-        )
-    if isinstance(met, FloatFault):
-        return Stop(StopKind.TRAP, TrapKind.FLOAT, VECTORS["fault"], detail="unmasked fault")
-    if isinstance(met, NatConsumption):
-        return Stop(StopKind.TRAP, TrapKind.ILLEGAL, VECTORS["nat"], detail="a NaT is consumed")
-    if isinstance(met, Privileged):
-        return Stop(
-            StopKind.TRAP, TrapKind.PRIVILEGED, VECTORS["illegal"], detail="a privileged operation"
-        )
-    assert isinstance(met, Illegal)
-    return Stop(StopKind.TRAP, TrapKind.ILLEGAL, VECTORS["illegal"], detail=detail)

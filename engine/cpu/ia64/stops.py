@@ -49,6 +49,10 @@ class Redirected(Interruption):
     """An action at a breakpoint has changed what code is to run: (next address, follow)."""
 
 
+class Stepped(Interruption):
+    """A slot was executed with psr.ss, and the engine has to see to it: (where it came to,)."""
+
+
 class NarrowFrame(Interruption):
     """A block writes registers beyond the frame: its slots are executed one at a time."""
 

@@ -1,9 +1,12 @@
 """Breakpoints that are dealt with inside the run loop."""
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Protocol
 
-from engine.cpu.base import TrapAction
+from engine.cpu.base import LEAVE, StepAction, TrapAction
+from engine.cpu.ia64.stops import Stepped
+from engine.cpu.ia64.translate import Block
 
 
 class _Owner(Protocol):
@@ -15,10 +18,12 @@ class Traps:
 
     Attributes:
         actions: (action, address at which going on takes no time) of each breakpoint.
+        steps: actions behind the slots that are executed with psr.ss.
     """
 
     def __init__(self, owner: _Owner) -> None:
         self.actions: dict[int, tuple[TrapAction, int]] = {}
+        self.steps: dict[int, StepAction] = {}
         self._owner = owner
 
     def plant(self, address: int, action: TrapAction, follow: int) -> None:
@@ -33,3 +38,17 @@ class Traps:
         """The quickest way to read these registers again and again."""
         getters = self._owner.getters(names)
         return lambda: tuple([get() for get in getters])
+
+
+def stepping(block: Block, action: StepAction) -> Block:
+    """A block of one slot, and the trap of psr.ss behind it."""
+
+    @wraps(block)
+    def stepped() -> int:
+        came = block()
+        target = action(came)
+        if target == LEAVE:
+            raise Stepped(came)
+        return target
+
+    return stepped
