@@ -42,6 +42,10 @@ class Fixup(Enum):
     """pc moves from behind the copy to behind the original."""
     CALL = "call"
     """The pushed (or linked) return address becomes the original's."""
+    NOT_TAKEN = "not-taken"
+    """pc moves to behind the original if it is in the copy still, or right behind it."""
+    VALUE = "value"
+    """A register that was given the copy's address gets the original's."""
     SCRATCH = "scratch"
     """A register that stood in for pc in the copy gets its own value back."""
     FLAGS = "flags"
@@ -123,6 +127,9 @@ class InsnPlan:
         bits: (value, mask) of what a probe plants over `raw`, where that is not the
             architecture's breakpoint at the address: `raw` is then a whole bundle.
         predicate: register that is 0 while the breakpoint is passed over; "" = it always traps.
+        entry: distance from the start of the copy to the instruction in it that is stepped.
+        link: register that CALL and VALUE put right; "" = where calls leave their return address.
+        boosted_next: where a boosted copy goes on, if it runs past `next`; 0 = there.
     """
 
     address: int
@@ -144,6 +151,9 @@ class InsnPlan:
     step: int = 0
     bits: tuple[bytes, bytes] | None = None
     predicate: str = ""
+    entry: int = 0
+    link: str = ""
+    boosted_next: int = 0
 
     @property
     def size(self) -> int:
@@ -168,7 +178,8 @@ class ArchProbes:
     Attributes:
         kprobe: bytes planted for a kprobe.
         uprobe: bytes planted for a uprobe.
-        after: bytes behind a copy that end its step.
+        after: bytes behind a copy that end its step; none where the processor's own single step
+            does (`engine.cpu.base.SingleSteps`).
         kprobe_slot: bytes of a kprobe's slot.
         uprobe_slot: bytes of a slot of the XOL area.
         reach: how far a boosted slot may be from its probe, in bytes.

@@ -180,7 +180,7 @@ class SingleSteps(Protocol):
         """Execute what stands at an address one instruction at a time.
 
         Where the action leaves, the core stops with SINGLE_STEP and the address, pc being where
-        the instruction came to. Not to be called from an action.
+        the instruction came to.
 
         Args:
             address: of the instruction.

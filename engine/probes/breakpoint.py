@@ -10,17 +10,22 @@ from typing import Final
 
 from engine.arch.base import Arch
 from engine.arch.plan import Fixup, Rules
-from engine.cpu.base import LEAVE, Cpu, TrapAction
-from engine.errors import GuestFaultError
+from engine.cpu.base import LEAVE, Cpu, SingleSteps, StepAction, TrapAction
+from engine.errors import EngineError, GuestFaultError
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
 from engine.probes.slots import InsnSlots, XolArea
+from engine.probes.stepped import settler
 from engine.probes.stepping import GuestStep, StepStopError, failure
 
 NAME: Final = "breakpoint"
 
 
 def _leave() -> int:
+    return LEAVE
+
+
+def _leave_step(came: int) -> int:
     return LEAVE
 
 
@@ -42,6 +47,7 @@ class Breakpoints:
     Attributes:
         entry: gives a point with return probes its action.
         waits: hits of a point after which it comes to the engine once; 0 = never.
+        crowded: whether another probe stands where a point's boosted copy would run past it.
         fault: what an operation met inside the callback; the manager passes it on.
         first_fit: slots of the XOL area are taken as Linux takes them.
     """
@@ -67,6 +73,12 @@ class Breakpoints:
         self.fault: StepStopError | None = None
         self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
         self.waits: Callable[[ProbePoint], int] = lambda point: 0
+        self.crowded: Callable[[ProbePoint], bool] = lambda point: False
+        self._steps: SingleSteps | None = None
+        if not arch.probes.after:
+            if not isinstance(cpu, SingleSteps):
+                raise EngineError("nothing ends the step of a copy on this processor")
+            self._steps = cpu
         self._ends: dict[int, ProbePoint] = {}  # slots of the area, and whose end is planted
 
     # -- slots ----------------------------------------------------------------------------
@@ -108,16 +120,14 @@ class Breakpoints:
         point.scratch = copy is None
         if copy is None:
             copy = plan.scratch_copy
-        jump = probes.jump(slot + len(copy), plan.next)
+        jump = probes.jump(slot + len(copy), plan.boosted_next or plan.next)
         room = probes.kprobe_slot - len(copy)
-        point.boosted = (
-            plan.boostable
-            and not post
-            and not point.scratch
-            and jump is not None
-            and len(jump) <= room
-        )
-        point.code = copy + (jump if point.boosted and jump is not None else probes.after)
+        able = plan.boostable and not point.scratch and jump is not None and len(jump) <= room
+        point.boosted = able and not post and not self.crowded(point)
+        if self._steps is not None:  # the jump may stand there whether it is reached or not
+            point.code = copy + (jump if able and jump is not None else b"")
+        else:
+            point.code = copy + (jump if point.boosted and jump is not None else probes.after)
 
     def give_back(self, point: ProbePoint) -> None:
         """The point has no use for its slot any more."""
@@ -125,7 +135,7 @@ class Breakpoints:
             return
         for slots in self._slots:
             if slots.window.start <= point.slot < slots.window.end:
-                self._cpu.traps.remove(point.slot + point.copy_size)
+                self._lift_end(point, point.slot)
                 slots.free(point.slot, dirty=point.boosted)
         point.slot = None
 
@@ -133,13 +143,31 @@ class Breakpoints:
 
     def plant(self, point: ProbePoint) -> None:
         """Install the point's actions as its probes want them now."""
-        traps, plan = self._cpu.traps, point.plan
         self._ends = {slot: other for slot, other in self._ends.items() if other is not point}
         action, hits = self._action(point), self.waits(point)
-        traps.plant(point.address, _counted(action, hits) if hits else action, plan.next)
+        traps = self._cpu.traps
+        traps.plant(point.address, _counted(action, hits) if hits else action, point.follow)
         if point.slot is not None and not point.boosted:
-            end = _leave if point.wants_engine() else self._end(point)
-            traps.plant(point.slot + point.copy_size, end, plan.next)
+            self._plant_end(point, point.slot)
+        elif point.slot is not None:
+            self._lift_end(point, point.slot)
+
+    def _plant_end(self, point: ProbePoint, slot: int) -> None:
+        """What ends the step in a slot: the trap behind the copy, or the processor's own."""
+        if self._steps is not None:
+            settle = _leave_step if point.wants_engine() else self._settle(point, slot)
+            self._steps.step_at(slot + point.plan.entry, settle)
+            return
+        end = _leave
+        if not point.wants_engine():
+            end = self._end(point) if point.slot is not None else self._area_end(point, slot)
+        self._cpu.traps.plant(slot + point.copy_size, end, point.plan.next)
+
+    def _lift_end(self, point: ProbePoint, slot: int) -> None:
+        if self._steps is not None:
+            self._steps.step_at(slot + point.plan.entry, None)
+        else:
+            self._cpu.traps.remove(slot + point.copy_size)
 
     def remove(self, point: ProbePoint) -> None:
         """Take the point's breakpoint out of service."""
@@ -171,7 +199,7 @@ class Breakpoints:
         """The usual case, with nothing that it does not need."""
         thread = self._thread
         if point.slot is not None and not point.scratch:
-            slot = point.slot
+            slot = point.slot + point.plan.entry
 
             def straight() -> int:
                 probe.hits += 1
@@ -204,7 +232,7 @@ class Breakpoints:
         return lambda: self.enter(point)
 
     def enter(self, point: ProbePoint) -> int:
-        """Make the step ready; where its slot is, LEAVE while there is none."""
+        """Make the step ready; where it begins, LEAVE while there is no slot."""
         plan, slot = point.plan, point.slot
         if slot is None:
             slot = self._area.take(point.code, first_fit=self.first_fit)
@@ -212,15 +240,13 @@ class Breakpoints:
                 return LEAVE
             if self._ends.get(slot) is not point:
                 self._ends[slot] = point
-                end = slot + len(point.code) - len(self._arch.probes.after)
-                action = _leave if point.wants_engine() else self._area_end(point, slot)
-                self._cpu.traps.plant(end, action, plan.next)
+                self._plant_end(point, slot)
             self._area.owners[slot] = point
         if point.scratch:
             assert plan.scratch is not None
             point.saved = self._cpu.read_register(plan.scratch)
             self._cpu.write_register(plan.scratch, plan.next)
-        return slot
+        return slot + plan.entry
 
     @property
     def stepping(self) -> dict[int, ProbePoint]:
@@ -238,6 +264,19 @@ class Breakpoints:
             return follow
 
         return end
+
+    def _settle(self, point: ProbePoint, slot: int) -> StepAction:
+        """The step of an instruction is over that the processor has single-stepped."""
+        settle, area = settler(point.plan, slot, self._cpu), self._area
+        if point.slot is not None:
+            return settle
+
+        def settle_in_area(came: int) -> int:
+            if area.owners.pop(slot, None) is not None:
+                area.release(slot)
+            return settle(came)
+
+        return settle_in_area
 
     def _area_end(self, point: ProbePoint, slot: int) -> TrapAction:
         follow, area = point.plan.next, self._area

@@ -18,6 +18,7 @@ from engine.probes.point import ProbePoint, missed
 from engine.probes.regs import PtRegs
 from engine.probes.returns import Returns, ReturnSite
 from engine.probes.slots import InsnSlots, XolArea
+from engine.probes.stepped import settler
 from engine.probes.stepping import GuestStep, StepStopError, failure
 from engine.probes.trampoline import NAME, Hijacked
 from engine.probes.watched import Watched
@@ -85,6 +86,12 @@ class Hits:
             if point is not None:
                 return self._step_done(point, self._slot_around(at))
             return stop
+        if stop.trap is TrapKind.SINGLE_STEP and not self.arch.probes.after:
+            point = self._step_of(stop.address)
+            if point is None:
+                return stop
+            self._settled(point, pc, self._slot_around(stop.address))
+            return None
         if stop.kind in (StopKind.QUANTUM, StopKind.HALTED):
             return stop
         if self.jumps is not None and self.jumps.running.holds(pc):
@@ -166,7 +173,7 @@ class Hits:
         if slot < 0:
             raise EngineError("all slots of the XOL area are taken")
         self.regs.ip = slot
-        self.cpu.expect(plan.next)
+        self.cpu.expect(point.follow)
         if point.boosted or not point.wants_engine():  # its end is not seen here
             self.idle()
         return None
@@ -196,6 +203,13 @@ class Hits:
         self.cpu.expect(point.plan.next)
         self.run_post(point)
         return None
+
+    def _settled(self, point: ProbePoint, came: int, slot: int) -> None:
+        """The processor's own trap behind the copy was taken."""
+        self.regs.ip = settler(point.plan, slot, self.cpu)(came)
+        self.breakpoints.leave(point, slot)
+        self.cpu.expect(point.plan.next)
+        self.run_post(point)
 
     def run_post(self, point: ProbePoint) -> None:
         """Run the post-handlers; the probe is done."""
@@ -240,18 +254,24 @@ class Hits:
     def _interrupted(self, point: ProbePoint, stop: Stop, pc: int) -> Stop | None:
         """The displaced instruction raised something of its own while in its slot."""
         slot, plan = self._slot_around(pc), point.plan
-        if pc != slot and stop.kind is not StopKind.FAULT:
+        if pc == slot + plan.entry or (stop.kind is StopKind.FAULT and not plan.boosted_next):
+            self.breakpoints.leave(point, slot)
+            self.regs.ip = plan.address
+            self.idle()
+        elif point.boosted and plan.boosted_next:  # behind its instruction, in what it runs on in
+            self.regs.ip = self.original_pc(pc)
+        else:
             # It was carried out all the same: a system call, or the guest's own trap flag.
             self.breakpoints.finish(point, slot)
             self.regs.ip = plan.next
             self.cpu.expect(plan.next)
             self.run_post(point)
-        else:
-            self.breakpoints.leave(point, slot)
-            self.regs.ip = plan.address
-            self.idle()
-        if stop.kind is StopKind.TRAP and stop.address:  # where the instruction stands
-            return replace(stop, address=plan.address)
+        return self._at_original(stop)
+
+    def _at_original(self, stop: Stop) -> Stop:
+        """A stop that names a place in the machinery names the program's own."""
+        if stop.kind is StopKind.TRAP and stop.address and self.inside(stop.address):
+            return replace(stop, address=self.original_pc(stop.address))
         return stop
 
     def original_pc(self, address: int) -> int:
@@ -262,7 +282,10 @@ class Hits:
         point = self._step_of(address)
         if point is None:
             return self.returns.original_pc(address)
-        return point.address if address == self._slot_around(address) else point.plan.next
+        offset = address - self._slot_around(address)
+        if point.plan.bits is not None and offset < len(point.plan.copy):
+            return point.plan.base + offset
+        return point.address if not offset else point.follow
 
     def name(self, address: int) -> str:
         """A place in a slot as a symbol: whose slot, how far in; "" elsewhere."""

@@ -6,6 +6,7 @@ with handlers, and everything that goes wrong in the middle of the machinery.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from engine.arch.base import Arch
@@ -16,6 +17,7 @@ from engine.errors import GuestFaultError, ProbeRejectedError
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.probes.blacklist import Blacklist
+from engine.probes.boost import boost_again, crowded, unboost
 from engine.probes.breakpoint import Breakpoints
 from engine.probes.hits import Status
 from engine.probes.jump import Jumps
@@ -123,6 +125,7 @@ class ProbeManager(Returning):
         else:
             self.returns = Watched(self)
         self.breakpoints.entry = self.returns.action
+        self.breakpoints.crowded = partial(crowded, self.points)
         self.breakpoints.waits = lambda point: self.jumps.waits(point) if self.jumps else 0
         self.jumps: Jumps | None = None
         self._return_probes = 0
@@ -351,6 +354,7 @@ class ProbeManager(Returning):
         patches, masks = {}, {}
         if self.jumps is not None:
             self.jumps.arming(points)
+        unboost(self.points, points, self.breakpoints)
         for point in points:
             if point.slot is not None:
                 self.memory.poke(point.slot, point.code, forget=not many)
@@ -381,6 +385,8 @@ class ProbeManager(Returning):
             point.armed = False
             self.breakpoints.remove(point)
             self.counters.disarmed(point)
+        boost_again(self.points, points, self.breakpoints)
+        for point in points:
             if point.slot is not None and not self._busy(point):
                 del self._slots_of[point.slot]
                 self.breakpoints.give_back(point)

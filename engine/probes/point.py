@@ -72,6 +72,12 @@ class ProbePoint:
         return "boosted" if self.boosted else "xol"
 
     @property
+    def follow(self) -> int:
+        """Where the guest goes on in its own code if the instruction does not lead elsewhere."""
+        plan = self.plan
+        return plan.boosted_next if self.boosted and plan.boosted_next else plan.next
+
+    @property
     def copy_size(self) -> int:
         """Bytes of the instruction's copy."""
         return len(self.plan.scratch_copy if self.scratch else self.plan.copy)

@@ -63,8 +63,8 @@ IA64 = Arch(
         mmap_top=0x2000_0007_0000_0000,
         mmap_min=0x1_0000,
         trampoline=(_WINDOWS, 0x1_0000),
-        xol=(_WINDOWS + 0x1_0000, 0xF_0000),
-        detour=(_WINDOWS + 0x10_0000, 0x10_0000),
+        xol=(_WINDOWS + 0x1_0000, 0x3FF_0000),  # as many slots as a large program has
+        detour=(_WINDOWS + 0x400_0000, 0x10_0000),
         image_detour_size=0,
         register_stack=(_BACKING_STORE, 8 << 20),
     ),

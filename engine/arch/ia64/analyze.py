@@ -2,30 +2,30 @@
 
 The rules are those of Linux 6.1 (arch/ia64/kernel/kprobes.c), the last series but one that had
 the architecture; read, not run: `proven` is False everywhere. Linux copies the whole bundle,
-executes one slot of the copy and puts pc and the link register right. The core here is the
-engine's own and can be given a slot apart from memory: it carries the instruction out at its
-own address, and nothing is left to put right. That makes right what Linux got wrong: brl.cond,
-brl.call, chk.a, chk.s.m and fchkf go where they should, and calls may use any link register.
+steps one slot of the copy and puts pc and the link register right, but not all that needs it.
+
+KERNEL does the same: what Linux refuses is refused, what it leaves wrong goes wrong here too
+(the targets of brl and chk, links in b1 to b5). STRICT puts all of it right, and so has no need
+to refuse chk.s.i, mov r=ip and brp. A break raises its own exception where it stands, in both.
 
 Linux had no uprobes on IA-64. Kernel mode refuses them; strict mode takes them under the rules
 of kprobes.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from engine.arch.ia64.bundle import SIZE, SLOT_MASK, Bundle, next_slot, unpack
 from engine.arch.ia64.decode import SlotInsn, decode_at
+from engine.arch.ia64.outofline import astray, fixups, is_break, linux_fixups, no_boost
 from engine.arch.ia64.probes import BREAK
 from engine.arch.ia64.text import parts
-from engine.arch.plan import InsnPlan, Mode, Operation, Rules, Verdict
+from engine.arch.plan import Fixup, InsnPlan, Mode, Operation, Rules, Verdict
 
 _QP: Final = 63
 _PATCH_AT: Final = (5, 64, 87)  # lowest bit that a probe changes in each slot
 _UPPER: Final = 18
 """Bits of slot 1 in the bundle's first word: they stay, so that one store arms a probe."""
-
-_TESTS_WHILE_FALSE: Final = frozenset(("B1",))
-_ASTRAY: Final = frozenset(("X3", "X4", "M20", "M21", "M22", "M23", "F14"))
 
 
 def _refused(address: int, raw: bytes, rule: str, reason: str, errno: str = "EINVAL") -> InsnPlan:
@@ -61,38 +61,70 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
     unit = bundle.units[slot] if bundle.units else ""
     word = bundle.slots[2 if unit == "L" else slot]
     insn = decode_at(raw, slot)
-    why = _unsupported(unit, word)
+    known = insn if insn is not None and insn.form is not None else None
+    why = None if strict else _unsupported(unit, word)
     if why:
         return _refused(address, raw, *why)
-    unconditional = _acts_while_false(unit, word)
-    if unconditional and slot == 1 and word & _QP:
+    if known is None and strict:
+        what = "reserved encoding" if insn is not None else f"template {bundle.template:#x}"
+        return _refused(address, raw, "ia64.undefined", f"{what}: there is nothing to step")
+    acts, qp = _acts_while_false(unit, word), word & _QP
+    ignores = _without_predicate(known) if known is not None and not acts else ""
+    if strict:
+        acts = acts or ignores
+    if acts and slot == 1 and qp:
         return _refused(
             address,
             raw,
             "ia64.slot-1-predicate",
-            f"{unconditional} acts even while p{word & _QP} is false, but a probe of slot 1 "
-            f"leaves the bits there that make its break depend on p{word & _QP}",
+            f"{acts} acts even while p{qp} is false, but a probe of slot 1 "
+            f"leaves the bits there that make its break depend on p{qp}",
         )
-    if insn is None or insn.form is None:
-        if strict:
-            what = "reserved encoding" if insn is not None else f"template {bundle.template:#x}"
-            return _refused(address, raw, "ia64.undefined", f"{what}: there is nothing to step")
-        text, always = "an undefined instruction", False
-    else:
-        text = " ".join(filter(None, parts(insn, address & -SIZE)))
-        always = bool(unconditional) or _loops_while_false(insn)
-    qp = 0 if always else word & _QP
-    return InsnPlan(
+    hit = _hit_when(qp, acts, "" if strict else ignores)
+    plan = InsnPlan(
         address,
         raw,
         Verdict.EMULATED,
-        _reason(insn, text, word, always),
-        rule="ia64.apart",
+        "",
         proven=False,
-        operation=Operation(text, lambda cpu: cpu.execute(address, raw)),
         step=next_slot(address, bundle) - address,
-        bits=patch(bundle, slot, qp),
-        predicate=f"p{qp}" if qp else "",
+        bits=patch(bundle, slot, 0 if acts else qp),
+        predicate=f"p{qp}" if qp and not acts else "",
+    )
+    text = "an undefined instruction"
+    if known is not None:
+        text = " ".join(filter(None, parts(known, address & -SIZE)))
+        if is_break(known):
+            return replace(
+                plan,
+                reason="; ".join(filter(None, (f"{text}: raises its exception in place", hit))),
+                rule="ia64.break",
+                operation=Operation(text, lambda cpu: cpu.execute(address, raw)),
+            )
+    done, link = fixups(known) if strict else linux_fixups(unit, word)
+    wrong = "" if strict else astray(known, unit, word)
+    alone = no_boost(bundle, slot, strict=strict)
+    return replace(
+        plan,
+        verdict=Verdict.XOL,
+        reason="; ".join(
+            filter(
+                None,
+                (
+                    f"{text}: slot {slot} of a copy of its bundle is stepped",
+                    wrong or _put_right(done, link),
+                    hit,
+                    f"no boost: {alone}" if alone else "",
+                ),
+            )
+        ),
+        rule="ia64.astray" if wrong or (ignores and qp and not strict) else "ia64.stepped",
+        copy=raw,
+        entry=slot,
+        fixups=done,
+        link=link,
+        boostable=not alone and rules is Rules.KPROBE,
+        boosted_next=0 if alone else address - slot + SIZE,
     )
 
 
@@ -141,24 +173,32 @@ def _acts_while_false(unit: str, word: int) -> str:
     return ""
 
 
-def _loops_while_false(insn: SlotInsn) -> bool:
-    """Whether bits 5:0 are no condition of the whole instruction: br.wtop, cover, ...
-
-    Linux does not know: its break is passed over while that predicate is false, and the
-    instruction with it.
-    """
+def _without_predicate(insn: SlotInsn) -> str:
+    """What bits 5:0 are no condition of as a whole: br.wtop, cover, brp; "" for all else."""
     assert insn.form is not None
-    loop = insn.format in _TESTS_WHILE_FALSE and insn.field("btype") != 0
-    return loop or not insn.form.predicated
+    loop = insn.format == "B1" and insn.field("btype") != 0
+    return insn.form.mnemonic.split("{")[0] if loop or not insn.form.predicated else ""
 
 
-def _reason(insn: SlotInsn | None, text: str, word: int, always: bool) -> str:
-    found = [f"{text}: carried out by the processor at its own address"]
-    if insn is not None and insn.format in _ASTRAY:
-        found.append("Linux leaves its target relative to the copy of the bundle")
-    qp = word & _QP
-    if qp and always:
-        found.append(f"its break does not depend on p{qp}, as the instruction does not")
-    elif qp:
-        found.append(f"its break depends on p{qp}: nothing is hit while that is false")
-    return "; ".join(found)
+def _hit_when(qp: int, acts: str, lost: str) -> str:
+    """What the break depends on, where that is worth saying.
+
+    Args:
+        qp: predicate in the instruction's word.
+        acts: what does not depend on it, and its break neither; "" for all else.
+        lost: what does not depend on it, but its break does.
+    """
+    if not qp:
+        return ""
+    if acts:
+        return f"its break does not depend on p{qp}, as {acts} does not"
+    if lost:
+        return f"while p{qp} is false Linux passes its break over, and {lost} with it"
+    return f"its break depends on p{qp}: nothing is hit while that is false"
+
+
+def _put_right(done: tuple[Fixup, ...], link: str) -> str:
+    """What is put right besides pc, in words."""
+    if Fixup.CALL in done:
+        return f"{link} becomes the original's return address"
+    return f"{link} becomes the original's address" if Fixup.VALUE in done else ""

@@ -29,6 +29,13 @@ def _target(raw: bytes, address: int) -> int | None:
     return insn.target(address) if insn is not None else None
 
 
+def _jump(place: int, target: int) -> bytes:
+    """A bundle with brl.cond: behind a boosted copy (set_brl_inst)."""
+    from engine.arch.ia64.encode import long_jump
+
+    return long_jump(place, target)
+
+
 def _steps(raw: bytes) -> tuple[int, ...]:
     """From slot to slot; none where the template is reserved."""
     bundle = unpack(raw)
@@ -53,13 +60,13 @@ def _returns(code: bytes) -> tuple[int, ...]:
 PROBES: Final = ArchProbes(
     kprobe=BREAK.to_bytes(6, "little"),
     uprobe=BREAK.to_bytes(6, "little"),
-    after=BREAK.to_bytes(6, "little"),
+    after=b"",  # psr.ss
     kprobe_slot=2 * SIZE,
     uprobe_slot=2 * SIZE,
     reach=1 << 63,  # brl reaches everything
     analyze=_analyze,
     length=lambda raw: SIZE if len(raw) >= SIZE else 0,
-    jump=lambda place, target: None,
+    jump=_jump,
     target=_target,
     landing_pad=lambda raw: 0,
     fetch_registers={
@@ -75,7 +82,5 @@ PROBES: Final = ArchProbes(
     retval="r8",
     nop=_NOP,
     returns=_returns,
-    no_returns="return probes are not supported on IA-64 yet: calls that keep everything on the "
-    "register stack share one stack pointer",
     steps=_steps,
 )
