@@ -3,6 +3,9 @@
 from flowkit import User, flow
 from textual.widgets import Input, OptionList
 
+from engine.session.completing import Completion
+from tui.screens.place import PlaceScreen
+
 
 def _listed(user: User) -> list[str]:
     options = user.app.screen.query_one(OptionList)
@@ -49,5 +52,17 @@ def test_in_the_middle_of_a_line() -> None:
         await user.press("tab")
         assert line.value == "r ackermann v=$retval w=%si"
         assert line.cursor_position == len("r ackermann v=$retval")
+
+    flow(steps)
+
+
+def test_leaving_while_words_are_looked_up() -> None:
+    async def steps(user: User) -> None:
+        await user.press("p")
+        screen = user.app.screen
+        assert isinstance(screen, PlaceScreen)
+        await screen.query_one(OptionList).remove()  # as an app that ends does
+        screen._show_offers("p:d", 3, Completion(0, ("demo/",)))
+        screen._show("p:d", [])
 
     flow(steps)

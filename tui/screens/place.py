@@ -148,8 +148,16 @@ class PlaceScreen(ModalScreen[str | None]):
         completion = self._browser.complete_definition(text, at, self._groups)
         self.app.call_from_thread(self._show_offers, text, at, completion)
 
+    @property
+    def _was_left(self) -> bool:
+        """Whether the screen, or the whole app, was left while a thread looked up words.
+
+        An app that ends takes its widgets down one by one, with the screen still on its stack.
+        """
+        return self.app.screen is not self or not (self.query(Input) and self.query(OptionList))
+
     def _show_offers(self, text: str, at: int, completion: Completion) -> None:
-        if self.app.screen is not self:  # it was left while words were looked up
+        if self._was_left:
             return
         line = self.query_one(Input)
         if (text, at) != (line.value, line.cursor_position):
@@ -185,7 +193,7 @@ class PlaceScreen(ModalScreen[str | None]):
         self.app.call_from_thread(self._show, text, matches)
 
     def _show(self, text: str, matches: list[Match]) -> None:
-        if self.app.screen is not self:  # it was left while names were looked up
+        if self._was_left:
             return
         if text != self.query_one(Input).value.strip():
             return
