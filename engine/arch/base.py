@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from engine.arch.frames import ArchUnwind
     from engine.arch.jump import ArchJumps
     from engine.arch.plan import ArchProbes
+    from engine.arch.returns import ArchReturns
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +348,7 @@ class Arch:
             None where a third-party engine decodes.
         code_unit: bytes that are decoded as a whole: an instruction's begin at a multiple of it.
         jumps: what jump probes need of it; None where there are none.
+        returns: what return probes need of it beside `probes`; None where that is nothing.
     """
 
     name: str
@@ -376,3 +378,4 @@ class Arch:
     core: str = "unicorn"
     decode: "Callable[[int, bytes], tuple[Insn, ...]] | None" = None
     code_unit: int = 1
+    returns: "ArchReturns | None" = None

@@ -104,8 +104,6 @@ class ArchUnwind:
         popped: puts in what a return itself changes beside pc and sp (the register stack),
             given what is known of the caller, the callee's registers, the memory, and whether
             it is the return from a signal's handler; None where it changes nothing more.
-        activation: the number by which return probes tell an activation of a function from all
-            others, from its sp at entry and its registers; None = that sp.
         stacks: registers beside sp that tell the frames of one function apart.
         tables: whose unwind tables the files carry, of `engine.unwind.unwinder.TABLES`.
         formats: the rules to ask for, in order, of `engine.unwind.unwinder.FORMATS`.
@@ -123,7 +121,6 @@ class ArchUnwind:
         Callable[[dict[str, int], Mapping[str, int], Callable[[int, int], bytes], bool], None]
         | None
     ) = None
-    activation: Callable[[int, Mapping[str, int]], int] | None = None
     stacks: tuple[str, ...] = ()
     tables: str = "dwarf"
     formats: tuple[str, ...] = ("cfi", "trampoline", "prologue", "framepointer")

@@ -8,7 +8,7 @@ import click
 
 from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of, probe_options
+from engine.cli.options import config_of, guest_options, lines_of, probe_options, returns_option
 from engine.cli.run import show
 from engine.linux.fs.stdio import host_stdio
 from engine.session import Session
@@ -41,6 +41,7 @@ from engine.unwind.compare import UNWINDERS
     "-r", "globs", multiple=True, metavar="GLOB", help="With return probes on these functions."
 )
 @probe_options
+@returns_option
 @guest_options
 def bt(
     place: str | None,

@@ -8,7 +8,7 @@ import click
 
 from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of, probe_options
+from engine.cli.options import config_of, guest_options, lines_of, probe_options, returns_option
 from engine.session import Session
 from engine.session.effect import compare
 from engine.session.report import Reports
@@ -31,6 +31,7 @@ from engine.session.tracing import TraceOptions, Tracing
     help="Probe every instruction of matching functions.",
 )
 @probe_options
+@returns_option
 @guest_options
 def diff(
     definitions: tuple[str, ...],

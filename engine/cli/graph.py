@@ -8,7 +8,7 @@ import click
 
 from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, probe_options
+from engine.cli.options import config_of, guest_options, probe_options, returns_option
 from engine.cli.run import show
 from engine.session import Session
 from engine.session.graphing import TRACERS, Graphing, GraphOptions
@@ -74,6 +74,7 @@ _ONLY_GRAPH = ("depth_max", "retval", "under")
 @click.option("--overwrite", is_flag=True, help="With --buffer: keep the last events.")
 @click.option("--summary", is_flag=True, help="Say at the end what was traced and what it took.")
 @probe_options
+@returns_option
 @guest_options
 def graph(
     globs: tuple[str, ...],

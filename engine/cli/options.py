@@ -10,6 +10,7 @@ import click
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError
+from engine.probes.returning import RETURNS
 from engine.session import GuestConfig
 from engine.session.config import DEFAULT_MEMORY
 
@@ -111,6 +112,22 @@ _technique_option: Final = click.option(
 )
 
 
+_returns_option: Final = click.option(
+    "--returns",
+    "caught_by",
+    type=click.Choice(RETURNS),
+    default=RETURNS[0],
+    show_default=True,
+    help="How returns are caught: watched where they lead, by Linux's trampoline (mainline), or "
+    "by Owens' with unwind data (IA-64); auto: watched in strict mode, mainline in kernel mode.",
+)
+
+
+def returns_option(command: _Command) -> _Command:
+    """Add the option of every subcommand that runs a guest with return probes."""
+    return _returns_option(command)
+
+
 def probe_options(command: _Command) -> _Command:
     """Add the options of every subcommand that places or judges probes."""
     return _mode_option(_technique_option(command))
@@ -145,6 +162,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         memory=values["memory"],
         clock=values["clock"],
         technique=values.get("technique", "auto"),
+        returns=values.get("caught_by", RETURNS[0]),
         **more,
     )
 

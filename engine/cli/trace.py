@@ -10,7 +10,7 @@ import click
 
 from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of, probe_options
+from engine.cli.options import config_of, guest_options, lines_of, probe_options, returns_option
 from engine.cli.run import show
 from engine.errors import ProbeError, ProbeSyntaxError
 from engine.session import Session
@@ -111,6 +111,7 @@ from engine.trace.formats import FORMATS
     help="List them as commands for another tool, and do not run.",
 )
 @probe_options
+@returns_option
 @guest_options
 def trace(
     definitions: tuple[str, ...],

@@ -46,6 +46,7 @@ class GuestHooks:
             the real one where the first is a return probe's trampoline, None where it is not.
         return_pending: whether a return probe waits for the return of the function that was
             entered with this sp.
+        unwind_info: (start, unwind information) of the machinery's own code around an address.
         mapped: (start, size) has been mapped with execute permission or gained it.
         unmapped: (start, size) is gone or lost its execute permission.
         syscall_enter: (number, name, arguments) before a system call is carried out.
@@ -63,6 +64,7 @@ class GuestHooks:
     original: Callable[[int, bytes], bytes] = lambda address, data: data
     resolve_return: Callable[[int, int], int | None] = lambda address, slot: None
     return_pending: Callable[[int], bool] = lambda slot: False
+    unwind_info: Callable[[int], tuple[int, bytes] | None] = lambda pc: None
     mapped: Callable[[int, int], None] = _ignore
     unmapped: Callable[[int, int], None] = _ignore
     syscall_enter: Callable[[int, str, tuple[int, ...]], None] = _ignore

@@ -14,6 +14,7 @@ from engine.cpu.base import LEAVE, Cpu, SingleSteps, StepAction, TrapAction
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
+from engine.probes.returns import own
 from engine.probes.slots import InsnSlots, XolArea
 from engine.probes.stepped import settler
 from engine.probes.stepping import GuestStep, StepStopError, failure
@@ -174,10 +175,17 @@ class Breakpoints:
         self._cpu.traps.remove(point.address)
 
     def _action(self, point: ProbePoint) -> TrapAction:
-        enabled = point.enabled()
         if point.wants_engine():
             return _leave
-        go = self._go(point)
+        go, enabled = self._go(point), point.enabled()
+        serve = self._serving(point, enabled, go)
+        if not point.guard:
+            return serve
+        pass_over = self._serving(point, [probe for probe in enabled if own(probe)], go)
+        holds = self._cpu.traps.reader((point.guard,))
+        return lambda: serve() if holds()[0] else pass_over()
+
+    def _serving(self, point: ProbePoint, enabled: list[Kprobe], go: TrapAction) -> TrapAction:
         if point.wants_return():
             return self.entry(point, go)
         if len(enabled) == 1 and enabled[0].record is not None:

@@ -16,7 +16,7 @@ from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint, missed
 from engine.probes.regs import PtRegs
-from engine.probes.returns import Returns, ReturnSite
+from engine.probes.returns import Returns, ReturnSite, own
 from engine.probes.slots import InsnSlots, XolArea
 from engine.probes.stepped import settler
 from engine.probes.stepping import GuestStep, StepStopError, failure
@@ -123,11 +123,18 @@ class Hits:
         self.status = Status.HIT_SS
         return self._begin_step(point)
 
+    def served(self, point: ProbePoint) -> list[Kprobe]:
+        """The probes that a hit is for: only the machinery's where a predicate is false."""
+        enabled = point.enabled()
+        if not point.guard or self.cpu.read_register(point.guard):
+            return enabled
+        return [probe for probe in enabled if own(probe)]
+
     def enter_again(self, point: ProbePoint) -> None:
         """A hit while another probe's handlers run: counted, stepped, not served."""
         if self.status is Status.REENTER:
             raise EngineError(f"probe {point.address:#x} was hit in a hit in a hit")
-        missed(point.enabled())
+        missed(self.served(point))
         for probe in point.probes:
             if isinstance(probe, ReturnSite) and isinstance(self.returns, Watched):
                 self.returns.missed(probe)
@@ -138,7 +145,7 @@ class Hits:
         """Whether a handler has set pc itself."""
         self.returns.told = ""
         entered = False
-        for probe in point.enabled():
+        for probe in self.served(point):
             if isinstance(probe, Kretprobe):
                 if not entered:  # all of them at once
                     entered = True
@@ -289,8 +296,10 @@ class Hits:
 
     def name(self, address: int) -> str:
         """A place in a slot as a symbol: whose slot, how far in; "" elsewhere."""
-        if self.returns.trampoline is not None and address == self.returns.trampoline[0]:
-            return NAME
+        start, end = self.returns.trampoline or (0, 0)
+        if start <= address < end:
+            offset = address - start
+            return NAME + (f"+{offset:#x}" if offset else "")
         if not self.inside(address):
             return ""
         if self.jumps is not None and self.jumps.running.holds(address):
@@ -306,7 +315,7 @@ class Hits:
         if self.jumps is not None:
             self.jumps.running.resume()
         pc = self.cpu.read_register(self.arch.roles.pc)
-        return self.inside(pc) or self.returns.original_pc(pc) != pc
+        return self.inside(pc) or self.returns.holds(pc)
 
     def resolve_return(self, address: int, slot: int) -> int | None:
         """Where a frame really returns to; None if it is what was read.

@@ -31,7 +31,8 @@ class KretprobeInstance:
         rp: the probe.
         ret_addr: where the call returns to.
         slot: identity of its frame: the address of the return address on the stack; where
-            calls link, the stack pointer at the entry.
+            calls link, the stack pointer at the entry; where that is not enough, what
+            `engine.arch.returns.FrameKeys` says.
         data: the pouch: a bytearray of the probe's `data_size`, or whatever a handler puts there.
         entry: values captured at the entry, for the return event.
         next: the next older one of the same frame.

@@ -27,11 +27,10 @@ from engine.probes.placement import Placement
 from engine.probes.point import ProbePoint
 from engine.probes.refcount import ReferenceCounters
 from engine.probes.regs import PtRegs
-from engine.probes.returning import Returning
-from engine.probes.returns import Returns, ReturnSite
+from engine.probes.returning import RETURNS, Returning, catcher
+from engine.probes.returns import Returns, ReturnSite, own
 from engine.probes.slots import InsnSlots, Window, XolArea
 from engine.probes.stepping import GuestStep
-from engine.probes.trampoline import Hijacked
 from engine.probes.watched import Watched
 
 __all__ = ["ProbeManager", "Status"]
@@ -69,6 +68,7 @@ class ProbeManager(Returning):
         mode: Mode = Mode.STRICT,
         thread: Callable[[], int] = lambda: 0,
         trampoline: int = 0,
+        returns: str = RETURNS[0],
     ) -> None:
         """Plant nothing yet.
 
@@ -83,6 +83,10 @@ class ProbeManager(Returning):
             mode: default strictness.
             thread: id of the running thread.
             trampoline: page of an engine window for what calls return to in kernel mode.
+            returns: how returns are caught, of `RETURNS`.
+
+        Raises:
+            ProbeRejectedError: the architecture cannot catch returns in that way.
         """
         self.arch, self.cpu, self.memory, self.overlay = arch, cpu, memory, overlay
         self.placement = placement
@@ -118,12 +122,9 @@ class ProbeManager(Returning):
             first_fit=mode is Mode.KERNEL,
         )
         self.kernel_maxactive = mode is Mode.KERNEL
-        self.returns: Returns
-        if mode is Mode.KERNEL and trampoline:
+        self.returns: Returns = catcher(self, returns, trampoline)
+        if self.returns.trampoline is not None:
             self.blacklist.add(trampoline, trampoline + page, "[kprobe-tui]")
-            self.returns = Hijacked(self, trampoline)
-        else:
-            self.returns = Watched(self)
         self.breakpoints.entry = self.returns.action
         self.breakpoints.crowded = partial(crowded, self.points)
         self.breakpoints.waits = lambda point: self.jumps.waits(point) if self.jumps else 0
@@ -197,8 +198,10 @@ class ProbeManager(Returning):
             plan = self._checked.pop((address, probe.rules, mode), None)
             plan = plan or self.plan(address, probe.rules, mode)
             point = fresh[address] = ProbePoint(address, plan)
-        elif any(other.rules is not probe.rules for other in point.probes):
-            self.plan(address, probe.rules, mode)  # its own rules must allow it too
+        elif any(own(other) or other.rules is not probe.rules for other in point.probes):
+            plan = self.plan(address, probe.rules, mode)  # its own rules must allow it too
+            if not point.plan.predicate:
+                point.guard = plan.predicate
         probe.addr = address
         return point
 
@@ -440,6 +443,12 @@ class ProbeManager(Returning):
         names = ", ".join(str(probe) for probe in asked if probe not in waiting)
         if names:
             self.on_notice(f"the code at {address:#x} was {why}; {names}: dropped")
+
+    def replan(self, point: ProbePoint, plan: InsnPlan) -> None:
+        """Give a point another plan of the same instruction."""
+        if point.armed:
+            self._disarm([point])
+        self._replace(point, plan)
 
     def _replace(self, point: ProbePoint, plan: InsnPlan) -> None:
         if point.slot is not None:

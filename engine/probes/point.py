@@ -26,6 +26,8 @@ class ProbePoint:
         scratch: the copy in the slot uses the scratch register.
         saved: the scratch register's own value during a step.
         detour: its detour buffer while it is a jump, None while it is a breakpoint.
+        guard: predicate that the instruction depends on, where its breakpoint does not: only the
+            machinery's own probes are served while it is 0; "" = there is none.
         why: the condition of a jump that it does not meet; None if not known, or a jump.
         considered: whether it has been looked at for a jump as its probes are now.
     """
@@ -37,6 +39,7 @@ class ProbePoint:
         "code",
         "considered",
         "detour",
+        "guard",
         "plan",
         "probes",
         "saved",
@@ -56,6 +59,7 @@ class ProbePoint:
         self.scratch = False
         self.saved = 0
         self.detour: Detour | None = None
+        self.guard = ""
         self.why: Check | None = None
         self.considered = False
 

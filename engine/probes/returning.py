@@ -1,17 +1,51 @@
 """Return probes among the probes of a guest: what registering one asks and brings."""
 
 from collections.abc import Sequence
+from itertools import product
+from typing import Final
 
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.errors import ProbeRejectedError
 from engine.guest.memory import Memory
+from engine.probes.carried import Carried
 from engine.probes.hits import Hits
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import DATA_MAX, Kretprobe
 from engine.probes.placement import Placement
 from engine.probes.point import ProbePoint
-from engine.probes.returns import ReturnSite
+from engine.probes.returns import Owner, Returns, ReturnSite
 from engine.probes.trampoline import Hijacked
+from engine.probes.watched import Watched
+
+RETURNS: Final = ("auto", "watched", "mainline", "owens")
+"""How returns are caught: where they lead; by a trampoline as Linux does it; by one that every
+unwinder understands, where the architecture has it. By default strict mode watches, kernel mode
+does as Linux does."""
+
+
+def catcher(owner: Owner, how: str, trampoline: int) -> Returns:
+    """What catches the returns of a guest.
+
+    Args:
+        owner: the manager of probes.
+        how: one of `RETURNS`.
+        trampoline: page of an engine window for what calls return to, 0 for none.
+
+    Raises:
+        ProbeRejectedError: the architecture does not have that way.
+    """
+    if how == "auto":
+        how = "mainline" if owner.mode is Mode.KERNEL else "watched"
+    if how == "watched" or not trampoline:
+        return Watched(owner)
+    if how == "mainline":
+        return Hijacked(owner, trampoline)
+    ways = owner.arch.returns
+    if ways is None or ways.carried is None:
+        raise ProbeRejectedError(
+            0, f"{owner.arch.name} has no trampoline with unwind data", "EOPNOTSUPP"
+        )
+    return Carried(owner, trampoline, ways.carried)
 
 
 class Returning(Hits):
@@ -45,12 +79,12 @@ class Returning(Hits):
         """Take probes out."""
         raise NotImplementedError
 
+    def replan(self, point: ProbePoint, plan: InsnPlan) -> None:
+        """Give a point another plan."""
+        raise NotImplementedError
+
     def allow_return(self, probe: Kretprobe, address: int) -> None:
         """What register_kretprobe asks more than register_kprobe."""
-        if self.arch.probes.no_returns:
-            raise ProbeRejectedError(
-                address, self.arch.probes.no_returns, "EOPNOTSUPP", "return-unsupported"
-            )
         if probe.data_size > DATA_MAX:
             raise ProbeRejectedError(address, f"a pouch has at most {DATA_MAX} bytes", "E2BIG")
         function = self.placement.function(address)
@@ -66,9 +100,9 @@ class Returning(Hits):
         if not probes:
             return
         if isinstance(self.returns, Hijacked) and not self.returns.point.armed:
-            point = self.returns.point
-            self.memory.commit(point.address, self.memory.plan.page_size)
-            self.memory.poke(point.address, self.arch.breakpoint)
+            point, start = self.returns.point, self.returns.address - self.returns.kind.entry
+            self.memory.commit(start, self.memory.plan.page_size)
+            self.memory.poke(start, self.returns.kind.code)
             self.points[point.address] = point
             point.armed = True
             self.breakpoints.plant(point)
@@ -96,6 +130,7 @@ class Returning(Hits):
         point = self.points.get(address)
         if point is not None:
             point.probes.insert(0, site)
+            self._always(point)
             self.refresh(point)
             return True
         try:
@@ -117,11 +152,24 @@ class Returning(Hits):
             ProbeRejectedError: neither kind of probe could displace it.
         """
         raw = self.original(address - address % self.arch.code_unit, self.arch.insn_max)
-        for rules in Rules:
-            plan = self.arch.probes.analyze(raw, address, rules, Mode.KERNEL, b"")
+        for mode, rules in product((Mode.STRICT, Mode.KERNEL), Rules):
+            plan = self.arch.probes.analyze(raw, address, rules, mode, b"")
             if plan.verdict is not Verdict.REJECTED:
-                return plan
+                return self.unconditional(plan)
         raise ProbeRejectedError(address, plan.reason, plan.errno or "EINVAL", plan.rule)
+
+    def unconditional(self, plan: InsnPlan) -> InsnPlan:
+        """A plan whose breakpoint traps even where the instruction would do nothing."""
+        returns = self.arch.returns
+        return plan if returns is None else returns.unconditional(plan)
+
+    def _always(self, point: ProbePoint) -> None:
+        """Returns come to a point whatever the predicate is that its probes depend on."""
+        plan = self.unconditional(point.plan)
+        if plan is point.plan:
+            return
+        point.guard = point.plan.predicate
+        self.replan(point, plan)
 
     def unwatch(self, sites: Sequence[ReturnSite]) -> None:
         """Take such probes out."""

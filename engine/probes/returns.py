@@ -5,6 +5,8 @@ kernel mode. Strict mode leaves the program's data alone: `watched.Watched`, whi
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from operator import itemgetter
 from typing import Protocol
 
 from engine.arch.base import Arch
@@ -48,6 +50,8 @@ class Owner(Protocol):
 class Pending(dict[int, KretprobeInstance]):
     """Calls that return to one place, by the stack pointer after the return.
 
+    (Or by what tells activations apart, see `engine.arch.returns.FrameKeys`.)
+
     They are chains where several probes or a tail call share a frame, the newest first.
     """
 
@@ -74,7 +78,7 @@ class Returns:
 
     Attributes:
         told: what was done with the last call or return outside of the emulator, in words.
-        trampoline: (start, end) of the code that calls return to, None if there is none.
+        trampoline: (where calls return to, end) of the code there, None if there is none.
     """
 
     def __init__(self, owner: Owner) -> None:
@@ -82,11 +86,16 @@ class Returns:
         self.told = ""
         self.trampoline: tuple[int, int] | None = None
         self._serves = 0  # how many want returns to be seen to outside of the emulator
-        roles = owner.arch.roles
+        roles, special = owner.arch.roles, owner.arch.returns
         self._stacked = roles.link is None
         self._word = owner.arch.bits // 8
-        names = (roles.sp,) if roles.link is None else (roles.sp, roles.link)
-        self._names = names
+        self._keys = keys = special.keys if special is not None else None
+        entry = (roles.sp,) if keys is None else keys.entry
+        self._names = entry if roles.link is None else (*entry, roles.link)
+        # What a return leaves behind: the key of the call that it ends, from these registers.
+        self.exit: tuple[str, ...] = (roles.sp,) if keys is None else keys.exit
+        self.exit_key: Callable[[Sequence[int]], int]
+        self.exit_key = itemgetter(0) if keys is None else keys.returned
         self._read: Callable[[], tuple[int, ...]] | None = None
         self._stack: Mapping | None = None  # the mapping that `_words` shows
         self._words = memoryview(b"")
@@ -120,8 +129,26 @@ class Returns:
 
     # -- a call ---------------------------------------------------------------------------
 
+    @cached_property
+    def _read_exit(self) -> Callable[[], tuple[int, ...]]:
+        return self.owner.cpu.traps.reader(self.exit)
+
+    def left_behind(self) -> int:
+        """The stack pointer of a call that has just returned, or what stands for it."""
+        return self.exit_key(self._read_exit())
+
+    def sp_of(self, slot: int) -> int:
+        """The stack pointer of a frame (see `KretprobeInstance.slot`)."""
+        return slot if self._keys is None else slot >> self._keys.shift
+
+    def lowest_at(self, sp: int) -> int:
+        """Below what stands for a frame at this stack pointer, and above all below it."""
+        return sp if self._keys is None else sp << self._keys.shift
+
     def frame(self) -> tuple[int, int]:
         """(stack pointer, return address) where a function begins.
+
+        In place of the stack pointer is what tells activations apart, where that is more.
 
         Raises:
             GuestFaultError: the stack cannot be read.
@@ -130,7 +157,8 @@ class Returns:
             self._read = self.owner.cpu.traps.reader(self._names)
         values = self._read()
         if not self._stacked:
-            return values[0], values[1]
+            keys = self._keys
+            return values[0] if keys is None else keys.entered(values), values[-1]
         sp = values[0]
         memory = self.owner.memory
         stack = memory.find(sp)
@@ -217,6 +245,14 @@ class Returns:
     def original_pc(self, address: int) -> int:
         """The program's own address for the trampoline's; others stay as they are."""
         return address
+
+    def holds(self, pc: int) -> bool:
+        """Whether the guest stands in the machinery of a return."""
+        return self.original_pc(pc) != pc
+
+    def unwind_info(self, pc: int) -> tuple[int, bytes] | None:
+        """(start, unwind information) of code that is the machinery's own, None elsewhere."""
+        return None
 
     def close(self) -> None:
         """No return probe is left."""

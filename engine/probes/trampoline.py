@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final
 
 from engine.arch.plan import InsnPlan, Operation, Rules, StepCpu, Verdict
+from engine.arch.returns import Trampoline
 from engine.cpu.base import LEAVE, TrapAction
 from engine.cpu.ram import EXECUTE, WRITE
 from engine.errors import GuestFaultError
@@ -48,28 +49,47 @@ class Hijacked(Returns):
     """Return addresses are replaced.
 
     Attributes:
-        address: of the trampoline, one breakpoint.
+        address: where calls return to: a breakpoint.
+        kind: the trampoline that it is in.
         point: the trampoline as a probed place.
         threads: what is pending, by thread id.
     """
 
-    def __init__(self, owner: Owner, address: int) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        start: int,
+        kind: Trampoline | None = None,
+        text: str = "goes on where the call was made",
+    ) -> None:
+        """Nothing is written yet.
+
+        Args:
+            owner: the manager of probes.
+            start: where the trampoline goes.
+            kind: what stands there; None for the architecture's usual.
+            text: what comes of a return to it.
+        """
         super().__init__(owner)
-        self.address = address
+        if kind is None:
+            usual = owner.arch.returns
+            kind = usual.trampoline if usual is not None else Trampoline(owner.arch.breakpoint)
+        self.kind = kind
+        self.address = address = start + kind.entry
         self.threads: dict[int, _Thread] = {}
-        code = owner.arch.breakpoint
         plan = InsnPlan(
             address,
-            code,
+            kind.code[kind.entry : kind.entry + owner.arch.insn_max],
             Verdict.EMULATED,
-            "the return trampoline: goes on where the call was made",
+            f"the return trampoline: {text}",
             operation=Operation("return through the trampoline", self._leave),
+            step=kind.step,
         )
         self._replaced: int | None = None  # the return address that the last call had
         self.point = ProbePoint(address, plan)
         self._probe = Kprobe(addr=address, name=NAME)
         self.point.probes.append(self._probe)
-        self.trampoline = address, address + len(code)
+        self.trampoline = address, start + len(kind.code)
 
     def attend(self, more: int) -> None:
         """Somebody wants the trampoline to come to the engine."""
@@ -116,7 +136,9 @@ class Hijacked(Returns):
         chained = ret_addr == self.address
         while stack:
             last = stack[-1].instance.slot
-            if sp < last or (chained and sp == last):
+            if sp < last or (
+                sp == last and (chained or self._calls(stack[-1].instance, ret_addr))
+            ):
                 break
             _leave(thread.pop().instance)
         if chained and not stack:
@@ -129,7 +151,7 @@ class Hijacked(Returns):
             return
         real = stack[-1].instance.ret_addr if chained else ret_addr
         made = self.made(point, real, sp)
-        if not made or not (chained or self._replace(sp)):
+        if not made or not (chained or self._replace(sp, made)):
             for instance in made:
                 _leave(instance)
             return
@@ -139,7 +161,19 @@ class Hijacked(Returns):
             chained, leads = True, False
         self._replaced = real
 
-    def _replace(self, sp: int) -> bool:
+    def _calls(self, instance: KretprobeInstance, ret_addr: int) -> bool:
+        """Whether a pending call has made another without moving any stack pointer.
+
+        Its return address is in a register then. Linux does not look; where it has uprobes
+        (AArch64), such a function does not survive them.
+        """
+        if self._keys is None:
+            return False
+        around = self.owner.placement.function(instance.rp.addr or 0)
+        return around is not None and around[0] <= ret_addr < around[1]
+
+    def _replace(self, sp: int, made: list[KretprobeInstance]) -> bool:
+        """Let a call return to the trampoline."""
         owner = self.owner
         link = owner.arch.roles.link
         if link is not None:
@@ -164,23 +198,35 @@ class Hijacked(Returns):
         Without anything pending the program has made the address up (or kept it: setjmp): the
         trampoline faults, which kills it as Linux does.
         """
-        owner, thread = self.owner, self._thread()
-        stack, regs = thread.hooks, owner.regs
-        sp = regs.sp
+        thread = self._thread()
+        stack, sp = thread.hooks, self.left_behind()
         while stack:
             frame = self._frame(thread)
             below = stack[-1].instance.slot if stack else None
-            valid = below is None or sp < below or (self._stacked and sp == below)
-            if not valid:  # longjmp has left this frame
-                for instance in frame:
-                    _leave(instance)
-                continue
-            real = regs.ip = frame[0].ret_addr
-            for instance in frame:
-                self.finish(instance, real, owner.thread())
-            self.told = _of_frame(len(frame))
-            return regs.ip
+            if self._is_left(frame[0].slot, below, sp):
+                self.told = _of_frame(len(frame))
+                return self._serve(frame)
+            for instance in frame:  # longjmp has left this frame
+                _leave(instance)
         raise GuestFaultError(self.address, "execute")
+
+    def _is_left(self, slot: int, below: int | None, sp: int) -> bool:
+        """Whether a return that leaves this stack pointer behind is that of the frame `slot`.
+
+        `below` is the next older one. Where the stack pointer is not all that tells frames
+        apart, what does is as it was at the entry.
+        """
+        if self._keys is not None:
+            return slot >= sp
+        return below is None or sp < below or (self._stacked and sp == below)
+
+    def _serve(self, frame: list[KretprobeInstance]) -> int:
+        """Calls have returned: where the guest goes on."""
+        regs, thread = self.owner.regs, self.owner.thread()
+        real = regs.ip = frame[0].ret_addr
+        for instance in frame:
+            self.finish(instance, real, thread)
+        return regs.ip
 
     def _frame(self, thread: "_Thread") -> list[KretprobeInstance]:
         """Take the newest frame's instances, the newest first."""
@@ -195,14 +241,14 @@ class Hijacked(Returns):
         """Those of the newest frame that longjmp has not left."""
         if point is not self.point:
             return ()
-        hooks, sp = self._thread().hooks, self.owner.regs.sp
+        hooks, sp = self._thread().hooks, self.left_behind()
         end = len(hooks)
         while end:
             begin = end - 1
             while hooks[begin].chained and begin:
                 begin -= 1
             below = hooks[begin - 1].instance.slot if begin else None
-            if below is None or sp < below or (self._stacked and sp == below):
+            if self._is_left(hooks[begin].instance.slot, below, sp):
                 return tuple(hook.instance for hook in reversed(hooks[begin:end]))
             end = begin
         return ()

@@ -172,7 +172,7 @@ class Watched(Returns):
         self._link(pending, key, made)
         self.told = (
             f"{len(made)} instance(s) wait for the return to {ret_addr:#x} with "
-            f"{self.owner.arch.roles.sp} {key:#x}"
+            f"{self.owner.arch.roles.sp} {self.sp_of(key):#x}"
         )
 
     def _unwatched(self, probes: Iterable[Kretprobe], sp: int, ret_addr: int) -> None:
@@ -186,7 +186,7 @@ class Watched(Returns):
         """A frame begins: what is pending in its place is gone, but for a tail call's caller."""
         older = pending.get(key)
         left = self._left
-        called = ret_addr in (left[0], left[1]) or left[1] == OUTSIDE
+        called = ret_addr in self._called_from() or left[1] == OUTSIDE
         if older is not None and called:
             self._drop(pending.pop(key))
         if self._stacked:
@@ -195,6 +195,12 @@ class Watched(Returns):
                 self._frames[key] = pending
                 if before is not None:
                     self._drop(before.pop(key, None))
+
+    def _called_from(self) -> tuple[int, int]:
+        """Where the last two instructions that led elsewhere would return to as calls."""
+        one, two = self._left
+        unit = self.owner.arch.code_unit
+        return one + -one % unit, two + -two % unit
 
     def _link(self, pending: Pending, key: int, made: Sequence[KretprobeInstance]) -> None:
         older = pending.get(key)
@@ -211,15 +217,14 @@ class Watched(Returns):
 
     def _sweep(self, probe: Kretprobe) -> None:
         """Frames below the stack pointer, on the same stack, are gone."""
-        sp = self.owner.regs.sp
-        stack = self.owner.memory.find(sp)
+        stack = self.owner.memory.find(self.owner.regs.sp)
         if stack is None:
             return
-        lowest = stack.start
+        lowest, here = self.lowest_at(stack.start), self.frame()[0]
         for site in self.sites.values():
-            gone = [key for key in site.pending if lowest < key <= sp]
+            gone = [key for key in site.pending if lowest < key <= here]
             for key in gone:
-                if key < sp or self._stacked:
+                if key < here or self._stacked:
                     self._drop(site.pending.pop(key))
 
     # -- places ---------------------------------------------------------------------------
@@ -276,14 +281,14 @@ class Watched(Returns):
         """Give a place its action: inside the emulator unless a handler wants more."""
         assert site.addr is not None
         address, pending, left, known = site.addr, site.pending, self._left, self._returned
-        read = self.owner.cpu.traps.reader((self.owner.arch.roles.sp,))
+        read, key_of = self.owner.cpu.traps.reader(self.exit), self.exit_key
         finish, came, take = self.finish, self._came_by_return, pending.pop
         # The code that handlers of signals return to may lie where the clock stands still.
         plan = self.owner.arch.plan
         unseen = plan.trampoline[0] <= address < sum(plan.detour)
 
         def returned(thread: int) -> None:
-            instance = take(read()[0], None)
+            instance = take(key_of(read()), None)
             if instance is None:
                 return
             if left[0] not in known and not unseen and not came(left[0]):
@@ -302,7 +307,7 @@ class Watched(Returns):
                 instance = instance.next
 
         def handled(site: Kprobe, regs: PtRegs) -> int:
-            waiting = pending.get(regs.sp)
+            waiting = pending.get(self.left_behind())
             returned(self.owner.thread())
             calls = len(list(_chain(waiting)))
             self.told = f"{calls} instance(s) waited for this return" if calls else ""
@@ -317,7 +322,7 @@ class Watched(Returns):
         unseen = plan.trampoline[0] <= point.address < sum(plan.detour)
         for probe in point.probes:
             if isinstance(probe, ReturnSite):
-                waiting = probe.pending.get(self.owner.regs.sp)
+                waiting = probe.pending.get(self.left_behind())
                 if waiting is not None and (unseen or self._came_by_return(self._left[0])):
                     return tuple(_chain(waiting))
         return ()
@@ -342,7 +347,7 @@ class Watched(Returns):
 
     def missed(self, site: ReturnSite) -> None:
         """A return came while another probe's handlers ran."""
-        instance = site.pending.pop(self.owner.regs.sp, None)
+        instance = site.pending.pop(self.left_behind(), None)
         for one in _chain(instance):
             one.rp.nmissed += 1
         self._drop(instance)

@@ -132,6 +132,7 @@ class Backtraces:
             lambda address, slot: hooks.resolve_return(address, slot),
             lambda slot: hooks.return_pending(slot),
             lambda address: hooks.original_pc(address),
+            lambda address: hooks.unwind_info(address),
         )
 
     def _reader(self) -> ReadMemory:

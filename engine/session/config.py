@@ -24,6 +24,7 @@ class GuestConfig:
         memory: bytes of memory the guest may touch.
         clock: "guest" (deterministic) or "host".
         technique: of probes: "auto", "breakpoint" or "jump".
+        returns: how returns are caught, of `engine.probes.returning.RETURNS`.
         count_blocks: keep the block clock running even if nothing else needs it.
     """
 
@@ -40,4 +41,5 @@ class GuestConfig:
     memory: int = DEFAULT_MEMORY
     clock: str = "guest"
     technique: str = "auto"
+    returns: str = "auto"
     count_blocks: bool = False

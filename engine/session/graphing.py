@@ -280,6 +280,13 @@ class Graphing:
         return tuple(args)
 
     def _stack_of(self, slot: int) -> Stack:
+        """The stack of the program that a frame lies on, by what frames are known by."""
+        returns = self._probing.manager.returns
+        found, at = self._stack_at(returns.sp_of(slot)), returns.lowest_at
+        found.low, found.high = at(found.low), at(found.high)
+        return found
+
+    def _stack_at(self, slot: int) -> Stack:
         """The stack of the program that an address lies on."""
         base, _, size = self._session.kernel.signals.altstack
         mapping = self._session.memory.find(slot)

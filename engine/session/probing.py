@@ -154,6 +154,7 @@ class Probing:
             mode=mode,
             thread=partial(getattr, session.kernel, "pid"),  # asked at each hit: no frame for it
             trampoline=session.arch.plan.trampoline[0] + session.arch.plan.page_size,
+            returns=config.returns,
         )
         if session.arch.jumps is not None and isinstance(cpu, SharesTime):
             self.manager.jumps = _jumps(session, cpu.time_page, self.manager, code.locate)
@@ -171,6 +172,7 @@ class Probing:
         hooks.original_pc = self.manager.original_pc
         hooks.resolve_return = self.manager.resolve_return
         hooks.return_pending = lambda slot: bool(self.manager.returns.pending(slot))
+        hooks.unwind_info = self.manager.returns.unwind_info
         hooks.opened = self.overlay.refused
         hooks.original = self.overlay.restore
         hooks.mapped = self._mapped

@@ -80,12 +80,12 @@ def _owens(view: GuestView, trampoline: int, registers: Mapping[str, int], limit
     walk = Unwinder(view).walk(registers, limit=limit)
     frames: list[Frame] = []
     for frame in walk.frames:
-        if frame.trampoline:
+        if frame.trampoline and frame.pc != trampoline:
             hooked = frames[-1]
             frames.append(
                 Frame(trampoline, hooked.cfa, frame.registers, "trampoline", trampoline=True)
             )
-        frames.append(replace(frame, trampoline=False))
+        frames.append(frame if frame.pc == trampoline else replace(frame, trampoline=False))
     if len(frames) > limit:
         return Walk(
             tuple(frames[:limit]), UnwindEnd(EndReason.LIMIT, f"the limit of {limit} frames")

@@ -13,7 +13,7 @@ from engine.arch.base import Arch
 from engine.errors import ImageError
 from engine.guest.modules import Module
 from engine.image import ElfImage
-from engine.image.ia64unwind import Descriptor, UnwindEntry, find_entry, info_of
+from engine.image.ia64unwind import Descriptor, UnwindEntry, find_entry, info_of, parse_info
 from engine.unwind.rows import (
     AtCfa,
     AtRegister,
@@ -321,6 +321,19 @@ def row_at(found: tuple[Descriptor, ...], slot: int) -> CfiRow:
     return CfiRow(_cfa(walk), rules, "b0")
 
 
+def described(info: bytes, distance: int) -> CfiRow:
+    """The rules so many bytes and slots behind the start of what a block describes.
+
+    Raises:
+        ImageError: it is not such a block.
+    """
+    return row_at(parse_info(info).descriptors, _slot(distance))
+
+
+def _slot(distance: int) -> int:
+    return 3 * (distance >> 4) + (distance & 3)
+
+
 class Ia64Tables:
     """The unwind tables of all files in a guest."""
 
@@ -356,4 +369,4 @@ def _entry_row(image: ElfImage, entry: UnwindEntry, link: int) -> CfiRow | None:
         info = info_of(image, entry)
     except ImageError:
         return None
-    return row_at(info.descriptors, 3 * ((link >> 4) - (entry.start >> 4)) + (link & 3))
+    return row_at(info.descriptors, _slot(link - (entry.start & ~15)))

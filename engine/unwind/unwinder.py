@@ -17,7 +17,7 @@ from engine.unwind.dwarf import DwarfTables
 from engine.unwind.expression import ReadMemory
 from engine.unwind.framepointer import FramePointers
 from engine.unwind.functions import Functions
-from engine.unwind.ia64 import Ia64Tables
+from engine.unwind.ia64 import Ia64Tables, described
 from engine.unwind.prologue import Prologues, ReadCode
 from engine.unwind.rows import Caller, CfaRegister, CfiRow, Unreadable
 from engine.unwind.signals import SignalFrames
@@ -100,9 +100,9 @@ class Walk:
 
 
 ResolveReturn = Callable[[int, int], int | None]
-"""(return address as found, sp at the entry of the function that returns there, or whatever
-`ArchUnwind.activation` makes of it) to the real return address where the found one is a return
-probe's trampoline; None where it is not."""
+"""(return address as found, sp at the entry of the function that returns there, or what
+`engine.arch.returns.FrameKeys` makes of it) to the real return address where the found one is a
+return probe's trampoline; None where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,8 @@ class GuestView:
         is_pending: whether a return probe waits for the return of the function that was entered
             with this sp, wherever the return address stands.
         original_pc: the program's own address for a place in a slot or detour.
+        unwind_info: (start, an information block of the architecture's tables) of the engine's
+            own code around an address.
     """
 
     arch: Arch
@@ -129,6 +131,7 @@ class GuestView:
     resolve_return: ResolveReturn = lambda address, slot: None
     is_pending: Callable[[int], bool] = lambda slot: False
     original_pc: Callable[[int], int] = lambda address: address
+    unwind_info: Callable[[int], tuple[int, bytes] | None] = lambda pc: None
 
 
 TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
@@ -274,7 +277,7 @@ class Unwinder:
                     yield "prologue", better
                 yield name, row
             elif name == "trampoline":
-                row = self._signals.row(pc)
+                row = self._signals.row(pc) or self._engine_row(pc)
                 if row is not None:
                     yield name, row
                     return
@@ -286,6 +289,11 @@ class Unwinder:
                     yield name, row
             else:
                 yield name, self._pointers.row(pc, exact)
+
+    def _engine_row(self, pc: int) -> CfiRow | None:
+        """The rules in code of the engine's own; so far IA-64's alone has any."""
+        found = self._view.unwind_info(pc)
+        return None if found is None else described(found[1], pc - found[0])
 
     def _better(self, pc: int, row: CfiRow, registers: Mapping[str, int]) -> CfiRow | None:
         """What the instructions say, where that is certain and the table says otherwise."""
@@ -320,14 +328,12 @@ class Unwinder:
         if end is not None:
             return None, end
         if not row.signal_frame:
-            slot = caller.cfa - self._pushed
-            if self._unwind.activation is not None:
-                slot = self._unwind.activation(slot, registers)
-            real = self._view.resolve_return(caller.pc, slot)
+            slot = self._slot(caller.cfa, registers)
+            real = self._view.resolve_return(caller.pc, slot) if slot is not None else None
             if real is not None:
                 pc = self._arch.roles.pc
                 caller = Caller(caller.cfa, real, {**caller.registers, pc: real})
-            caught = real is not None or self._view.is_pending(slot)
+            caught = real is not None or (slot is not None and self._view.is_pending(slot))
             step = _Step(source, row, caller, trampoline=caught)
         assert caller.pc is not None, "there is a caller"
         if caller.pc == 0:
@@ -337,6 +343,15 @@ class Unwinder:
             text = f"the return address {caller.pc:#x} is not in executable memory"
             return step, UnwindEnd(EndReason.NOT_CODE, text)
         return step, None
+
+    def _slot(self, cfa: int, registers: Mapping[str, int]) -> int | None:
+        """What return probes know a frame by; None where that has been lost."""
+        sp, returns = cfa - self._pushed, self._arch.returns
+        if returns is None:
+            return sp
+        others = [registers.get(name) for name in returns.keys.entry[1:]]
+        known = [value for value in others if value is not None]
+        return returns.keys.entered([sp, *known]) if len(known) == len(others) else None
 
     def _stack_end(
         self, row: CfiRow, caller: Caller, registers: Mapping[str, int]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.arch.ia64 import IA64
-from engine.arch.ia64.frames import activation
+from engine.arch.ia64.returns import RETURNS
 from engine.arch.ia64.rse import locals_size, skip_up
 from engine.errors import GuestFaultError
 from engine.guest.modules import Module
@@ -82,7 +82,7 @@ class Replay:
         for name, value in registers.items():
             self.registers[name] = self.hide(int(value.lstrip("N"), 16))
         if call and self.hooked:
-            key = activation(old["r12"], self.registers)
+            key = RETURNS.keys.entered((old["r12"], self.registers["bsp"]))
             self.pending[key] = self.link
             self.registers["b0"] = TRAMPOLINE
         if call:

@@ -20,6 +20,7 @@ from engine.arch.ia64.frames import UNWIND
 from engine.arch.ia64.listing import decode
 from engine.arch.ia64.probes import BREAK, PROBES
 from engine.arch.ia64.registers import REGISTERS
+from engine.arch.ia64.returns import RETURNS
 from engine.arch.ia64.signals import SIGNALS
 from engine.arch.ia64.syscalls import SYSCALLS
 
@@ -107,4 +108,5 @@ IA64 = Arch(
     emulate_trapped=lambda cpu, raw, address: None,
     probes=PROBES,
     unwind=UNWIND,
+    returns=RETURNS,
 )

@@ -54,11 +54,6 @@ def _popped(
             caller[f"r{_FIRST + number}"] = values[at]
 
 
-def activation(sp: int, registers: Mapping[str, int]) -> int:
-    """Both stacks tell: a function that uses only one leaves the other as it is."""
-    return registers["bsp"] << 64 | sp
-
-
 UNWIND: Final = ArchUnwind(
     read=lambda raw, address: None,  # tables tell, or the rule for leaves
     preserved=_PRESERVED,
@@ -67,7 +62,6 @@ UNWIND: Final = ArchUnwind(
     saved={**SAVED_REGISTERS},
     strip=lambda address: address,
     popped=_popped,
-    activation=activation,
     stacks=("bsp",),
     tables="ia64",
     formats=("cfi", "trampoline", "leaf"),

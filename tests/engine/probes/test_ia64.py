@@ -238,9 +238,3 @@ def test_events_have_arguments_on_the_register_stack(tmp_path: Path) -> None:
     order = re.findall(r": (in|mid|last): ", done.err)
     assert order == ["in", "mid", "last"] * 1973  # calls that fibonacci(15) makes
     assert "in: (fibonacci+0x0/0x90) n=0xf b0=0x" in done.err
-
-
-def test_return_probes_are_refused_in_words(tmp_path: Path) -> None:
-    done = run("trace", "-e", "r fibonacci", str(SAMPLES / "recursion"), cwd=tmp_path)
-    assert done.code != 0
-    assert "return probes are not supported on IA-64 yet" in done.err
