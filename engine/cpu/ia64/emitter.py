@@ -20,6 +20,7 @@ class Emitter:
         lines: source lines.
         places: the slot address that each line belongs to.
         required: how many registers the frame must have at the block's start.
+        required_if: predicate under which the last slot needs them, 0 for always.
         ip: the bundle address of the instruction at hand.
         slot: its slot address.
         behind: the slot address behind it.
@@ -34,11 +35,11 @@ class Emitter:
         self.clocked = clocked
         self.lines: list[str] = []
         self.places: list[int] = []
-        self.required = 0
+        self.required = self.required_if = 0
         self._frame: int | None = None
         self._depth = 2
         self._marked: set[int] = set()
-        self.conditional = False
+        self.conditional, self._qp = False, 0
         self.ip = self.slot = self.behind = 0
         self.ends = False
         self.loops = False
@@ -66,10 +67,10 @@ class Emitter:
         if not qp:
             yield
             return
-        self.conditional = True
+        self.conditional, self._qp = True, qp
         with self.block(f"if p[{qp}]:"):
             yield
-        self.conditional = False
+        self.conditional, self._qp = False, 0
 
     # -- operands ----------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class Emitter:
                     self.illegal("a register beyond the frame is written")
                     return False
             else:
-                self.required = max(self.required, need)
+                self.required, self.required_if = max(self.required, need), self._qp
         return True
 
     def put(self, register: int, value: str, *sources: int, nat: str = "") -> None:

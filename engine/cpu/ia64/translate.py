@@ -125,11 +125,12 @@ class Translator:
     ) -> Translation:
         lines, places = emitter.lines, emitter.places
         if emitter.required:
-            if count > 1:
-                guard = "raise NarrowFrame"
-            else:
+            narrow, guard = f"F[0] < {emitter.required}", "raise NarrowFrame"
+            if count == 1:
                 guard = "raise Illegal('a register beyond the frame is written')"
-            lines.insert(0, f"        if F[0] < {emitter.required}: {guard}")
+                if emitter.required_if:
+                    narrow = f"p[{emitter.required_if}] and {narrow}"
+            lines.insert(0, f"        if {narrow}: {guard}")
             places.insert(0, entry)
         head = "while True" if emitter.loops else "if True"
         # Code objects are equal if their names and bodies are: the name tells blocks apart.
