@@ -64,13 +64,26 @@ class Recording:
     counter: int = 0
 
 
+CURSOR = 64
+"""Offset of the ring's cursor in the page of `DetourPlaces.save`."""
+
+COMM = 96
+"""Offset of the running thread's name there: `COMM_BYTES`, then a word with its size."""
+
+COMM_BYTES = 16
+"""Bytes of a thread's name with all its NULs (TASK_COMM_LEN); its size counts one NUL."""
+
+STRING_TOTAL = 4000
+"""Bytes of strings in a row beyond which a detour asks the engine to record it."""
+
+
 @dataclass(frozen=True, slots=True)
 class DetourPlaces:
     """Guest addresses of what detours share.
 
     Attributes:
         save: a page that detours may write, whose first words keep registers; the ring's cursor
-            (bytes of rows in it) is its word 8.
+            (bytes of rows in it) and the thread's name stand there too.
         time: word of the clock's end; the word behind it is the ticks left to that.
         thread: word whose upper half is the running thread's id.
         ring: where rows go. Behind its end nothing is mapped.
@@ -81,9 +94,34 @@ class DetourPlaces:
     thread: int
     ring: int
 
+    @property
+    def cursor(self) -> int:
+        """The ring's cursor."""
+        return self.save + CURSOR
 
-CURSOR = 64
-"""Offset of the ring's cursor in the page of `DetourPlaces.save`."""
+    @property
+    def comm(self) -> int:
+        """The running thread's name."""
+        return self.save + COMM
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The code of one recording in a recorder; offsets are those of the recorder.
+
+    Attributes:
+        start: where it begins: it counts the hit and tests the filter.
+        again: where a row is begun anew after the ring was emptied, with the program's own
+            values in all registers.
+        behind: where the next part begins, or registers get their own values back. The same
+            is asked of the registers.
+        slow: a trap that asks the engine to record the hit instead, -1 if none.
+    """
+
+    start: int
+    again: int
+    behind: int
+    slow: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +131,27 @@ class Recorder:
     Attributes:
         code: its bytes.
         saved: register to the offset in the page of `DetourPlaces.save` of the program's own
-            value from `again` on; all others are in place.
-        again: offset where a row is begun anew after the ring was emptied.
+            value, from the first instruction on that can fault; all others are in place.
+        parts: one for each recording, in order.
         finish: offset where the registers get their own values back from the save area.
-        slow: offset of a trap that asks the engine to record the hit instead, -1 if none.
+        trap: offset of a trap at which the engine serves all probes, -1 if code does.
     """
 
     code: bytes
     saved: Mapping[str, int]
-    again: int
+    parts: tuple[Part, ...]
     finish: int
-    slow: int = -1
+    trap: int = -1
+
+    @property
+    def again(self) -> int:
+        """Where the first recording's row is begun anew."""
+        return self.parts[0].again if self.parts else self.finish
+
+    @property
+    def slow(self) -> int:
+        """The first trap that asks the engine to record, -1 if there is none."""
+        return next((part.slow for part in self.parts if part.slow >= 0), -1)
 
 
 @dataclass(frozen=True, slots=True)

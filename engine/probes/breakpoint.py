@@ -148,6 +148,8 @@ class Breakpoints:
         action, hits = self._action(point), self.waits(point)
         traps = self._cpu.traps
         traps.plant(point.address, _counted(action, hits) if hits else action, point.follow)
+        if point.detour is not None and point.detour.trap is not None:
+            traps.plant(point.detour.trap, action, point.detour.window)
         if point.slot is not None and not point.boosted:
             self._plant_end(point, point.slot)
         elif point.slot is not None:
@@ -206,7 +208,7 @@ class Breakpoints:
     ) -> TrapAction:
         """The usual case, with nothing that it does not need."""
         thread = self._thread
-        if point.slot is not None and not point.scratch:
+        if point.slot is not None and not point.scratch and point.detour is None:
             slot = point.slot + point.plan.entry
 
             def straight() -> int:
@@ -226,6 +228,9 @@ class Breakpoints:
     def _go(self, point: ProbePoint) -> TrapAction:
         """What carries the instruction out; returns where the guest goes on."""
         plan = point.plan
+        if point.detour is not None:
+            displaced = point.detour.displaced[0][0]
+            return lambda: displaced
         if plan.operation is not None:
             run, step = plan.operation.run, self._step
 

@@ -25,7 +25,11 @@ class Owner(Protocol):
 
 
 class DetourHits:
-    """Sees to the guest in its detours."""
+    """Sees to the guest in its detours.
+
+    Attributes:
+        comm: the running thread's name.
+    """
 
     def __init__(self, owner: Owner, memory: DetourMemory, detours: DetourMap) -> None:
         """Nobody is in one.
@@ -38,12 +42,17 @@ class DetourHits:
         self._owner = owner
         self._memory = memory
         self._detours = detours
+        self.comm: Callable[[], bytes] = lambda: b""
 
     def open(self, point: ProbePoint, detour: Detour) -> None:
-        """A detour's code has been written; its traps are seen to from now on."""
-        if detour.slow is not None:
-            action = partial(self._slow, point, detour)
-            self._owner.cpu.traps.plant(detour.slow, action, detour.window)
+        """A detour's code has been written; its traps are seen to from now on.
+
+        The one at which all probes are served is planted with the point's breakpoint.
+        """
+        for number, part in enumerate(detour.recorder.parts):
+            if part.slow >= 0:
+                action = partial(self._slow, detour, number)
+                self._owner.cpu.traps.plant(detour.start + part.slow, action, detour.window)
 
     def reap(self) -> None:
         """Free the detours that nobody uses any more, once the guest is not in them."""
@@ -56,19 +65,34 @@ class DetourHits:
             return live.detour.start <= pc < live.detour.end
 
         for detour in self._detours.reap(used):
-            if detour.slow is not None:
-                cpu.traps.remove(detour.slow)
+            for part in detour.recorder.parts:
+                if part.slow >= 0:
+                    cpu.traps.remove(detour.start + part.slow)
+            if detour.trap is not None:
+                cpu.traps.remove(detour.trap)
             shared.space.free(detour.start, detour.end - detour.start)
 
     def holds(self, address: int) -> bool:
         """Whether an address lies where detours are."""
         return self._memory.holds(address)
 
+    def trapped(self, address: int) -> LiveDetour | None:
+        """The detour whose serving trap stands at an address; a zombie is left at once."""
+        live = self._detours.at(address)
+        if live is None or live.detour.trap != address:
+            return None
+        if live.zombie:
+            cpu = self._owner.cpu
+            cpu.write_register(self._owner.arch.roles.pc, live.detour.displaced[0][0])
+            cpu.expect(live.detour.window)
+        return live
+
     def resume(self) -> None:
         """The guest is about to go on; in the middle of a window it goes on in the detour.
 
         A signal handler returns there, or a debugger has put it there.
         """
+        self._memory.show_comm(self.comm())
         if not self._detours.covers:
             return
         cpu, name = self._owner.cpu, self._owner.arch.roles.pc
@@ -86,15 +110,17 @@ class DetourHits:
         live, shared, sink = self._detours.at(pc), self._memory.shared, self._memory.sink
         if live is None or shared is None:
             return stop
-        point, detour, cpu = live.point, live.detour, self._owner.cpu
+        detour, cpu = live.detour, self._owner.cpu
         name = self._owner.arch.roles.pc
         if stop.kind is StopKind.FAULT and detour.recording(pc):
             if shared.guard <= stop.address < shared.guard + PAGE and sink is not None:
                 sink.drain()
                 sink.wipe()
-                cpu.write_register(name, detour.again)
+                self._own_registers(detour)
+                again = detour.recorder.parts[detour.part(pc)].again
+                cpu.write_register(name, detour.start + again)
             else:
-                cpu.write_register(name, self._slow(point, detour))
+                cpu.write_register(name, self._slow(detour, detour.part(pc)))
             return None
         if stop.trap is TrapKind.SINGLE_STEP and pc <= detour.displaced[0][0]:
             return None  # a program that steps itself sees its own instructions only
@@ -104,20 +130,26 @@ class DetourHits:
             return replace(stop, address=original)
         return stop
 
-    def _slow(self, point: ProbePoint, detour: Detour) -> int:
-        """Record a hit as at a breakpoint; where the detour goes on."""
-        owner, shared, sink = self._owner, self._memory.shared, self._memory.sink
+    def _own_registers(self, detour: Detour) -> None:
+        """The program's own values in the registers that a recorder has changed."""
+        cpu, shared = self._owner.cpu, self._memory.shared
         assert shared is not None
-        assert sink is not None
         for register, offset in detour.recorder.saved.items():
-            owner.cpu.write_register(register, shared.save[offset // 8])
-        layout = [probe.recording.layout for probe in point.probes if probe.recording]
-        words = sum(one.words * 8 + _STRING * len(one.fields) for one in layout)
-        sink.wipe(words)
-        for probe in point.enabled():
-            if probe.record is not None:
-                probe.record(owner.thread())
-        return detour.finish
+            cpu.write_register(register, shared.save[offset // 8])
+
+    def _slow(self, detour: Detour, number: int) -> int:
+        """Record a hit for one probe as at a breakpoint; where the detour goes on."""
+        live, sink = self._detours.at(detour.start), self._memory.sink
+        assert live is not None
+        assert sink is not None
+        self._own_registers(detour)
+        probe = live.probes[number]
+        if probe.recording is not None:
+            layout = probe.recording.layout
+            sink.wipe(layout.words * 8 + _STRING * sum(one.words for one in layout.fields))
+        if probe.record is not None:
+            probe.record(self._owner.thread())
+        return detour.start + detour.recorder.parts[number].behind
 
     def name(self, address: int) -> str:
         """A place in a detour as a symbol."""

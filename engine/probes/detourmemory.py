@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mmap import PAGESIZE, mmap
 from typing import Final, Protocol
 
-from engine.arch.jump import CURSOR, DetourPlaces
+from engine.arch.jump import COMM, COMM_BYTES, CURSOR, DetourPlaces
 from engine.cpu.ram import PAGE, READ, WRITE
 from engine.guest.mapping import MappingError
 from engine.guest.memory import Memory
@@ -96,6 +96,7 @@ class DetourMemory:
         self.sink: Sink | None = None
         self.shared: Shared | None = None
         self.broken = ""
+        self._comm: bytes | None = None
         self._counters: dict[Kprobe, int] = {}
         self._free: list[int] = []
 
@@ -138,6 +139,18 @@ class DetourMemory:
             space=DetourSpace(memory, [*self._beside, left]),
         )
         return self.shared
+
+    def show_comm(self, comm: bytes) -> None:
+        """The running thread is called so: detours read it, each time it runs again."""
+        if self.shared is None or comm is self._comm:
+            return
+        self._comm, at = comm, COMM // 8
+        comm = comm[: COMM_BYTES - 1]
+        padded = comm.ljust(COMM_BYTES, b"\0")
+        for number in range(COMM_BYTES // 8):
+            word = padded[8 * number : 8 * number + 8]
+            self.shared.save[at + number] = int.from_bytes(word, "little")
+        self.shared.save[at + COMM_BYTES // 8] = len(comm) + 1
 
     @property
     def space(self) -> DetourSpace:

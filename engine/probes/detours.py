@@ -42,7 +42,7 @@ class Detour:
 
     @property
     def again(self) -> int:
-        """Where a row is begun anew."""
+        """Where the first row is begun anew."""
         return self.start + self.recorder.again
 
     @property
@@ -52,8 +52,20 @@ class Detour:
 
     @property
     def slow(self) -> int | None:
-        """The trap that asks the engine to record the hit."""
+        """The first trap that asks the engine to record a hit."""
         return self.start + self.recorder.slow if self.recorder.slow >= 0 else None
+
+    @property
+    def trap(self) -> int | None:
+        """The trap at which the engine serves the hit, where no code does."""
+        return self.start + self.recorder.trap if self.recorder.trap >= 0 else None
+
+    def part(self, pc: int) -> int:
+        """Number of the recording whose code a place lies in."""
+        parts = self.recorder.parts
+        slow = [number for number, part in enumerate(parts) if self.start + part.slow == pc]
+        at = bisect_right(parts, pc - self.start, key=lambda part: part.start) - 1
+        return slow[0] if slow else max(at, 0)
 
     def original_pc(self, pc: int) -> int:
         """The program's own address for a place in the buffer."""

@@ -82,6 +82,9 @@ class Hits:
                     self.regs.ip = point.address
                     self.jumps.consider(point)
                 return self._hit(point)
+            live = self.jumps.running.trapped(at) if self.jumps is not None else None
+            if live is not None:
+                return self._hit(live.point) if not live.zombie else None
             point = self._step_of(at)
             if point is not None:
                 return self._step_done(point, self._slot_around(at))

@@ -116,6 +116,7 @@ class Tracing:
         jumps = self._probing.manager.jumps
         if jumps is not None and jumps.sink is None:
             jumps.sink = self._staging
+            jumps.running.comm = lambda: session.kernel.comm
         self._context = FetchContext(
             session.arch,
             ProbeCpu(session),

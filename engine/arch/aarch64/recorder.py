@@ -10,7 +10,14 @@ import struct
 from typing import Final
 
 from engine.arch.aarch64.relocate import load_constant, word
-from engine.arch.jump import CURSOR, DetourPlaces, NotCompilableError, Recorder, Recording
+from engine.arch.jump import (
+    CURSOR,
+    DetourPlaces,
+    NotCompilableError,
+    Part,
+    Recorder,
+    Recording,
+)
 from engine.arch.program import Compare, FetchArg, Kind, Operand, PredicateOp, RecordField, Source
 
 _BASE, _VALUE = 16, 17
@@ -156,7 +163,7 @@ class _Maker:
             code.add(0xD42000C0)  # brk #6
             code.label("end")
         saved = {f"x{register}": offset for register, offset in self._saved.items()}
-        return Recorder(code.finished(), saved, again, finish, slow)
+        return Recorder(code.finished(), saved, (Part(0, again, finish, slow),), finish)
 
     def _keep(self, pair: int, single: int) -> None:
         """Save or restore what is used; pairs where two lie side by side."""

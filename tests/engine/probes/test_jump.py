@@ -127,8 +127,8 @@ def test_filters_are_those_of_breakpoints(arch: str, text: str) -> None:
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_what_cannot_be_compiled_stays_a_breakpoint(arch: str) -> None:
-    points = alike(arch, "words", lambda tracing: tracing.define("p print c=$comm"))
-    (point,) = points
+    line = f"p print c={FIRST[arch]}:symstr"
+    (point,) = alike(arch, "words", lambda tracing: tracing.define(line))
     assert point.technique == "breakpoint"
     assert point.why is not None
     assert point.why.rule == "recorder"
