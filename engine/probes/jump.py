@@ -29,6 +29,7 @@ from engine.probes.site import FunctionCode, ImageCode
 
 AFTER: Final = 256
 """Hits of a breakpoint before it is looked at: that costs as much as a thousand of them save."""
+_HELD: Final = Check("stop", False, "a stop stands in front of its jump")
 
 Located = tuple[ImageCode, FunctionCode | None, int]
 """A file's code, the function around an address in it, and guest minus link addresses."""
@@ -110,7 +111,7 @@ class Jumps:
 
     def _wants(self, point: ProbePoint) -> str:
         """What a point's probes want beyond recording, "" for nothing."""
-        enabled = point.enabled()
+        enabled = [probe for probe in point.enabled() if not probe.stops]
         if any(probe.post_handler is not None for probe in enabled):
             return "a post-handler runs behind its instruction"
         if any(needs_engine(probe) for probe in enabled):
@@ -120,7 +121,7 @@ class Jumps:
         if any(isinstance(probe, ReturnSite) for probe in enabled):
             return "return probes wait there for a call's return"
         if len(enabled) != 1:
-            return f"{len(enabled)} probes record there"
+            return f"{len(enabled)} probes record there" if enabled else "nothing records there"
         if enabled[0].recording is None:
             return "what is recorded there takes the engine"
         return ""
@@ -134,10 +135,11 @@ class Jumps:
 
     def armed(self, points: list[ProbePoint]) -> None:
         """Points have got their breakpoints."""
-        if self.technique != "jump" or self.sink is None:
+        if self.sink is None:
             return
+        at_once = self.technique == "jump"
         for point in points:
-            if not self.consider(point) and not _own(point):
+            if (at_once or point.hot) and not self.consider(point) and at_once and not _own(point):
                 names = ", ".join(str(probe) for probe in point.probes)
                 why = point.why.detail if point.why else ""
                 self._owner.on_notice(f"{names}: stays a breakpoint: {why}")
@@ -154,8 +156,9 @@ class Jumps:
             point.why = Check("symbol-size", False, "it is in no file's code")
         else:
             point.why = first_failure(place) or self._optimize(point, place)
+        point.hot = point.hot or point.detour is not None
         self._owner.replant(point.address)
-        return point.why is None
+        return point.detour is not None
 
     def place(self, point: ProbePoint) -> JumpPlace | None:
         """A point as the rules see it."""
@@ -163,7 +166,7 @@ class Jumps:
         if found is None:
             return None
         code, function, bias = found
-        probe = point.probes[0]
+        probe = next((probe for probe in point.probes if not probe.stops), point.probes[0])
         points, jumps = self._owner.points, self._owner.arch.jumps
 
         def other(start: int, end: int) -> int | None:
@@ -202,7 +205,7 @@ class Jumps:
         if slot or point.address < pc < point.address + len(window):
             point.considered = False
             return Check("other-probe", False, "the program stands in the window")
-        probe = point.enabled()[0]
+        probe = next(probe for probe in point.enabled() if not probe.stops)
         counter = self._memory.counter(probe)
         if counter is None or probe.recording is None:
             return Check("recorder", False, "no counter is left")
@@ -217,16 +220,18 @@ class Jumps:
             self._memory.give_back((probe,))
             return Check("reach", False, "no detour is left within reach")
         self._install(point, detour, (probe,))
-        return None
+        return _HELD if point.held else None
 
     def _install(self, point: ProbePoint, detour: Detour, probes: tuple[Kprobe, ...]) -> None:
         owner = self._owner
+        point.held = any(probe.stops for probe in point.enabled())
         owner.memory.poke(detour.start, detour.code)
         self.running.open(point, detour)
         point.detour = detour
         self.detours.add(point, detour, probes)
         unit = len(owner.arch.breakpoint)
-        owner.overlay.exchange(point.address, detour.jump, detour.original, unit)
+        value = owner.planted(point) if point.held else detour.jump
+        owner.overlay.exchange(point.address, value, detour.original, unit)
 
     def collect(self) -> None:
         """Bring the probes' counts of hits up to date."""
@@ -247,7 +252,7 @@ class Jumps:
             value = owner.planted(point)
             unit = len(owner.arch.breakpoint)
             owner.overlay.exchange(point.address, value, point.plan.raw, unit)
-        point.detour = None
+        point.detour, point.held = None, False
         self._memory.give_back(self.detours.retire(detour).probes)
         self.running.reap()
 
@@ -277,7 +282,7 @@ class Jumps:
         self.unoptimize(point)
         point.considered, point.why = False, None
         if point.armed:
-            if self.technique == "jump":
+            if self.technique == "jump" or point.hot:
                 self.consider(point)
             self._owner.replant(point.address)
 

@@ -43,6 +43,8 @@ class Kprobe:
         rules: whose rules decide whether it may be placed.
         mode: strictness for this probe; None = the manager's.
         name: for messages.
+        stops: it stands for a stop of a debugger: at its hit nothing runs that the detour of a
+            jump could not replace.
         reference: of a uprobe: offset in its file of a counter of users, 0 for none
             (`engine.probes.refcount`).
     """
@@ -61,6 +63,7 @@ class Kprobe:
         "recording",
         "reference",
         "rules",
+        "stops",
         "symbol_name",
     )
 
@@ -91,6 +94,7 @@ class Kprobe:
         self.name = name
         self.hits = 0
         self.nmissed = 0
+        self.stops = False
         self.reference = 0
 
     @property

@@ -8,69 +8,26 @@ a slot here, and the fix-ups put right what it leaves, as Linux's default_post_x
 planted breakpoint itself is never executed, so no action of the fast executor fires.
 """
 
-from dataclasses import dataclass, replace
-from enum import Enum
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from engine.arch.plan import Fixup, Verdict
-from engine.cpu.base import Stop, StopKind
+from engine.cpu.base import SingleSteps, Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.breakpoint import rebased
 from engine.probes.manager import ProbeManager, Status
-from engine.probes.point import ProbePoint
+from engine.probes.phase import WORD, HitMachine, Phase, PhaseRecord, stop_name
 from engine.probes.stepping import StepStopError, failure
 
-_WORD: Final = 8
+__all__ = ["Phase", "PhaseMachine", "PhaseRecord"]
 
 
-class Phase(Enum):
-    """Where a hit stands; the value is what people read."""
-
-    ARMED = "armed"
-    TRAP = "trap"
-    PRE = "pre-handlers"
-    SLOT = "out of line"
-    EMULATED = "emulated"
-    FIXUP = "fix-up"
-    POST = "post-handlers"
-    RESUME = "resume"
+_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseRecord:
-    """What one phase did.
-
-    Attributes:
-        phase: which.
-        point: address of the point.
-        before: pc in front of it.
-        after: pc behind it.
-        registers: registers that changed, pc left out: name to (old, new).
-        memory: (address, old bytes, new bytes) of words of the site, the slot and the stack that
-            changed, or that the phase is about (old and new are the same then).
-        text: the phase in words.
-        stop: what the phase ended with for the guest's kernel, None for nothing.
-    """
-
-    phase: Phase
-    point: int
-    before: int
-    after: int
-    registers: dict[str, tuple[int, int]]
-    memory: tuple[tuple[int, bytes, bytes], ...]
-    text: str
-    stop: Stop | None = None
-
-
-class PhaseMachine:
-    """Carries one hit out.
-
-    Attributes:
-        point: the point that is hit.
-        calls: those whose return has led here, newest first.
-        next: the phase that `advance` carries out; None when the hit is over.
-        stop: what is left for the guest's kernel, as from `ProbeManager.handle`.
-    """
+class PhaseMachine(HitMachine):
+    """Carries one hit of a breakpoint out."""
 
     def __init__(self, manager: ProbeManager, *, trapped: bool = False) -> None:
         """Take up the hit where the guest stands.
@@ -83,22 +40,17 @@ class PhaseMachine:
             EngineError: the guest does not stand at an armed point.
         """
         self._manager = manager
-        self._cpu = manager.cpu
-        self._arch = manager.arch
-        pc = manager.regs.ip
-        back = len(self._arch.breakpoint) if self._arch.trap_advances_pc else 0
+        arch, pc = manager.arch, manager.regs.ip
+        back = len(arch.breakpoint) if arch.trap_advances_pc else 0
         point = manager.points.get(pc - back if trapped else pc)
         if point is None or not point.armed:
             raise EngineError(f"no armed probe at {pc:#x}")
-        self.point: ProbePoint = point
+        super().__init__(manager, point, Phase.PRE if trapped else Phase.ARMED)
         self.calls = manager.returns.arriving(point)
-        self.next: Phase | None = Phase.PRE if trapped else Phase.ARMED
-        self.stop: Stop | None = None
         self._advance_by = back
         self._slot: int | None = None
         self._size = 0
         self._scratch: tuple[str, int] | None = None
-        self._again = False
         self._do = {
             Phase.ARMED: self._armed,
             Phase.TRAP: self._trap,
@@ -115,77 +67,27 @@ class PhaseMachine:
         """The slot of this hit; None while it has none, and for an emulated instruction."""
         return self._slot if self._slot is not None else self.point.slot
 
-    def run(self) -> list[PhaseRecord]:
-        """Carry out all phases that are left."""
-        records = []
-        while self.next is not None:
-            records.append(self.advance())
-        return records
+    @property
+    def ahead(self) -> tuple[Phase, ...]:
+        """The phases from the next one on, if nothing goes wrong."""
+        emulated = self.point.plan.verdict is Verdict.EMULATED
+        middle = (Phase.EMULATED,) if emulated else (Phase.SLOT, Phase.FIXUP)
+        route = (Phase.ARMED, Phase.TRAP, Phase.PRE, *middle, Phase.POST, Phase.RESUME)
+        return route[route.index(self.next) :] if self.next is not None else ()
 
-    def advance(self) -> PhaseRecord:
-        """Carry out one phase.
+    @property
+    def _does(self) -> Mapping[Phase, Callable[[], str]]:
+        return self._do
 
-        Raises:
-            EngineError: the hit is over, or it cannot be carried out (no slot is left, a
-                second re-entry).
-        """
-        phase = self.next
-        if phase is None:
-            raise EngineError(f"the hit of {self.point.address:#x} is over")
-        before = self._registers()
-        words = self._words()
-        text = self._do[phase]()
-        after = self._registers()
-        pc = self._arch.roles.pc
-        words |= {key: value for key, value in self._words().items() if key not in words}
-        return PhaseRecord(
-            phase,
-            self.point.address,
-            before[pc],
-            after[pc],
-            {
-                name: (value, after[name])
-                for name, value in before.items()
-                if name != pc and value != after[name]
-            },
-            tuple(self._changes(words, phase)),
-            text,
-            None if self.next is not None else self.stop,
-        )
-
-    # -- what is shown --------------------------------------------------------------------
-
-    def _registers(self) -> dict[str, int]:
-        return {item.name: self._cpu.read_register(item.name) for item in self._arch.registers}
-
-    def _words(self) -> dict[int, bytes]:
-        """Site, slot, and the words around the top of the stack."""
-        top = self._manager.regs.sp & -_WORD
-        found = {}
+    def _places(self) -> list[tuple[int, int]]:
+        """Site and slot."""
         places = [(self.point.plan.base, max(len(self.point.plan.raw), 4))]
         if self._slot is not None:
             places.append((self._slot, self._size + len(self._arch.probes.after)))
-        places.extend((top + offset * _WORD, _WORD) for offset in range(-2, 2))
-        for address, size in places:
-            try:
-                found[address] = self._manager.memory.read(address, size)
-            except GuestFaultError:
-                continue
-        return found
+        return places
 
-    def _changes(self, words: dict[int, bytes], phase: Phase) -> list[tuple[int, bytes, bytes]]:
-        shown = self.point.plan.base if phase in (Phase.ARMED, Phase.TRAP) else None
-        if phase is Phase.SLOT:
-            shown = self._slot
-        changes = []
-        for address, old in words.items():
-            try:
-                new = self._manager.memory.read(address, len(old))
-            except GuestFaultError:
-                continue
-            if new != old or address == shown:
-                changes.append((address, old, new))
-        return changes
+    def _about(self, phase: Phase) -> int | None:
+        return self._slot if phase is Phase.SLOT else super()._about(phase)
 
     # -- the phases -----------------------------------------------------------------------
 
@@ -236,27 +138,29 @@ class PhaseMachine:
         point, slot, cpu = self.point, self._slot, self._cpu
         assert slot is not None
         regs = self._manager.regs
-        regs.ip = slot
-        text = f"the copy runs in slot {slot:#x}"
+        start = regs.ip = slot + point.plan.entry
+        text, step = f"the copy runs in slot {slot:#x}", cpu.step
+        if isinstance(cpu, SingleSteps):
+            text, step = f"one instruction of the copy in slot {slot:#x} runs", cpu.single_step
         if self._scratch is not None:
             text += f"; {self._scratch[0]} stands in for {self._arch.roles.pc}"
         while True:
-            stop = cpu.step()
+            stop = step()
             if stop is not None and stop.kind in (StopKind.HALTED, StopKind.QUANTUM):
                 continue
-            if stop is not None or regs.ip != slot or not point.plan.repeats:
+            if stop is not None or regs.ip != start or not point.plan.repeats:
                 break
-        if stop is None or (stop.access == "execute" and regs.ip != slot):
+        if stop is None or (stop.access == "execute" and regs.ip != start):
             # A branch to where nothing can be executed was carried out: the fault is its target's.
             self.next = Phase.FIXUP
             return text
-        if stop.kind is StopKind.FAULT or regs.ip == slot:
+        if stop.kind is StopKind.FAULT or regs.ip == start:
             self._leave()
             return self._fail(stop, text)
         # It was carried out all the same: a system call, or the guest's own trap flag.
         self.stop = self._at_original(stop)
         self.next = Phase.FIXUP
-        return f"{text}; it raised {_name(stop)}"
+        return f"{text}; it raised {stop_name(stop)}"
 
     def _emulate(self) -> str:
         operation = self.point.plan.operation
@@ -286,11 +190,11 @@ class PhaseMachine:
         manager.idle()
         self.stop = self._at_original(stop)
         self.next = None
-        return f"{text}; it raised {_name(stop)}: pc goes back to {address:#x}"
+        return f"{text}; it raised {stop_name(stop)}: pc goes back to {address:#x}"
 
     def _at_original(self, stop: Stop) -> Stop:
         """The stop as if the original had raised it."""
-        if stop.kind is StopKind.TRAP and stop.address:
+        if stop.kind is StopKind.TRAP and self._manager.inside(stop.address):
             return replace(stop, address=self.point.address)
         return stop
 
@@ -299,9 +203,12 @@ class PhaseMachine:
         assert slot is not None
         done = []
         for fixup in plan.fixups:
-            if fixup is Fixup.IP:
-                regs.ip = regs.ip + plan.address - slot & (1 << 64) - 1
+            left = slot <= regs.ip <= slot + len(plan.copy)
+            if fixup is Fixup.IP or (fixup is Fixup.NOT_TAKEN and left):
+                regs.ip = regs.ip + plan.base - slot & _MASK
                 done.append(f"pc moves from the slot to {regs.ip:#x}")
+            elif plan.link and fixup in (Fixup.CALL, Fixup.VALUE):
+                done.append(self._moved(plan.link, slot))
             elif fixup is Fixup.CALL:
                 self._return_address(plan.next)
                 done.append(f"the return address becomes {plan.next:#x}")
@@ -316,13 +223,21 @@ class PhaseMachine:
         self.next = Phase.POST
         return "; ".join(done) or "nothing to put right: the copy left the slot by itself"
 
+    def _moved(self, register: str, slot: int) -> str:
+        """A register that was given an address in the slot gets the original's."""
+        plan, value = self.point.plan, self._cpu.read_register(register)
+        if value not in (slot, slot + len(plan.copy)):
+            return f"{register} holds no address in the slot"
+        self._cpu.write_register(register, value + plan.base - slot & _MASK)
+        return f"{register} becomes {self._cpu.read_register(register):#x}"
+
     def _return_address(self, value: int) -> None:
         """The copy has pushed (or linked) an address in its slot."""
         link = self._arch.roles.link
         if link is not None:
             self._cpu.write_register(link, value)
         else:
-            self._manager.step.store(self._manager.regs.sp, value.to_bytes(_WORD, "little"))
+            self._manager.step.store(self._manager.regs.sp, value.to_bytes(WORD, "little"))
 
     def _trace_flag(self) -> None:
         place = self._manager.regs.sp + 1
@@ -375,8 +290,3 @@ class PhaseMachine:
         area = self._manager.area
         if slot is not None and area.owners.pop(slot, None) is not None:
             area.release(slot)
-
-
-def _name(stop: Stop) -> str:
-    kind = stop.trap if stop.kind is StopKind.TRAP else stop.kind
-    return kind.name.lower().replace("_", " ")

@@ -26,6 +26,8 @@ class ProbePoint:
         scratch: the copy in the slot uses the scratch register.
         saved: the scratch register's own value during a step.
         detour: its detour buffer while it is a jump, None while it is a breakpoint.
+        held: a breakpoint stands in front of the jump: hits that it lets pass go to the detour.
+        hot: it has been a jump: it is one again as soon as nothing speaks against it.
         guard: predicate that the instruction depends on, where its breakpoint does not: only the
             machinery's own probes are served while it is 0; "" = there is none.
         why: the condition of a jump that it does not meet; None if not known, or a jump.
@@ -40,6 +42,8 @@ class ProbePoint:
         "considered",
         "detour",
         "guard",
+        "held",
+        "hot",
         "plan",
         "probes",
         "saved",
@@ -59,6 +63,8 @@ class ProbePoint:
         self.scratch = False
         self.saved = 0
         self.detour: Detour | None = None
+        self.held = False
+        self.hot = False
         self.guard = ""
         self.why: Check | None = None
         self.considered = False
@@ -66,7 +72,7 @@ class ProbePoint:
     @property
     def technique(self) -> str:
         """What stands at the address: "breakpoint" or "jump"."""
-        return "breakpoint" if self.detour is None else "jump"
+        return "breakpoint" if self.detour is None or self.held else "jump"
 
     @property
     def how(self) -> str:

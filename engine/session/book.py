@@ -493,11 +493,12 @@ def _reason(entry: Entry, point: ProbePoint | None) -> str:
 
 def _stopper(place: Place, name: str) -> Kprobe:
     """A probe that does nothing but make the hit come to the engine."""
+    probe = Kprobe(mode=Mode.KERNEL, name=name, pre_handler=lambda probe, regs: None)
     if place.rules is Rules.UPROBE:
-        probe = Uprobe(place.path, place.file_offset or 0, mode=Mode.KERNEL, name=name)
-        probe.handler = lambda probe, regs: None
-        return probe
-    return Kprobe(mode=Mode.KERNEL, name=name, pre_handler=lambda probe, regs: None)
+        probe = uprobe = Uprobe(place.path, place.file_offset or 0, mode=Mode.KERNEL, name=name)
+        uprobe.handler = lambda probe, regs: None
+    probe.stops = True
+    return probe
 
 
 def _where(place: Place) -> str:

@@ -7,7 +7,9 @@ from engine.arch.base import TrapKind
 from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.errors import CommandError, ProbeRejectedError
-from engine.probes.phases import Phase, PhaseMachine
+from engine.probes.jumpphases import JumpMachine
+from engine.probes.phase import HitMachine, Phase
+from engine.probes.phases import PhaseMachine
 from engine.probes.point import ProbePoint
 from engine.session.book import Entry, ProbeBook
 from engine.session.probing import Probing
@@ -44,7 +46,7 @@ class Running:
         self._viewing = viewing
         self._motions = Motions(session, viewing.backtraces)
         self._goal: Motion | None = None
-        self._machine: PhaseMachine | None = None
+        self._machine: HitMachine | None = None
         self._phases: tuple[PhaseView, ...] = ()
         self._over: HitView | None = None
         self._halted = False
@@ -60,7 +62,7 @@ class Running:
         return self.state is RunState.ENDED
 
     @property
-    def machine(self) -> PhaseMachine | None:
+    def machine(self) -> HitMachine | None:
         """The hit at hand, None if the guest is not in the middle of one."""
         return self._machine
 
@@ -74,7 +76,7 @@ class Running:
     def stands_at(self, pc: int) -> int:
         """The program's own address for the processor's pc: where the hit at hand began."""
         machine = self._machine
-        if machine is None:
+        if machine is None or isinstance(machine, JumpMachine):
             return self._session.hooks.original_pc(pc)
         return machine.calls[0].ret_addr if machine.calls else machine.point.address
 
@@ -269,10 +271,11 @@ class Running:
 
     def _take_up(self) -> bool:
         """Whether an armed probe stands at pc; its hit is at hand then."""
-        manager = self._manager
-        if self._point() is None:
+        manager, point = self._manager, self._point()
+        if point is None:
             return False
-        self._machine, self._phases, self._over = PhaseMachine(manager), (), None
+        machine = PhaseMachine if point.detour is None else JumpMachine
+        self._machine, self._phases, self._over = machine(manager), (), None
         return True
 
     def _pass(self) -> bool:
@@ -286,7 +289,7 @@ class Running:
         self._hit_over(machine)
         return True
 
-    def _hit_over(self, machine: PhaseMachine) -> None:
+    def _hit_over(self, machine: HitMachine) -> None:
         self._over = self._viewing.hit(machine, self._phases)
         self._machine = None
         if machine.stop is not None:

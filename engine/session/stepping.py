@@ -104,6 +104,7 @@ class Motions:
 
 def _motion(address: int, text: str, arrived: Callable[[], bool]) -> Motion:
     probe = Kprobe(addr=address, mode=Mode.KERNEL, name=text, pre_handler=lambda probe, regs: None)
+    probe.stops = True
     return Motion(probe, text, arrived)
 
 

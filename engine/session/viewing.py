@@ -6,12 +6,14 @@ from functools import partial
 from typing import Final, Literal
 
 from engine.arch.base import Register
-from engine.arch.plan import Fixup, Verdict
+from engine.arch.plan import Fixup
 from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
-from engine.probes.phases import Phase, PhaseMachine, PhaseRecord
+from engine.probes.jumpphases import JumpMachine
+from engine.probes.phase import HitMachine, Phase, PhaseRecord
 from engine.probes.point import ProbePoint
 from engine.session.backtrace import Backtraces, NamedFrame, comparison
+from engine.session.detourview import DetourViews
 from engine.session.session import Session
 from engine.session.views import (
     Change,
@@ -28,11 +30,13 @@ from engine.unwind.compare import UNWINDERS
 _FIXUPS: Final = {
     Fixup.IP: "pc moves from behind the copy to behind the original",
     Fixup.CALL: "the return address becomes the original's",
+    Fixup.NOT_TAKEN: "pc moves behind the original if the branch was not taken",
+    Fixup.VALUE: "the register that was given the copy's address gets the original's",
     Fixup.SCRATCH: "the register that stood in for pc gets its own value back",
     Fixup.FLAGS: "TF stays as the instruction left it",
     Fixup.TRACE_FLAG: "the pushed flags show TF of the single step",
 }
-_BY_GUEST: Final = frozenset({Phase.SLOT, Phase.EMULATED})
+_BY_GUEST: Final = frozenset({Phase.SLOT, Phase.EMULATED, Phase.DISPLACED})
 
 
 class Viewing:
@@ -51,6 +55,7 @@ class Viewing:
         self._registers: tuple[RegisterView, ...] = ()
         self._modules: dict[tuple[int, int], ModuleView] = {}
         self._planted: tuple[int, dict[int, bytes]] = (-1, {})
+        self._detours = DetourViews(session)
         self.backtraces = Backtraces(session)
         self.unwinder = UNWINDERS[0]
         self._asked: tuple[str, int | None] = "", None
@@ -207,9 +212,10 @@ class Viewing:
 
     # -- a hit ----------------------------------------------------------------------------
 
-    def hit(self, machine: PhaseMachine, done: tuple[PhaseView, ...]) -> HitView:
+    def hit(self, machine: HitMachine, done: tuple[PhaseView, ...]) -> HitView:
         """A hit as far as it has come."""
         point, session = machine.point, self._session
+        detour = self._detours.of(machine) if isinstance(machine, JumpMachine) else None
         planted = self.planted().get(point.address, b"")
         slot = machine.slot
         code = self._slot_code(point, slot)
@@ -219,19 +225,20 @@ class Viewing:
             address=point.address,
             place=str(session.modules.locate(point.address)),
             probes=_names(point, machine),
-            route=_route(point, done),
+            route=(*(phase.name for phase in done), *(phase.value for phase in machine.ahead)),
             done=done,
             next=machine.next.value if machine.next is not None else "",
-            how=point.how,
-            reason=point.plan.reason,
+            how=point.how if detour is None else "detour",
+            reason=point.plan.reason if detour is None else _why_jump(point),
             original=point.plan.raw,
             planted=planted,
             insn=insn[0].text if insn else "",
             slot=slot,
             slot_bytes=code,
             slot_text=tuple(f"{item.address:x}  {item.text}" for item in listed),
-            fixups=tuple(_FIXUPS[fixup] for fixup in point.plan.fixups),
+            fixups=() if detour else tuple(_FIXUPS[fixup] for fixup in point.plan.fixups),
             returns_to=machine.calls[0].ret_addr if machine.calls else None,
+            detour=detour,
         )
 
     def _slot_code(self, point: ProbePoint, slot: int | None) -> bytes:
@@ -245,7 +252,7 @@ class Viewing:
         except GuestFaultError:
             return b""
 
-    def phase(self, record: PhaseRecord, machine: PhaseMachine) -> PhaseView:
+    def phase(self, record: PhaseRecord, machine: HitMachine) -> PhaseView:
         """A phase that was carried out."""
         site, slot = record.point, machine.slot
         kinds: dict[int | None, Literal["site", "slot"]] = {slot: "slot", site: "site"}
@@ -277,21 +284,14 @@ def _differences(
     return frozenset(range(len(other))) - same, len(whole) - len(same)
 
 
-def _names(point: ProbePoint, machine: PhaseMachine) -> tuple[str, ...]:
+def _names(point: ProbePoint, machine: HitMachine) -> tuple[str, ...]:
     """The probes that a hit is of, each once: those of calls that have returned last."""
     served = [call.rp for call in machine.calls]
     return tuple(dict.fromkeys(str(probe) for probe in (*point.probes, *served)))
 
 
-def _route(point: ProbePoint, done: tuple[PhaseView, ...]) -> tuple[str, ...]:
-    """The phases of a hit: those done, then those that will follow if nothing goes wrong."""
-    emulated = point.plan.verdict is Verdict.EMULATED
-    middle = (Phase.EMULATED,) if emulated else (Phase.SLOT, Phase.FIXUP)
-    route = [p.value for p in (Phase.ARMED, Phase.TRAP, Phase.PRE, *middle, Phase.POST)]
-    route.append(Phase.RESUME.value)
-    names = [phase.name for phase in done]
-    rest = route[route.index(names[-1]) + 1 :] if names and names[-1] in route else route
-    return (*names, *rest)
+def _why_jump(point: ProbePoint) -> str:
+    return point.why.detail if point.why is not None else "every condition of a jump holds"
 
 
 def _perms(perms: int) -> str:

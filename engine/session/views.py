@@ -149,6 +149,45 @@ class PhaseView:
 
 
 @dataclass(frozen=True, slots=True)
+class DetourPart:
+    """A part of a detour buffer.
+
+    Attributes:
+        name: of the phase that executes it.
+        start: guest address.
+        size: bytes.
+        code: (address, instruction as text) of what stands there.
+        original: (address, text) of the program's instruction that it stands for; None for
+            the engine's own code.
+    """
+
+    name: str
+    start: int
+    size: int
+    code: tuple[tuple[int, str], ...]
+    original: tuple[int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DetourView:
+    """The detour buffer of a jump probe.
+
+    Attributes:
+        window: bytes of the program that the jump stands over.
+        jump: the jump as text.
+        held: a breakpoint stands in front of the jump.
+        parts: of the buffer, in the order in which they stand.
+        at: where the guest is in it, None if it is elsewhere.
+    """
+
+    window: bytes
+    jump: str
+    held: bool
+    parts: tuple[DetourPart, ...]
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class HitView:
     """A hit that is looked at phase by phase.
 
@@ -159,7 +198,7 @@ class HitView:
         route: names of the phases this hit goes through, in order.
         done: the phases carried out so far.
         next: name of the one that comes next, "" when the hit is over.
-        how: "emulated", "xol" or "boosted".
+        how: "emulated", "xol", "boosted" or "detour".
         reason: why this way, in words.
         original: the displaced instruction's bytes.
         planted: what stands in their place.
@@ -169,6 +208,7 @@ class HitView:
         slot_text: the copy as text, one line an instruction.
         fixups: what is put right afterwards, in words.
         returns_to: where calls that have returned here go on; None for another hit.
+        detour: the buffer that the hit of a jump goes through; None for other hits.
     """
 
     address: int
@@ -187,6 +227,7 @@ class HitView:
     slot_text: tuple[str, ...] = ()
     fixups: tuple[str, ...] = ()
     returns_to: int | None = None
+    detour: DetourView | None = None
 
 
 @dataclass(frozen=True, slots=True)

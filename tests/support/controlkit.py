@@ -67,14 +67,18 @@ class Held:
     """
 
     def __init__(
-        self, guest: str, *args: str, clock: str = "guest", mode: Mode = Mode.STRICT
+        self,
+        guest: str,
+        *args: str,
+        clock: str = "guest",
+        mode: Mode = Mode.STRICT,
+        technique: str = "auto",
     ) -> None:
         self.said: list[ev.SessionEvent] = []
         self.terminal = GuestTerminal()
         self._out = b""
-        self.control = Control(
-            GuestConfig(guest, args, clock=clock), self._tell, mode=mode, terminal=self.terminal
-        )
+        config = GuestConfig(guest, args, clock=clock, technique=technique)
+        self.control = Control(config, self._tell, mode=mode, terminal=self.terminal)
 
     def _tell(self, event: ev.SessionEvent) -> None:
         if not isinstance(event, ev.Viewed):
@@ -143,9 +147,11 @@ class Held:
 
 
 @contextmanager
-def held(guest: str, *args: str, clock: str = "guest") -> Iterator[Held]:
+def held(
+    guest: str, *args: str, clock: str = "guest", technique: str = "auto"
+) -> Iterator[Held]:
     """A loaded guest that is given back at the end."""
-    found = Held(guest, *args, clock=clock)
+    found = Held(guest, *args, clock=clock, technique=technique)
     try:
         yield found
     finally:

@@ -5,7 +5,8 @@ from rich.text import Text
 
 from engine.session.browser import Browser
 from engine.session.placing import Placed
-from engine.session.views import GuestView, HitView, PhaseView
+from engine.session.views import GuestView, HitView
+from tui.panes.drawing import Pen, draw
 from tui.render import harmless, mark
 from tui.widgets.list_pane import ListPane
 from tui.widgets.virtual_lines import VirtualLines
@@ -21,7 +22,8 @@ class MachineryLines(VirtualLines):
 
 What a probe does, one phase at a time: the breakpoint traps, handlers run, the displaced
 instruction is executed out of line in its slot (or emulated), fix-ups put right what the slot
-has changed, the guest goes on.
+has changed, the guest goes on. A jump does not trap: its detour keeps some registers, records the
+hit, carries the displaced instructions out, and jumps back behind them.
 
 | key | does |
 |---|---|
@@ -84,14 +86,7 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
 
     def _hit(self, hit: HitView, width: int) -> list[Text]:
         rows = [*self._route(hit, width)]
-        rows.append(self._site(hit))
-        if hit.returns_to is not None:
-            rows.append(self._labelled("return", f"goes on at {hit.returns_to:x}", "accent"))
-        rows += self._slot(hit)
-        if hit.done:
-            rows += self._done(hit.done[-1])
-        if hit.fixups and hit.next:
-            rows.append(self._labelled("fix-up", "; ".join(hit.fixups), "note"))
+        rows += draw(hit, self._pen)
         if len(hit.probes) > 0:
             rows.append(self._labelled("probes", ", ".join(map(harmless, hit.probes)), "dim"))
         rows.append(self._labelled("why", hit.reason, "note"))
@@ -118,47 +113,6 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         lines[-1].append(f"  {state} {'done' if not hit.next else 'next: ' + hit.next}")
         return lines
 
-    def _site(self, hit: HitView) -> Text:
-        text = self._labelled("site", f"{hit.address:x}  ", "")
-        if hit.planted:
-            text.append(hit.planted.hex(" "), self.look("bad"))
-            rest = hit.original[len(hit.planted) :].hex(" ")
-            text.append(f" {rest}" if rest else "", self.look("dim"))
-            text.append("  for  ", self.look("dim"))
-        text.append(hit.original.hex(" "))
-        text.append(f"  {hit.insn}", self.look("accent"))
-        return text
-
-    def _slot(self, hit: HitView) -> list[Text]:
-        if hit.how == "emulated":
-            return [self._labelled("slot", "none: software carries the instruction out", "dim")]
-        if hit.slot is None:
-            return [self._labelled("slot", "one is taken when the step begins", "dim")]
-        rows = [self._labelled("slot", f"{hit.slot:x}  {hit.slot_bytes.hex(' ')}", "warn")]
-        rows += [self._labelled("", line, "accent") for line in hit.slot_text]
-        return rows
-
-    def _done(self, phase: PhaseView) -> list[Text]:
-        sign = "*" if phase.by_guest else "!"
-        rows = [self._labelled("now", phase.text, "")]
-        if phase.before != phase.after:
-            move = f"{phase.before:x} {mark('arrow', self.ascii_only)} {phase.after:x}"
-            rows.append(
-                self._labelled("", f"{sign} pc  {move}", "good" if phase.by_guest else "warn")
-            )
-        look = "good" if phase.by_guest else "warn"
-        for name, old, new in phase.registers:
-            moved = f"{sign} {name}  {old:#x} {mark('arrow', self.ascii_only)} {new:#x}"
-            rows.append(self._labelled("", moved, look))
-        for change in phase.changes:
-            if change.old != change.new:
-                shown = (
-                    f"{sign} {change.what} {change.address:x}  {change.old.hex(' ')} "
-                    f"{mark('arrow', self.ascii_only)} {change.new.hex(' ')}"
-                )
-                rows.append(self._labelled("", shown, look))
-        return rows
-
     # -- no hit --------------------------------------------------------------------------------
 
     def _verdict(self, placed: Placed) -> list[Text]:
@@ -183,11 +137,12 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         rows.append(self._labelled("", "y shows all rules", "dim"))
         return rows
 
+    @property
+    def _pen(self) -> Pen:
+        return Pen(self.look, self.ascii_only)
+
     def _labelled(self, label: str, value: str, look: str) -> Text:
-        text = Text(no_wrap=True)
-        text.append(f"{label:<8}", self.look("name"))
-        text.append(value, self.look(look) if look else "")
-        return text
+        return self._pen.labelled(label, value, look)
 
 
 class MachineryPane(ListPane[MachineryLines]):

@@ -1,0 +1,201 @@
+"""A jump probe's hit one visible phase at a time: the program itself is stepped in the detour.
+
+Nothing is imitated: each phase executes the instructions of one part of the detour buffer, as a
+debugger would that steps through it, and ends where the next part begins.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from engine.cpu.base import StopKind
+from engine.errors import EngineError
+from engine.probes.detours import Detour
+from engine.probes.manager import ProbeManager
+from engine.probes.phase import HitMachine, Phase, stop_name
+
+_ORDER: Final = (Phase.ARMED, Phase.JUMP, Phase.SAVE, Phase.RECORD, Phase.RESTORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a detour buffer.
+
+    Attributes:
+        phase: in which it is executed.
+        start: guest address.
+        end: one past its last byte.
+        original: address of the instruction that it stands for; None for the engine's own code.
+    """
+
+    phase: Phase
+    start: int
+    end: int
+    original: int | None = None
+
+
+def parts(detour: Detour) -> tuple[Part, ...]:
+    """The parts of a detour buffer, in the order in which they stand; empty ones left out."""
+    first = detour.displaced[0][0]
+    ends = [start for start, _ in detour.displaced[1:]] + [detour.back]
+    found = (
+        Part(Phase.SAVE, detour.start, detour.again),
+        Part(Phase.RECORD, detour.again, detour.finish),
+        Part(Phase.RESTORE, detour.finish, first),
+        *(
+            Part(Phase.DISPLACED, start, end, original)
+            for (start, original), end in zip(detour.displaced, ends, strict=True)
+        ),
+        Part(Phase.BACK, detour.back, detour.end),
+    )
+    return tuple(part for part in found if part.start < part.end)
+
+
+class JumpMachine(HitMachine):
+    """Carries one hit of a jump out.
+
+    Attributes:
+        detour: the buffer that the hit goes through.
+        parts: of the buffer.
+    """
+
+    def __init__(self, manager: ProbeManager) -> None:
+        """Take up the hit where the guest stands.
+
+        Raises:
+            EngineError: the guest stands at no point with a detour.
+        """
+        pc = manager.regs.ip
+        point = manager.points.get(pc)
+        if point is None or point.detour is None:
+            raise EngineError(f"no jump probe at {pc:#x}")
+        super().__init__(manager, point, Phase.ARMED)
+        self._manager = manager
+        self.detour = point.detour
+        self.parts = parts(point.detour)
+        self._do: dict[Phase, Callable[[], str]] = {
+            Phase.ARMED: self._armed,
+            Phase.JUMP: self._jump,
+            Phase.SAVE: self._save,
+            Phase.RECORD: self._record,
+            Phase.RESTORE: self._restore,
+            Phase.DISPLACED: self._displaced,
+            Phase.BACK: self._back,
+        }
+
+    @property
+    def ahead(self) -> tuple[Phase, ...]:
+        """The phases from the next one on, if nothing goes wrong."""
+        if self.next is None:
+            return ()
+        if self.next in _ORDER[:2]:
+            return (*_ORDER[_ORDER.index(self.next) : 2], *(part.phase for part in self.parts))
+        at = self._part(self._regs.ip)
+        return tuple(part.phase for part in self.parts if at is None or part.start >= at.start)
+
+    @property
+    def _does(self) -> Mapping[Phase, Callable[[], str]]:
+        return self._do
+
+    def _places(self) -> list[tuple[int, int]]:
+        return [(self.point.address, len(self.detour.original))]
+
+    def _part(self, pc: int) -> Part | None:
+        """The part that a place is in; the trap of a hit that the engine records is recording."""
+        phase = Phase.RECORD if pc == self.detour.slow else None
+        inside = (part for part in self.parts if part.start <= pc < part.end)
+        return next((part for part in self.parts if part.phase is phase), next(inside, None))
+
+    # -- the phases -----------------------------------------------------------------------
+
+    def _armed(self) -> str:
+        self.next = Phase.JUMP
+        detour, point = self.detour, self.point
+        there = self._memory.read(point.address, len(detour.original)).hex(" ")
+        was = detour.original.hex(" ")
+        if point.held:
+            return f"armed: {there} at {point.address:#x}: a breakpoint in front of the jump"
+        return f"armed: {there} at {point.address:#x} is a jump, in place of {was}"
+
+    def _jump(self) -> str:
+        if self.point.detour is not self.detour:
+            self.next = None
+            return "the jump was taken out: the guest goes on here"
+        if self.point.held:
+            self._regs.ip = self.detour.start
+            for probe in self.point.enabled():
+                probe.hits += probe.stops
+            how = "as the jump would that the breakpoint stands for"
+        else:
+            self._memory.sync()
+            self._cpu.step()
+            how = "without a trap"
+        if self._regs.ip != self.detour.start:
+            raise EngineError(f"the jump at {self.point.address:#x} led to {self._regs.ip:#x}")
+        self._cpu.expect(self.detour.window)
+        self._go_on()
+        return f"control goes to the detour at {self.detour.start:#x}, {how}"
+
+    def _save(self) -> str:
+        self._through()
+        kept = ", ".join(self.detour.recorder.saved) or "no register"
+        text = f"{kept} kept in the save area; the hit is counted"
+        if self.next is not Phase.RECORD:
+            return f"{text}; the filter rejects it"
+        return text
+
+    def _record(self) -> str:
+        pc = self._regs.ip
+        slow = self._through()
+        if slow:
+            return f"the engine has recorded the hit: {slow}"
+        ring = "the ring" if self._regs.ip != pc else "nothing"
+        return f"the row is written to {ring}"
+
+    def _restore(self) -> str:
+        self._through()
+        left = ", ".join(self._arch.jumps.scratch if self._arch.jumps else ())
+        text = "the registers have the program's own values again"
+        return f"{text}, but for {left}, which any call may change" if left else text
+
+    def _displaced(self) -> str:
+        part = self._part(self._regs.ip)
+        assert part is not None
+        assert part.original is not None
+        text = f"the instruction of {part.original:#x} is carried out at {part.start:#x}"
+        self._through()
+        if self.stop is not None:
+            where = self._regs.ip
+            return f"{text}; it raised {stop_name(self.stop)}: pc is {where:#x}, its own place"
+        if self.next is None:
+            return f"{text}; it leaves the detour to {self._regs.ip:#x}"
+        return text
+
+    def _back(self) -> str:
+        self._through()
+        return f"the guest goes on at {self._regs.ip:#x}, behind the window"
+
+    # -- stepping -------------------------------------------------------------------------
+
+    def _through(self) -> str:
+        """Execute the part at hand to its end; what the engine had to do meanwhile, in words."""
+        part = self._part(self._regs.ip)
+        seen = ""
+        while part is not None and self._part(self._regs.ip) is part:
+            if self._regs.ip == self.detour.slow:
+                seen = "the detour cannot by itself"
+            self._memory.sync()
+            stop = self._cpu.step()
+            if stop is None or stop.kind in (StopKind.HALTED, StopKind.QUANTUM):
+                continue
+            left = self._manager.handle(stop)
+            if left is not None:
+                self.stop, self.next = left, None
+                return seen
+            seen = seen or stop_name(stop)
+        self._go_on()
+        return seen
+
+    def _go_on(self) -> None:
+        part = self._part(self._regs.ip)
+        self.next = part.phase if part is not None else None

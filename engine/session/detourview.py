@@ -1,0 +1,44 @@
+"""The detour buffer of a jump probe as front ends show it."""
+
+from engine.probes.detours import Detour
+from engine.probes.jumpphases import JumpMachine, Part
+from engine.session.session import Session
+from engine.session.views import DetourPart, DetourView
+
+
+class DetourViews:
+    """Makes views of detour buffers; the last one's instructions are remembered."""
+
+    def __init__(self, session: Session) -> None:
+        """Nothing is looked at yet."""
+        self._session = session
+        self._known: tuple[Detour | None, tuple[DetourPart, ...]] = None, ()
+
+    def of(self, machine: JumpMachine) -> DetourView:
+        """The buffer that a hit goes through, and where the guest is in it."""
+        session, detour = self._session, machine.detour
+        if self._known[0] is not detour:
+            self._known = detour, tuple(self._part(part, detour) for part in machine.parts)
+        jump = session.disassembler.decode(detour.address, detour.jump)
+        pc = session.cpu.read_register(session.arch.roles.pc)
+        return DetourView(
+            window=detour.original,
+            jump=jump[0].text if jump else "",
+            held=machine.point.held,
+            parts=self._known[1],
+            at=pc if detour.start <= pc < detour.end else None,
+        )
+
+    def _part(self, part: Part, detour: Detour) -> DetourPart:
+        code = detour.code[part.start - detour.start : part.end - detour.start]
+        original = None
+        if part.original is not None:
+            rest = detour.original[part.original - detour.address :]
+            texts = self._listed(part.original, rest)
+            original = texts[0] if texts else (part.original, "")
+        listed = tuple(self._listed(part.start, code))
+        return DetourPart(part.phase.value, part.start, part.end - part.start, listed, original)
+
+    def _listed(self, address: int, code: bytes) -> list[tuple[int, str]]:
+        found = self._session.disassembler.decode(address, code)
+        return [(item.address, item.text) for item in found]

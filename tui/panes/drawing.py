@@ -1,0 +1,152 @@
+"""How hits are drawn: one drawing for each way of carrying one out, and the pen they share.
+
+A further way is a function here or in a file of its own, and a line in `DRAWINGS`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from rich.style import Style
+from rich.text import Text
+
+from engine.session.views import DetourPart, HitView, PhaseView
+from tui.render import mark
+
+_SHOWN: Final = 6
+"""Instructions of a part of a detour that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """Makes the rows of a drawing.
+
+    Attributes:
+        look: name of a look to its style.
+        ascii_only: whether only ASCII may be drawn.
+    """
+
+    look: Callable[[str], Style]
+    ascii_only: bool
+
+    def labelled(self, label: str, value: str, look: str = "") -> Text:
+        """A row with a label in front."""
+        text = Text(no_wrap=True)
+        text.append(f"{label:<8}", self.look("name"))
+        text.append(value, self.look(look) if look else "")
+        return text
+
+    @property
+    def arrow(self) -> str:
+        """From old to new."""
+        return mark("arrow", self.ascii_only)
+
+    def done(self, hit: HitView) -> list[Text]:
+        """What the last phase did."""
+        if not hit.done:
+            return []
+        phase: PhaseView = hit.done[-1]
+        sign, look = ("*", "good") if phase.by_guest else ("!", "warn")
+        rows = [self.labelled("now", phase.text)]
+        if phase.before != phase.after:
+            move = f"{sign} pc  {phase.before:x} {self.arrow} {phase.after:x}"
+            rows.append(self.labelled("", move, look))
+        for name, old, new in phase.registers:
+            moved = f"{sign} {name}  {old:#x} {self.arrow} {new:#x}"
+            rows.append(self.labelled("", moved, look))
+        for change in phase.changes:
+            if change.old != change.new:
+                shown = (
+                    f"{sign} {change.what} {change.address:x}  {change.old.hex(' ')} "
+                    f"{self.arrow} {change.new.hex(' ')}"
+                )
+                rows.append(self.labelled("", shown, look))
+        return rows
+
+    def site(self, hit: HitView, original: bytes, text: str) -> Text:
+        """What stands at the site, and what it stands for."""
+        row = self.labelled("site", f"{hit.address:x}  ")
+        if hit.planted:
+            row.append(hit.planted.hex(" "), self.look("bad"))
+            rest = original[len(hit.planted) :].hex(" ")
+            row.append(f" {rest}" if rest else "", self.look("dim"))
+            row.append("  for  ", self.look("dim"))
+        row.append(original.hex(" "))
+        row.append(f"  {text}" if text else "", self.look("accent"))
+        return row
+
+
+def draw_slot(hit: HitView, pen: Pen) -> list[Text]:
+    """A breakpoint's hit: the site, the slot, what is put right afterwards."""
+    rows = [pen.site(hit, hit.original, hit.insn)]
+    if hit.returns_to is not None:
+        rows.append(pen.labelled("return", f"goes on at {hit.returns_to:x}", "accent"))
+    if hit.how == "emulated":
+        rows.append(pen.labelled("slot", "none: software carries the instruction out", "dim"))
+    elif hit.slot is None:
+        rows.append(pen.labelled("slot", "one is taken when the step begins", "dim"))
+    else:
+        rows.append(pen.labelled("slot", f"{hit.slot:x}  {hit.slot_bytes.hex(' ')}", "warn"))
+        rows += [pen.labelled("", line, "accent") for line in hit.slot_text]
+    rows += pen.done(hit)
+    if hit.fixups and hit.next:
+        rows.append(pen.labelled("fix-up", "; ".join(hit.fixups), "note"))
+    return rows
+
+
+def draw_detour(hit: HitView, pen: Pen) -> list[Text]:
+    """A jump's hit: the site with its window, the parts of the detour, where the guest is."""
+    detour = hit.detour
+    assert detour is not None, "drawn for hits with one"
+    rows = [pen.site(hit, detour.window, "")]
+    rows.append(pen.labelled("", f"{detour.jump}", "bad"))
+    if detour.held:
+        rows[-1].append("  a breakpoint stands in front of it", pen.look("dim"))
+    rows += pen.done(hit)
+    for number, part in enumerate(detour.parts):
+        here = detour.at is not None and part.start <= detour.at < part.start + part.size
+        rows += _part(part, pen, detour.at if here else None, "" if number else "detour")
+    return rows
+
+
+def _part(part: DetourPart, pen: Pen, at: int | None, label: str) -> list[Text]:
+    """A part in one row; with its instructions while the guest is in it."""
+    row = pen.labelled(label, "")
+    row.append(f"{mark('cursor', pen.ascii_only) if at is not None else ' '} ")
+    row.append(f"{part.name:<10}", pen.look("accent" if at is not None else "name"))
+    row.append(f"{part.start:x}", pen.look("warn"))
+    if part.original is not None:
+        address, text = part.original
+        row.append(f"  {text}", pen.look("accent"))
+        row.append(f"  of {address:x}", pen.look("dim"))
+        moved = " ".join(f"{line};" for _, line in part.code).rstrip(";")
+        if moved != text:
+            row.append(f", here {moved}", pen.look("dim"))
+        return [row]
+    if len(part.code) == 1:
+        row.append(f"  {part.code[0][1]}", pen.look("accent"))
+        return [row]
+    row.append(f"  {part.size} bytes, {len(part.code)} instructions", pen.look("dim"))
+    rows = [row]
+    if at is not None:
+        rows += [
+            pen.labelled("", f"    {address:x}  {text}", "dim")
+            for address, text in part.code[:_SHOWN]
+        ]
+        if len(part.code) > _SHOWN:
+            rows.append(pen.labelled("", f"    and {len(part.code) - _SHOWN} more", "dim"))
+    return rows
+
+
+Drawing = Callable[[HitView, Pen], list[Text]]
+
+DRAWINGS: Final[tuple[tuple[Callable[[HitView], bool], Drawing], ...]] = (
+    (lambda hit: hit.detour is not None, draw_detour),
+    (lambda hit: True, draw_slot),
+)
+"""Which hits a drawing is for; the first that fits draws."""
+
+
+def draw(hit: HitView, pen: Pen) -> list[Text]:
+    """The rows of a hit."""
+    return next(drawing for fits, drawing in DRAWINGS if fits(hit))(hit, pen)
