@@ -222,7 +222,7 @@ class Ia64Cpu(Registers, MappedMemory):
         place, address = self._code.place(met.__traceback__, entry)
         state = self.state
         state.ip = place
-        if not self._clock.inside(place) or isinstance(met, CodeChanged | NatAppears):
+        if not self._clock.inside(place):
             self._clock.expected[0] = place
         if isinstance(met, NatAppears):
             state.watch_nats()

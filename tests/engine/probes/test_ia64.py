@@ -216,7 +216,10 @@ def test_phases_leave_what_the_fast_way_leaves() -> None:
     "path",
     [
         *(SAMPLES / name for name in ("pipeline", "syscalls")),
-        *(GUESTS / name for name in ("a_rse.elf", "a_rp.elf", "deep_O2.elf", "fptr_pie.elf")),
+        *(
+            GUESTS / name
+            for name in ("a_rse.elf", "a_rp.elf", "a_spec.elf", "deep_O2.elf", "fptr_pie.elf")
+        ),
     ],
     ids=lambda path: str(path.name),
 )
