@@ -169,8 +169,8 @@ class ArchJumps:
         fixed: whether such a jump goes through one fixed pointer (a linkage table's).
         needs: (bytes of a function, its address, place of the probe) to what a detour lacks
             there, "" for nothing.
-        record: (what is recorded, newest probe first; where what stands) to the recorder.
-            Raises NotCompilableError.
+        record: (what is recorded, newest probe first; where what stands; the window's bytes)
+            to the recorder. Raises NotCompilableError.
         scratch: registers that a detour leaves changed: the ABI lets any call change them, and
             `needs` refuses functions that use them.
         linux: whether Linux has jump probes on this architecture.
@@ -185,7 +185,7 @@ class ArchJumps:
     indirect: Callable[[bytes], bool]
     fixed: Callable[[bytes], bool]
     needs: Callable[[bytes, int, int], str]
-    record: Callable[[tuple[Recording, ...], DetourPlaces], Recorder]
+    record: Callable[[tuple[Recording, ...], DetourPlaces, bytes], Recorder]
     linux: bool
     scratch: tuple[str, ...] = ()
 

@@ -21,15 +21,18 @@ from engine.probes.detourhits import DetourHits
 from engine.probes.detourmap import DetourMap
 from engine.probes.detourmemory import DetourMemory, Sink
 from engine.probes.detours import Detour, build
+from engine.probes.djprobe import SafetyCheck, SafetyChecks
 from engine.probes.jumprules import Check, JumpPlace, first_failure, moved
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint, needs_engine
-from engine.probes.returns import ReturnSite
+from engine.probes.returns import ReturnSite, own
 from engine.probes.site import FunctionCode, ImageCode
 
 AFTER: Final = 256
 """Hits of a breakpoint before it is looked at: that costs as much as a thousand of them save."""
-_HELD: Final = Check("stop", False, "a stop stands in front of its jump")
+AT_ONCE: Final = ("jump", "djprobe")
+"""Techniques for which a point need not be hit before it is looked at."""
+_CHECKED: Final = Check("safety-check", False, "not all CPUs have passed its breakpoint yet")
 
 Located = tuple[ImageCode, FunctionCode | None, int]
 """A file's code, the function around an address in it, and guest minus link addresses."""
@@ -47,6 +50,12 @@ class Owner(Protocol):
     points: dict[int, ProbePoint]
     on_notice: Callable[[str], None]
 
+    def register(self, probe: Kprobe) -> None:
+        """Register and arm one probe."""
+
+    def unregister(self, probe: Kprobe) -> None:
+        """Take one probe out."""
+
     def replant(self, address: int) -> None:
         """What is to happen at a point has changed."""
 
@@ -58,8 +67,9 @@ class Jumps:
     """The jump probes of one guest.
 
     Attributes:
-        technique: "auto", "breakpoint" (no jumps) or "jump" (at once, with a notice where it
-            cannot be).
+        technique: "auto", "breakpoint" (no jumps), "jump" (at once, with a notice where it
+            cannot be) or "djprobe" (the same by the protocol of 2005).
+        checks: which CPUs have passed, for that protocol.
         after: hits before a point is looked at.
         detours: those that there are.
         running: sees to the guest while it is in one.
@@ -91,6 +101,7 @@ class Jumps:
         self.running = DetourHits(owner, self._memory, self.detours)
         self.technique = technique
         self.after = AFTER
+        self.checks = SafetyChecks(self.detours)
 
     @property
     def sink(self) -> Sink | None:
@@ -105,6 +116,8 @@ class Jumps:
 
     def waits(self, point: ProbePoint) -> int:
         """Hits after which a point is to be looked at; 0 = not at all."""
+        if self.detours.waiting(point.address):
+            return 1
         if self.technique == "breakpoint" or self.sink is None or point.considered:
             return 0
         return self.after if self._wants(point) == "" else 0
@@ -137,9 +150,11 @@ class Jumps:
         """Points have got their breakpoints."""
         if self.sink is None:
             return
-        at_once = self.technique == "jump"
+        at_once = self.technique in AT_ONCE
         for point in points:
-            if (at_once or point.hot) and not self.consider(point) and at_once and not _own(point):
+            if not (at_once or point.hot) or self.consider(point) or point.held:
+                continue
+            if at_once and not all(own(probe) for probe in point.probes):
                 names = ", ".join(str(probe) for probe in point.probes)
                 why = point.why.detail if point.why else ""
                 self._owner.on_notice(f"{names}: stays a breakpoint: {why}")
@@ -148,7 +163,9 @@ class Jumps:
         """Make a point a jump if it can be one; otherwise it knows why not."""
         if point.detour is not None:
             return True
-        if self.technique == "breakpoint" or self.sink is None or not point.armed:
+        if self.technique == "breakpoint" or self.sink is None:
+            return False
+        if point.considered or not point.armed:
             return False
         point.considered = True
         place = self.place(point)
@@ -210,7 +227,8 @@ class Jumps:
         if counter is None or probe.recording is None:
             return Check("recorder", False, "no counter is left")
         try:
-            recorder = jumps.record((replace(probe.recording, counter=counter),), shared.places)
+            recording = replace(probe.recording, counter=counter)
+            recorder = jumps.record((recording,), shared.places, window)
         except NotCompilableError as error:
             self._memory.give_back((probe,))
             return Check("recorder", False, str(error))
@@ -220,15 +238,18 @@ class Jumps:
             self._memory.give_back((probe,))
             return Check("reach", False, "no detour is left within reach")
         self._install(point, detour, (probe,))
-        return _HELD if point.held else None
+        return _CHECKED if point.held == "check" else None
 
     def _install(self, point: ProbePoint, detour: Detour, probes: tuple[Kprobe, ...]) -> None:
         owner = self._owner
-        point.held = any(probe.stops for probe in point.enabled())
+        stops = any(probe.stops for probe in point.enabled())
+        point.held = "check" if self.technique == "djprobe" else "stop" if stops else ""
         owner.memory.poke(detour.start, detour.code)
         self.running.open(point, detour)
         point.detour = detour
-        self.detours.add(point, detour, probes)
+        live = self.detours.add(point, detour, probes)
+        if point.held == "check":
+            self.checks.begin(live)
         unit = len(owner.arch.breakpoint)
         value = owner.planted(point) if point.held else detour.jump
         owner.overlay.exchange(point.address, value, detour.original, unit)
@@ -241,6 +262,29 @@ class Jumps:
         """The points that are jumps now."""
         return [live.point for live in self.detours.standing()]
 
+    def hit(self, point: ProbePoint) -> None:
+        """A breakpoint was hit: a CPU has passed it; `checks.told` says what that has brought."""
+        self.checks.told = ""
+        if not self.detours.waiting(point.address):
+            return
+        for live in self.checks.passes(point.address):
+            if not live.zombie:
+                self._release(point, live.detour)
+        if not self.detours.waiting(point.address):
+            for probe in [probe for probe in point.probes if isinstance(probe, SafetyCheck)]:
+                self._owner.unregister(probe)
+        self.running.reap()
+
+    def _release(self, point: ProbePoint, detour: Detour) -> None:
+        """All CPUs have passed: the jump takes the breakpoint's place."""
+        owner = self._owner
+        stops = any(probe.stops for probe in point.enabled())
+        point.held, point.why = "stop" if stops else "", None
+        if not stops:
+            unit = len(owner.arch.breakpoint)
+            owner.overlay.exchange(point.address, detour.jump, detour.original, unit)
+        owner.replant(point.address)
+
     # -- back to a breakpoint -------------------------------------------------------------
 
     def unoptimize(self, point: ProbePoint, *, gone: bool = False) -> None:
@@ -252,8 +296,13 @@ class Jumps:
             value = owner.planted(point)
             unit = len(owner.arch.breakpoint)
             owner.overlay.exchange(point.address, value, point.plan.raw, unit)
-        point.detour, point.held = None, False
-        self._memory.give_back(self.detours.retire(detour).probes)
+        worked = point.held != "check"
+        point.detour, point.held = None, ""
+        live = self.detours.retire(detour)
+        self._memory.give_back(live.probes)
+        live.unchecked.clear()
+        if self.technique == "djprobe" and worked and not gone:
+            self.checks.begin(live)
         self.running.reap()
 
     def make_room(self, addresses: list[int]) -> None:
@@ -276,16 +325,15 @@ class Jumps:
                 point = self._owner.points.get(before)
                 if point is not None and point.why and point.why.rule == "other-probe":
                     self.reconsider(point)
+            point = self._owner.points.get(address)
+            if self.detours.waiting(address) and (point is None or not point.armed):
+                self._owner.register(SafetyCheck(address))
 
     def reconsider(self, point: ProbePoint) -> None:
         """What is wanted at a point has changed: it is a breakpoint until it is looked at."""
         self.unoptimize(point)
         point.considered, point.why = False, None
         if point.armed:
-            if self.technique == "jump" or point.hot:
+            if self.technique in AT_ONCE or point.hot:
                 self.consider(point)
             self._owner.replant(point.address)
-
-
-def _own(point: ProbePoint) -> bool:
-    return all(isinstance(probe, ReturnSite) for probe in point.probes)

@@ -112,8 +112,11 @@ _B, _CBNZ, _CBZ, _BCOND = 0x14000000, 0xB5000000, 0xB4000000, 0x54000000
 _STP, _LDP = 0xA9000000, 0xA9400000
 
 
-def record(recordings: tuple[Recording, ...], places: DetourPlaces) -> Recorder:
+def record(
+    recordings: tuple[Recording, ...], places: DetourPlaces, window: bytes = b""
+) -> Recorder:
     """The recorder for a place; raises `NotCompilableError`."""
+    del window
     return _Maker(recordings, places).make()
 
 

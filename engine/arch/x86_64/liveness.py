@@ -18,11 +18,13 @@ from engine.arch.x86_64.decode import (
     FS,
     GS,
     LEGACY,
+    LOCK,
     OPERAND_SIZE,
     Decoded,
     decode,
 )
 from engine.arch.x86_64.effects import (
+    ALL,
     FLAG_NAMES,
     RBP,
     RSP,
@@ -40,6 +42,18 @@ _POPS: Final = frozenset((*range(0x58, 0x60), 0x9D, 0x1A1, 0x1A9))
 _JUMPS: Final = frozenset({0xE9, 0xEB})
 _CONDITIONAL: Final = frozenset((*range(0x70, 0x80), *range(0xE0, 0xE4), *range(0x180, 0x190)))
 _ENDS: Final = frozenset({0xC2, 0xC3, 0xCA, 0xCB, 0xCF, 0xF4, 0x10B, 0x1B9, 0x1FF, *_JUMPS})
+_PLAIN: Final = frozenset(
+    (
+        *(row | low for row in range(0, 0x40, 8) for low in range(6)),  # arithmetic
+        *range(0x80, 0x86),
+        0x63,
+        *range(0x88, 0x8C),
+        0x8D,
+        *range(0xB0, 0xC0),
+        *(0xC7, 0xA8, 0xA9, 0x90),
+    )
+)
+"""Opcodes that cannot trap with operands in registers: moves, and arithmetic without division."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +140,26 @@ def _flags(steps: list[_Step]) -> dict[int, str]:
         for step, bits in zip(steps, _backwards(steps, reads, kills), strict=True)
         if bits
     }
+
+
+def overwrites_flags(code: bytes) -> bool:
+    """Whether instructions in a row overwrite all status flags before anything can look at them.
+
+    A fault shows the flags to a signal handler: nothing may touch memory until then.
+    """
+    left = ALL
+    while code:
+        insn = decode(code)
+        if insn is None or not insn.known or insn.memory or insn.size > len(code):
+            return False
+        plain = insn.encoding == LEGACY and insn.key in _PLAIN and not insn.prefixes & LOCK
+        if not plain or (insn.key == 0xC7 and insn.reg) or flags_read(insn) & left:
+            return False
+        left &= ~flags_written(insn, code[: insn.size])
+        if not left:
+            return True
+        code = code[insn.size :]
+    return False
 
 
 _NAMES: Final = tuple(

@@ -2,9 +2,10 @@
 
 It touches neither the stack nor what is below it: rax is saved at an absolute address, and what
 else is used beside it. Flags are saved (by lahf and seto, which costs less than pushf and needs no
-stack) only where a filter, a bitfield or a string has to compute with them; all else is done by
-`mov`, `lea` and `not`. A filter that compares registers with constants keeps the flags in rax, and
-saves nothing else before it has passed: under the emulator what costs is each access to memory.
+stack) only where a filter, a bitfield or a string has to compute with them and the displaced
+instructions do not overwrite them all the same; all else is done by `mov`, `lea` and `not`. A
+filter that compares registers with constants keeps the flags in rax, and saves nothing else before
+it has passed: under the emulator what costs is each access to memory.
 There are no checks for the end of the ring: behind it nothing is mapped.
 
 A store to the row or a load that faults is the engine's business: it finds the program's registers
@@ -17,6 +18,7 @@ from engine.arch.jump import CURSOR, DetourPlaces, NotCompilableError, Part, Rec
 from engine.arch.program import Kind, RecordField, Source
 from engine.arch.x86_64.emit import LEA, LOAD, R8, RAX, RCX, RDI, RDX, RSI, STORE, Code
 from engine.arch.x86_64.fetches import SAVED, Fetches
+from engine.arch.x86_64.liveness import overwrites_flags
 from engine.arch.x86_64.operations import NAMES
 from engine.arch.x86_64.rowfilter import RowFilter
 from engine.arch.x86_64.rowtexts import RowTexts
@@ -27,13 +29,17 @@ _ELEMENTS: Final = 128
 _STRINGS: Final = 8
 
 
-def record(recordings: tuple[Recording, ...], places: DetourPlaces) -> Recorder:
-    """The recorder for a place; raises `NotCompilableError`."""
-    return _Maker(recordings, places).make()
+def record(
+    recordings: tuple[Recording, ...], places: DetourPlaces, window: bytes = b""
+) -> Recorder:
+    """The recorder for a place, `window` being what is displaced; raises `NotCompilableError`."""
+    return _Maker(recordings, places, window).make()
 
 
 class _Maker:
-    def __init__(self, recordings: tuple[Recording, ...], places: DetourPlaces) -> None:
+    def __init__(
+        self, recordings: tuple[Recording, ...], places: DetourPlaces, window: bytes
+    ) -> None:
         self._recordings = recordings
         self._places = places
         types = [field.arg.type for one in recordings for field in one.layout.fields]
@@ -41,11 +47,13 @@ class _Maker:
         if strings > _STRINGS or sum(kind.count for kind in types) > _ELEMENTS:
             raise NotCompilableError("too many strings or elements of arrays")
         bits = any(kind.kind is Kind.BITFIELD for kind in types)
-        self._flags = bool(strings) or bits or any(one.filter for one in recordings)
+        computes = bool(strings) or bits or any(one.filter for one in recordings)
+        self._flags = computes and not overwrites_flags(window)
         used = (RAX, RCX, RDX, RSI, RDI, R8) if strings else (RAX, RCX, RDX)
         self._saved = {register: SAVED[register] for register in used}
         self._code = Code()
         self._fetches = Fetches(self._code, places)
+        self._slow: dict[int, int] = {}
 
     def make(self) -> Recorder:
         code, save = self._code, self._places.save
@@ -53,12 +61,12 @@ class _Maker:
         code.absolute(save, store=True)
         if light is not None:
             self._count(light.one)
+        if self._flags:
             code.raw("9f 0f90c0")  # lahf; seto al
+        if light is not None:
             light.emit("passed", "rejected")
             code.label("passed")
-            code.absolute(save + _FLAGS, store=True)
-        elif self._flags:
-            code.raw("9f 0f90c0")
+        if self._flags:
             code.absolute(save + _FLAGS, store=True)
         code.constant(RAX, save)
         for register, offset in self._saved.items():
@@ -76,13 +84,13 @@ class _Maker:
                 code.memory(LOAD, register, RAX, offset)
         if self._flags:
             code.absolute(save + _FLAGS)
-            code.label("rejected")
+        code.label("rejected")
+        if self._flags:
             code.raw("047f 9e")  # add al, 127: sets OF if it was set; sahf
         code.absolute(save)
-        slow = self._slow()
         starts = [start for start, _ in found]
         parts = tuple(
-            Part(start, again, behind, slow.get(number, -1))
+            Part(start, again, behind, self._slow.get(number, -1))
             for number, ((start, again), behind) in enumerate(
                 zip(found, [*starts[1:], finish], strict=True)
             )
@@ -95,20 +103,6 @@ class _Maker:
         (one, *others) = self._recordings
         found = RowFilter(self._fetches, one, "")
         return found if one.filter and not others and found.light else None
-
-    def _slow(self) -> dict[int, int]:
-        """Traps of the recordings with strings, by number; jumped over."""
-        wanted = [n for n, one in enumerate(self._recordings) if _texts(one)]
-        if not wanted:
-            return {}
-        code = self._code
-        code.jump("end")
-        traps = {}
-        for number in wanted:
-            traps[number] = code.label(f"{number}slow")
-            code.raw("cc")
-        code.label("end")
-        return traps
 
     def _part(self, number: int, one: Recording, *, filtered: bool) -> tuple[int, int]:
         """The code of one recording: its start, and where its row is begun anew."""
@@ -157,9 +151,10 @@ class _Maker:
             fetches.move_cursor()
             return
         fetches.add(RCX, size)
-        RowTexts(fetches, one, str(number)).add(texts)
+        copies = RowTexts(fetches, one, str(number))
+        copies.add(texts)
+        self._slow[number] = copies.slow
         code.raw("488d4907 4883e1f8")  # lea rcx, [rcx+7]; and rcx, -8
-        fetches.start_of_row(RDX)
         code.two(0x89, RCX, RAX)
         code.two(0x29, RDX, RAX)  # sub rax, rdx
         code.shift(4, RAX, 13)

@@ -32,19 +32,23 @@ class RowTexts:
 
     A copy takes sixteen bytes at a time and looks for a NUL in all of them at once. Two copies of
     the loop take turns: the clock would take a block that follows itself for a repeated
-    instruction. Strings that are too long for a row are the engine's business (`slow`).
+    instruction. Strings that are too long for a row are the engine's business.
+
+    Attributes:
+        slow: offset of a trap that asks it to record the hit, -1 without any need.
     """
 
     def __init__(self, fetches: Fetches, one: Recording, name: str) -> None:
-        """For one recording; `name` begins the labels, and `name` + "slow" is jumped to."""
+        """For one recording; `name` begins the labels."""
         self._fetches = fetches
         self._code: Code = fetches.code
         self._one = one
         self._name = name
         self._count = 0
+        self.slow = -1
 
     def add(self, fields: list[RecordField]) -> None:
-        """Copy all of them; rcx ends up behind the last one's NUL."""
+        """Copy all of them; rcx ends up behind the last one's NUL, rdx is the row."""
         words = self._one.layout.words * 8
         for field in fields:
             for index in range(max(field.arg.type.count, 1)):
@@ -130,7 +134,11 @@ class RowTexts:
         code.two(0x29, RCX, RSI)
         code.compare(RSI, -self._one.layout.words * 8 - STRING_TOTAL, 8)
         code.jump(labels[0], JA)  # as unsigned numbers: minus so many bytes
-        code.jump(self._name + "slow")
+        if self.slow < 0:
+            self.slow = code.label(self._name + "slow")
+            code.raw("cc")
+        else:
+            code.jump(self._name + "slow")
         code.label(labels[2])
         code.memory(STORE, RAX, RCX, 0)  # written again below if the NUL is in it
         self._marked(RAX)
