@@ -77,10 +77,13 @@ class ArchReturns:
         trampoline: a breakpoint, as Linux has it.
         keys: how activations are told apart.
         carried: the other way to hook a return; None where there is none.
+        skipped: whether the call that ends with some bytes may be passed over, so that what it
+            returns to can be reached without it.
         unconditional: a plan whose breakpoint traps whatever the instruction's predicate is.
     """
 
     trampoline: Trampoline
     keys: FrameKeys
     carried: CarriedReturns | None = None
+    skipped: Callable[[bytes], bool] = lambda code: False
     unconditional: Callable[[InsnPlan], InsnPlan] = _as_it_is

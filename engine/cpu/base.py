@@ -116,7 +116,8 @@ class Cpu(ArchCpu, Protocol):
 
         The last one first; only what the running clock has seen. Whoever asks may write 0 for
         "not known" to see later what has come since; who sends the program elsewhere from
-        outside writes OUTSIDE in front of it.
+        outside writes OUTSIDE in front of it. Where calls may depend on predicates there is a
+        third address: where the last of the two led to.
         """
 
     def expect(self, address: int) -> None:

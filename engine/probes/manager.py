@@ -86,7 +86,7 @@ class ProbeManager(Returning):
             returns: how returns are caught, of `RETURNS`.
 
         Raises:
-            ProbeRejectedError: the architecture cannot catch returns in that way.
+            CommandError: the architecture cannot catch returns in that way.
         """
         self.arch, self.cpu, self.memory, self.overlay = arch, cpu, memory, overlay
         self.placement = placement

@@ -5,7 +5,7 @@ from itertools import product
 from typing import Final
 
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
-from engine.errors import ProbeRejectedError
+from engine.errors import CommandError, ProbeRejectedError
 from engine.guest.memory import Memory
 from engine.probes.carried import Carried
 from engine.probes.hits import Hits
@@ -13,7 +13,7 @@ from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import DATA_MAX, Kretprobe
 from engine.probes.placement import Placement
 from engine.probes.point import ProbePoint
-from engine.probes.returns import Owner, Returns, ReturnSite
+from engine.probes.returns import Owner, Returns, ReturnSite, own
 from engine.probes.trampoline import Hijacked
 from engine.probes.watched import Watched
 
@@ -32,7 +32,7 @@ def catcher(owner: Owner, how: str, trampoline: int) -> Returns:
         trampoline: page of an engine window for what calls return to, 0 for none.
 
     Raises:
-        ProbeRejectedError: the architecture does not have that way.
+        CommandError: the architecture does not have that way.
     """
     if how == "auto":
         how = "mainline" if owner.mode is Mode.KERNEL else "watched"
@@ -42,9 +42,7 @@ def catcher(owner: Owner, how: str, trampoline: int) -> Returns:
         return Hijacked(owner, trampoline)
     ways = owner.arch.returns
     if ways is None or ways.carried is None:
-        raise ProbeRejectedError(
-            0, f"{owner.arch.name} has no trampoline with unwind data", "EOPNOTSUPP"
-        )
+        raise CommandError(f"{owner.arch.name} has no trampoline with unwind data")
     return Carried(owner, trampoline, ways.carried)
 
 
@@ -191,7 +189,7 @@ class Returning(Hits):
             self.jumps.collect()
         found = []
         for point in self.points.values():
-            own = isinstance(self.returns, Hijacked) and point is self.returns.point
-            if not own and any(not isinstance(probe, ReturnSite) for probe in point.probes):
+            trampoline = isinstance(self.returns, Hijacked) and point is self.returns.point
+            if not trampoline and not all(own(probe) for probe in point.probes):
                 found.append(point)
         return found

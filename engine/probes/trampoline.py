@@ -17,6 +17,7 @@ from engine.cpu.ram import EXECUTE, WRITE
 from engine.errors import GuestFaultError
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
+from engine.probes.pending import Hook, Keyed, PendingCalls, Stacked, drop
 from engine.probes.point import ProbePoint
 from engine.probes.returns import Owner, Returns
 
@@ -26,23 +27,6 @@ DEPTH_MAX: Final = 64
 NAME: Final = "kretprobe_trampoline"
 
 _ACCESS: Final = WRITE | EXECUTE
-
-
-class Hook:
-    """An instance whose frame returns to the trampoline.
-
-    Attributes:
-        instance: it.
-        chained: it shares its frame with the one before it.
-        leads: the first of a uprobe's hit: it counts against the depth.
-    """
-
-    __slots__ = ("chained", "instance", "leads")
-
-    def __init__(self, instance: KretprobeInstance, *, chained: bool, leads: bool) -> None:
-        self.instance = instance
-        self.chained = chained
-        self.leads = leads
 
 
 class Hijacked(Returns):
@@ -76,7 +60,7 @@ class Hijacked(Returns):
             kind = usual.trampoline if usual is not None else Trampoline(owner.arch.breakpoint)
         self.kind = kind
         self.address = address = start + kind.entry
-        self.threads: dict[int, _Thread] = {}
+        self.threads: dict[int, PendingCalls] = {}
         plan = InsnPlan(
             address,
             kind.code[kind.entry : kind.entry + owner.arch.insn_max],
@@ -131,29 +115,26 @@ class Hijacked(Returns):
 
     def _hook(self, point: ProbePoint, sp: int, ret_addr: int) -> None:
         thread = self._thread()
-        stack = thread.hooks
         self._replaced = None
         chained = ret_addr == self.address
-        while stack:
-            last = stack[-1].instance.slot
-            if sp < last or (
-                sp == last and (chained or self._calls(stack[-1].instance, ret_addr))
-            ):
-                break
-            _leave(thread.pop().instance)
-        if chained and not stack:
+        thread.begin(sp, chained, lambda instance: self._calls(instance, ret_addr))
+        older = thread.newest(sp) if chained else None
+        if chained and older is None:
             return
-        if thread.depth >= DEPTH_MAX and any(p.rules is Rules.UPROBE for p in point.probes):
+        uprobes = any(probe.rules is Rules.UPROBE for probe in point.probes)
+        if uprobes and thread.depth >= DEPTH_MAX:
+            self._cut(sp)
+        if uprobes and thread.depth >= DEPTH_MAX:
             for probe in point.enabled():
                 if isinstance(probe, Kretprobe):
                     probe.hits += 1
                     probe.nmissed += 1
             return
-        real = stack[-1].instance.ret_addr if chained else ret_addr
+        real = ret_addr if older is None else older.instance.ret_addr
         made = self.made(point, real, sp)
         if not made or not (chained or self._replace(sp, made)):
             for instance in made:
-                _leave(instance)
+                drop(instance)
             return
         leads = made[0].rp.rules is Rules.UPROBE
         for instance in made:
@@ -198,27 +179,11 @@ class Hijacked(Returns):
         Without anything pending the program has made the address up (or kept it: setjmp): the
         trampoline faults, which kills it as Linux does.
         """
-        thread = self._thread()
-        stack, sp = thread.hooks, self.left_behind()
-        while stack:
-            frame = self._frame(thread)
-            below = stack[-1].instance.slot if stack else None
-            if self._is_left(frame[0].slot, below, sp):
-                self.told = _of_frame(len(frame))
-                return self._serve(frame)
-            for instance in frame:  # longjmp has left this frame
-                _leave(instance)
-        raise GuestFaultError(self.address, "execute")
-
-    def _is_left(self, slot: int, below: int | None, sp: int) -> bool:
-        """Whether a return that leaves this stack pointer behind is that of the frame `slot`.
-
-        `below` is the next older one. Where the stack pointer is not all that tells frames
-        apart, what does is as it was at the entry.
-        """
-        if self._keys is not None:
-            return slot >= sp
-        return below is None or sp < below or (self._stacked and sp == below)
+        frame = self._thread().take(self.left_behind())
+        if not frame:
+            raise GuestFaultError(self.address, "execute")
+        self.told = _of_frame(len(frame))
+        return self._serve(frame)
 
     def _serve(self, frame: list[KretprobeInstance]) -> int:
         """Calls have returned: where the guest goes on."""
@@ -228,44 +193,36 @@ class Hijacked(Returns):
             self.finish(instance, real, thread)
         return regs.ip
 
-    def _frame(self, thread: "_Thread") -> list[KretprobeInstance]:
-        """Take the newest frame's instances, the newest first."""
-        last = thread.pop()
-        found = [last.instance]
-        while last.chained and thread.hooks:
-            last = thread.pop()
-            found.append(last.instance)
-        return found
-
     def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
         """Those of the newest frame that longjmp has not left."""
         if point is not self.point:
             return ()
-        hooks, sp = self._thread().hooks, self.left_behind()
-        end = len(hooks)
-        while end:
-            begin = end - 1
-            while hooks[begin].chained and begin:
-                begin -= 1
-            below = hooks[begin - 1].instance.slot if begin else None
-            if self._is_left(hooks[begin].instance.slot, below, sp):
-                return tuple(hook.instance for hook in reversed(hooks[begin:end]))
-            end = begin
-        return ()
+        return self._thread().arriving(self.left_behind())
 
     # -- what others ask ------------------------------------------------------------------
 
-    def _thread(self) -> "_Thread":
+    def _thread(self) -> PendingCalls:
         number = self.owner.thread()
         found = self.threads.get(number)
         if found is None:
-            found = self.threads[number] = _Thread()
+            found = Stacked(self._stacked) if self._keys is None else Keyed()
+            self.threads[number] = found
         return found
+
+    def _sweep(self, probe: Kretprobe) -> None:
+        """Find instances of calls that were left without a return."""
+        self._cut(self.frame()[0])
+
+    def _cut(self, slot: int) -> None:
+        """Frames below one, on the same stack, are gone."""
+        thread, stack = self._thread(), self.owner.memory.find(self.sp_of(slot))
+        if isinstance(thread, Keyed) and stack is not None:
+            thread.below(slot, self.lowest_at(stack.start))
 
     def _purge(self, gone: set[Kretprobe]) -> None:
         """Instances stay, as their frames hold the trampoline's address, but serve nobody."""
         for thread in self.threads.values():
-            for hook in thread.hooks:
+            for hook in thread:
                 if hook.instance.rp in gone:
                     hook.instance.rp = _GONE
 
@@ -283,47 +240,12 @@ class Hijacked(Returns):
         """The real return address of a frame; None if it was not replaced."""
         if address != self.address:
             return None
-        for hook in reversed(self._thread().hooks):
-            if hook.instance.slot == slot:
-                return hook.instance.ret_addr
-        return None
+        calls = self.pending(slot)
+        return calls[0].ret_addr if calls else None
 
     def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
         """The calls pending in a frame, newest first."""
-        found = (hook.instance for hook in reversed(self._thread().hooks))
-        return tuple(instance for instance in found if instance.slot == slot)
-
-
-def _leave(instance: KretprobeInstance) -> None:
-    """A call was left without a return."""
-    instance.rp.active -= 1
-    instance.gone = True
-
-
-class _Thread:
-    """What is pending in one thread.
-
-    Attributes:
-        hooks: the newest last.
-        depth: hits of uprobes among them.
-    """
-
-    __slots__ = ("depth", "hooks")
-
-    def __init__(self) -> None:
-        self.hooks: list[Hook] = []
-        self.depth = 0
-
-    def push(self, hook: Hook) -> None:
-        """Add one."""
-        self.hooks.append(hook)
-        self.depth += hook.leads
-
-    def pop(self) -> Hook:
-        """Take the newest."""
-        hook = self.hooks.pop()
-        self.depth -= hook.leads
-        return hook
+        return self._thread().at(slot)
 
 
 @cache

@@ -12,6 +12,7 @@ Left to decide is what has come to the breakpoint, and the clock knows from wher
 last (`Cpu.left`). A call that was left by an exception or by longjmp is never reported:
 
 - Control came by something else than a return instruction: the frame was left some other way.
+  (Where a call depends on a predicate, what is behind it may be reached without it.)
 - A frame begins whose return address has the same place and value as a pending one's: it is a
   tail call, unless the call instruction in front of the return address has just been executed
   (directly, or by way of one jump, as through a PLT), or the kernel has just entered a signal
@@ -40,6 +41,9 @@ from engine.probes.returns import Owner, Pending, Returns, ReturnSite
 
 _RETURN_MAX: Final = 4
 """Bytes of the longest return instruction."""
+
+_TO: Final = 2
+"""Where `Cpu.left` has the address that the last of its instructions led to, if at all."""
 
 _NOWHERE: Final = Pending()
 """Of a place that cannot be watched."""
@@ -198,7 +202,7 @@ class Watched(Returns):
 
     def _called_from(self) -> tuple[int, int]:
         """Where the last two instructions that led elsewhere would return to as calls."""
-        one, two = self._left
+        one, two = self._left[0], self._left[1]
         unit = self.owner.arch.code_unit
         return one + -one % unit, two + -two % unit
 
@@ -286,12 +290,14 @@ class Watched(Returns):
         # The code that handlers of signals return to may lie where the clock stands still.
         plan = self.owner.arch.plan
         unseen = plan.trampoline[0] <= address < sum(plan.detour)
+        optional = self._may_be_passed(address)
 
         def returned(thread: int) -> None:
             instance = take(key_of(read()), None)
             if instance is None:
                 return
-            if left[0] not in known and not unseen and not came(left[0]):
+            fell = optional and left[_TO] != address
+            if fell or (left[0] not in known and not unseen and not came(left[0])):
                 self._drop(instance)
                 return
             while instance is not None:
@@ -323,9 +329,22 @@ class Watched(Returns):
         for probe in point.probes:
             if isinstance(probe, ReturnSite):
                 waiting = probe.pending.get(self.left_behind())
-                if waiting is not None and (unseen or self._came_by_return(self._left[0])):
+                fell = self._may_be_passed(point.address) and self._left[_TO] != point.address
+                came = not fell and (unseen or self._came_by_return(self._left[0]))
+                if waiting is not None and came:
                     return tuple(_chain(waiting))
         return ()
+
+    def _may_be_passed(self, address: int) -> bool:
+        """Whether an address is reached without the call in front of it as well."""
+        arch = self.owner.arch
+        if arch.returns is None:
+            return False
+        try:
+            code = self.owner.overlay.original(address - arch.insn_max, arch.insn_max)
+        except GuestFaultError:
+            return False
+        return arch.returns.skipped(code)
 
     def _came_by_return(self, end: int) -> bool:
         """Whether the instruction that ends at an address is a return; yes where unknown."""

@@ -96,6 +96,9 @@ def _owens(view: GuestView, trampoline: int, registers: Mapping[str, int], limit
 def _kernel_2005(
     view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int
 ) -> Walk:
+    if view.arch.unwind is not None and view.arch.unwind.stacks:
+        # Return addresses are in registers: dump_stack has always unwound by tables.
+        return _naive(view, trampoline, registers, limit)
     roles, word = view.arch.roles, view.arch.bits // 8
     order: Literal["little", "big"] = "little" if view.arch.byteorder == "little" else "big"
     hooked = _hooked(view, trampoline)

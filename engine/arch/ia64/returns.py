@@ -92,11 +92,24 @@ def _unconditional(plan: InsnPlan) -> InsnPlan:
     return replace(plan, bits=bits, predicate="")
 
 
+def _skipped(code: bytes) -> bool:
+    """Whether all calls of a bundle depend on predicates, or there are none."""
+    bundle = unpack(code)
+    for unit, word in zip(bundle.units, bundle.slots, strict=True):
+        major = word >> 37
+        if (unit == "B" and major in (1, 5)) or (unit == "L" and bundle.slots[2] >> 37 == 0xD):
+            qp = (bundle.slots[2] if unit == "L" else word) & 63
+            if not qp:
+                return False
+    return True
+
+
 RETURNS: Final = ArchReturns(
     trampoline=Trampoline(bytes.fromhex(_BREAK), step=1),
     keys=FrameKeys(("r12", "bsp"), _entered, ("r12", "bsp", "cfm"), _returned, 64),
     carried=CarriedReturns(
         Trampoline(_CARRIED, entry=SIZE, step=1, unwind=_UNWIND), size=_FRAME, hook=_hook
     ),
+    skipped=_skipped,
     unconditional=_unconditional,
 )

@@ -16,14 +16,15 @@ class Clock:
         running: whether code tells where it ends.
         expected: the address that is no tick to come to, in a list that code writes to.
         ticks: so far.
-        left: addresses behind the last two slots from which control went elsewhere.
+        left: addresses behind the last two slots from which control went elsewhere, and where
+            the last of them led to.
     """
 
     def __init__(self) -> None:
         self.running = False
         self.expected = [0]
         self.ticks = 0
-        self.left = memoryview(bytearray(16)).cast("Q")
+        self.left = memoryview(bytearray(24)).cast("Q")
         self._end = FOREVER
         self._told = self._stopped = False
         self._stepped_to = -1  # where a step has left off: its tick is still to be counted
@@ -69,5 +70,6 @@ class Clock:
         left = self.left
         left[1] = left[0]
         left[0] = expected[0]
+        left[2] = ip
         expected[0] = ip
         return False

@@ -368,7 +368,7 @@ class Ia64Cpu(Registers, MappedMemory):
 
     @property
     def left(self) -> memoryview:
-        """Addresses behind the last two instructions from which control went elsewhere."""
+        """Addresses behind the last two slots from which control went elsewhere, where to."""
         return self._clock.left
 
     def expect(self, address: int) -> None:
