@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Protocol
 
 from engine.arch.base import RegisterFile
+from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.flow import CodeFlow
 
 
@@ -203,6 +204,7 @@ class ArchProbes:
             nobody says.
         returns: (bytes) to the sizes of return instructions that they may end with.
         no_returns: why there are no return probes, in words; "" = there are.
+        draw: (plan, what stands where) to the units of code of a hit; None where bytes say enough.
         fixed_registers: names in the kernel's fetch arguments of what is no register: they
             have the same value at every probe.
     """
@@ -228,3 +230,4 @@ class ArchProbes:
     fixed_registers: Mapping[str, int] = field(default_factory=dict)
     no_returns: str = ""
     steps: Callable[[bytes], tuple[int, ...]] | None = None
+    draw: Callable[[InsnPlan, DrawnHit], tuple[UnitDrawing, ...]] | None = None

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final, Literal
 
 from engine.arch.base import Register
+from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.plan import Fixup
 from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
@@ -239,7 +240,16 @@ class Viewing:
             fixups=() if detour else tuple(_FIXUPS[fixup] for fixup in point.plan.fixups),
             returns_to=machine.calls[0].ret_addr if machine.calls else None,
             detour=detour,
+            units=self._units(point, slot, code),
         )
+
+    def _units(self, point: ProbePoint, slot: int | None, code: bytes) -> tuple[UnitDrawing, ...]:
+        """The units of code of a hit, where bytes do not say enough."""
+        draw, plan = self._session.arch.probes.draw, point.plan
+        if draw is None:
+            return ()
+        standing = self._session.memory.read(plan.base, len(plan.raw))
+        return draw(plan, DrawnHit(standing, slot, code, point.boosted))
 
     def _slot_code(self, point: ProbePoint, slot: int | None) -> bytes:
         if slot is None:

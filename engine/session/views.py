@@ -10,6 +10,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
+from engine.arch.drawing import UnitDrawing as UnitDrawing
+from engine.arch.drawing import UnitPart as UnitPart
+
 Origin = Literal["", "insn", "machinery"]
 """Who changed a register since the view before: nobody, the guest, or the probe's machinery."""
 
@@ -209,6 +212,7 @@ class HitView:
         fixups: what is put right afterwards, in words.
         returns_to: where calls that have returned here go on; None for another hit.
         detour: the buffer that the hit of a jump goes through; None for other hits.
+        units: the units of code at the site and in the slot, where several instructions share one.
     """
 
     address: int
@@ -228,6 +232,7 @@ class HitView:
     fixups: tuple[str, ...] = ()
     returns_to: int | None = None
     detour: DetourView | None = None
+    units: tuple[UnitDrawing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

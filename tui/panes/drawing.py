@@ -11,6 +11,7 @@ from rich.style import Style
 from rich.text import Text
 
 from engine.session.views import DetourPart, HitView, PhaseView
+from tui.panes.units import draw_units
 from tui.render import mark
 
 _SHOWN: Final = 6
@@ -142,6 +143,7 @@ Drawing = Callable[[HitView, Pen], list[Text]]
 
 DRAWINGS: Final[tuple[tuple[Callable[[HitView], bool], Drawing], ...]] = (
     (lambda hit: hit.detour is not None, draw_detour),
+    (lambda hit: bool(hit.units), draw_units),
     (lambda hit: True, draw_slot),
 )
 """Which hits a drawing is for; the first that fits draws."""

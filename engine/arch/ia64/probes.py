@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.ia64.bundle import SIZE, unpack
 from engine.arch.plan import ArchProbes, InsnPlan, Mode, Rules
 
@@ -34,6 +35,12 @@ def _jump(place: int, target: int) -> bytes:
     from engine.arch.ia64.encode import long_jump
 
     return long_jump(place, target)
+
+
+def _draw(plan: InsnPlan, hit: DrawnHit) -> tuple[UnitDrawing, ...]:
+    from engine.arch.ia64.drawing import draw
+
+    return draw(plan, hit)
 
 
 def _steps(raw: bytes) -> tuple[int, ...]:
@@ -83,4 +90,5 @@ PROBES: Final = ArchProbes(
     nop=_NOP,
     returns=_returns,
     steps=_steps,
+    draw=_draw,
 )
