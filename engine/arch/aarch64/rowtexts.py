@@ -1,0 +1,163 @@
+"""Strings of a row as AArch64 code: copied out of the program's memory behind the row's words."""
+
+from typing import Final
+
+from engine.arch.aarch64.emit import (
+    ADD,
+    AND,
+    ASR,
+    BASE,
+    BIC,
+    CBNZ,
+    LSL,
+    ORN,
+    ORR,
+    SUB,
+    TBNZ63,
+    VALUE,
+    B,
+    Code,
+)
+from engine.arch.aarch64.fetches import ROW, Fetches
+from engine.arch.jump import COMM, COMM_BYTES, STRING_TOTAL, NotCompilableError, Recording
+from engine.arch.program import Kind, RecordField, Source
+
+LOW, HIGH, MARKS, END, START = 14, 13, 12, 11, 10
+"""Two pieces of a string, marks of NULs, where the next byte goes, where the string began."""
+_ONES: Final = 0xB200C3E0
+"""`mov` of 1 in each byte, as a logical immediate; the register is to be filled in."""
+_HIGHS: Final = 0x9201C000
+"""`and` with 0x80 in each byte."""
+_CONSTANT: Final = 64
+
+
+class RowTexts:
+    """Emits the strings of one row.
+
+    A copy takes sixteen bytes at a time and looks for a NUL in all of them at once. Two copies of
+    the loop take turns: the clock would take a block that follows itself for a repeated
+    instruction. Strings that are too long for a row are the engine's business.
+
+    Attributes:
+        slow: offset of a trap that asks it to record the hit, -1 without any need.
+    """
+
+    def __init__(self, fetches: Fetches, one: Recording, name: str) -> None:
+        """For one recording; `name` begins the labels."""
+        self._fetches = fetches
+        self._code: Code = fetches.code
+        self._one = one
+        self._name = name
+        self._count = 0
+        self.slow = -1
+
+    def add(self, fields: list[RecordField]) -> None:
+        """Copy all of them; x11 ends up behind the last one's NUL."""
+        code, words = self._code, self._one.layout.words * 8
+        self._fetches.changed |= {LOW, HIGH, MARKS, END, START}
+        code.move(END, ROW)
+        code.plus(END, words)
+        for field in fields:
+            for index in range(max(field.arg.type.count, 1)):
+                self._string(field, index)
+                self._count += 1
+
+    def _string(self, field: RecordField, index: int) -> None:
+        code, arg = self._code, field.arg
+        if arg.type.kind is Kind.SYMSTR:
+            raise NotCompilableError(f"{arg.text}: a symbol's name")
+        code.move(START, END)
+        if arg.base.source is Source.COMM:
+            self._comm()
+        elif arg.base.source is Source.TEXT:
+            self._immediate(arg.base.text[:4095] + b"\0")
+        elif arg.type.count:
+            offset = self._fetches.address(arg, self._one)
+            code.load(VALUE, VALUE, offset + 8 * index)
+            self._copy()
+        else:
+            self._fetches.at_address(arg, self._one)
+            self._copy()
+        code.three(SUB, BASE, END, START)
+        code.three(SUB, START, START, ROW)
+        code.three(ORR, START, START, BASE, LSL | 32 << 10)
+        code.store(START, ROW, (field.word + index) * 8)
+
+    def _comm(self) -> None:
+        """Sixteen bytes, of which those behind the NUL stay zero."""
+        code = self._code
+        self._fetches.save_area()
+        for offset in range(0, COMM_BYTES, 8):
+            code.load(VALUE, BASE, COMM + offset)
+            code.store(VALUE, END, offset)
+        code.load(VALUE, BASE, COMM + COMM_BYTES)
+        code.three(ADD, END, END, VALUE)
+
+    def _immediate(self, text: bytes) -> None:
+        if len(text) > _CONSTANT:
+            raise NotCompilableError("a long immediate string")
+        for offset in range(0, len(text), 8):
+            self._code.constant(VALUE, int.from_bytes(text[offset : offset + 8], "little"))
+            self._code.store(VALUE, END, offset)
+        self._code.plus(END, len(text))
+
+    def _copy(self) -> None:
+        """The string at x17."""
+        code = self._code
+        first, second, found = (f"{self._name}{part}{self._count}" for part in "abc")
+        for label in (first, second):
+            code.label(label)
+            code.add(0xA8C10000 | HIGH << 10 | VALUE << 5 | LOW)  # ldp, x17 += 16
+            code.add(_ONES | MARKS)
+            code.three(SUB, BASE, HIGH, MARKS)
+            code.three(BIC, BASE, BASE, HIGH)
+            code.three(SUB, MARKS, LOW, MARKS)
+            code.three(BIC, MARKS, MARKS, LOW)
+            code.three(ORR, MARKS, MARKS, BASE)
+            code.add(_HIGHS | MARKS << 5 | MARKS)
+            code.branch(CBNZ | MARKS, found)
+            code.add(0xA8810000 | HIGH << 10 | END << 5 | LOW)  # stp, x11 += 16
+        code.three(SUB, MARKS, END, ROW)
+        code.constant(BASE, self._one.layout.words * 8 + STRING_TOTAL)
+        code.three(SUB, MARKS, MARKS, BASE)
+        code.branch(TBNZ63 | MARKS, first)
+        if self.slow < 0:
+            self.slow = code.label(self._name + "slow")
+            code.add(0xD42000C0)  # brk #6
+        else:
+            code.branch(B, self._name + "slow")
+        code.label(found)
+        self._last()
+
+    def _last(self) -> None:
+        """Store two pieces up to the first NUL in them, and zeros behind it.
+
+        Behind the subtraction of 1, all bits below the lowest mark are set and it is not; all
+        are where there is no mark.
+        """
+        code = self._code
+        code.add(_ONES | MARKS)
+        code.three(SUB, BASE, HIGH, MARKS)
+        code.three(BIC, BASE, BASE, HIGH)
+        code.add(_HIGHS | BASE << 5 | BASE)
+        code.three(SUB, MARKS, LOW, MARKS)
+        code.three(BIC, MARKS, MARKS, LOW)
+        code.add(_HIGHS | MARKS << 5 | MARKS)
+        self._below(MARKS)
+        code.three(AND, LOW, LOW, VALUE, ASR | 7 << 10)
+        # A NUL in the first piece: the second one counts as all NULs.
+        code.three(ORN, BASE, BASE, VALUE, ASR | 63 << 10)
+        self._below(BASE)
+        code.three(AND, HIGH, HIGH, VALUE, ASR | 7 << 10)
+        code.store_pair(LOW, HIGH, END, 0)
+        for marks in (MARKS, BASE):
+            code.add(0xDAC00C00 | marks << 5 | marks)  # rev
+            code.add(0xDAC01000 | marks << 5 | marks)  # clz
+            code.add(0xD343FC00 | marks << 5 | marks)  # lsr 3: bytes in front of the NUL
+            code.three(ADD, END, END, marks)
+        code.plus(END, 1)
+
+    def _below(self, marks: int) -> None:
+        """The bits below the lowest mark in x17."""
+        self._code.add(0xD1000400 | marks << 5 | VALUE)  # sub 1
+        self._code.three(BIC, VALUE, VALUE, marks)
