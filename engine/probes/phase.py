@@ -139,6 +139,11 @@ class HitMachine:
         raise NotImplementedError
 
     @property
+    def own(self) -> dict[str, int]:
+        """Registers that hold something of the machinery's, and what the program would see."""
+        return {}
+
+    @property
     def _does(self) -> Mapping[Phase, Callable[[], str]]:
         """What carries each phase out; returns it in words."""
         raise NotImplementedError

@@ -76,6 +76,24 @@ class PhaseMachine(HitMachine):
         return route[route.index(self.next) :] if self.next is not None else ()
 
     @property
+    def own(self) -> dict[str, int]:
+        """Registers that hold something of the machinery's, and what the program would see."""
+        plan, slot, pc = self.point.plan, self._slot, self._arch.roles.pc
+        if self.next is Phase.PRE:
+            return {pc: self.point.address}
+        if self.next is not Phase.FIXUP or slot is None:
+            return {}
+        names = {
+            pc if fixup in (Fixup.IP, Fixup.NOT_TAKEN) else plan.link for fixup in plan.fixups
+        }
+        found = {name: self._cpu.read_register(name) for name in names if name}
+        return {
+            name: value + plan.base - slot & _MASK
+            for name, value in found.items()
+            if slot <= value <= slot + len(plan.copy) or (name == pc and Fixup.IP in plan.fixups)
+        }
+
+    @property
     def _does(self) -> Mapping[Phase, Callable[[], str]]:
         return self._do
 

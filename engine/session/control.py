@@ -374,7 +374,7 @@ class Control:
         if stands and self._moved():
             registers, frames = (
                 viewing.registers(self._origin),
-                viewing.frames(waiting, running.trapped),
+                viewing.frames(waiting, running.own),
             )
         else:
             registers, frames = viewing.same_registers(), viewing.same_frames()

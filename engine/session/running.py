@@ -8,7 +8,7 @@ from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.errors import CommandError, ProbeRejectedError
 from engine.probes.jumpphases import JumpMachine
-from engine.probes.phase import HitMachine, Phase
+from engine.probes.phase import HitMachine
 from engine.probes.phases import PhaseMachine
 from engine.probes.point import ProbePoint
 from engine.session.book import Entry, ProbeBook
@@ -81,10 +81,9 @@ class Running:
         return machine.calls[0].ret_addr if machine.calls else machine.point.address
 
     @property
-    def trapped(self) -> int | None:
-        """Address of the breakpoint whose trap has just moved pc, None for none."""
-        machine = self._machine
-        return machine.point.address if machine is not None and machine.next is Phase.PRE else None
+    def own(self) -> dict[str, int]:
+        """Registers as the program would see them, where the hit at hand has changed them."""
+        return self._machine.own if self._machine is not None else {}
 
     # -- motions ------------------------------------------------------------------------------
 

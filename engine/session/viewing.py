@@ -1,6 +1,6 @@
 """Makes the frozen views of a guest from the session that runs it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import partial
 from typing import Final, Literal
@@ -59,7 +59,7 @@ class Viewing:
         self._detours = DetourViews(session)
         self.backtraces = Backtraces(session)
         self.unwinder = UNWINDERS[0]
-        self._asked: tuple[str, int | None] = "", None
+        self._asked: tuple[str, Mapping[str, int]] = "", {}
         self._frames: tuple[tuple[FrameView, ...], str] = ((), "")
         self.build_id = session.image.identity
 
@@ -105,19 +105,16 @@ class Viewing:
 
     # -- frames -----------------------------------------------------------------------------
 
-    def frames(
-        self, waiting_in: str, trapped: int | None = None
-    ) -> tuple[tuple[FrameView, ...], str]:
+    def frames(self, waiting_in: str, own: Mapping[str, int]) -> tuple[tuple[FrameView, ...], str]:
         """The backtrace now, and why it ends.
 
         Args:
             waiting_in: name of the system call that is being made, "" for none.
-            trapped: address of the breakpoint whose trap has moved pc.
+            own: registers that hold something of the machinery's, as the program would see them.
         """
-        self._asked = waiting_in, trapped
+        self._asked = waiting_in, own
         registers = self.backtraces.registers()
-        if trapped is not None:
-            registers[self._session.arch.roles.pc] = trapped
+        registers.update(own)
         take = partial(self.backtraces.take, registers, syscall=waiting_in)
         trace = take(unwinder=self.unwinder.name)
         differing, end = frozenset[int](), trace.end
