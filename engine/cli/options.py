@@ -105,10 +105,11 @@ _mode_option: Final = click.option(
 
 _technique_option: Final = click.option(
     "--technique",
-    type=click.Choice(["auto", "breakpoint", "jump"]),
+    type=click.Choice(["auto", "breakpoint", "jump", "djprobe"]),
     default="auto",
     show_default=True,
-    help="auto: breakpoints that become jumps where they can; jump: at once, and say where not.",
+    help="auto: breakpoints that become jumps where they can; jump: at once, and say where not; "
+    "djprobe: the same by the protocol of 2005, with its safety check on simulated CPUs.",
 )
 
 

@@ -62,7 +62,7 @@ class DetourHits:
         pc = cpu.read_register(self._owner.arch.roles.pc)
 
         def used(live: LiveDetour) -> bool:
-            return live.detour.start <= pc < live.detour.end
+            return bool(live.unchecked) or live.detour.start <= pc < live.detour.end
 
         for detour in self._detours.reap(used):
             for part in detour.recorder.parts:

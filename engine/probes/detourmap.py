@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.probes.detours import Detour
 from engine.probes.kprobe import Kprobe
@@ -18,12 +18,14 @@ class LiveDetour:
         detour: it.
         probes: what it records.
         zombie: no jump leads there any more; it is freed once the guest has left it.
+        unchecked: simulated CPUs that have to pass its breakpoint first (see `djprobe`).
     """
 
     point: ProbePoint
     detour: Detour
     probes: tuple[Kprobe, ...]
     zombie: bool = False
+    unchecked: set[int] = field(default_factory=set)
 
 
 class DetourMap:
@@ -42,12 +44,13 @@ class DetourMap:
         self.zombies: list[LiveDetour] = []
         self.freed = 0
 
-    def add(self, point: ProbePoint, detour: Detour, probes: tuple[Kprobe, ...]) -> None:
+    def add(self, point: ProbePoint, detour: Detour, probes: tuple[Kprobe, ...]) -> LiveDetour:
         """A jump is about to lead to a detour."""
         live = LiveDetour(point, detour, probes)
         self._starts.insert(bisect_left(self._starts, detour.start), detour.start)
         self._live[detour.start] = live
         self._inner |= {address: live for _, address in detour.displaced[1:]}
+        return live
 
     def retire(self, detour: Detour) -> LiveDetour:
         """No jump leads to a detour any more."""
@@ -85,6 +88,14 @@ class DetourMap:
         """Whether there are such instructions, or zombies."""
         return bool(self._inner or self.zombies)
 
+    def waiting(self, address: int) -> list[LiveDetour]:
+        """Those of an address that wait for CPUs to pass it."""
+        return [
+            live
+            for live in self._live.values()
+            if live.unchecked and live.detour.address == address
+        ]
+
     def standing(self) -> list[LiveDetour]:
-        """Those that jumps lead to."""
+        """Those that are no zombies."""
         return [live for live in self._live.values() if not live.zombie]

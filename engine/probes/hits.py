@@ -133,6 +133,12 @@ class Hits:
             return enabled
         return [probe for probe in enabled if own(probe)]
 
+    @property
+    def told(self) -> str:
+        """What the machinery has seen at the last hit, beside its handlers, in words."""
+        passed = self.jumps.checks.told if self.jumps is not None else ""
+        return "; ".join(filter(None, (self.returns.told, passed)))
+
     def enter_again(self, point: ProbePoint) -> None:
         """A hit while another probe's handlers run: counted, stepped, not served."""
         if self.status is Status.REENTER:
@@ -147,6 +153,8 @@ class Hits:
     def run_pre(self, point: ProbePoint) -> bool:
         """Whether a handler has set pc itself."""
         self.returns.told = ""
+        if self.jumps is not None:
+            self.jumps.hit(point)
         entered = False
         for probe in self.served(point):
             if isinstance(probe, Kretprobe):

@@ -11,10 +11,12 @@ from typing import Final
 from engine.cpu.base import StopKind
 from engine.errors import EngineError
 from engine.probes.detours import Detour
-from engine.probes.manager import ProbeManager
+from engine.probes.manager import ProbeManager, Status
 from engine.probes.phase import HitMachine, Phase, stop_name
 
-_ORDER: Final = (Phase.ARMED, Phase.JUMP, Phase.SAVE, Phase.RECORD, Phase.RESTORE)
+_TO_THE_START: Final = (Phase.ARMED, Phase.JUMP)
+_PAST_IT: Final = (Phase.ARMED, Phase.TRAP, Phase.PRE)
+"""The int3 bypass: while a breakpoint stands there, its trap leads to the displaced part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,13 @@ class JumpMachine(HitMachine):
         self._manager = manager
         self.detour = point.detour
         self.parts = parts(point.detour)
+        self._entry = _PAST_IT if point.held == "check" else _TO_THE_START
+        recorder = point.detour.recorder
+        self._slow = {self.detour.start + part.slow for part in recorder.parts if part.slow >= 0}
         self._do: dict[Phase, Callable[[], str]] = {
             Phase.ARMED: self._armed,
+            Phase.TRAP: self._trap,
+            Phase.PRE: self._pre,
             Phase.JUMP: self._jump,
             Phase.SAVE: self._save,
             Phase.RECORD: self._record,
@@ -88,8 +95,12 @@ class JumpMachine(HitMachine):
         """The phases from the next one on, if nothing goes wrong."""
         if self.next is None:
             return ()
-        if self.next in _ORDER[:2]:
-            return (*_ORDER[_ORDER.index(self.next) : 2], *(part.phase for part in self.parts))
+        if self.next in self._entry:
+            rest = self.parts
+            if self._entry is _PAST_IT:
+                rest = tuple(part for part in rest if part.start >= self.detour.displaced[0][0])
+            entry = self._entry[self._entry.index(self.next) :]
+            return (*entry, *(part.phase for part in rest))
         at = self._part(self._regs.ip)
         return tuple(part.phase for part in self.parts if at is None or part.start >= at.start)
 
@@ -101,21 +112,45 @@ class JumpMachine(HitMachine):
         return [(self.point.address, len(self.detour.original))]
 
     def _part(self, pc: int) -> Part | None:
-        """The part that a place is in; the trap of a hit that the engine records is recording."""
-        phase = Phase.RECORD if pc == self.detour.slow else None
-        inside = (part for part in self.parts if part.start <= pc < part.end)
-        return next((part for part in self.parts if part.phase is phase), next(inside, None))
+        """The part that a place is in; the traps of hits that the engine records are recording."""
+        for part in self.parts:
+            if part.phase is Phase.RECORD if pc in self._slow else part.start <= pc < part.end:
+                return part
+        return None
 
     # -- the phases -----------------------------------------------------------------------
 
     def _armed(self) -> str:
-        self.next = Phase.JUMP
+        self.next = self._entry[1]
         detour, point = self.detour, self.point
         there = self._memory.read(point.address, len(detour.original)).hex(" ")
         was = detour.original.hex(" ")
         if point.held:
             return f"armed: {there} at {point.address:#x}: a breakpoint in front of the jump"
         return f"armed: {there} at {point.address:#x} is a jump, in place of {was}"
+
+    def _trap(self) -> str:
+        self.next = Phase.PRE
+        behind = len(self._arch.breakpoint) if self._arch.trap_advances_pc else 0
+        self._regs.ip = self.point.address + behind
+        return "the breakpoint traps: the jump is not written yet"
+
+    def _pre(self) -> str:
+        manager, point = self._manager, self.point
+        self._regs.ip = point.address
+        manager.current, manager.status = point, Status.HIT_ACTIVE
+        try:
+            moved = manager.run_pre(point)
+        finally:
+            manager.idle()
+        if moved or not point.armed:
+            self.next = None
+            return f"a handler has the guest go on at {self._regs.ip:#x}"
+        self._regs.ip = self.detour.displaced[0][0]
+        self._cpu.expect(self.detour.window)
+        self._go_on()
+        told = manager.told and f"; {manager.told}"
+        return f"handlers ran, and control is diverted to the stub's displaced part{told}"
 
     def _jump(self) -> str:
         if self.point.detour is not self.detour:
@@ -138,6 +173,8 @@ class JumpMachine(HitMachine):
 
     def _save(self) -> str:
         self._through()
+        if self.detour.trap is not None:
+            return "a trap in the detour: the engine serves the hit's probes"
         kept = ", ".join(self.detour.recorder.saved) or "no register"
         text = f"{kept} kept in the save area; the hit is counted"
         if self.next is not Phase.RECORD:
@@ -182,7 +219,7 @@ class JumpMachine(HitMachine):
         part = self._part(self._regs.ip)
         seen = ""
         while part is not None and self._part(self._regs.ip) is part:
-            if self._regs.ip == self.detour.slow:
+            if self._regs.ip in self._slow:
                 seen = "the detour cannot by itself"
             self._memory.sync()
             stop = self._cpu.step()

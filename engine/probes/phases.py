@@ -146,9 +146,10 @@ class PhaseMachine(HitMachine):
             self.next = Phase.RESUME
             if moved:
                 return f"a handler set pc to {manager.regs.ip:#x}: the instruction is skipped"
-            return "a handler took the last probe out: the instruction runs in place"
+            why = manager.told or "a handler took the last probe out"
+            return f"{why}: the instruction runs in place"
         manager.status = Status.HIT_SS
-        told = manager.returns.told
+        told = manager.told
         return f"handlers of {len(point.enabled())} probe(s) ran" + (told and f"; {told}")
 
     def _step_slot(self) -> str:

@@ -1,7 +1,7 @@
 """The physical side: one probed address, whatever number of probes want it."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from engine.arch.plan import InsnPlan, Verdict
 from engine.probes.kprobe import Kprobe
@@ -26,7 +26,8 @@ class ProbePoint:
         scratch: the copy in the slot uses the scratch register.
         saved: the scratch register's own value during a step.
         detour: its detour buffer while it is a jump, None while it is a breakpoint.
-        held: a breakpoint stands in front of the jump: hits that it lets pass go to the detour.
+        held: why a breakpoint stands in front of the jump ("stop": a debugger's; "check": until
+            CPUs have passed it); what it lets pass goes to the detour. "" = the jump stands.
         hot: it has been a jump: it is one again as soon as nothing speaks against it.
         guard: predicate that the instruction depends on, where its breakpoint does not: only the
             machinery's own probes are served while it is 0; "" = there is none.
@@ -63,7 +64,7 @@ class ProbePoint:
         self.scratch = False
         self.saved = 0
         self.detour: Detour | None = None
-        self.held = False
+        self.held: Literal["", "stop", "check"] = ""
         self.hot = False
         self.guard = ""
         self.why: Check | None = None
@@ -71,8 +72,8 @@ class ProbePoint:
 
     @property
     def technique(self) -> str:
-        """What stands at the address: "breakpoint" or "jump"."""
-        return "breakpoint" if self.detour is None or self.held else "jump"
+        """What stands at the address: "breakpoint" or "jump" (a debugger's stop left out)."""
+        return "breakpoint" if self.detour is None or self.held == "check" else "jump"
 
     @property
     def how(self) -> str:

@@ -15,6 +15,7 @@ from engine.cpu.base import Cpu, TrapAction
 from engine.guest.mapping import Mapping
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
+from engine.probes.djprobe import SafetyCheck
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance, default_maxactive
 from engine.probes.placement import Placement
@@ -70,7 +71,7 @@ class ReturnSite(Kprobe):
 
 def own(probe: Kprobe) -> bool:
     """Whether a probe is the machinery's own."""
-    return isinstance(probe, ReturnSite)
+    return isinstance(probe, ReturnSite | SafetyCheck)
 
 
 class Returns:

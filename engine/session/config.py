@@ -23,7 +23,7 @@ class GuestConfig:
         max_blocks: stop after so many guest blocks.
         memory: bytes of memory the guest may touch.
         clock: "guest" (deterministic) or "host".
-        technique: of probes: "auto", "breakpoint" or "jump".
+        technique: of probes: "auto", "breakpoint", "jump" or "djprobe".
         returns: how returns are caught, of `engine.probes.returning.RETURNS`.
         count_blocks: keep the block clock running even if nothing else needs it.
     """

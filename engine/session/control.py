@@ -410,6 +410,7 @@ class Control:
             undo=self._editing.undo_text,
             redo=self._editing.redo_text,
             histograms=self._histograms.texts(running=running.state is RunState.RUNNING),
+            detours=viewing.detours.counts(),
         )
         return self._view
 

@@ -1,9 +1,10 @@
 """The detour buffer of a jump probe as front ends show it."""
 
 from engine.probes.detours import Detour
+from engine.probes.djprobe import CPUS
 from engine.probes.jumpphases import JumpMachine, Part
 from engine.session.session import Session
-from engine.session.views import DetourPart, DetourView
+from engine.session.views import DetourCounts, DetourPart, DetourView
 
 
 class DetourViews:
@@ -28,6 +29,25 @@ class DetourViews:
             parts=self._known[1],
             at=pc if detour.start <= pc < detour.end else None,
         )
+
+    def counts(self) -> DetourCounts:
+        """How many buffers there are, and what those wait for that nobody needs any more."""
+        probing = self._session.probing
+        jumps = probing.manager.jumps if probing is not None else None
+        if jumps is None:
+            return DetourCounts()
+        jumps.running.reap()
+        found = jumps.detours
+        waits = tuple(
+            f"{live.detour.address:#x}: "
+            + (
+                f"{CPUS - len(live.unchecked)} of {CPUS} CPUs have passed its breakpoint"
+                if live.unchecked
+                else "the guest is still in it"
+            )
+            for live in found.zombies
+        )
+        return DetourCounts(len(found.standing()), len(waits), waits, found.freed)
 
     def _part(self, part: Part, detour: Detour) -> DetourPart:
         code = detour.code[part.start - detour.start : part.end - detour.start]

@@ -47,6 +47,7 @@ class Viewing:
         backtraces: of the session.
         unwinder: finds the frames that are shown.
         build_id: of the program.
+        detours: its detour buffers.
     """
 
     def __init__(self, session: Session) -> None:
@@ -56,7 +57,7 @@ class Viewing:
         self._registers: tuple[RegisterView, ...] = ()
         self._modules: dict[tuple[int, int], ModuleView] = {}
         self._planted: tuple[int, dict[int, bytes]] = (-1, {})
-        self._detours = DetourViews(session)
+        self.detours = DetourViews(session)
         self.backtraces = Backtraces(session)
         self.unwinder = UNWINDERS[0]
         self._asked: tuple[str, Mapping[str, int]] = "", {}
@@ -213,7 +214,7 @@ class Viewing:
     def hit(self, machine: HitMachine, done: tuple[PhaseView, ...]) -> HitView:
         """A hit as far as it has come."""
         point, session = machine.point, self._session
-        detour = self._detours.of(machine) if isinstance(machine, JumpMachine) else None
+        detour = self.detours.of(machine) if isinstance(machine, JumpMachine) else None
         planted = self.planted().get(point.address, b"")
         slot = machine.slot
         code = self._slot_code(point, slot)
@@ -298,7 +299,10 @@ def _names(point: ProbePoint, machine: HitMachine) -> tuple[str, ...]:
 
 
 def _why_jump(point: ProbePoint) -> str:
-    return point.why.detail if point.why is not None else "every condition of a jump holds"
+    if point.why is not None:
+        return point.why.detail
+    why = "every condition of a jump holds"
+    return f"{why}; a stop stands in front of it" if point.held == "stop" else why
 
 
 def _perms(perms: int) -> str:

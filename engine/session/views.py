@@ -178,14 +178,14 @@ class DetourView:
     Attributes:
         window: bytes of the program that the jump stands over.
         jump: the jump as text.
-        held: a breakpoint stands in front of the jump.
+        held: why a breakpoint stands in front of the jump: "stop", "check"; "" for none.
         parts: of the buffer, in the order in which they stand.
         at: where the guest is in it, None if it is elsewhere.
     """
 
     window: bytes
     jump: str
-    held: bool
+    held: Literal["", "stop", "check"]
     parts: tuple[DetourPart, ...]
     at: int | None = None
 
@@ -258,6 +258,23 @@ class FrameView:
 
 
 @dataclass(frozen=True, slots=True)
+class DetourCounts:
+    """The detour buffers of a guest.
+
+    Attributes:
+        standing: those that jumps lead to, or will.
+        zombies: those whose probe is gone, but which cannot be freed yet.
+        waits: what each of these waits for, in words.
+        freed: so far.
+    """
+
+    standing: int = 0
+    zombies: int = 0
+    waits: tuple[str, ...] = ()
+    freed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class GuestView:
     """Everything about the guest at one moment.
 
@@ -290,6 +307,7 @@ class GuestView:
         undo: what `Undo` would take back, "" for nothing.
         redo: what `Redo` would do again.
         histograms: the text of each hist trigger; at the most half a second old while it runs.
+        detours: how many detour buffers there are.
     """
 
     state: RunState = RunState.READY
@@ -320,3 +338,4 @@ class GuestView:
     undo: str = ""
     redo: str = ""
     histograms: tuple[str, ...] = ()
+    detours: DetourCounts = DetourCounts()

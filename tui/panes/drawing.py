@@ -99,22 +99,26 @@ def draw_detour(hit: HitView, pen: Pen) -> list[Text]:
     """A jump's hit: the site with its window, the parts of the detour, where the guest is."""
     detour = hit.detour
     assert detour is not None, "drawn for hits with one"
-    rows = [pen.site(hit, detour.window, "")]
-    rows.append(pen.labelled("", f"{detour.jump}", "bad"))
-    if detour.held:
-        rows[-1].append("  a breakpoint stands in front of it", pen.look("dim"))
-    rows += pen.done(hit)
+    rows = [pen.site(hit, detour.window, detour.jump), *pen.done(hit)]
+    at = -1 if detour.at is None else detour.at
+    inside = None
     for number, part in enumerate(detour.parts):
-        here = detour.at is not None and part.start <= detour.at < part.start + part.size
-        rows += _part(part, pen, detour.at if here else None, "" if number else "detour")
+        here = part.start <= at < part.start + part.size
+        rows.append(_part(part, pen, here, "" if number else "detour"))
+        inside = part if here else inside
+    if inside is not None and len(inside.code) > 1:
+        for number, (address, text) in enumerate(inside.code[:_SHOWN]):
+            rows.append(pen.labelled("" if number else inside.name, f"{address:x}  {text}", "dim"))
+        if len(inside.code) > _SHOWN:
+            rows.append(pen.labelled("", f"and {len(inside.code) - _SHOWN} more", "dim"))
     return rows
 
 
-def _part(part: DetourPart, pen: Pen, at: int | None, label: str) -> list[Text]:
-    """A part in one row; with its instructions while the guest is in it."""
+def _part(part: DetourPart, pen: Pen, here: bool, label: str) -> Text:
+    """A part of a detour."""
     row = pen.labelled(label, "")
-    row.append(f"{mark('cursor', pen.ascii_only) if at is not None else ' '} ")
-    row.append(f"{part.name:<10}", pen.look("accent" if at is not None else "name"))
+    row.append(f"{mark('cursor', pen.ascii_only) if here else ' '} ")
+    row.append(f"{part.name:<10}", pen.look("accent" if here else "name"))
     row.append(f"{part.start:x}", pen.look("warn"))
     if part.original is not None:
         address, text = part.original
@@ -123,20 +127,11 @@ def _part(part: DetourPart, pen: Pen, at: int | None, label: str) -> list[Text]:
         moved = " ".join(f"{line};" for _, line in part.code).rstrip(";")
         if moved != text:
             row.append(f", here {moved}", pen.look("dim"))
-        return [row]
-    if len(part.code) == 1:
+    elif len(part.code) == 1:
         row.append(f"  {part.code[0][1]}", pen.look("accent"))
-        return [row]
-    row.append(f"  {part.size} bytes, {len(part.code)} instructions", pen.look("dim"))
-    rows = [row]
-    if at is not None:
-        rows += [
-            pen.labelled("", f"    {address:x}  {text}", "dim")
-            for address, text in part.code[:_SHOWN]
-        ]
-        if len(part.code) > _SHOWN:
-            rows.append(pen.labelled("", f"    and {len(part.code) - _SHOWN} more", "dim"))
-    return rows
+    else:
+        row.append(f"  {part.size} bytes, {len(part.code)} instructions", pen.look("dim"))
+    return row
 
 
 Drawing = Callable[[HitView, Pen], list[Text]]

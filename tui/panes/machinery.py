@@ -1,5 +1,8 @@
 """The machinery pane: the phases of the hit at hand, the site, the slot, what comes next."""
 
+from collections.abc import Iterator
+from itertools import groupby
+
 from rich.style import Style
 from rich.text import Text
 
@@ -64,6 +67,7 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         else:
             placed = self._browser.judge(self._at) if self._at else None
             self._rows = self._verdict(placed) if placed is not None else [Text("no code here")]
+            self._rows += self._detours()
         self.changed()
         self.refresh_size()
         self.refresh()
@@ -84,33 +88,45 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
 
     # -- a hit ---------------------------------------------------------------------------------
 
+    def _detours(self) -> list[Text]:
+        """How many detour buffers there are, and what zombies wait for."""
+        counts = self._view.detours
+        if not (counts.standing or counts.zombies or counts.freed):
+            return []
+        text = f"{counts.standing} in use, {counts.zombies} to be freed, {counts.freed} freed"
+        rows = [self._labelled("buffers", text, "dim")]
+        return rows + [self._labelled("zombie", wait, "warn") for wait in counts.waits]
+
     def _hit(self, hit: HitView, width: int) -> list[Text]:
         rows = [*self._route(hit, width)]
         rows += draw(hit, self._pen)
         if len(hit.probes) > 0:
             rows.append(self._labelled("probes", ", ".join(map(harmless, hit.probes)), "dim"))
         rows.append(self._labelled("why", hit.reason, "note"))
-        return rows
+        return rows + self._detours()
 
     def _route(self, hit: HitView, width: int) -> list[Text]:
         """The phases in their order, over as many lines as they need."""
         arrow = mark("arrow", self.ascii_only)
         at = len(hit.done)
         lines, text = [], Text(no_wrap=True)
-        for number, name in enumerate(hit.route):
-            current = number == at and hit.next
-            shown = f"[{name}]" if current else name
+        for number, name, count in _runs(hit.route):
+            current = number <= at < number + count and hit.next
+            shown = f"{name} x{count}" if count > 1 else name
+            shown = f"[{shown}]" if current else shown
             piece = (arrow if number else "") + shown
             if len(text) + len(piece) > width and len(text):
                 lines.append(text)
                 text = Text(no_wrap=True)
             if number:
                 text.append(arrow, self.look("dim"))
-            look = "accent" if current else "good" if number < at else "dim"
+            look = "accent" if current else "good" if number + count <= at else "dim"
             text.append(shown, self.look(look) + Style(reverse=bool(current)))
         lines.append(text)
-        state = f"{at}/{len(hit.route)}"
-        lines[-1].append(f"  {state} {'done' if not hit.next else 'next: ' + hit.next}")
+        state = f"{at}/{len(hit.route)} {'done' if not hit.next else 'next: ' + hit.next}"
+        if len(lines[-1]) + 2 + len(state) > width:
+            state = state.split()[0]
+        lines[-1].append(f"  {state}")
         return lines
 
     # -- no hit --------------------------------------------------------------------------------
@@ -143,6 +159,15 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
 
     def _labelled(self, label: str, value: str, look: str) -> Text:
         return self._pen.labelled(label, value, look)
+
+
+def _runs(route: tuple[str, ...]) -> Iterator[tuple[int, str, int]]:
+    """(number of the first, name, how many) of phases, those of the same name as one."""
+    number = 0
+    for name, same in groupby(route):
+        count = len(list(same))
+        yield number, name, count
+        number += count
 
 
 class MachineryPane(ListPane[MachineryLines]):
