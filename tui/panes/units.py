@@ -36,10 +36,9 @@ def draw_units(hit: HitView, pen: "Pen") -> list[Text]:
         rows.append(pen.labelled("slot", "none: it is carried out where it stands", "dim"))
     elif hit.slot is None:
         rows.append(pen.labelled("slot", "one is taken when the step begins", "dim"))
-    rows += pen.done(hit)
-    if hit.fixups and hit.next:
+    if hit.fixups and hit.next:  # in front: a call changes many registers
         rows.append(pen.labelled("fix-up", "; ".join(hit.fixups), "note"))
-    return rows
+    return rows + pen.done(hit)
 
 
 def _unit(unit: UnitDrawing, pen: "Pen") -> list[Text]:
