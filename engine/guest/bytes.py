@@ -1,19 +1,17 @@
 """Bytes of the guest's memory, as its kernel and the engine copy them."""
 
 import ctypes
+import struct
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
 from engine.guest.mapping import Mapping
 
-NO_WINDOW: Final = (0, 0, 0)
-"""No address is inside."""
-
-_SHORT: Final = 64
-"""Bytes that are looked at first for the end of a string."""
+_SHORT: Final = struct.Struct("64s")
+"""What is looked at first for the end of a string."""
 
 
 class MappedBytes:
@@ -29,9 +27,8 @@ class MappedBytes:
     """Told (address, size) before the kernel writes while there are closed pages."""
     after_write: Callable[[int, int], None]
     """Told afterwards."""
-    _window: tuple[int, int, int]
-    """(first, behind the last, what gives the place in the arena) of where the last string that
-    was read may begin; `NO_WINDOW` when mappings have changed."""
+    _layout: object
+    """Another one after each change of mappings: what readers remember of them is void then."""
 
     def find(self, address: int) -> Mapping | None:
         """The mapping that covers an address."""
@@ -105,15 +102,6 @@ class MappedBytes:
 
     def read_cstring(self, address: int, limit: int = 4096) -> bytes:
         """Bytes up to a NUL, without it; cut at `limit` bytes if there is none."""
-        start, end, delta = self._window
-        if not start <= address < end:
-            start, end, delta = self._open_window(address)
-        if address < end and limit >= _SHORT:  # the usual case: a short text
-            place = address + delta
-            short = self._ram.view[place : place + _SHORT].tobytes()
-            size = short.find(0)
-            if size >= 0:
-                return short[:size]
         parts = []
         while limit > 0:
             size = min(limit, PAGE - address % PAGE)
@@ -127,15 +115,61 @@ class MappedBytes:
             limit -= size
         return b"".join(parts)
 
-    def _open_window(self, address: int) -> tuple[int, int, int]:
-        """Where strings are read without a search: the mapping around an address."""
+    def reader(self, layout: struct.Struct) -> Callable[[int], tuple[Any, ...]]:
+        """What unpacks a structure at an address, again and again; it raises `GuestFaultError`.
+
+        It remembers the mapping that it was in last: the next one will be there too.
+        """
+        unpack, ram, size = layout.unpack_from, self._ram, layout.size
+        start = end = delta = 0
+        known: object = None
+
+        def load(address: int) -> tuple[Any, ...]:
+            nonlocal start, end, delta, known
+            if start <= address < end and known is self._layout:
+                return unpack(ram.view, address + delta)
+            found = self._span(address, size)
+            if found is None:
+                return layout.unpack(self.read(address, size))
+            (start, end, delta), known = found, self._layout
+            return unpack(ram.view, address + delta)
+
+        return load
+
+    def text_reader(self, limit: int) -> Callable[[int], bytes]:
+        """What `read_cstring` gives with a limit, for whoever asks again and again.
+
+        It remembers the mapping that it was in last.
+        """
+        peek, ram, short = _SHORT.unpack_from, self._ram, min(_SHORT.size, limit + 1)
+        start = end = delta = 0
+        known: object = None
+
+        def load(address: int) -> bytes:
+            nonlocal start, end, delta, known
+            if not (start <= address < end and known is self._layout):
+                found = self._span(address, _SHORT.size)
+                if found is None:
+                    return self.read_cstring(address, limit)
+                (start, end, delta), known = found, self._layout
+            text: bytes = peek(ram.view, address + delta)[0].partition(b"\0")[0]
+            return text if len(text) < short else self.read_cstring(address, limit)
+
+        return load
+
+    def _span(self, address: int, size: int) -> tuple[int, int, int] | None:
+        """The mapping around some bytes; None where they go beyond it.
+
+        The first address at which so many can be read, the one behind the last, and what gives
+        the place in the arena.
+        """
         mapping = self.find(address)
         if mapping is None or mapping.physical is None or not mapping.perms:
-            return NO_WINDOW
-        # Not its last bytes: a read of `_SHORT` bytes stays inside.
-        found = mapping.start, mapping.end - _SHORT + 1, mapping.physical - mapping.start
-        self._window = found
-        return found
+            raise GuestFaultError(address, "read")
+        last = mapping.end - size
+        if address > last:
+            return None
+        return mapping.start, last + 1, mapping.physical - mapping.start
 
     def poke(self, address: int, data: bytes, *, forget: bool = True) -> None:
         """Write whatever the protection (the engine itself: loader, ptrace-like access).

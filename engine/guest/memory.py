@@ -15,7 +15,7 @@ from typing import Final
 from engine.arch.base import AddressPlan
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, READ, WRITE, Ram
-from engine.guest.bytes import NO_WINDOW, MappedBytes
+from engine.guest.bytes import MappedBytes
 from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
 from engine.guest.pages import MixedViews, regions
 from engine.guest.shared import SharedPages, copy_pages, fill
@@ -37,7 +37,7 @@ class Memory(MappedBytes, MixedViews):
         self.mappings: list[Mapping] = []
         self._starts: list[int] = []
         self._dirty = False
-        self._window = NO_WINDOW
+        self._layout = object()
         self.closed: dict[int, int] = {}
         self.before_write = self.after_write = lambda address, size: None
         self.shared = SharedPages(ram, self._repoint)
@@ -147,7 +147,7 @@ class Memory(MappedBytes, MixedViews):
                 if mapping.perms & EXECUTE:
                     self._cpu.invalidate(mapping.start, mapping.size)
                 self.mappings[index] = replace(mapping, physical=mapping.physical + delta)
-                self._window = NO_WINDOW
+                self._layout = object()
         self._dirty = True
 
     def unmap(self, start: int, size: int) -> None:
@@ -366,13 +366,13 @@ class Memory(MappedBytes, MixedViews):
         self.mappings.insert(index, mapping)
         self._starts.insert(index, mapping.start)
         self._dirty = True
-        self._window = NO_WINDOW
+        self._layout = object()
 
     def _remove(self, mapping: Mapping) -> None:
         index = bisect_right(self._starts, mapping.start) - 1
         del self.mappings[index], self._starts[index]
         self._dirty = True
-        self._window = NO_WINDOW
+        self._layout = object()
 
     def sync(self) -> None:
         """Bring the emulator's page table up to date; before the guest runs on."""

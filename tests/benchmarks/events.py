@@ -6,10 +6,12 @@ clock and the memory are stand-ins that do the least, so the figures are of the 
 
 import dataclasses
 import os
+import struct
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 from engine.arch import by_name
 from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
@@ -41,13 +43,14 @@ class Processor:
 class Memory:
     """Memory that holds the same everywhere."""
 
-    def read(self, address: int, size: int) -> bytes:
+    def reader(self, layout: struct.Struct) -> Callable[[int], tuple[Any, ...]]:
         """Zeros."""
-        return bytes(size)
+        values = layout.unpack(bytes(layout.size))
+        return lambda address: values
 
-    def read_cstring(self, address: int, limit: int) -> bytes:
+    def text_reader(self, limit: int) -> Callable[[int], bytes]:
         """Always the same string."""
-        return TEXT
+        return lambda address: TEXT
 
 
 def register(name: str) -> FetchArg:
@@ -115,7 +118,7 @@ def measure_controls(filters: str, triggers: str, count: int) -> float:
         symbol=hex,
         comm=lambda thread: b"bench",
         syscall=lambda number: None,
-        read_cstring=Memory().read_cstring,
+        read_cstring=lambda address, limit: TEXT,
         here=int,
         changed=lambda info: None,
     )

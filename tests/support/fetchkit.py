@@ -1,7 +1,9 @@
 """A processor and memory of dictionaries for what evaluates fetch arguments."""
 
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine.arch import by_name
 from engine.arch.base import Arch
@@ -58,6 +60,12 @@ class FakeMemory:
             address += size
             limit -= size
         return b"".join(parts)
+
+    def reader(self, layout: struct.Struct) -> Callable[[int], tuple[Any, ...]]:
+        return lambda address: layout.unpack(self.read(address, layout.size))
+
+    def text_reader(self, limit: int) -> Callable[[int], bytes]:
+        return lambda address: self.read_cstring(address, limit)
 
 
 def memory_of(pages: Mapping[int, bytes]) -> FakeMemory:

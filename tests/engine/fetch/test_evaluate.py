@@ -52,6 +52,18 @@ def register(name: str) -> Base:
     return Base(Source.REGISTER, name)
 
 
+class Plain:
+    """A sink without a cursor."""
+
+    def __init__(self, capacity: int) -> None:
+        self.position = 0
+        self.limit = self.capacity = capacity
+        self.buffer = bytearray(capacity)
+
+    def drain(self) -> None:
+        raise AssertionError("one row has room")
+
+
 class Reference:
     """The plainest evaluation there is: one byte at a time, one rule at a time."""
 
@@ -209,7 +221,7 @@ def random_memory(seed: int) -> FakeMemory:
 MEMORIES = st.integers(0, 1000).map(random_memory)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     args=st.lists(arguments(), max_size=6),
     memory=MEMORIES,
@@ -217,15 +229,21 @@ MEMORIES = st.integers(0, 1000).map(random_memory)
         {name: st.sampled_from(POINTERS) for name in ("rdi", "rsi", "rdx", "rsp", "rax")}
     ),
     big=st.booleans(),
+    most=st.sampled_from((1 << 14, 1 << 20)),
 )
 def test_values_are_those_of_the_reference(
-    args: list[FetchArg], memory: FakeMemory, registers: dict[str, int], big: bool
+    args: list[FetchArg], memory: FakeMemory, registers: dict[str, int], big: bool, most: int
 ) -> None:
     bench = Bench(memory, replace(X86, byteorder="big" if big else "little"))
     bench.cpu.registers = registers
     site = Site(0x1234, image_base=0x1000)
     reference = Reference(bench, site)
     assert record(tuple(args), bench, site) == tuple(reference.evaluate(arg) for arg in args)
+    bench.cpu.time, sink = 0, Plain(most)
+    context = replace(bench.context, sink=sink)
+    recorder(7, RecordLayout.of(tuple(args)), site, context)(42)
+    if len(bench.drained[0]) <= most:  # nothing was cut
+        assert bytes(sink.buffer[: sink.position]) == bench.drained[0]
 
 
 @settings(max_examples=60, deadline=None)

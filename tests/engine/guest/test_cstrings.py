@@ -1,6 +1,9 @@
 """Strings of the guest against its bytes, while mappings come, go and change."""
 
-from typing import cast
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +15,7 @@ from engine.errors import GuestFaultError
 from engine.guest.memory import Memory
 
 BASE = 0x10_0000
+T = TypeVar("T")
 
 
 class _Cpu:
@@ -41,6 +45,15 @@ def plainly(memory: Memory, address: int, limit: int) -> bytes | None:
     return bytes(found)
 
 
+def attempt(read: Callable[[int], T], address: int) -> T | None:
+    """None for a fault."""
+    try:
+        return read(address)
+    except GuestFaultError:
+        return None
+
+
+_LIMITS = [0, 1, 63, 64, 65, 200, 4095]
 _STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("map"), st.integers(0, 3)),
@@ -56,7 +69,7 @@ _STEPS = st.lists(
                     lambda p: p[0] * PAGE + p[1]
                 ),
             ),
-            st.sampled_from([0, 1, 63, 64, 65, 200, 4095]),
+            st.sampled_from(_LIMITS),
         ),
     ),
     max_size=40,
@@ -71,15 +84,21 @@ def test_a_string_is_its_bytes_up_to_the_nul(steps: list[tuple[str, int, int]]) 
         memory = Memory(X86_64.plan, ram, cast(Cpu, _Cpu(ram)))
         memory.map(BASE, 4 * PAGE, READ | WRITE)
         memory.write(BASE, b"ab\0" * 4000)
+        texts = {limit: memory.text_reader(limit) for limit in _LIMITS}
+        structure = struct.Struct("<3s70s")
+        whole = memory.reader(structure)
         for what, where, *more in steps:
             if what == "read":
-                try:
-                    found: bytes | None = memory.read_cstring(BASE + where, more[0])
-                except GuestFaultError:
-                    found = None
-                expected = plainly(memory, BASE + where, more[0])
+                limit = more[0]
+                found = attempt(partial(memory.read_cstring, limit=limit), BASE + where)
+                expected = plainly(memory, BASE + where, limit)
                 # What is cut at the limit may have been looked at page by page.
-                assert found == expected or (found is None and len(expected or b"") == more[0])
+                assert found == expected or (found is None and len(expected or b"") == limit)
+                assert not limit or found == attempt(texts[limit], BASE + where)
+                parts = attempt(partial(memory.read, size=structure.size), BASE + where)
+                assert attempt(whole, BASE + where) == (
+                    None if parts is None else structure.unpack(parts)
+                )
                 continue
             page = BASE + where * PAGE
             mapped = memory.find(page) is not None

@@ -1,0 +1,102 @@
+"""What fetch arguments are evaluated in: one guest, one probe, one place for rows."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from mmap import mmap
+from typing import Any, Final, Protocol, TypeAlias
+
+from engine.arch.base import Arch
+
+STRING_MAX: Final = 4096
+"""Most bytes of a string in a row, its NUL included (MAX_STRING_SIZE of trace_probe.h)."""
+
+ROW_MAX: Final = 0xFFFF
+"""Most words of a row."""
+
+Recorder: TypeAlias = Callable[..., None]
+"""Records a hit: called with the thread id; for a return event also with the address returned
+to, and with what its `capturer` gave at the entry if it has one."""
+
+
+class FetchCpu(Protocol):
+    """What an evaluation asks of a processor."""
+
+    def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
+        """A function that reads these registers at once; the values are unsigned."""
+
+    def now(self) -> int:
+        """The clock that events carry."""
+
+
+class FetchMemory(Protocol):
+    """What an evaluation asks of the guest's memory.
+
+    What it is given raises `GuestFaultError`.
+    """
+
+    def reader(self, layout: struct.Struct) -> Callable[[int], tuple[Any, ...]]:
+        """What unpacks a structure at an address, again and again."""
+
+    def text_reader(self, limit: int) -> Callable[[int], bytes]:
+        """What copies the bytes at an address up to a NUL, without it, again and again.
+
+        They are cut at `limit` bytes if there is none.
+        """
+
+
+class RowSink(Protocol):
+    """Where rows go: memory that is zero from `position` up to `limit`, both in bytes."""
+
+    position: int
+
+    @property
+    def buffer(self) -> mmap | bytearray | memoryview:
+        """The memory; the same one for good."""
+
+    @property
+    def limit(self) -> int:
+        """Where it ends."""
+
+    def drain(self) -> None:
+        """Make room: moves `position` back."""
+
+    @property
+    def capacity(self) -> int:
+        """Bytes that are free after a drain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What differs between the probes of one event.
+
+    Attributes:
+        address: of the probe, as the row shows it (a return event: of the function).
+        image_base: what `@+OFF` is relative to: the probe's address minus its file offset.
+    """
+
+    address: int
+    image_base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FetchContext:
+    """What the recorders of one guest share.
+
+    Attributes:
+        arch: the guest's architecture.
+        cpu: its processor, at the probe hit.
+        memory: its memory.
+        sink: where rows go.
+        comm: a thread's name by its id, for `$comm`.
+        symbol: the `%pS` text of an address, for the type `symstr`.
+        where: address of a symbol in the guest, for `@SYM`; None while its file is not there.
+    """
+
+    arch: Arch
+    cpu: FetchCpu
+    memory: FetchMemory
+    sink: RowSink
+    comm: Callable[[int], bytes]
+    symbol: Callable[[int], str]
+    where: Callable[[str], int | None] = lambda name: None
