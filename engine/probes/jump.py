@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from engine.arch.base import Arch
-from engine.arch.jump import NotCompilableError
+from engine.arch.jump import DetourPlaces, NotCompilableError, Recorder
 from engine.arch.plan import Mode
 from engine.cpu.base import Cpu
 from engine.guest.memory import Memory
@@ -21,10 +21,11 @@ from engine.probes.detourhits import DetourHits
 from engine.probes.detourmap import DetourMap
 from engine.probes.detourmemory import DetourMemory, Sink
 from engine.probes.detours import Detour, build
+from engine.probes.detourwork import recordings, serving, trap, uncompiled
 from engine.probes.djprobe import SafetyCheck, SafetyChecks
 from engine.probes.jumprules import Check, JumpPlace, first_failure, moved
 from engine.probes.kprobe import Kprobe
-from engine.probes.point import ProbePoint, needs_engine
+from engine.probes.point import ProbePoint
 from engine.probes.returns import ReturnSite, own
 from engine.probes.site import FunctionCode, ImageCode
 
@@ -124,20 +125,25 @@ class Jumps:
 
     def _wants(self, point: ProbePoint) -> str:
         """What a point's probes want beyond recording, "" for nothing."""
-        enabled = [probe for probe in point.enabled() if not probe.stops]
-        if any(probe.post_handler is not None for probe in enabled):
+        wanted = serving(point)
+        if any(probe.post_handler is not None for probe in wanted):
             return "a post-handler runs behind its instruction"
-        if any(needs_engine(probe) for probe in enabled):
-            return "a handler runs there"
-        if point.wants_return():
-            return "a return probe begins there"
-        if any(isinstance(probe, ReturnSite) for probe in enabled):
+        if any(isinstance(probe, ReturnSite) for probe in wanted):
             return "return probes wait there for a call's return"
-        if len(enabled) != 1:
-            return f"{len(enabled)} probes record there" if enabled else "nothing records there"
-        if enabled[0].recording is None:
-            return "what is recorded there takes the engine"
-        return ""
+        return "" if wanted else "nothing records there"
+
+    def _unfit(self, point: ProbePoint) -> str:
+        """Why a detour there would not be worth it, "" if it would.
+
+        One that traps saves the step that the breakpoint needs: where its copy is boosted there
+        is none to be saved.
+        """
+        if self.technique in AT_ONCE or not point.boosted:
+            return ""
+        found = recordings(serving(point))
+        if isinstance(found, tuple):
+            found = uncompiled(self._owner.arch, found)
+        return found and f"{found}; a trap in a detour would cost what its breakpoint does"
 
     def arming(self, points: list[ProbePoint]) -> None:
         """Points are about to get their breakpoints."""
@@ -202,6 +208,7 @@ class Jumps:
             code=code,
             function=function,
             wants=self._wants(point),
+            unfit=self._unfit(point),
             other=other,
             reach=near,
         )
@@ -222,23 +229,38 @@ class Jumps:
         if slot or point.address < pc < point.address + len(window):
             point.considered = False
             return Check("other-probe", False, "the program stands in the window")
-        probe = next(probe for probe in point.enabled() if not probe.stops)
-        counter = self._memory.counter(probe)
-        if counter is None or probe.recording is None:
-            return Check("recorder", False, "no counter is left")
-        try:
-            recording = replace(probe.recording, counter=counter)
-            recorder = jumps.record((recording,), shared.places, window)
-        except NotCompilableError as error:
-            self._memory.give_back((probe,))
-            return Check("recorder", False, str(error))
+        probes = tuple(serving(point))
+        recorder = self._recorder(probes, shared.places, window)
+        if recorder is None:
+            probes, recorder = (), trap(owner.arch)
         rows = moved(place, point.address - place.address)
         detour = build(shared.space, jumps, point.address, window, recorder, rows)
         if detour is None:
-            self._memory.give_back((probe,))
+            self._memory.give_back(probes)
             return Check("reach", False, "no detour is left within reach")
-        self._install(point, detour, (probe,))
+        self._install(point, detour, probes)
         return _CHECKED if point.held == "check" else None
+
+    def _recorder(
+        self, probes: tuple[Kprobe, ...], places: DetourPlaces, window: bytes
+    ) -> Recorder | None:
+        """Code that records for all of them, each with a counter; None where a trap has to."""
+        jumps, found = self._owner.arch.jumps, recordings(probes)
+        if isinstance(found, str) or jumps is None:
+            return None
+        counters = [self._memory.counter(probe) for probe in probes]
+        wanted = tuple(
+            replace(one, counter=counter)
+            for one, counter in zip(found, counters, strict=True)
+            if counter is not None
+        )
+        try:
+            if len(wanted) == len(found):
+                return jumps.record(wanted, places, window)
+        except NotCompilableError:
+            pass
+        self._memory.give_back(probes)
+        return None
 
     def _install(self, point: ProbePoint, detour: Detour, probes: tuple[Kprobe, ...]) -> None:
         owner = self._owner

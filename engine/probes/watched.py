@@ -117,7 +117,7 @@ class Watched(Returns):
         clear, make, frames, left = self._clear, self.make, self._frames, self._left
         stacked, capture, limited = self._stacked, probe.capture, probe.limit is not None
         track = probe.tracker.entered if probe.tracker is not None else None
-        slot = point.slot if not point.scratch else None
+        slot = point.slot if not point.scratch and point.detour is None else None
 
         def single() -> int:
             try:
