@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from engine.arch.jump import Recording
 from engine.arch.plan import Mode
-from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source
+from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
 from engine.errors import ProbeError
 from engine.fetch.evaluate import Site, capturer
 from engine.fetch.variables import VariableError
@@ -244,14 +245,32 @@ class Graphing:
         self, probe: Kprobe, place: Place, info: EventInfo, args: tuple[FetchArg, ...]
     ) -> None:
         context = self._context
+        function = (probe.addr or 0) - place.offset
+        probe.recording = self._in_guest(probe, place, info, args)
         probe.record = function_recorder(
-            (probe.addr or 0) - place.offset,
+            function,
             info,
             context.sink,
             context.cpu.now,
             self._probing.manager.returns.frame,
             self._capture(probe, place, args),
         )
+
+    def _in_guest(
+        self, probe: Kprobe, place: Place, info: EventInfo, args: tuple[FetchArg, ...]
+    ) -> Recording | None:
+        """The same for code in the guest; None while its rows would go elsewhere."""
+        roles = self._session.arch.roles
+        if not self._tracing.in_guest:
+            return None
+        parent = Base(Source.STACK) if roles.link is None else Base(Source.REGISTER, roles.link)
+        fetches = [(parent, ()), *(arg.base.fetch for arg in args if arg.base.fetch is not None)]
+        word = FieldType(Kind.HEX, 8)
+        words = tuple(FetchArg("", "", base, derefs, word) for base, derefs in fetches)
+        address = probe.addr or 0
+        base = address - (place.file_offset or 0)
+        layout = RecordLayout.of(words)
+        return Recording(info.id, layout, address - place.offset, base, address)
 
     def _capture(self, probe: Kprobe, place: Place, args: tuple[FetchArg, ...]) -> Any:
         if not args:

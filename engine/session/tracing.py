@@ -271,6 +271,12 @@ class Tracing:
         )
 
     @property
+    def in_guest(self) -> bool:
+        """Whether code in the guest may write rows too: one trace's only."""
+        jumps = self._probing.manager.jumps
+        return jumps is not None and jumps.sink is self._staging
+
+    @property
     def context(self) -> FetchContext:
         """What recorders of this guest share."""
         return self._context
