@@ -87,7 +87,7 @@ def check(
     if summary:
         _show_summary(found, as_json=as_json)
     elif as_json:
-        _show_json(found)
+        _show_json(found, notes=not everything)
     else:
         _show_lines(found, notes=not everything)
     sys.stdout.flush()
@@ -133,22 +133,25 @@ def _show_lines(found: Iterator[Placed], *, notes: bool) -> None:
                 write(f"    {finding.severity} {finding.rule}: {finding.message}\n")
         if placed.no_jump is not None:
             write(f"    no jump: {placed.no_jump.rule}: {placed.no_jump.detail}\n")
+        if placed.nearest_jump is not None:
+            write(f"    the nearest place for a jump: {placed.nearest_jump:#x}\n")
         nearest = next((f.nearest for f in judgement.findings if f.severity == "error"), None)
         if nearest is not None:
             write(f"    the nearest place that would do: {nearest:#x}\n")
 
 
-def _show_json(found: Iterator[Placed]) -> None:
+def _show_json(found: Iterator[Placed], *, notes: bool) -> None:
     separator = "["
     for placed in found:
-        sys.stdout.write(f"{separator}\n{json.dumps(_as_json(placed))}")
+        sys.stdout.write(f"{separator}\n{json.dumps(_as_json(placed, notes=notes))}")
         separator = ","
     sys.stdout.write("[]\n" if separator == "[" else "\n]\n")
 
 
-def _as_json(placed: Placed) -> dict[str, Any]:
+def _as_json(placed: Placed, *, notes: bool) -> dict[str, Any]:
     place, judgement = placed.place, placed.judgement
     plan = judgement.plan
+    nearest = placed.nearest_jump if notes else None
     return {
         "address": f"{place.link:#x}",
         "symbol": place.symbol,
@@ -163,6 +166,7 @@ def _as_json(placed: Placed) -> dict[str, Any]:
             {"rule": row.rule, "ok": row.ok, "detail": row.detail}
             for row in (*judgement.checks, *placed.jump)
         ],
+        "nearest_jump": None if nearest is None else f"{nearest:#x}",
         "plan": {"rule": plan.rule, "bytes": plan.raw.hex(), "proven": plan.proven},
         "lint": [
             {

@@ -10,97 +10,27 @@ what the probes there want) is asked through `JumpPlace`, and passes where there
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from engine.arch.base import Arch
-from engine.arch.jump import ArchJumps, Leaves, Movable
+from engine.arch.jump import Leaves, Movable
 from engine.arch.plan import Mode, Rules
 from engine.image import ElfImage
 from engine.image.cfi import find_fde
 from engine.image.headers import PF_X
+from engine.probes.jumpplace import JumpPlace
 from engine.probes.lint import Check
-from engine.probes.site import FunctionCode, ImageCode
+from engine.probes.site import FunctionCode
 
-__all__ = ["RULES", "Check", "JumpPlace", "JumpRule", "checklist", "first_failure"]
+__all__ = ["RULES", "Check", "JumpPlace", "JumpRule", "checklist", "first_failure", "fitting"]
 
 _SHORT_REACH: Final = 130
+_NEAR: Final = 64
+"""Instructions to either side that are looked at for a place that would do."""
 _NEAR_JUMP: Final = re.compile(rb"\xe9|\x0f[\x80-\x8f]")
-
-
-def _nobody(start: int, end: int) -> int | None:
-    return None
-
-
-@dataclass(eq=False)
-class JumpPlace:
-    """A place as the rules see it; addresses are link addresses.
-
-    Attributes:
-        arch: its architecture.
-        address: of the probe.
-        rules: of the probe.
-        mode: how strictly.
-        code: its file.
-        function: the function around it.
-        wants: what its probes want beyond recording, "" for nothing.
-        unfit: why no code in the guest can record it, "" if one can.
-        other: (start, end) to the address of a probe in there, None if there is none.
-        reach: whether a detour can be had within reach of an address.
-    """
-
-    arch: Arch
-    address: int
-    rules: Rules
-    mode: Mode
-    code: ImageCode
-    function: FunctionCode | None
-    wants: str = ""
-    unfit: str = ""
-    other: Callable[[int, int], int | None] = _nobody
-    reach: Callable[[int], bool] = lambda address: True
-
-    @property
-    def jumps(self) -> ArchJumps:
-        """What the architecture gives; only asked where it gives something."""
-        assert self.arch.jumps is not None
-        return self.arch.jumps
-
-    @cached_property
-    def window(self) -> tuple[tuple[int, bytes], ...]:
-        """Addresses and bytes of the whole instructions that a jump overwrites."""
-        function = self.function
-        if function is None:
-            return ()
-        at = bisect_left(function.starts, self.address)
-        found: list[tuple[int, bytes]] = []
-        size = 0
-        while size < self.jumps.least and at < len(function.starts):
-            address, raw = function.around(function.starts[at]) or (0, b"")
-            if not raw:
-                break
-            found.append((address, raw))
-            size += len(raw)
-            at += 1
-        return tuple(found)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the window."""
-        return sum(len(raw) for _, raw in self.window)
-
-    @property
-    def end(self) -> int:
-        """The address behind the window."""
-        return self.address + self.size
-
-    def show(self, address: int) -> str:
-        """An instruction of the function in words."""
-        found = self.function.around(address) if self.function is not None else None
-        return self.code.show(*found) if found is not None else f"{address:#x}"
 
 
 # -- the kernel's ------------------------------------------------------------------------
@@ -345,6 +275,9 @@ RULES: Final[tuple[JumpRule, ...]] = (
 )
 """All rules: the kernel's in its order, then ours."""
 
+_EVERYWHERE: Final = frozenset({"jump-arch", "decodes", "post-handler", "recorder"})
+"""What is wrong there is wrong in all of the function."""
+
 _NEEDED_BEFORE: Final = frozenset({"jump-arch", "symbol-size", "decodes"})
 """Where these fail there is no window for the others to look at."""
 
@@ -381,6 +314,19 @@ def first_failure(place: JumpPlace) -> Check | None:
         if wrong:
             return Check(rule.id, False, wrong)
     return None
+
+
+def fitting(place: JumpPlace) -> Iterator[int]:
+    """Other instructions of the function that can have a jump, the nearest first."""
+    function = place.function
+    failure = first_failure(place)
+    if function is None or failure is None or failure.rule in _EVERYWHERE:
+        return
+    at = bisect_left(function.starts, place.address)
+    near = function.starts[max(at - _NEAR, 0) : at + _NEAR]
+    for address in sorted(near, key=lambda address: abs(address - place.address)):
+        if address != place.address and first_failure(replace(place, address=address)) is None:
+            yield address
 
 
 def moved(place: JumpPlace, bias: int) -> list[tuple[int, Movable]]:

@@ -12,7 +12,7 @@ from engine.errors import ImageError
 from engine.image import Symbol
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
-from engine.probes.jumprules import JumpPlace, checklist
+from engine.probes.jumprules import JumpPlace, checklist, fitting
 from engine.probes.lint import Check, Finding, Judgement, judge
 from engine.probes.site import ImageCode, Site
 from engine.session.libraries import Program, ProgramFile
@@ -38,11 +38,13 @@ class Placed:
         place: where.
         judgement: whether a probe may stand there, how and why.
         ask: looks at the conditions of a jump.
+        seek: looks for the nearest place of the function that meets them.
     """
 
     place: Place
     judgement: Judgement
     ask: Callable[[], tuple[Check, ...]] = field(default=_no_checks, compare=False, repr=False)
+    seek: Callable[[], int | None] = field(default=lambda: None, compare=False, repr=False)
 
     @cached_property
     def jump(self) -> tuple[Check, ...]:
@@ -53,6 +55,14 @@ class Placed:
     def technique(self) -> str:
         """What would plant it: "jump" (first a breakpoint, as all) or "breakpoint"."""
         return "jump" if self.jump and all(check.ok for check in self.jump) else "breakpoint"
+
+    @cached_property
+    def nearest_jump(self) -> int | None:
+        """Link address of the nearest place for a jump in the function; None where none is known.
+
+        Only asked where the place has none itself.
+        """
+        return self.seek() if self.judgement.ok and self.no_jump is not None else None
 
     @property
     def no_jump(self) -> Check | None:
@@ -104,7 +114,9 @@ class Placing:
             brief: conditions of jumps are looked at only when they are asked for.
         """
         site = self.site(place, mode=mode, probed=probed)
-        placed = Placed(place, judge(site), partial(self._jump, site))
+        placed = Placed(
+            place, judge(site), partial(self._jump, site), partial(self._nearest_jump, site)
+        )
         if not brief:
             _ = placed.jump
         return placed
@@ -112,9 +124,18 @@ class Placing:
     def _jump(self, site: Site) -> tuple[Check, ...]:
         if self._technique == "breakpoint":
             return (Check("technique", False, "--technique breakpoint asks for none"),)
-        return checklist(
-            JumpPlace(self._arch, site.address, site.rules, site.mode, site.code, site.function)
-        )
+        return checklist(self._jump_place(site))
+
+    def _jump_place(self, site: Site) -> JumpPlace:
+        return JumpPlace(self._arch, site.address, site.rules, site.mode, site.code, site.function)
+
+    def _nearest_jump(self, site: Site) -> int | None:
+        if self._technique == "breakpoint":
+            return None
+        for address in fitting(self._jump_place(site)):
+            if judge(replace(site, address=address, _plans={})).ok:
+                return address
+        return None
 
     def site(self, place: Place, *, mode: Mode | None = None, probed: bool = False) -> Site:
         """A place as the rules see it."""

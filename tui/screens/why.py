@@ -44,6 +44,8 @@ class WhyScreen(ModalScreen[int | None]):
         self._placed = placed
         found = placed.judgement.findings
         self._nearest = next((finding.nearest for finding in found if finding.nearest), None)
+        if placed.judgement.ok:
+            self._nearest = placed.nearest_jump
 
     def compose(self) -> ComposeResult:
         """The verdict, the checklist, the remarks."""
@@ -54,7 +56,8 @@ class WhyScreen(ModalScreen[int | None]):
                 yield Static(self._text(), markup=False)
             keys = "Esc back"
             if self._nearest is not None:
-                keys = f"Enter goes to {self._nearest:#x}   {keys}"
+                what = ", where a jump fits" if self._placed.judgement.ok else ""
+                keys = f"Enter goes to {self._nearest:#x}{what}   {keys}"
             yield Static(keys, id="hint", markup=False)
 
     def _text(self) -> Content:
@@ -87,6 +90,9 @@ class WhyScreen(ModalScreen[int | None]):
             parts.append((f"{sign} ", "$text-success" if check.ok else "bold $text-error"))
             parts.append((f"{check.rule:<16} ", "bold"))
             parts.append((harmless(check.detail, plain) + "\n", ""))
+        if self._placed.nearest_jump is not None:
+            text = f"the nearest place for a jump: {self._placed.nearest_jump:#x}\n"
+            parts.append((text, "$text-accent"))
         for finding in judgement.findings:
             if finding.severity != "error":
                 parts.append((f"{finding.severity:<8} ", "bold $text-warning"))

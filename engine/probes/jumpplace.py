@@ -1,0 +1,83 @@
+"""A place as the conditions of a jump see it."""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.arch.base import Arch
+from engine.arch.jump import ArchJumps
+from engine.arch.plan import Mode, Rules
+from engine.probes.site import FunctionCode, ImageCode
+
+
+def _nobody(start: int, end: int) -> int | None:
+    return None
+
+
+@dataclass(eq=False)
+class JumpPlace:
+    """A place as the rules see it; addresses are link addresses.
+
+    Attributes:
+        arch: its architecture.
+        address: of the probe.
+        rules: of the probe.
+        mode: how strictly.
+        code: its file.
+        function: the function around it.
+        wants: what its probes want beyond recording, "" for nothing.
+        unfit: why no code in the guest can record it, "" if one can.
+        other: (start, end) to the address of a probe in there, None if there is none.
+        reach: whether a detour can be had within reach of an address.
+    """
+
+    arch: Arch
+    address: int
+    rules: Rules
+    mode: Mode
+    code: ImageCode
+    function: FunctionCode | None
+    wants: str = ""
+    unfit: str = ""
+    other: Callable[[int, int], int | None] = _nobody
+    reach: Callable[[int], bool] = lambda address: True
+
+    @property
+    def jumps(self) -> ArchJumps:
+        """What the architecture gives; only asked where it gives something."""
+        assert self.arch.jumps is not None
+        return self.arch.jumps
+
+    @cached_property
+    def window(self) -> tuple[tuple[int, bytes], ...]:
+        """Addresses and bytes of the whole instructions that a jump overwrites."""
+        function = self.function
+        if function is None:
+            return ()
+        at = bisect_left(function.starts, self.address)
+        found: list[tuple[int, bytes]] = []
+        size = 0
+        while size < self.jumps.least and at < len(function.starts):
+            address, raw = function.around(function.starts[at]) or (0, b"")
+            if not raw:
+                break
+            found.append((address, raw))
+            size += len(raw)
+            at += 1
+        return tuple(found)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the window."""
+        return sum(len(raw) for _, raw in self.window)
+
+    @property
+    def end(self) -> int:
+        """The address behind the window."""
+        return self.address + self.size
+
+    def show(self, address: int) -> str:
+        """An instruction of the function in words."""
+        found = self.function.around(address) if self.function is not None else None
+        return self.code.show(*found) if found is not None else f"{address:#x}"
