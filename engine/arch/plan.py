@@ -130,6 +130,7 @@ class InsnPlan:
         predicate: register that is 0 while the breakpoint is passed over; "" = it always traps.
         entry: distance from the start of the copy to the instruction in it that is stepped.
         link: register that CALL and VALUE put right; "" = where calls leave their return address.
+        wrong: what Linux does wrong there, and kernel mode with it, in words that follow "Linux".
         boosted_next: where a boosted copy goes on, if it runs past `next`; 0 = there.
     """
 
@@ -154,6 +155,7 @@ class InsnPlan:
     predicate: str = ""
     entry: int = 0
     link: str = ""
+    wrong: str = ""
     boosted_next: int = 0
 
     @property

@@ -80,7 +80,10 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
             f"{acts} acts even while p{qp} is false, but a probe of slot 1 "
             f"leaves the bits there that make its break depend on p{qp}",
         )
-    hit = _hit_when(qp, acts, "" if strict else ignores)
+    lost = ""
+    if ignores and qp and not strict:
+        lost = f"passes its break over while p{qp} is false, and {ignores} with it"
+    hit = "" if lost else _hit_when(qp, acts)
     plan = InsnPlan(
         address,
         raw,
@@ -102,7 +105,7 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
                 operation=Operation(text, lambda cpu: cpu.execute(address, raw)),
             )
     done, link = fixups(known) if strict else linux_fixups(unit, word)
-    wrong = "" if strict else astray(known, unit, word)
+    wrong = "" if strict else astray(known, unit, word) or lost
     alone = no_boost(bundle, slot, strict=strict)
     return replace(
         plan,
@@ -112,13 +115,14 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
                 None,
                 (
                     f"{text}: slot {slot} of a copy of its bundle is stepped",
-                    wrong or _put_right(done, link),
+                    f"Linux {wrong}" if wrong else _put_right(done, link),
                     hit,
                     f"no boost: {alone}" if alone else "",
                 ),
             )
         ),
-        rule="ia64.astray" if wrong or (ignores and qp and not strict) else "ia64.stepped",
+        rule="ia64.astray" if wrong else "ia64.stepped",
+        wrong=wrong,
         copy=raw,
         entry=slot,
         fixups=done,
@@ -180,20 +184,17 @@ def _without_predicate(insn: SlotInsn) -> str:
     return insn.form.mnemonic.split("{")[0] if loop or not insn.form.predicated else ""
 
 
-def _hit_when(qp: int, acts: str, lost: str) -> str:
+def _hit_when(qp: int, acts: str) -> str:
     """What the break depends on, where that is worth saying.
 
     Args:
         qp: predicate in the instruction's word.
         acts: what does not depend on it, and its break neither; "" for all else.
-        lost: what does not depend on it, but its break does.
     """
     if not qp:
         return ""
     if acts:
         return f"its break does not depend on p{qp}, as {acts} does not"
-    if lost:
-        return f"while p{qp} is false Linux passes its break over, and {lost} with it"
     return f"its break depends on p{qp}: nothing is hit while that is false"
 
 

@@ -72,7 +72,7 @@ def linux_fixups(unit: str, word: int) -> Fixups:
 
 
 def astray(insn: SlotInsn | None, unit: str, word: int) -> str:
-    """What Linux leaves wrong behind a copy, in words; "" for nothing."""
+    """What Linux leaves wrong behind a copy, in words that follow "Linux"; "" for nothing."""
     if insn is None or insn.form is None:
         return ""
     wanted, link = fixups(insn)
@@ -84,7 +84,7 @@ def astray(insn: SlotInsn | None, unit: str, word: int) -> str:
         found.append(f"{link} as the copy's return address")
     if Fixup.VALUE in wanted:
         found.append(f"{link} as the copy's address")
-    return f"Linux leaves {' and '.join(found)}" if found else ""
+    return f"leaves {' and '.join(found)}" if found else ""
 
 
 def no_boost(bundle: Bundle, slot: int, *, strict: bool) -> str:

@@ -106,6 +106,8 @@ def corrupts(site: Site) -> Finding | None:
     """What Linux accepts although the program would suffer; kernel mode shows it."""
     if site.mode is Mode.STRICT or site.plan.verdict is Verdict.REJECTED:
         return None
+    if site.plan.wrong:
+        return Finding("corrupts", "error", f"Linux accepts it, but {site.plan.wrong}")
     strict = site.plan_in(Mode.STRICT)
     if strict.verdict is not Verdict.REJECTED:
         return None
