@@ -16,7 +16,7 @@ from engine.arch.jump import CURSOR, DetourPlaces, NotCompilableError, Part, Rec
 from engine.arch.program import RecordField, Source
 
 _ELEMENTS: Final = 128
-"""Most elements of the arrays of one place: beyond, the code would be long."""
+"""Most elements of the arrays of one recording: beyond, the code would be long."""
 _STRINGS: Final = 8
 
 
@@ -32,11 +32,14 @@ class _Maker:
     def __init__(self, recordings: tuple[Recording, ...], places: DetourPlaces) -> None:
         self._recordings = recordings
         self._places = places
-        types = [field.arg.type for one in recordings for field in one.layout.fields]
-        strings = sum(max(kind.count, 1) for kind in types if kind.is_string)
-        if strings > _STRINGS or sum(kind.count for kind in types) > _ELEMENTS:
+        types = [[field.arg.type for field in one.layout.fields] for one in recordings]
+        strings = [sum(max(t.count, 1) for t in kinds if t.is_string) for kinds in types]
+        if (
+            max(strings) > _STRINGS
+            or max(sum(t.count for t in kinds) for kinds in types) > _ELEMENTS
+        ):
             raise NotCompilableError("too many strings or elements of arrays")
-        self._saved = SAVED if strings else {ROW: SAVED[ROW]}
+        self._saved = SAVED if any(strings) else {ROW: SAVED[ROW]}
         self._code = Code()
         self._fetches = Fetches(self._code, places)
         self._slow: dict[int, int] = {}

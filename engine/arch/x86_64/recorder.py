@@ -25,7 +25,7 @@ from engine.arch.x86_64.rowtexts import RowTexts
 
 _FLAGS: Final = CURSOR + 16
 _ELEMENTS: Final = 128
-"""Most elements of the arrays of one place: beyond, the code would be long."""
+"""Most elements of the arrays of one recording: beyond, the code would be long."""
 _STRINGS: Final = 8
 
 
@@ -42,14 +42,17 @@ class _Maker:
     ) -> None:
         self._recordings = recordings
         self._places = places
-        types = [field.arg.type for one in recordings for field in one.layout.fields]
-        strings = sum(max(kind.count, 1) for kind in types if kind.is_string)
-        if strings > _STRINGS or sum(kind.count for kind in types) > _ELEMENTS:
+        types = [[field.arg.type for field in one.layout.fields] for one in recordings]
+        strings = [sum(max(t.count, 1) for t in kinds if t.is_string) for kinds in types]
+        if (
+            max(strings) > _STRINGS
+            or max(sum(t.count for t in kinds) for kinds in types) > _ELEMENTS
+        ):
             raise NotCompilableError("too many strings or elements of arrays")
-        bits = any(kind.kind is Kind.BITFIELD for kind in types)
-        computes = bool(strings) or bits or any(one.filter for one in recordings)
+        bits = any(t.kind is Kind.BITFIELD for kinds in types for t in kinds)
+        computes = any(strings) or bits or any(one.filter for one in recordings)
         self._flags = computes and not overwrites_flags(window)
-        used = (RAX, RCX, RDX, RSI, RDI, R8) if strings else (RAX, RCX, RDX)
+        used = (RAX, RCX, RDX, RSI, RDI, R8) if any(strings) else (RAX, RCX, RDX)
         self._saved = {register: SAVED[register] for register in used}
         self._code = Code()
         self._fetches = Fetches(self._code, places)
