@@ -1,5 +1,6 @@
 """The `kprobe-tui` command: a subcommand runs headless, else the terminal interface opens."""
 
+import gc
 import os
 import sys
 
@@ -19,6 +20,7 @@ def open_interface(options: InterfaceOptions) -> int:
         os.environ["NO_COLOR"] = "1"  # read by Textual as it is imported
     elif options.color == "always":
         os.environ.pop("NO_COLOR", None)
+    gc.disable()  # what is loaded now stays: nothing is to be found until the app is up
     from tui.start import start  # Textual takes a quarter of a second to import
 
     return start(options)

@@ -99,6 +99,8 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
         self.bridge = Bridge(config, self._deliver, kernel_rules=kernel_rules)
         self._first = definitions
         self.layout_choice = Layout()
+        self._status = StatusBar(id="status")
+        self._tabs = {False: TabStrip(id="upper-tabs"), True: TabStrip(id="lower-tabs")}
         self.names = Names(self.browser.symbol_text, self._comm)
         self.store = EventStore(self.names)
 
@@ -107,9 +109,9 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
     def compose(self) -> ComposeResult:
         """Bars, panes, and the line for messages and commands."""
         self._classify(update=False)  # before there is anything that has a style
-        yield StatusBar(id="status")
+        yield self._status
         with Vertical(id="body"):
-            yield TabStrip(id="upper-tabs")
+            yield self._tabs[False]
             with Horizontal(id="upper"):
                 with Vertical(id="left"):
                     yield CodePane(self.browser, id="code")
@@ -118,7 +120,7 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
                     yield RegistersPane(id="registers")
                     yield BacktracePane(id="backtrace")
                     yield MemoryPane(self.browser, id="memory")
-            yield TabStrip(id="lower-tabs")
+            yield self._tabs[True]
             with Horizontal(id="lower"):
                 yield EventLogPane(self.store, id="events")
                 with Vertical(id="aside"):
@@ -145,8 +147,6 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
         self.set_interval(PERIOD, self.bridge.tick)
         self.arrange()
         self.pane("code").focus_inside()
-        if not self.is_headless:
-            gc.freeze()  # what is loaded stays: collections need not look at it again
 
     def _comm(self, thread: int) -> bytes | None:
         name = self.view.comms.get(thread)
@@ -180,16 +180,14 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
                 for spec in PANES
             )
         tabs = not wide and rows >= 10
-        for lower, name in ((False, "upper-tabs"), (True, "lower-tabs")):
-            strip = self.query_one(f"#{name}", TabStrip)
-            strip.display = tabs and self.query_one(f"#{name.split('-')[0]}").display
+        for lower, name in ((False, "upper"), (True, "lower")):
+            self._tabs[lower].display = tabs and self.query_one(f"#{name}").display
             self._show_tabs(lower)
 
     def _show_tabs(self, lower: bool) -> None:
         """The names of a group, where they are seen."""
-        strips = self.query("#lower-tabs" if lower else "#upper-tabs").results(TabStrip)
-        strip = next(iter(strips), None)
-        if strip is not None and strip.display:  # none: the end has begun
+        strip = self._tabs[lower]
+        if strip.display and strip.is_attached:  # else the end has begun
             active = self.layout_choice.lower if lower else self.layout_choice.upper
             specs = [spec for spec in PANES if spec.lower is lower and self._has_tab(spec, active)]
             strip.show(specs, active, self.pane(active).noted)
@@ -255,7 +253,7 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
 
     def _deliver(self, events: list[ev.SessionEvent]) -> None:
         """A batch of what the engine has to say."""
-        if not self.query(StatusBar):
+        if not self._status.is_attached:
             return  # the end has begun, and the widgets are gone
         rows = output = False
         for event in events:
@@ -297,11 +295,12 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
         """Another view for all panes."""
         old, self.view = self.view, view
         self.browser.update(view)
-        self.query_one(StatusBar).show(view)
+        self._status.show(view)
         self.pane("code").show(view)
         self.pane("registers").show(view)
-        self.pane("machinery").locate(self.pane("code").code.cursor)
-        self.pane("machinery").show(view, self.playing_text)
+        if view.state is not RunState.RUNNING or old.state is not view.state:
+            self.pane("machinery").locate(self.pane("code").code.cursor)
+            self.pane("machinery").show(view, self.playing_text)
         self.pane("probes").show(view.probes)
         self.pane("histogram").show(view.histograms)
         if bool(view.histograms) != bool(old.histograms):
@@ -313,6 +312,14 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
         if view.state is RunState.ENDED and old.state is not RunState.ENDED:
             self.pane("output").say(view.reason)
         self.moved(old, view)
+        if not old.registers and not self.is_headless:
+            self.call_after_refresh(self._up)
+
+    @staticmethod
+    def _up() -> None:
+        """All is loaded and stays: collections need not look at it."""
+        gc.freeze()
+        gc.enable()
 
     # -- from panes -------------------------------------------------------------------------
 

@@ -16,6 +16,10 @@ PERIOD: Final = 1 / 30
 """Seconds between two looks at the outbox."""
 _WAITING: Final = 8
 """Ticks between two views of a guest that waits."""
+_RUNNING: Final = 3
+"""Ticks between two views of a guest that runs: ten a second are as many as anybody reads."""
+_LIVELY: Final = 15
+"""Ticks after a change of state for which each has its view: what is short is seen to end."""
 
 
 class Bridge:
@@ -54,6 +58,7 @@ class Bridge:
         self.running = False
         self._blocked = False
         self._ticks = 0
+        self._state = RunState.READY
         self._worker = Worker(config, self._wake, kernel_rules=kernel_rules, size=size)
 
     def start(self) -> None:
@@ -70,10 +75,8 @@ class Bridge:
         """To be called every `PERIOD`: a running guest is asked for news."""
         self._worker.nudge()
         self._ticks += 1
-        # A guest that waits for input hardly changes: its view is not worth thirty a second.
-        if self._blocked and self._ticks % _WAITING:
-            return
-        if self.running and not self._asked:
+        pause = _WAITING if self._blocked else _RUNNING if self._ticks > _LIVELY else 1
+        if self.running and not self._asked and not self._ticks % pause:
             self._asked = True
             self._worker.post(cmd.Refresh())
 
@@ -108,8 +111,14 @@ class Bridge:
         events = self._worker.outbox.take()
         for event in events:
             if isinstance(event, ev.Viewed):
-                self._blocked = event.view.state is RunState.WAITING
-                self.running = self._blocked or event.view.state is RunState.RUNNING
-                self._asked = False
+                self._look(event.view.state)
         if events:
             self._deliver(events)
+
+    def _look(self, state: RunState) -> None:
+        """A view has come, which says how the guest is."""
+        if state is not self._state:
+            self._state, self._ticks = state, 0
+        self._blocked = state is RunState.WAITING
+        self.running = self._blocked or state is RunState.RUNNING
+        self._asked = False

@@ -12,7 +12,7 @@ from engine.session import events as ev
 from tui.commands import complete, execute
 from tui.leaving import Leaving
 from tui.messages import Copied, Located
-from tui.panes.code import CodeView
+from tui.panes.codeview import CodeView
 from tui.panes.memory import MemoryLines
 from tui.panes.registers import RegisterLines
 from tui.screens.place import PlaceScreen

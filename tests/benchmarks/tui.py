@@ -4,23 +4,24 @@
 
 First paint is wall time from starting the process to the first frame that shows the loaded
 guest, in a pseudo-terminal of 120x40; the least of several starts. Key to paint is measured in
-the process: a key is posted, and the clock stops when a frame has been painted that shows what
-the key did, while the guest emits events as fast as it can and the log holds a million.
+the process: a key is posted, and the clock stops when a frame has been painted after the key's
+action, while the guest emits events as fast as it can and the log holds a million. On a machine
+that others use as well, look at the processor time.
 """
 
 import asyncio
 import fcntl
+import gc
 import os
 import pty
 import resource
 import select
 import signal
-import statistics
 import struct
 import sys
 import termios
 from pathlib import Path
-from time import monotonic, perf_counter, process_time
+from time import monotonic, perf_counter, process_time, thread_time
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,9 +66,19 @@ async def flood() -> None:
 
         def counted(*args: Any) -> None:
             display(*args)
-            painted.set()
+            if obeyed.is_set():
+                painted.set()
 
         setattr(app, "_display", counted)  # noqa: B010 - of this one app
+        obeyed = asyncio.Event()
+        run_action = app.run_action
+
+        async def acted(*args: Any, **options: Any) -> bool:
+            done = await run_action(*args, **options)
+            obeyed.set()
+            return done
+
+        setattr(app, "run_action", acted)  # noqa: B010 - of this one app
         app.bridge.post(cmd.Define("p:demo/mix mix a=%di b=%si c=%dx"))
         app.bridge.post(cmd.Continue())
         print(f"{'events':>12} {'seconds':>8} {'RSS MiB':>8}")
@@ -77,26 +88,24 @@ async def flood() -> None:
             if app.view.events >= step:
                 step += EVENTS // 4
                 print(f"{app.view.events:>12} {perf_counter() - begin:>8.1f} {resident():>8.0f}")
-        for pane, key in (("code", "j"), ("events", "k"), ("registers", "j")):
+        gc.collect()
+        gc.freeze()  # as the app does where it is not under test
+        for pane, keys in (("code", "jk"), ("events", "Gk"), ("registers", "jk")):
             app.show_pane(pane)
             await pilot.pause(0.2)
-            times = []
+            times, work = [], []
             for number in range(KEYS):
-                widget: Any = app.focused
-                before = widget.cursor
+                obeyed.clear()
                 painted.clear()
-                began = perf_counter()
-                app.post_message(_key(key if number % 40 < 20 else {"j": "k", "k": "j"}[key]))
-                while widget.cursor == before and perf_counter() - began < 1:
-                    await asyncio.sleep(0.0005)
-                painted.clear()
+                began, used = perf_counter(), thread_time()
+                app.post_message(_key(keys[number // 20 % 2 if pane != "events" else number % 2]))
                 await asyncio.wait_for(painted.wait(), 2)
                 times.append(1000 * (perf_counter() - began))
+                work.append(1000 * (thread_time() - used))
                 await asyncio.sleep(0.01)
-            times.sort()
-            p99 = times[int(len(times) * 0.99) - 1]
             print(
-                f"{pane:<10} key to paint p50 {statistics.median(times):.1f} ms  p99 {p99:.1f} ms"
+                f"{pane:<10} key to paint p50 {at(times, 0.5):.1f} ms  p99 {at(times, 0.99):.1f},"
+                f" processor time of the interface {at(work, 0.5):.1f} and {at(work, 0.99):.1f} ms"
             )
         rate, cpu = float(app.view.events), process_time()
         began = perf_counter()
@@ -107,6 +116,11 @@ async def flood() -> None:
             f"events a second {(app.view.events - rate) / spent:.0f}, RSS {resident():.0f} MiB, "
         )
         print(f"CPU {100 * (process_time() - cpu) / spent:.0f}%")
+
+
+def at(values: list[float], share: float) -> float:
+    """The value below which a share of the values are."""
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
 def _key(key: str) -> Any:

@@ -40,7 +40,6 @@ class Shell(App[None]):
     def __init__(self, lines: VirtualLines) -> None:
         super().__init__()
         self.lines = lines
-        self.chords: list[str] = []
 
     def compose(self) -> ComposeResult:
         yield self.lines
@@ -48,9 +47,6 @@ class Shell(App[None]):
     def on_mount(self) -> None:
         self.lines.focus()
         self.lines.refresh_size()
-
-    def on_virtual_lines_chord_changed(self, event: VirtualLines.ChordChanged) -> None:
-        self.chords.append(event.prefix)
 
     def rows(self) -> list[str]:
         return [strip.text for strip in self.screen._compositor.render_strips(self.size)]
@@ -125,10 +121,10 @@ def test_chords() -> None:
     async def steps(pilot: Pilot[None], app: Shell) -> None:
         await pilot.press("G", "g")
         await pilot.pause()
-        assert (lines.cursor, app.chords) == (99, ["g"])
+        assert (lines.cursor, lines.prefix.pending) == (99, "g")
         await pilot.press("g")
         await pilot.pause()
-        assert (lines.cursor, app.chords) == (0, ["g", ""])
+        assert (lines.cursor, lines.prefix.pending) == (0, "")
         await pilot.press("g", "j")
         await pilot.pause()
         assert lines.cursor == 0

@@ -17,7 +17,8 @@ from tui.pairing import partner
 from tui.render import grouped, harmless, mark, sparkline
 from tui.store import EventStore
 from tui.widgets.list_pane import ListPane
-from tui.widgets.virtual_lines import COPY_MAX, VirtualLines
+from tui.widgets.painted_lines import COPY_MAX
+from tui.widgets.virtual_lines import VirtualLines
 
 _SLICE = 0.006
 """Seconds of filtering between two looks at the keyboard."""

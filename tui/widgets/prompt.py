@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
@@ -15,7 +14,11 @@ _HISTORY = 100
 
 
 class Prompt(Vertical):
-    """Hidden until `ask`; gone again with Enter or Escape."""
+    """Hidden until `ask`; gone again with Enter or Escape.
+
+    Attributes:
+        input: the line itself; there when it is asked for first, as most never are.
+    """
 
     DEFAULT_CSS = """
     Prompt {
@@ -53,16 +56,8 @@ class Prompt(Vertical):
         self.what = ""
         self._histories: dict[str, list[str]] = {}
         self._place = 0
-
-    def compose(self) -> ComposeResult:
-        """The line, and room for what is wrong with it."""
-        yield Input(compact=True, select_on_focus=False)
-        yield Static(classes="prompt--caret", markup=False)
-
-    @property
-    def input(self) -> Input:
-        """The line itself."""
-        return self.query_one(Input)
+        self.input = Input(compact=True, select_on_focus=False)
+        self._caret = Static(classes="prompt--caret", markup=False)
 
     def ask(self, what: str, hint: str, text: str = "") -> None:
         """Show it and take the keys.
@@ -74,6 +69,8 @@ class Prompt(Vertical):
         """
         self.what = what
         self._place = len(self._histories.get(what, ()))
+        if not self.input.is_attached:
+            self.mount(self.input, self._caret)
         self.input.placeholder = hint
         self.input.value = text
         self.input.cursor_position = len(text)
@@ -85,7 +82,7 @@ class Prompt(Vertical):
         """Say what is wrong, with a caret under the place."""
         ascii_only = is_ascii(self.app)
         caret = "" if column is None else " " * column + "^ "
-        self.query_one(Static).update(caret + harmless(message, ascii_only))
+        self._caret.update(caret + harmless(message, ascii_only))
         self.add_class("-wrong")
 
     def close(self) -> None:
