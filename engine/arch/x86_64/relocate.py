@@ -36,6 +36,8 @@ _PORTS: Final = frozenset((*range(0x6C, 0x70), *range(0xE4, 0xE8), *range(0xEC, 
 _SHORT: Final = frozenset(range(0x70, 0x80))
 _NEAR: Final = frozenset(range(0x180, 0x190))
 _COUNTED: Final = frozenset(range(0xE0, 0xE4))
+_WHILE: Final = frozenset({0xE0, 0xE1})
+"""loopne and loope: where they end, the emulator takes older flags for those of a sahf."""
 _RELATIVE: Final = _SHORT | _NEAR | _COUNTED | {0xE8, 0xE9, 0xEB}
 
 
@@ -46,6 +48,8 @@ def movable(raw: bytes, address: int) -> Movable | str:
         return "no instruction that is known"
     raw = raw[: insn.size]
     if insn.encoding == LEGACY:
+        if insn.key in _WHILE:
+            return "the emulator would lose flags that the detour has given back just before"
         if insn.key in _RELATIVE:
             return _branch(insn, raw, address)
         if insn.key == 0xFF and insn.reg == 2:

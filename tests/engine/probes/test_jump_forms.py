@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from forms import State, aimed, forms, state
@@ -9,7 +10,17 @@ from probekit import CODE, CODE_SIZE, DATA, DATA_SIZE, NEAR, STACK, STACK_SIZE, 
 
 from engine.arch.jump import Recording
 from engine.arch.plan import Mode
-from engine.arch.program import RecordLayout
+from engine.arch.program import (
+    Base,
+    Compare,
+    FetchArg,
+    FieldType,
+    Kind,
+    Operand,
+    PredicateOp,
+    RecordLayout,
+    Source,
+)
 from engine.cpu.base import SharesTime
 from engine.cpu.ram import PAGE
 from engine.errors import ProbeRejectedError
@@ -24,6 +35,30 @@ NOPS = {"x86_64": b"\x90" * 8, "aarch64": bytes.fromhex("1f2003d5") * 2}
 WINDOW = 8 << 20
 _BTYPE = 3 << 10
 UNSEEN = {"x86_64": (), "aarch64": ("x16", "x17")}
+
+
+def recordings(arch: str) -> list[Recording]:
+    """Nothing; a filter of registers, passed and not; memory, filtered, that may fault; text."""
+    first = Base(Source.REGISTER, "rdi" if arch == "x86_64" else "x3")
+    number, loaded = FieldType(Kind.UNSIGNED, 4), FieldType(Kind.BITFIELD, 4, 0, 5, 3)
+    plain = RecordLayout.of((FetchArg("a", "a", first, (), number),))
+    memory = RecordLayout.of((FetchArg("a", "a", Base(Source.STACK_POINTER), (16,), loaded),))
+    texts = (
+        FetchArg("a", "a", first, (), FieldType(Kind.STRING, 0)),
+        FetchArg("b", "b", Base(Source.STACK_POINTER), (8,), FieldType(Kind.STRING, 0)),
+        FetchArg("c", "c", Base(Source.COMM), (), FieldType(Kind.STRING, 0)),
+    )
+    texts = tuple(replace(arg, derefs=arg.derefs or (0,)) for arg in texts[:2]) + texts[2:]
+    some = PredicateOp(Operand.NUMBER, Compare.LT, 24, 4, value=1 << 31, target=2)
+    none = PredicateOp(Operand.NUMBER, Compare.GT, 24, 4, value=(1 << 32) - 1, target=2)
+    shapes = [
+        (RecordLayout.of(()), ()),
+        (plain, (some,)),
+        (plain, (none,)),
+        (memory, (some,)),
+        (RecordLayout.of(texts), ()),
+    ]
+    return [Recording(1, layout, SITE, 0, SITE, ops) for layout, ops in shapes]
 
 
 class PlainCode:
@@ -65,6 +100,7 @@ class Bench:
         )
         self.rows = 0
         self.jumps.sink = Staging(self.count)
+        self.jumps.running.comm = lambda: b"forms"
         guest.manager.jumps = self.jumps
         self.clean = cpu.save()
 
@@ -153,7 +189,7 @@ def test_windows_end_as_in_place(arch: str) -> None:
         states = [state(arch, raw, rng) for _ in range(2)]
         wanted = [bench.run(values) for values in states]
         probe = Kprobe(addr=SITE, record=lambda thread: None)
-        probe.recording = Recording(1, RecordLayout.of(()), SITE, 0, SITE)
+        probe.recording = rng.choice(recordings(arch))
         try:
             manager.register(probe)
         except ProbeRejectedError:
