@@ -53,6 +53,11 @@ def uncompiled(arch: Arch, wanted: tuple[Recording, ...], window: bytes = b"") -
     return ""
 
 
+def not_worth(why: str) -> str:
+    """Why a point whose copy is boosted stays a breakpoint if `why` takes the engine."""
+    return why and f"{why}; a trap in a detour would cost what its breakpoint does"
+
+
 def trap(arch: Arch) -> Recorder:
     """A recorder that is a trap, at which the engine serves all probes."""
     code = arch.breakpoint

@@ -21,7 +21,7 @@ from engine.probes.detourhits import DetourHits
 from engine.probes.detourmap import DetourMap
 from engine.probes.detourmemory import DetourMemory, Sink
 from engine.probes.detours import Detour, build
-from engine.probes.detourwork import recordings, serving, trap, uncompiled
+from engine.probes.detourwork import not_worth, recordings, serving, trap, uncompiled
 from engine.probes.djprobe import SafetyCheck, SafetyChecks
 from engine.probes.jumprules import Check, JumpPlace, first_failure, moved
 from engine.probes.kprobe import Kprobe
@@ -143,7 +143,7 @@ class Jumps:
         found = recordings(serving(point))
         if isinstance(found, tuple):
             found = uncompiled(self._owner.arch, found)
-        return found and f"{found}; a trap in a detour would cost what its breakpoint does"
+        return not_worth(found)
 
     def arming(self, points: list[ProbePoint]) -> None:
         """Points are about to get their breakpoints."""

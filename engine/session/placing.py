@@ -7,11 +7,15 @@ from itertools import groupby
 from typing import Final
 
 from engine.arch.base import Arch
+from engine.arch.jump import Recording
 from engine.arch.plan import Mode, Rules
-from engine.errors import ImageError
+from engine.arch.program import RecordLayout
+from engine.errors import ImageError, ProbeError
 from engine.image import Symbol
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
+from engine.probes.detourwork import not_worth, uncompiled
+from engine.probes.jump import AT_ONCE
 from engine.probes.jumprules import JumpPlace, checklist, fitting
 from engine.probes.lint import Check, Finding, Judgement, judge
 from engine.probes.site import ImageCode, Site
@@ -121,10 +125,16 @@ class Placing:
             _ = placed.jump
         return placed
 
-    def _jump(self, site: Site) -> tuple[Check, ...]:
+    def _jump(
+        self, site: Site, takes: Callable[[bytes], str] = lambda window: ""
+    ) -> tuple[Check, ...]:
+        """The conditions; `takes` says why a window's detour could not do what is wanted."""
         if self._technique == "breakpoint":
             return (Check("technique", False, "--technique breakpoint asks for none"),)
-        return checklist(self._jump_place(site))
+        place = self._jump_place(site)
+        if self._arch.jumps is not None:
+            place.unfit = takes(b"".join(raw for _, raw in place.window))
+        return checklist(place)
 
     def _jump_place(self, site: Site) -> JumpPlace:
         return JumpPlace(self._arch, site.address, site.rules, site.mode, site.code, site.function)
@@ -165,8 +175,34 @@ class Placing:
             return ()
         found = self.places.of_target(definition.target, definition.place, rules)
         mode = Mode.KERNEL if definition.strict_override else None
-        placed = tuple(self.judge(place, mode=mode) for place in found)
+        placed = tuple(self.judge(place, mode=mode, brief=True) for place in found)
+        placed = tuple(self._asking_for(definition, placed, one, mode) for one in placed)
         return tuple(map(self._as_return, placed)) if definition.is_return else placed
+
+    def _asking_for(
+        self,
+        definition: Definition,
+        placed: tuple[Placed, ...],
+        one: Placed,
+        mode: Mode | None,
+    ) -> Placed:
+        """A verdict whose conditions of a jump are those of what is to be recorded there."""
+        boosted = one.judgement.how == "boosted"
+
+        def takes(window: bytes) -> str:
+            if self._technique in AT_ONCE or not boosted:
+                return ""
+            if definition.is_return:
+                return not_worth("a return probe begins there")
+            try:
+                args = self.at_one(definition, placed, one).args
+            except ProbeError:
+                return ""
+            address = one.place.link
+            wanted = Recording(1, RecordLayout.of(args), address, 0, address)
+            return not_worth(uncompiled(self._arch, (wanted,), window))
+
+        return replace(one, ask=partial(self._jump, self.site(one.place, mode=mode), takes))
 
     def _never_mapped(self, definition: Definition) -> bool:
         """Whether a uprobe is taken by the kernel's rules where no code can be."""

@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from forms import State, aimed, forms, state
@@ -44,11 +43,10 @@ def recordings(arch: str) -> list[Recording]:
     plain = RecordLayout.of((FetchArg("a", "a", first, (), number),))
     memory = RecordLayout.of((FetchArg("a", "a", Base(Source.STACK_POINTER), (16,), loaded),))
     texts = (
-        FetchArg("a", "a", first, (), FieldType(Kind.STRING, 0)),
+        FetchArg("a", "a", first, (0,), FieldType(Kind.STRING, 0)),
         FetchArg("b", "b", Base(Source.STACK_POINTER), (8,), FieldType(Kind.STRING, 0)),
         FetchArg("c", "c", Base(Source.COMM), (), FieldType(Kind.STRING, 0)),
     )
-    texts = tuple(replace(arg, derefs=arg.derefs or (0,)) for arg in texts[:2]) + texts[2:]
     some = PredicateOp(Operand.NUMBER, Compare.LT, 24, 4, value=1 << 31, target=2)
     none = PredicateOp(Operand.NUMBER, Compare.GT, 24, 4, value=(1 << 32) - 1, target=2)
     shapes = [
