@@ -6,6 +6,7 @@ is in force behind the slot that makes it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -321,6 +322,7 @@ def row_at(found: tuple[Descriptor, ...], slot: int) -> CfiRow:
     return CfiRow(_cfa(walk), rules, "b0")
 
 
+@lru_cache(maxsize=64)
 def described(info: bytes, distance: int) -> CfiRow:
     """The rules so many bytes and slots behind the start of what a block describes.
 

@@ -58,7 +58,7 @@ _start:
 	.proc main
 main:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r32
 	alloc loc0=ar.pfs,0,4,8,0
 	.save rp, loc1
 	mov loc1=b0
@@ -120,7 +120,7 @@ main:
 	.proc sum
 sum:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r33
 	alloc loc0=ar.pfs,1,2,1,0
 	.save rp, loc1
 	mov loc1=b0
@@ -141,7 +141,7 @@ sum:
 	.proc jumper
 jumper:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r33
 	alloc loc0=ar.pfs,1,3,2,0
 	.save rp, loc1
 	mov loc1=b0
@@ -166,7 +166,7 @@ jumper:
 	.proc dive
 dive:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r33
 	alloc loc0=ar.pfs,1,2,2,0
 	.save rp, loc1
 	mov loc1=b0
@@ -245,7 +245,7 @@ jump:
 	.proc switcher
 switcher:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r32
 	alloc loc0=ar.pfs,0,4,2,0
 	.save rp, loc1
 	mov loc1=b0
@@ -286,7 +286,7 @@ switcher:
 	.proc turn
 turn:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r32
 	alloc loc0=ar.pfs,0,2,2,0
 	.save rp, loc1
 	mov loc1=b0
@@ -305,7 +305,7 @@ turn:
 	.proc switch
 switch:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r34
 	alloc loc0=ar.pfs,2,3,1,0
 	.save rp, loc1
 	mov loc1=b0
@@ -332,7 +332,7 @@ switch:
 	.proc pass
 pass:
 	.prologue
-	.save ar.pfs, loc0
+	.save ar.pfs, r33
 	alloc loc0=ar.pfs,1,2,1,0
 	.save rp, loc1
 	mov loc1=b0
