@@ -37,6 +37,7 @@ from tui.panes.output import OutputPane
 from tui.panes.probes import ProbesPane
 from tui.panes.registers import RegistersPane
 from tui.placing import PlacingActions
+from tui.render import grouped
 from tui.screens.help import HelpScreen
 from tui.settings import Settings
 from tui.store import EventStore
@@ -272,6 +273,10 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
                     self.browser.remember(pieces)
                     self.pane("memory").remember(pieces)
                     self.pane("code").code.reload()
+                case ev.Snapshot():
+                    self.store.take_snapshot()
+                    what = f"{grouped(len(self.store))} events up to #{self.store.end} are kept"
+                    self.say(f"snapshot: {what}; :snapshot FILE writes them")
                 case ev.Restarted():
                     self.pane("events").restarted()
                     self.pane("graph").restarted()

@@ -122,6 +122,23 @@ def _export(app: AppBase, rest: str) -> None:
     app.exported = app.view.events
 
 
+def _snapshot(app: AppBase, rest: str) -> None:
+    store = app.pane("events").store
+    if store.snapshot is None:
+        raise CommandError("no snapshot was taken; :trigger EVENT snapshot takes one at a hit")
+    _save(app, rest, "".join(store.snapshot_text()), f"the snapshot up to #{store.snapshot_end}")
+
+
+def _syscalls(app: AppBase, rest: str) -> None:
+    off = rest.startswith("!")
+    globs = tuple(rest.removeprefix("!").split())
+    if not globs and not off:
+        raise CommandError(
+            "which? a GLOB of names is missing: write, *at, sys_enter_*; ! for none"
+        )
+    app.bridge.post(cmd.TraceSyscalls(globs, not off))
+
+
 def _save(app: AppBase, rest: str, text: str, what: str) -> None:
     path = _needed(rest, "a FILE")
     try:
@@ -205,6 +222,10 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
         ("trigger",), "EVENT TRIGGER", "do it at an event (!: not)", _trigger, events=True
     ),
     CommandSpec(("hist",), "EVENT FIELD|keys=...", "count hits by fields", _hist, events=True),
+    CommandSpec(
+        ("syscalls",), "GLOB... | ![GLOB...]", "record system calls, or no longer", _syscalls
+    ),
+    CommandSpec(("snapshot",), "FILE", "write what a snapshot trigger has kept", _snapshot),
     CommandSpec(("undo",), "", "take the last change back", _post(cmd.Undo())),
     CommandSpec(("redo",), "", "do it again", _post(cmd.Redo())),
     CommandSpec(("go", "g", "list", "l"), "PLACE|#EVENT", "show a place", _go, places=True),
@@ -221,6 +242,7 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
 )
 """All commands."""
 
+_SYSCALLS: Final = "syscalls/"
 _BY_NAME: Final = {name: spec for spec in COMMANDS for name in spec.names}
 
 
@@ -235,6 +257,9 @@ def execute(app: AppBase, line: str) -> None:
         return
     if is_definition(line):
         app.bridge.post(cmd.Define(line))
+        return
+    if line.startswith(_SYSCALLS):  # as `trace -e` takes it
+        app.bridge.post(cmd.TraceSyscalls((line.removeprefix(_SYSCALLS),)))
         return
     name, _, rest = line.partition(" ")
     spec = _BY_NAME.get(name)
@@ -266,6 +291,10 @@ def complete(app: AppBase, line: str) -> list[str]:
         names = [n for n in _BY_NAME if n.startswith(name) and len(n) > len(name)]
         return sorted(names, key=len)
     spec = _BY_NAME.get(name)
+    if name == "syscalls":
+        begun = rest.removeprefix("!").rpartition(" ")[2]
+        front = line.removesuffix(begun)
+        return [front + call for call in app.browser.syscall_names() if call.startswith(begun)]
     if spec is not None and spec.events:
         return [f"{name} {more}" for more in _complete_event(app, rest)]
     places = (spec is not None and spec.places) or (is_definition(line) and " " not in rest)

@@ -63,10 +63,10 @@ class EventLines:
         self._tasks.pop(thread_id, None)
         self._ftrace.renamed(thread_id)
 
-    def ftrace(self, row: bytes) -> bytes:
-        """A row as ftrace prints it; nothing for one whose description is still on its way."""
-        known = HEAD.unpack_from(row)[0] in self._events
-        return self._ftrace.rows(row) if known else b""
+    def ftrace(self, rows: bytes) -> bytes:
+        """Rows as ftrace prints them; nothing while the first one's description is on its way."""
+        known = HEAD.unpack_from(rows)[0] in self._events
+        return self._ftrace.rows(rows) if known else b""
 
     def parts(self, row: bytes) -> EventText:
         """The parts of a row's line."""

@@ -17,14 +17,29 @@ _HEAD: Final = struct.Struct("<HHIQQ").unpack_from
 """Event id, words, thread id, time, address of the function."""
 _BLOCK: Final = 4096
 """Rows looked at between two looks at the clock."""
+_NEARBY: Final = 256
+"""Rows looked at for a line that is painted."""
 
 _Row = tuple[int, int, int, int, int]
 
 
-def partner(store: EventStore, number: int) -> Iterator[int | None]:
+def entry_nearby(store: EventStore, number: int) -> int | None:
+    """The entry of a return, if it is among the rows just before: cheap enough for each line."""
+    try:
+        return next(partner(store, number, _NEARBY), None)
+    except IndexError:
+        return None
+
+
+def partner(store: EventStore, number: int, most: int = _BLOCK) -> Iterator[int | None]:
     """Look for the return of an entry, or the entry of a return, in slices.
 
     Where several probes record the calls of the function, the nearest one's rows count.
+
+    Args:
+        store: the rows.
+        number: of the row whose other one is looked for.
+        most: rows of a slice.
 
     Yields:
         None after each slice, then the number of the row, if it is found among those kept.
@@ -37,7 +52,7 @@ def partner(store: EventStore, number: int) -> Iterator[int | None]:
     if event not in known or known[event].source is not EventSource.PROBE:
         return
     wanted_returns, other, depth = not known[event].returns, 0, 0
-    for block in _ahead(store, number) if wanted_returns else _back(store, number):
+    for block in (_ahead if wanted_returns else _back)(store, number, most):
         for at, row in block:
             if row[4] != address or row[2] != thread:
                 continue
@@ -57,18 +72,18 @@ def partner(store: EventStore, number: int) -> Iterator[int | None]:
         yield None
 
 
-def _ahead(store: EventStore, number: int) -> Iterator[list[tuple[int, _Row]]]:
+def _ahead(store: EventStore, number: int, most: int) -> Iterator[list[tuple[int, _Row]]]:
     at = number + 1
     while (at := max(at, store.first)) < store.end:
-        rows = _rows(store, at, store.end - at)
+        rows = _rows(store, at, min(store.end - at, most))
         yield rows
         at += len(rows)
 
 
-def _back(store: EventStore, number: int) -> Iterator[list[tuple[int, _Row]]]:
+def _back(store: EventStore, number: int, most: int) -> Iterator[list[tuple[int, _Row]]]:
     end = number
     while end > store.first:
-        begin = max(end - _BLOCK, store.first)
+        begin = max(end - most, store.first)
         rows: list[tuple[int, _Row]] = []
         while begin + len(rows) < end:
             rows += _rows(store, begin + len(rows), end - begin - len(rows))
@@ -78,8 +93,8 @@ def _back(store: EventStore, number: int) -> Iterator[list[tuple[int, _Row]]]:
 
 
 def _rows(store: EventStore, at: int, count: int) -> list[tuple[int, _Row]]:
-    """Some rows from one on, of `_BLOCK` at the most."""
-    data, count = store.stretch(at, min(count, _BLOCK))
+    """Some rows from one on: at the most so many."""
+    data, count = store.stretch(at, count)
     rows, position = [], 0
     for number in range(at, at + count):
         row = _HEAD(data, position)

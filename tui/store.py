@@ -34,6 +34,9 @@ class EventStore:
 
     Attributes:
         events: the event table.
+        snapshot: the rows that were kept when the last snapshot was taken, in stretches; None
+            before the first one of the run.
+        snapshot_end: number of the row that came next then.
         generation: changes whenever lines are no longer what they were.
     """
 
@@ -58,6 +61,8 @@ class EventStore:
         self._ring = Ring(capacity, overwrite=True, most_bytes=most_bytes, count=True)
         self._text = EventLines(self.events, self._names)
         self._index: LineIndex | None = None
+        self.snapshot: tuple[bytes, ...] | None = None
+        self.snapshot_end = 0
         self._clock = clock
         self._rates: deque[int] = deque(maxlen=_BUCKETS)
         self._bucket = 0
@@ -99,8 +104,18 @@ class EventStore:
         self._ring.clear()
         self.events.clear()
         self._rates.clear()
+        self.snapshot, self.snapshot_end = None, 0
         self._text = EventLines(self.events, self._names)
         self._show(self.filter, self.fold)
+
+    def take_snapshot(self) -> None:
+        """Keep the rows of now, whatever is overwritten from here on; the one before goes."""
+        self.snapshot, self.snapshot_end = tuple(self._ring.stretches()), self.end
+
+    def snapshot_text(self) -> Iterator[str]:
+        """The snapshot as ftrace prints it, some lines at a time."""
+        for rows in self.snapshot or ():
+            yield self._text.ftrace(rows).decode(errors="backslashreplace")
 
     def renamed(self, thread_id: int) -> None:
         """A thread has another name from here on."""

@@ -94,6 +94,10 @@ class Browser:
         """The build-id of the program, hex; a hash of the file where it has none."""
         return self._program.main.image.identity
 
+    def syscall_names(self) -> list[str]:
+        """Names of the system calls that can be recorded."""
+        return sorted(self.arch.linux.syscalls.values())
+
     # -- the guest's memory -----------------------------------------------------------------
 
     def update(self, view: GuestView) -> None:

@@ -167,6 +167,19 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceSyscalls:
+    """Record the system calls that match, or no longer; any time.
+
+    Attributes:
+        globs: patterns of names as of `syscalls/GLOB`; () with `on` false: of all.
+        on: whether they are to be recorded.
+    """
+
+    globs: tuple[str, ...] = ()
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class TraceFunctions:
     """Record calls and returns of the functions that match, or no longer; any time.
 
@@ -286,6 +299,7 @@ Command: TypeAlias = (
     | Filter
     | Trigger
     | TraceFunctions
+    | TraceSyscalls
     | Undo
     | Redo
     | WriteRegister

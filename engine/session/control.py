@@ -22,11 +22,13 @@ from engine.session.eventrules import EventTexts, Histograms
 from engine.session.graphswitch import GraphSwitch
 from engine.session.running import Abandoned, Running
 from engine.session.session import Session
+from engine.session.syscallswitch import SyscallSwitch
 from engine.session.terminal import GuestTerminal
 from engine.session.tracing import TraceOptions, Tracing
 from engine.session.viewing import Viewing
 from engine.session.views import GuestView, Origin, RunState
 from engine.trace.rows import count_rows
+from engine.unwind.compare import UNWINDERS
 
 _SIGNALS: Final = range(1, 65)
 _INTERRUPTED: Final = "interrupted"
@@ -82,6 +84,8 @@ class Control:
         self._gate = threading.Lock()
         self._hears = False
         self._graph = GraphSwitch()
+        self._syscalls = SyscallSwitch()
+        self._unwinder = UNWINDERS[0].name
         self._begin(self._load(), ())
 
     def _load(self) -> Session:
@@ -91,11 +95,17 @@ class Control:
     def _begin(self, session: Session, rows: Iterable[Row]) -> None:
         """A fresh run with these probes."""
         self.session = session
-        self._tracing = Tracing(session, TraceOptions(mode=self._mode), consumer=self._rows)
+        self._tracing = Tracing(
+            session,
+            TraceOptions(mode=self._mode),
+            consumer=self._rows,
+            keep=lambda: self._tell(ev.Snapshot()),
+        )
         self._probing = session.probes(self._mode)
         self.book = ProbeBook(self._probing, self._tracing, self._mode)
         self._histograms = Histograms(self._tracing)
         self._viewing = Viewing(session)
+        self._viewing.choose(self._unwinder, now=False)  # as the run before had it
         self._running = Running(session, self._probing, self.book, self._viewing)
         self._editing = Editing(session, self.book)
         self._events = self._declared = self._told = self._calls = 0
@@ -107,6 +117,7 @@ class Control:
         for failure in self.book.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
         self._graph.begin(self._tracing)
+        self._syscalls.begin(self._tracing)
         self._declare()
         with self._gate:
             self._hears = True
@@ -213,7 +224,9 @@ class Control:
                 self._tell(ev.MemoryRead(command, pieces, self._code_changes()))
                 return ""
             case cmd.Unwind(unwinder):
-                return self._viewing.choose(unwinder, now=self._stands())
+                said = self._viewing.choose(unwinder, now=self._stands())
+                self._unwinder = self._viewing.unwinder.name
+                return said
             case cmd.Define(line, replaces, stops):
                 text = book.define(line, replaces, stops=stops)
             case cmd.Restore(probes):
@@ -232,6 +245,8 @@ class Control:
                 text = book.add_trigger(event, wanted)
             case cmd.TraceFunctions(globs, on, depth):
                 text = self._graph.turn(globs, on=on, depth=depth)
+            case cmd.TraceSyscalls(globs, on):
+                text = self._syscalls.turn(globs, on=on)
             case _:
                 text = self._edit(command)
         self._declare()

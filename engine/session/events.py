@@ -31,6 +31,11 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot trigger: what has been recorded up to here is to be kept, whatever follows."""
+
+
+@dataclass(frozen=True, slots=True)
 class Restarted:
     """A new run begins: rows and numbers of events start afresh."""
 
@@ -100,5 +105,5 @@ class Crashed:
 
 
 SessionEvent: TypeAlias = (
-    Viewed | Declared | Rows | Restarted | Output | Done | Failed | MemoryRead | Notice | Crashed
+    Viewed | Declared | Rows | Snapshot | Restarted | Output | Done | Failed | MemoryRead | Notice | Crashed
 )

@@ -47,6 +47,8 @@ class SyscallEvents:
         self._enter: dict[str, Recorder] = {}
         self._exit: dict[str, Recorder] = {}
         self._chosen: dict[int, Chosen] = {}
+        self._records: dict[int, Recorder] = {}
+        self._silent: frozenset[int] = frozenset()
         self._hooked = False
         self.making = ""
         self._numbers = {name: nr for nr, name in session.arch.linux.syscalls.items()}
@@ -79,8 +81,7 @@ class SyscallEvents:
                 continue
             name = event_name(call)
             for prefix in (ENTER, EXIT):
-                names = {prefix + name, prefix + call, name, call}
-                if not any(fnmatchcase(one, glob) for one in names):
+                if not _matches(glob, prefix, call):
                     continue
                 matched = True
                 if known(prefix + name):
@@ -112,8 +113,8 @@ class SyscallEvents:
 
     def install(self, info: EventInfo, record: Recorder) -> None:
         """Have an event recorded by a function of (thread, values, place)."""
-        _, call, fields = self._chosen[info.id]
-        (self._exit if fields is None else self._enter)[call] = record
+        self._records[info.id] = record
+        self._wire()
         if self._hooked:
             return
         self._hooked = True
@@ -137,6 +138,24 @@ class SyscallEvents:
                 self.making = ""
 
         hooks.syscall_enter, hooks.syscall_exit = enter, leave
+
+    def record_only(self, globs: Sequence[str]) -> None:
+        """Of the chosen events only those that match are recorded from now on."""
+        self._silent = frozenset(
+            info.id
+            for info, call, fields in self._chosen.values()
+            if not any(_matches(glob, EXIT if fields is None else ENTER, call) for glob in globs)
+        )
+        self._wire()
+
+    def _wire(self) -> None:
+        """Which recorder a call has, when it is made and when it returns."""
+        self._enter.clear()
+        self._exit.clear()
+        for number, record in self._records.items():
+            _, call, fields = self._chosen[number]
+            if number not in self._silent:
+                (self._exit if fields is None else self._enter)[call] = record
 
     @property
     def place(self) -> int:
@@ -204,3 +223,9 @@ class SyscallEvents:
         sink.buffer[position + 8 : position + len(row)] = row[8:]
         sink.buffer[position : position + 8] = row[:8]
         sink.position = position + size
+
+
+def _matches(glob: str, prefix: str, call: str) -> bool:
+    """Whether a pattern means an event of a call: its name, or the call's own for both."""
+    name = event_name(call)
+    return any(fnmatchcase(one, glob) for one in (prefix + name, prefix + call, name, call))

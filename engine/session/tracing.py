@@ -76,6 +76,7 @@ class Tracing:
         options: TraceOptions,
         stream: BinaryIO | None = None,
         consumer: Consumer | None = None,
+        keep: Callable[[], object] | None = None,
     ) -> None:
         """Set up an empty trace.
 
@@ -84,6 +85,7 @@ class Tracing:
             options: how.
             stream: where text goes without an output file.
             consumer: takes the rows as they are; nothing becomes text then.
+            keep: called for a snapshot trigger, when the consumer has got all rows before it.
 
         Raises:
             CommandError: the output cannot be written.
@@ -96,6 +98,7 @@ class Tracing:
         self.table = self._events.table
         self._probing: Probing = session.probes(options.mode)
         self.ring: Ring | None = None
+        self._keep = keep
         path = options.output
         if options.buffer is not None:
             self.ring = Ring(options.buffer, options.overwrite)
@@ -136,7 +139,7 @@ class Tracing:
         hooks = ControlHooks(
             stack=self._stacks.record,
             stack_now=lambda: self._stacks.frames(self.controls.place),
-            snapshot=None if self.ring is None else self._snapshot,
+            snapshot=None if self.ring is None and keep is None else self._snapshot,
             symbol=self.symbol,
             comm=lambda thread: session.kernel.comm,
             syscall=self.syscalls.name_of,
@@ -256,9 +259,11 @@ class Tracing:
             self._recorders.again(probe)
 
     def _snapshot(self) -> None:
-        assert self.ring is not None
         self._staging.drain()
-        self.tail.keep(self.ring)
+        if self._keep is not None:
+            self._keep()
+        if self.ring is not None:
+            self.tail.keep(self.ring)
 
     def _returning(self, address: int) -> bool:
         """Whether a return event is recorded for the function at an address."""

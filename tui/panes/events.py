@@ -1,7 +1,6 @@
 """The event log: what was recorded, as it comes or as it is looked for."""
 
 from collections.abc import Hashable, Iterator
-from time import perf_counter
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -13,11 +12,12 @@ from textual.timer import Timer
 from tui.filters import EventFilter, FilterError, compile_filter
 from tui.lineindex import Fold
 from tui.messages import Copied, Located, Say
-from tui.pairing import partner
+from tui.pairing import entry_nearby, partner
 from tui.render import grouped, harmless, mark, sparkline
 from tui.store import EventStore
 from tui.widgets.list_pane import ListPane
 from tui.widgets.painted_lines import COPY_MAX
+from tui.widgets.slices import Slices
 from tui.widgets.virtual_lines import VirtualLines
 
 _SLICE = 0.006
@@ -58,7 +58,8 @@ Each line is a hit of a probe: time, thread, `NAME(ARGUMENTS)` and the place.
 | `Enter` | show its place in the other panes |
 | `Y` | copy the line, or what `J` `K` select, as ftrace prints it |
 
-Time counts the guest's own blocks of code; it is not nanoseconds.
+A return names the event of its entry (`of #N`) where that is not far. Time counts the guest's own
+blocks of code; it is not nanoseconds.
 """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -123,6 +124,9 @@ Time counts the guest's own blocks of code; it is not nanoseconds.
             times = mark("times", ascii_only)
             pieces.append((f" {times}{grouped(folded)} folded", self.look("warn")))
         pieces.append(("  " + harmless(parts.place, ascii_only), dim))
+        if parts.returns and width >= _WIDE and folded == 1:
+            entry = entry_nearby(self.store, self.store.number(index))
+            pieces.append((f"  of #{entry + 1}" if entry is not None else "", dim))
         return Strip([Segment(text, style) for text, style in pieces])
 
     def plain(self, index: int) -> str:
@@ -187,8 +191,7 @@ class EventLogPane(ListPane[EventLog]):
         super().__init__(EventLog(self.store), number=number, id=id)
         self._timer: Timer | None = None
         self._titling: Timer | None = None
-        self._matching: Iterator[int | None] | None = None
-        self._matches: Timer | None = None
+        self._matching = Slices(self, self._matched)
 
     def on_mount(self) -> None:
         """Work that was put off is done in slices."""
@@ -205,7 +208,7 @@ class EventLogPane(ListPane[EventLog]):
 
     def restarted(self) -> None:
         """A new run: forget all events."""
-        self._stop_matching()
+        self._matching.stop()
         self.store.clear()
         self.lines.rebuilt(None)
         self.lines.action_bottom()
@@ -249,31 +252,18 @@ class EventLogPane(ListPane[EventLog]):
         """Go to the return of the entry at the cursor, or to the entry of the return."""
         here = self._here()
         if here is not None:
-            self._stop_matching()
-            self._matching = partner(self.store, here)
-            self._matches = self.set_interval(0.001, self._match_on)
-            self._match_on()
+            self._matching.start(self._partner(here))
 
-    def _stop_matching(self) -> None:
-        self._matching = None
-        if self._matches is not None:
-            self._matches.stop()
-            self._matches = None
+    def _partner(self, number: int) -> Iterator[int | None]:
+        try:
+            yield from partner(self.store, number)
+        except IndexError:
+            return  # overwritten meanwhile
 
-    def _match_on(self) -> None:
-        end = perf_counter() + _SLICE
-        while self._matching is not None and perf_counter() < end:
-            try:
-                found = next(self._matching)
-            except (StopIteration, IndexError):  # also a row that was overwritten meanwhile
-                self._stop_matching()
-                self._unmatched("no other row of this call is kept")
-                return
-            if found is not None:
-                self._stop_matching()
-                self._matched(found)
-
-    def _matched(self, number: int) -> None:
+    def _matched(self, number: int | None) -> None:
+        if number is None:
+            self._unmatched("no other row of this call is kept")
+            return
         store = self.store
         line = store.line_of(number)
         if not 0 <= line < store.line_count or store.number(line) != number:

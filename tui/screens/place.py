@@ -154,7 +154,8 @@ class PlaceScreen(ModalScreen[str | None]):
 
         An app that ends takes its widgets down one by one, with the screen still on its stack.
         """
-        return self.app.screen is not self or not (self.query(Input) and self.query(OptionList))
+        there = bool(self.query(Input)) and bool(self.query(OptionList))
+        return self.app.screen is not self or not there
 
     def _show_offers(self, text: str, at: int, completion: Completion) -> None:
         if self._was_left:
