@@ -121,9 +121,10 @@ class Breakpoints:
         point.scratch = copy is None
         if copy is None:
             copy = plan.scratch_copy
-        jump = probes.jump(slot + len(copy), plan.boosted_next or plan.next)
-        room = probes.kprobe_slot - len(copy)
-        able = plan.boostable and not point.scratch and jump is not None and len(jump) <= room
+        jump, room = None, probes.kprobe_slot - len(copy)
+        if plan.boostable and not point.scratch:
+            jump = probes.jump(slot + len(copy), plan.boosted_next or plan.next)
+        able = jump is not None and len(jump) <= room
         point.boosted = able and not post and not self.crowded(point)
         if self._steps is not None:  # the jump may stand there whether it is reached or not
             point.code = copy + (jump if able and jump is not None else b"")

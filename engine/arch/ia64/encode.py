@@ -22,6 +22,7 @@ _TOKEN: Final = re.compile(r"[a-z]+[a-z0-9]*")
 _UNITS: Final = {"M": 0x08, "I": 0x00, "F": 0x0C, "B": 0x16}
 
 
+@cache
 def nop(unit: str, immediate: int = 0) -> int:
     """The word of a nop for a slot of a unit."""
     return assemble(f"nop.{unit.lower()} {immediate:#x}", unit)[0]

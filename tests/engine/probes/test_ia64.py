@@ -14,7 +14,7 @@ from sysroot import CHECKOUT
 from engine.arch.ia64.analyze import analyze, patch
 from engine.arch.ia64.bundle import SIZE, TEMPLATES, Bundle, unpack
 from engine.arch.ia64.decode import decode_at
-from engine.arch.ia64.encode import assemble, nop
+from engine.arch.ia64.encode import assemble, long_jump, nop
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.cpu.base import StopKind
 from engine.linux.fs.stdio import SinkStream
@@ -254,3 +254,15 @@ def test_kernel_mode_says_what_linux_leaves_wrong(tmp_path: Path) -> None:
     for address in checks:
         assert rows["kernel"][address]["verdict"] == rows["strict"][address]["verdict"] == "ok"
         assert not any(found["rule"] == "corrupts" for found in rows["strict"][address]["lint"])
+
+
+@pytest.mark.parametrize("distance", [0x40, -0x40, 0x7_0000_0000, -0x3FFF_FFFF_FFFF_F000])
+def test_the_boost_is_the_kernels_bundle(distance: int) -> None:
+    """Bit by bit as set_brl_inst and BRL_INST have it, whose comment only says .clr."""
+    place = 0x4000_0000_0000_0000
+    far = distance >> 4
+    made = unpack(long_jump(place, place + distance))
+    assert made.template == 5
+    assert made.slots[0] == 1 << 27
+    assert made.slots[1] == (far >> 20 & 0x7F_FFFF_FFFF) << 2
+    assert made.slots[2] == 0xC << 37 | (far >> 59 & 1) << 36 | (far & 0xFFFFF) << 13 | 1 << 12
