@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from engine.arch.program import RETURN_HEAD, Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.fetch.context import STRING_MAX
 from engine.fetch.functiontext import Captured, Code, FunctionText, Machine
 from engine.fetch.rowparts import Shapes, packers
 
@@ -49,22 +50,25 @@ def capture_code(
 
 
 @lru_cache(_SHAPES)
-def recorder_code(
-    layout: RecordLayout, machine: Machine, *, has_cursor: bool, roomy: bool
-) -> Code:
+def recorder_code(layout: RecordLayout, machine: Machine, *, has_cursor: bool, room: int) -> Code:
     """Records a hit: a function of the thread id and, for a return, what `Recorder` says.
 
     Args:
         layout: of the rows.
         machine: what runs the guest.
         has_cursor: whether the sink has `engine.trace.staging`'s cursor.
-        roomy: whether a row with the longest strings fits.
+        room: bytes of the longest row.
 
     Raises:
-        ValueError: a string or an array of something that is not in memory.
+        ValueError: a string or an array of something that is not in memory, or a row that
+            does not fit without strings.
     """
+    if layout.words * 8 > room:
+        raise ValueError(f"a row of {layout.words} words does not fit")
     captured = captured_by(layout)
     strings = [field.arg for field in layout.fields if field.arg.type.is_string]
+    texts = sum(max(arg.type.count, 1) for arg in strings)
+    roomy = layout.words * 8 + texts * STRING_MAX <= room
     single = roomy and len(strings) == 1 and _is_short(strings[0])
     text = FunctionText(machine, captured, single=single)
     words = [word for field in layout.fields for word in text.argument(field.arg)]

@@ -62,16 +62,9 @@ def recorder(event_id: int, layout: RecordLayout, site: Site, context: FetchCont
         raise ValueError(f"event id {event_id} does not fit a row")
     sink = context.sink
     room = min(ROW_MAX * 8, sink.capacity)
-    if layout.words * 8 > room:
-        raise ValueError(f"a row of {layout.words} words does not fit")
-    texts = sum(field.words for field in layout.fields if field.arg.type.is_string)
     cursor: memoryview | None = getattr(sink, "cursor", None)
-    code = recorder_code(
-        layout,
-        _machine(context.arch),
-        has_cursor=cursor is not None,
-        roomy=layout.words * 8 + texts * STRING_MAX <= room,
-    )
+    has_cursor = cursor is not None
+    code = recorder_code(layout, _machine(context.arch), has_cursor=has_cursor, room=room)
     return cast(Recorder, code.bind(Bound(site, context, event_id, room, cursor)))
 
 

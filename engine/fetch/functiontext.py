@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from engine.arch.program import Base, FetchArg, Kind, Source
 from engine.errors import GuestFaultError
@@ -18,8 +18,7 @@ _REGISTER_SOURCES: Final = (Source.REGISTER, Source.STACK_POINTER, Source.RETVAL
 _LETTERS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(NamedTuple):
     """What the text of a function depends on besides the arguments.
 
     Attributes:
@@ -35,8 +34,7 @@ class Machine:
     retval: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """What a function is made for.
 
     Attributes:

@@ -190,6 +190,10 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
+        if not gc.get_freeze_count():  # else somebody keeps objects frozen for good
+            # All that was made is old from now on, without a look at each.
+            gc.freeze()
+            gc.unfreeze()
         gc.enable()
 
 

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 from compiled import build
+from controlkit import held
 from sessionkit import heads, loaded
 
 from engine.arch.plan import Mode
 from engine.image import ElfImage, SymbolTable
+from engine.session import commands as cmd
 from engine.session.tracing import TraceOptions
 
 # `users` is what an SDT marker calls its semaphore, where one puts it: what stands in .bss is
@@ -149,6 +151,32 @@ def test_a_counter_goes_down_with_its_breakpoint(programs: tuple[Path, Path]) ->
         assert session.probes().notices == [
             f"the reference counter at {address:#x} would become -1"
         ]
+
+
+def test_a_fresh_run_counts_afresh(programs: tuple[Path, Path]) -> None:
+    """Each run has the counter of its own probes, whatever became of it in the one before."""
+    program, _ = programs
+    main, seen = (f"{offset_of(program, name):#x}" for name in ("main", "seen"))
+    with held(str(program), "none", "0") as guest:
+
+        def value() -> int:
+            address = guest.control.session.probes().where("seen")
+            assert address is not None
+            return int.from_bytes(guest.control.session.memory.read(address, 2), "little")
+
+        guest.do(cmd.Define(f"p:g/a {program}:{main}({seen})", stops=True), cmd.Continue())
+        assert value() == 6
+        address = guest.control.session.probes().where("seen") or 0
+        guest.do(cmd.WriteMemory(address, bytes([90])), cmd.Restart())
+        assert value() == 6
+        guest.do(cmd.Continue(), cmd.Restart(), cmd.Enable((1,), on=False))
+        assert value() == 5
+        guest.do(cmd.Restart())
+        assert value() == 5
+        guest.do(cmd.Enable((1,)))
+        assert value() == 6
+        guest.do(cmd.Delete((1,)), cmd.Restart())
+        assert value() == 5
 
 
 def test_symbols_of_other_files_are_found_where_they_are_mapped(
