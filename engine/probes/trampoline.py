@@ -148,7 +148,7 @@ class Hijacked(Returns):
         Its return address is in a register then. Linux does not look; where it has uprobes
         (AArch64), such a function does not survive them.
         """
-        if self._keys is None:
+        if self._keys is None or instance.ret_addr == ret_addr:
             return False
         around = self.owner.placement.function(instance.rp.addr or 0)
         return around is not None and around[0] <= ret_addr < around[1]

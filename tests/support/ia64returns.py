@@ -1,7 +1,7 @@
 """IA-64 guests with return probes on their functions, whichever way returns are caught."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,15 +60,15 @@ class Guest:
             if placed.judgement.ok
         }
 
-    def hook(self, names: Iterable[str], **options: int) -> None:
+    def hook(self, names: Iterable[str], maxactive: int = 0) -> None:
         """Return probes on functions."""
         where = self.functions()
         for name in names:
-            probe = self.probes[name] = Kretprobe(addr=where[name], name=name, **options)
+            probe = self.probes[name] = Kretprobe(addr=where[name], name=name, maxactive=maxactive)
             probe.record_return = self._note(name)
         self.manager.register_all(list(self.probes.values()))
 
-    def _note(self, name: str):  # type: ignore[no-untyped-def]
+    def _note(self, name: str) -> Callable[..., None]:
         read = self.session.cpu.read_register
 
         def record(thread: int, ret_addr: int, entry: tuple[int, ...] = ()) -> None:
@@ -94,7 +94,9 @@ def guest(path: Path, way: str = "auto", mode: Mode = Mode.STRICT) -> Iterator[G
     out = bytearray()
     sink = SinkStream(lambda data: out.extend(data))
     streams = (SinkStream(lambda data: None), sink, sink)
-    session = Session(GuestConfig(os.fspath(path), env=(), count_blocks=True, returns=way), streams)
+    session = Session(
+        GuestConfig(os.fspath(path), env=(), count_blocks=True, returns=way), streams
+    )
     try:
         session.probes(mode)
         yield Guest(session, out)

@@ -151,7 +151,9 @@ def test_the_trampoline_is_what_gas_makes_of_its_source(tmp_path: Path) -> None:
     subprocess.run([assembler, "t.s", "-o", "t.o"], cwd=tmp_path, check=True)
     for section in ("text", "IA_64.unwind_info"):
         subprocess.run(
-            [objcopy, "-O", "binary", "-j", f".{section}", "t.o", section], cwd=tmp_path, check=True
+            [objcopy, "-O", "binary", "-j", f".{section}", "t.o", section],
+            cwd=tmp_path,
+            check=True,
         )
     assert ARCH.carried is not None
     trampoline = ARCH.carried.trampoline
