@@ -155,9 +155,12 @@ def test_a_return_to_what_a_predicate_forbids(way: str, first: str, handlers: bo
         one.hook(["twice", "predicated"])
         if first == "return":  # on a place that is watched already
             begin = one.functions()["predicated"]
-            late = Kprobe(
-                addr=begin, pre_handler=lambda at, regs: one.manager.register(probe) or 0
-            )
+
+            def place(entry: Kprobe, regs: PtRegs) -> int:
+                one.manager.register(probe)
+                return 0
+
+            late = Kprobe(addr=begin, pre_handler=place)
             one.manager.register(late)
         one.run()
         assert seen == [1, 1]
