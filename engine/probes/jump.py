@@ -130,6 +130,8 @@ class Jumps:
             return "a post-handler runs behind its instruction"
         if any(isinstance(probe, ReturnSite) for probe in wanted):
             return "return probes wait there for a call's return"
+        if any(isinstance(probe, SafetyCheck) for probe in wanted):
+            return "CPUs have yet to pass its breakpoint"
         return "" if wanted else "nothing records there"
 
     def _unfit(self, point: ProbePoint) -> str:

@@ -20,7 +20,6 @@ from engine.session.tracing import Tracing
 from engine.trace.staging import SMALLEST, Staging
 
 FIRST = {"x86_64": "%di", "aarch64": "%x0"}
-STACK = {"x86_64": "%sp", "aarch64": "%sp"}
 TARGETS = ("sort", "words", "recursion", "structs", "jumps", "floats", "lines", "leak", "crash")
 ARGUMENTS = {"words": ("the quick brown fox jumps",), "lines": ("o",)}
 
@@ -80,49 +79,6 @@ def test_every_instruction_at_once(arch: str, name: str) -> None:
     assert any(point.why and point.why.rule == "other-probe" for point in points) is (
         arch == "x86_64"
     )
-
-
-FETCHES = (
-    "a={0} b={0}:u8 c={0}:s16 d={0}:x32",
-    "a=\\5 sp={1} s0=$stack0 s1=$stack2:u16 ip=$stack",
-    "t=+0({0}):string",
-    "t=+0({0}):string u=+1({0}):ustring n={0}",
-    "a=+0({0}):u8[5] b=+1({0}):x16[3] c=+0({0}):x64",
-    "f=+0({0}):b3@2/8 g={0}:b7@1/32",
-    "far=+0(\\16):x64 text=+0(\\16):string two=+0(+0({0})):x8",
-    "many=+0({0}):x8[40]",
-)
-
-
-@pytest.mark.parametrize("arch", ARCHES)
-@pytest.mark.parametrize("fetch", FETCHES)
-def test_arguments_are_those_of_breakpoints(arch: str, fetch: str) -> None:
-    line = "p print " + fetch.format(FIRST[arch], STACK[arch])
-    points = alike(arch, "words", lambda tracing: tracing.define(line))
-    assert [point.technique for point in points] == ["jump"], points[0].why
-
-
-@pytest.mark.parametrize("arch", ARCHES)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "c == 10",
-        "c > 90 && c < 110",
-        "c != 111 || n & 1",
-        "!(s < 0) && b >= 48",
-        "s < -5 || c <= 32",
-        "c == 300",
-    ],
-)
-def test_filters_are_those_of_breakpoints(arch: str, text: str) -> None:
-    line = "p:f print c=+0({0}):u8 b=+1({0}):x8 s=+2({0}):s8 n={0} t=+0({0}):string"
-
-    def prepare(tracing: Tracing) -> None:
-        tracing.define(line.format(FIRST[arch]))
-        tracing.set_filter("kprobes", "f", text)
-
-    points = alike(arch, "words", prepare)
-    assert [point.technique for point in points] == ["jump"], points[0].why
 
 
 @pytest.mark.parametrize("arch", ARCHES)

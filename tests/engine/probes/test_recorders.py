@@ -1,0 +1,236 @@
+"""What runs in a detour: the same rows, hits and end as at a breakpoint, byte for byte."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from guestrun import ARCHES
+from sessionkit import SAMPLES, loaded
+
+from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import Kretprobe
+from engine.probes.point import ProbePoint
+from engine.session import tracing as tracing_module
+from engine.session.graphing import Graphing, GraphOptions
+from engine.session.tracing import TraceOptions, Tracing
+from engine.trace.staging import SMALLEST, Staging
+
+FIRST = {"x86_64": "%di", "aarch64": "%x0"}
+STACK = {"x86_64": "%sp", "aarch64": "%sp"}
+WORDS = ("the quick brown fox jumps",)
+FETCHES = (
+    "a={0} b={0}:u8 c={0}:s16 d={0}:x32",
+    "a=\\5 sp={1} s0=$stack0 s1=$stack2:u16 ip=$stack",
+    "t=+0({0}):string u=+1({0}):ustring n={0}",
+    "a=+0({0}):u8[5] b=+1({0}):x16[3] c=+0({0}):x64",
+    "f=+0({0}):b3@2/8 g={0}:b7@1/32",
+    "far=+0(\\16):x64 text=+0(\\16):string two=+0(+0({0})):x8",
+    "many=+0({0}):x8[40]",
+    "c=$comm t=+0({0}):string d=$comm n={0}",
+    'i=\\"hello" t=+0({0}):string j=\\"abcdefghijkl"',
+    "v=+0({1}):string[3] w=+0({1}):x64[4]",
+)
+NUMBERS = (
+    "c=+0({0}):u8 b=+1({0}):x8 s=+2({0}):s8 w=+0({0}):s16 d=+0({0}):u32 e=+0({0}):s32 "
+    "q=+0({0}):u64 r=+0({0}):s64 n={0} m={0}:u32 t=+0({0}):string f=+0({0}):b3@2/8 k=$comm"
+)
+TERMS = (
+    "c == 10",
+    "c != 111 || n & 1",
+    "!(s < 0) && b >= 48",
+    "s < -5 || c <= 32",
+    "w >= 26740 && w <= 28000",
+    "d > 1900000000",
+    "e < 0 || e > 1869000000",
+    "q > 7000000000000000000",
+    "q < 0x8000000000000000",
+    "q & 0x100000000",
+    "r >= 7000000000000000000",
+    "r < -1",
+    "m & 0x10",
+    "f == 2",
+    't == "quick"',
+    't != "the"',
+    't ~ "f*"',
+    'comm ~ "wor*"',
+    'k != "words"',
+    "common_pid == 1000",
+)
+LIGHT = ("n > 0x7fffffff && m & 0x10", "n < 0x7fffffff0000", "n == 0", "m >= 0x80000000")
+
+Prepare = Callable[[Tracing], object]
+Run = tuple[tuple[object, ...], list[ProbePoint]]
+
+
+def run(arch: str, name: str, technique: str, prepare: Prepare, after: int = 1) -> Run:
+    """Everything that a run shows, and its points."""
+    words = WORDS if name == "words" else ()
+    rows: list[bytes] = []
+    with loaded(SAMPLES / arch / name, *words, technique=technique) as guest:
+        jumps = guest.session.probes().manager.jumps
+        assert jumps is not None
+        jumps.after = after
+        tracing = Tracing(guest.session, TraceOptions(), consumer=rows.append)
+        prepare(tracing)
+        reports = guest.run(tracing)
+        points = guest.session.probes().manager.placed()
+        hits = {point.address: [probe.hits for probe in point.probes] for point in points}
+        time = guest.session.cpu.blocks()
+        return (b"".join(rows), guest.out, reports.exit.code, time, hits), points
+
+
+def alike(
+    arch: str, name: str, prepare: Prepare, technique: str = "auto", after: int = 1
+) -> list[ProbePoint]:
+    wanted, _ = run(arch, name, "breakpoint", prepare)
+    got, points = run(arch, name, technique, prepare, after)
+    assert got == wanted
+    return points
+
+
+def recorded(point: ProbePoint) -> bool:
+    """Whether a detour's code records all that is wanted there."""
+    return point.detour is not None and point.detour.trap is None
+
+
+def fetching(arch: str, fetches: tuple[str, ...]) -> Prepare:
+    def prepare(tracing: Tracing) -> None:
+        for number, fetch in enumerate(fetches):
+            tracing.define(f"p:e{number} print " + fetch.format(FIRST[arch], STACK[arch]))
+
+    return prepare
+
+
+def filtering(arch: str, texts: tuple[str, ...], fetch: str = NUMBERS) -> Prepare:
+    def prepare(tracing: Tracing) -> None:
+        fetching(arch, (fetch,) * len(texts))(tracing)
+        for number, text in enumerate(texts):
+            tracing.set_filter("kprobes", f"e{number}", text)
+
+    return prepare
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_many_probes_record_in_one_detour(arch: str) -> None:
+    """Newest first; each after whatever the ones before it have changed in the registers."""
+    for fetches in (FETCHES, FETCHES[::-1]):
+        (point,) = alike(arch, "words", fetching(arch, fetches))
+        assert recorded(point), point.why
+        assert len(point.probes) == len(FETCHES)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_filters_in_the_guest(arch: str) -> None:
+    rng = random.Random(arch)
+    mixed = tuple(
+        f"({rng.choice(TERMS)}) {rng.choice(('&&', '||'))} !({rng.choice(TERMS)})"
+        for _ in range(12)
+    )
+    for texts in (TERMS, mixed):
+        (point,) = alike(arch, "words", filtering(arch, texts))
+        assert recorded(point), point.why
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("text", LIGHT)
+def test_a_filter_of_registers_alone(arch: str, text: str) -> None:
+    (point,) = alike(arch, "words", filtering(arch, (text,), "n={0} m={0}:u32 t=+0({0}):string"))
+    assert recorded(point), point.why
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("text", ['t ~ "*x"', 't ~ "?he"'])
+def test_what_no_code_can_record_stays_a_boosted_breakpoint(arch: str, text: str) -> None:
+    (point,) = alike(arch, "words", filtering(arch, (text,)))
+    assert point.technique == "breakpoint"
+    assert point.why is not None
+    assert (point.why.rule, "searches" in point.why.detail) == ("recorder", True)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_full_ring_in_the_middle_of_a_hit(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row that did not fit is begun anew, those of the probes before it are not."""
+    monkeypatch.setattr(tracing_module, "Staging", partial(Staging, capacity=SMALLEST))
+    first, stack = FIRST[arch], STACK[arch]
+
+    def prepare(tracing: Tracing) -> None:
+        many = " ".join(f"x{number}={first}" for number in range(30))
+        tracing.define(f"p:a fibonacci {many}")
+        tracing.define(f"p:b fibonacci n={first} c=$comm v=+0({stack}):string w={first}")
+        tracing.define(f"p:c fibonacci a={first} b=+0({stack}):x64[9]")
+
+    (point,) = alike(arch, "recursion", prepare)
+    assert recorded(point), point.why
+    assert point.probes[0].hits * 60 * 8 > 2 * SMALLEST
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_program_that_renames_itself(arch: str) -> None:
+    """The name in a row is the one at the time of the hit."""
+
+    def prepare(tracing: Tracing) -> None:
+        session = tracing.session
+        names = iter([b"one", b"a name too long for it", b"", b"x"])
+        session.hooks.syscall_exit = lambda *_: session.kernel.set_comm(next(names, b"last"))
+        tracing.define("p print c=$comm")
+        tracing.set_filter("kprobes", "p_print_0", 'c != "x"')
+
+    (point,) = alike(arch, "words", prepare)
+    assert recorded(point), point.why
+
+
+def handled(tracing: Tracing) -> None:
+    """A handler, a trigger, a return probe with its handler: some on the same place."""
+    manager = tracing.session.probes().manager
+    seen: list[int] = []
+    tracing.define("p:a print")
+    tracing.define("p:b print")
+    tracing.define("r:c print")
+    tracing.add_trigger("kprobes", "b", "traceoff:1 if common_pid == 0")
+    point = manager.placed()[0]
+    manager.register(
+        Kprobe(addr=point.address, pre_handler=lambda probe, regs: seen.append(regs.sp))
+    )
+    manager.register(
+        Kretprobe(addr=point.address, handler=lambda call, regs: seen.append(call.slot))
+    )
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_engine_serves_at_a_trap_in_the_detour(arch: str) -> None:
+    points = alike(arch, "words", handled, "jump")
+    point = next(point for point in points if len(point.probes) == 5)
+    assert point.detour is not None, point.why
+    assert point.detour.trap is not None
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("technique", ["auto", "jump"])
+def test_uprobes_need_no_step_in_a_detour(arch: str, technique: str) -> None:
+    """Their copies are never boosted: a trap in a detour saves the second one."""
+    path = SAMPLES / arch / "recursion"
+
+    def prepare(tracing: Tracing) -> None:
+        (place,) = tracing.session.probes().placing.places.resolve("fibonacci")
+        offset = place.image.file_offset(place.link)
+        tracing.define(f"r:back {path}:{offset:#x} v=$retval")
+        tracing.define(f"p:there {path}:{offset:#x} n={FIRST[arch]}")
+
+    points = alike(arch, "recursion", prepare, technique)
+    point = next(point for point in points if len(point.probes) == 2)
+    assert point.detour is not None, point.why
+    assert point.detour.trap is not None
+    assert point.how in ("xol", "emulated")
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("tracer", ["function", "function_graph"])
+def test_traced_functions(arch: str, tracer: str) -> None:
+    def prepare(tracing: Tracing) -> None:
+        Graphing(tracing, GraphOptions(tracer=tracer, args=True)).add("*")
+
+    points = alike(arch, "recursion", prepare, "jump")
+    code = [point for point in points if recorded(point)]
+    assert (len(code) > 5) is (tracer == "function")
+    assert sum(point.detour is not None for point in points) > 5
