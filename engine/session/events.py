@@ -105,5 +105,15 @@ class Crashed:
 
 
 SessionEvent: TypeAlias = (
-    Viewed | Declared | Rows | Snapshot | Restarted | Output | Done | Failed | MemoryRead | Notice | Crashed
+    Viewed
+    | Declared
+    | Rows
+    | Snapshot
+    | Restarted
+    | Output
+    | Done
+    | Failed
+    | MemoryRead
+    | Notice
+    | Crashed
 )

@@ -15,6 +15,7 @@ from engine.probes.phase import HitMachine, Phase, PhaseRecord
 from engine.probes.point import ProbePoint
 from engine.session.backtrace import Backtraces, NamedFrame, comparison
 from engine.session.detourview import DetourViews
+from engine.session.framevars import FrameVariables
 from engine.session.session import Session
 from engine.session.views import (
     Change,
@@ -59,6 +60,7 @@ class Viewing:
         self._planted: tuple[int, dict[int, bytes]] = (-1, {})
         self.detours = DetourViews(session)
         self.backtraces = Backtraces(session)
+        self._variables = FrameVariables(session.arch, session.modules.at, session.memory.read)
         self.unwinder = UNWINDERS[0]
         self._asked: tuple[str, Mapping[str, int]] = "", {}
         self._frames: tuple[tuple[FrameView, ...], str] = ((), "")
@@ -123,6 +125,7 @@ class Viewing:
             whole = take()
             differing, missing = _differences(whole.frames, trace.frames)
             end += f"; {missing} frame(s) of the whole backtrace are missing" if missing else ""
+        variables = self._variables.of_frames(trace.frames)
         views = tuple(
             FrameView(
                 number,
@@ -137,6 +140,7 @@ class Viewing:
                 frame.trampoline,
                 frame.inlined,
                 number in differing,
+                variables[number],
             )
             for number, frame in enumerate(trace.frames)
         )

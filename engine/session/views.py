@@ -236,10 +236,29 @@ class HitView:
 
 
 @dataclass(frozen=True, slots=True)
+class VariableView:
+    """A variable of a frame.
+
+    Attributes:
+        name: of it.
+        value: as people read it; in <> why it cannot be told.
+        type: as the source spells it.
+        is_parameter: whether it is one of the function's arguments.
+    """
+
+    name: str
+    value: str
+    type: str
+    is_parameter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FrameView:
     """A frame of the backtrace, innermost first.
 
     Attributes:
+        variables: what debug information knows there, parameters first; of the innermost
+            frames only.
         differs: the whole backtrace has no such frame there: another unwinder's is shown.
     """
 
@@ -255,6 +274,7 @@ class FrameView:
     trampoline: bool = False
     inlined: bool = False
     differs: bool = False
+    variables: tuple[VariableView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
