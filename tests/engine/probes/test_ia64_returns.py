@@ -154,13 +154,17 @@ def test_a_return_to_what_a_predicate_forbids(way: str, first: str, handlers: bo
             one.manager.register(probe)
         one.hook(["twice", "predicated"])
         if first == "return":  # on a place that is watched already
-            begin = one.functions()["predicated"]
+            calls = 0
 
             def place(entry: Kprobe, regs: PtRegs) -> int:
-                one.manager.register(probe)
+                nonlocal calls
+                calls += 1
+                if calls == 4:  # the second from there
+                    assert (site in one.manager.points) is (way == "watched")
+                    one.manager.register(probe)
                 return 0
 
-            late = Kprobe(addr=begin, pre_handler=place)
+            late = Kprobe(addr=one.functions()["twice"], pre_handler=place)
             one.manager.register(late)
         one.run()
         assert seen == [1, 1]
