@@ -78,8 +78,13 @@ PROBES: Final = ArchProbes(
     landing_pad=lambda raw: 0,
     fetch_registers={
         **{f"r{number}": f"r{number}" for number in range(128)},
+        **{f"in{number}": f"r{32 + number}" for number in range(8)},  # as assemblers call them
         **{f"b{number}": f"b{number}" for number in range(8)},
-        "ar_pfs": "pfs",
+        **{f"p{number}": f"p{number}" for number in range(64)},
+        **{
+            f"ar_{name}": name for name in ("pfs", "lc", "ec", "unat", "rsc", "bsp", "ccv", "fpsr")
+        },
+        "cfm": "cfm",
         "pr": "pr",
         "sp": "r12",
         "gp": "r1",
