@@ -21,7 +21,7 @@ ADD, SUB, AND, BIC, ORR, ORN, EOR = (
     0xCA000000,
 )
 """Instructions on three registers."""
-LSL, ASR = 0 << 22, 2 << 22
+LSL, LSR, ASR = 0 << 22, 1 << 22, 2 << 22
 """How the last of them is shifted first."""
 
 _SCALED: Final = {1: 0x39400000, 2: 0x79400000, 4: 0xB9400000, 8: 0xF9400000}
@@ -56,7 +56,7 @@ class Code:
         self.words.append(opcode)
 
     def three(self, opcode: int, target: int, one: int, other: int, shift: int = 0) -> None:
-        """An instruction on three registers; `shift`: LSL or ASR with a count times 1 << 10."""
+        """An instruction on three registers; `shift`: LSL, LSR, ASR with a count times 1 << 10."""
         self.add(opcode | shift | other << 16 | one << 5 | target)
 
     def move(self, target: int, source: int) -> None:

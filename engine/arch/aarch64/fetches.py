@@ -12,7 +12,7 @@ from engine.arch.program import FetchArg, Kind, Source
 
 ROW: Final = 15
 """Where the row stands, once it is begun."""
-SAVED: Final = {ROW: 8, 14: 16, 13: 24, 12: 32, 11: 40, 10: 48}
+SAVED: Final = {ROW: 8, 14: 16, 13: 24, 12: 32, 11: 40}
 """Where each is kept in the save area."""
 
 

@@ -10,6 +10,7 @@ from engine.arch.aarch64.emit import (
     BIC,
     CBNZ,
     LSL,
+    LSR,
     ORN,
     ORR,
     SUB,
@@ -22,8 +23,8 @@ from engine.arch.aarch64.fetches import ROW, Fetches
 from engine.arch.jump import COMM, COMM_BYTES, STRING_TOTAL, NotCompilableError, Recording
 from engine.arch.program import Kind, RecordField, Source
 
-LOW, HIGH, MARKS, END, START = 14, 13, 12, 11, 10
-"""Two pieces of a string, marks of NULs, where the next byte goes, where the string began."""
+LOW, HIGH, MARKS, END = 14, 13, 12, 11
+"""Two pieces of a string, marks of NULs, where the next byte goes."""
 _ONES: Final = 0xB200C3E0
 """`mov` of 1 in each byte, as a logical immediate; the register is to be filled in."""
 _HIGHS: Final = 0x9201C000
@@ -49,12 +50,13 @@ class RowTexts:
         self._one = one
         self._name = name
         self._count = 0
+        self._before = -1  # place of the word of the string in front
         self.slow = -1
 
     def add(self, fields: list[RecordField]) -> None:
         """Copy all of them; x11 ends up behind the last one's NUL."""
         code, words = self._code, self._one.layout.words * 8
-        self._fetches.changed |= {LOW, HIGH, MARKS, END, START}
+        self._fetches.changed |= {LOW, HIGH, MARKS, END}
         code.move(END, ROW)
         code.plus(END, words)
         for field in fields:
@@ -66,7 +68,6 @@ class RowTexts:
         code, arg = self._code, field.arg
         if arg.type.kind is Kind.SYMSTR:
             raise NotCompilableError(f"{arg.text}: a symbol's name")
-        code.move(START, END)
         if arg.base.source is Source.COMM:
             self._comm()
         elif arg.base.source is Source.TEXT:
@@ -78,10 +79,22 @@ class RowTexts:
         else:
             self._fetches.at_address(arg, self._one)
             self._copy()
-        code.three(SUB, BASE, END, START)
-        code.three(SUB, START, START, ROW)
-        code.three(ORR, START, START, BASE, LSL | 32 << 10)
-        code.store(START, ROW, (field.word + index) * 8)
+        self._began(MARKS)
+        code.three(SUB, BASE, END, ROW)
+        code.three(SUB, BASE, BASE, MARKS)
+        code.three(ORR, MARKS, MARKS, BASE, LSL | 32 << 10)
+        self._before = (field.word + index) * 8
+        code.store(MARKS, ROW, self._before)
+
+    def _began(self, register: int) -> None:
+        """Where the string begins, from the row: behind the words, or the string in front."""
+        code = self._code
+        if self._before < 0:
+            code.constant(register, self._one.layout.words * 8)
+            return
+        code.load(register, ROW, self._before)
+        code.add(0xD3407C00 | register << 5 | BASE)  # its low half, where that one begins
+        code.three(ADD, register, BASE, register, LSR | 32 << 10)
 
     def _comm(self) -> None:
         """Sixteen bytes, of which those behind the NUL stay zero."""

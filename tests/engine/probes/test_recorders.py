@@ -8,7 +8,7 @@ import pytest
 from guestrun import ARCHES
 from sessionkit import SAMPLES, loaded
 
-from engine.probes.kprobe import Kprobe
+from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint
 from engine.session import tracing as tracing_module
@@ -234,3 +234,25 @@ def test_traced_functions(arch: str, tracer: str) -> None:
     code = [point for point in points if recorded(point)]
     assert (len(code) > 5) is (tracer == "function")
     assert sum(point.detour is not None for point in points) > 5
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_handler_that_takes_its_probe_out(arch: str) -> None:
+    """While the trap in the detour is served, the detour goes; what is left records in code."""
+    path = SAMPLES / arch / "words"
+
+    def prepare(tracing: Tracing) -> None:
+        places = tracing.session.probes().placing.places
+        manager = tracing.session.probes().manager
+        (place,) = places.resolve("print")
+        left = iter(range(5))
+        once = Uprobe(str(path), 0, handler=lambda probe, regs: next(left, None) is None)
+        tracing.define("p:there print")
+        point = manager.placed()[0]
+        once.addr = point.address
+        manager.register(once)
+        tracing.define(f"p:here {path}:{place.image.file_offset(place.link):#x}")
+
+    points = alike(arch, "words", prepare, "jump")
+    assert [len(point.probes) for point in points] == [2]
+    assert recorded(points[0]), points[0].why
