@@ -24,6 +24,23 @@ from engine.trace.place import FileOffset
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No search for garbage: thousands of new probes all stay, and each search reads them all."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        if not gc.get_freeze_count():  # else somebody keeps objects frozen for good
+            # All that was made is old from now on, without a look at each.
+            gc.freeze()
+            gc.unfreeze()
+        gc.enable()
+
+
 class Definitions:
     """The definitions of one trace.
 
@@ -121,6 +138,7 @@ class Definitions:
             probe.reference = definition.target.reference
         return place, probe, self._recorders.ready(place, event.info.id, layout)
 
+    @collector_paused()
     def on_places(self, places: Iterable[Place], option: str, *, is_return: bool = False) -> None:
         """An event that records nothing but its place, on each of many places.
 
@@ -178,23 +196,6 @@ class Definitions:
         """The definitions as the kernel lists them."""
         for done in self.defined:
             yield done.definition.listing()
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """No search for garbage: thousands of new probes all stay, and each search reads them all."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        if not gc.get_freeze_count():  # else somebody keeps objects frozen for good
-            # All that was made is old from now on, without a look at each.
-            gc.freeze()
-            gc.unfreeze()
-        gc.enable()
 
 
 def _make(

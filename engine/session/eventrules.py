@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.errors import CommandError, KprobeTuiError
+from engine.session.armed import Armed
 from engine.session.tracing import Tracing
-from engine.session.triggers import Armed
 
 _PERIOD: Final = 0.5
 """Seconds of the host between two texts of a histogram while the guest runs."""

@@ -10,11 +10,12 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError
 from engine.fetch.evaluate import FetchContext
 from engine.probes.kretprobe import Kretprobe
+from engine.session.armed import ControlHooks
 from engine.session.backtrace import Backtraces
-from engine.session.defining import Definitions, collector_paused
+from engine.session.defining import Definitions
 from engine.session.eventset import Defined, EventSet
+from engine.session.filternames import FilterNames
 from engine.session.output import TraceOutput
-from engine.session.places import PlaceError
 from engine.session.probing import Probing
 from engine.session.recorders import ProbeCpu, Recorders
 from engine.session.report import Report
@@ -22,8 +23,7 @@ from engine.session.session import Session
 from engine.session.stacks import StackRecorder
 from engine.session.syscalls import SyscallEvents
 from engine.session.tail import Tail, profile_lines, remarks
-from engine.session.triggers import ControlHooks, EventControls
-from engine.trace.filter import FilterMachine
+from engine.session.triggers import EventControls
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Format, Names
 from engine.trace.ring import Ring
@@ -147,21 +147,13 @@ class Tracing:
             here=lambda: self.syscalls.place,
             changed=self._changed,
         )
-        self.controls = EventControls(self.infos, self._context, hooks, self._machine)
+        names_of = FilterNames(options.mode, self._probing.manager.placement)
+        self.controls = EventControls(self.infos, self._context, hooks, names_of)
         stacks = {"stacktrace", "userstacktrace"} & set(options.text)
         self.controls.stacks = options.stack or bool(stacks) or make_format.wants_stacks
-        self._recorders = Recorders(
-            session,
-            options.mode,
-            self._probing,
-            self.controls,
-            self._context,
-            self._staging,
-            self.table,
-        )
-        self._definitions = Definitions(
-            session, options.mode, self._probing, self._events, self._recorders
-        )
+        guest, sink = (session, options.mode, self._probing), self._staging
+        self._recorders = Recorders(*guest, self.controls, self._context, sink, self.table)
+        self._definitions = Definitions(*guest, self._events, self._recorders)
         self.defined = self._definitions.defined
 
     # -- definitions ----------------------------------------------------------------------
@@ -232,21 +224,6 @@ class Tracing:
         """
         return self._events.info(group, name)
 
-    def _machine(self, info: EventInfo) -> FilterMachine:
-        strict = self.options.mode is not Mode.KERNEL
-        if not info.symbolic and info.source is EventSource.PROBE:
-            return FilterMachine(kernel_pointers=not strict)
-        return FilterMachine(functions=self._function, kernel_pointers=not strict)
-
-    def _function(self, name: str | int) -> tuple[int, int] | None:
-        """Where a function of the guest is, by its name or an address in it."""
-        placement = self._probing.manager.placement
-        try:
-            address = placement.symbol(name) if isinstance(name, str) else name
-        except PlaceError:
-            return None
-        return None if address is None else placement.function(address)
-
     def _changed(self, info: EventInfo) -> None:
         """An event records in another way: compile its probes' recorders again."""
         if not self._started:
@@ -309,8 +286,8 @@ class Tracing:
         Raises:
             ProbeError: none does.
         """
-        with collector_paused():
-            self._definitions.on_places(self._probing.placing.places.matching(glob), f"-f {glob}")
+        places = self._probing.placing.places.matching(glob)
+        self._definitions.on_places(places, f"-f {glob}")
 
     def trace_returns(self, glob: str) -> None:
         """A return event on every function that matches a pattern.
@@ -319,8 +296,7 @@ class Tracing:
             ProbeError: none does.
         """
         places = self._probing.placing.places.matching(glob)
-        with collector_paused():
-            self._definitions.on_places(places, f"-r {glob}", is_return=True)
+        self._definitions.on_places(places, f"-r {glob}", is_return=True)
 
     def trace_bodies(self, glob: str) -> None:
         """An event on every instruction of the functions that match a pattern.
@@ -332,8 +308,7 @@ class Tracing:
         places = (
             at for entry in placing.places.matching(glob) for at in placing.instructions(entry)
         )
-        with collector_paused():
-            self._definitions.on_places(places, f"--every-insn {glob}")
+        self._definitions.on_places(places, f"--every-insn {glob}")
 
     def remove(self, old: Defined) -> None:
         """Take the probes of one definition out; its event goes with its last definition."""

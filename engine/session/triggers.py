@@ -7,130 +7,18 @@ triggers with one, then the filter, then what acts behind the event.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from engine.arch.program import PredicateOp
 from engine.errors import CommandError
 from engine.fetch.evaluate import FetchContext, Recorder
 from engine.fetch.predicate import PredicateContext, RowTest, compile_predicate
-from engine.trace.filter import Filter, FilterMachine, FilterSyntaxError, parse_filter
-from engine.trace.histtable import HistNames, HistTable
+from engine.session.armed import Armed, ControlHooks, EventControl
+from engine.session.aside import Aside, Make
+from engine.session.histograms import HistogramTriggers, tables
+from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
 from engine.trace.rows import EventInfo
 from engine.trace.trigger import SWITCHES, Trigger, TriggerError, parse_trigger
-
-SCRATCH: Final = 1 << 19
-"""Bytes of the largest row."""
-
-Make = Callable[[FetchContext], Recorder]
-"""Compiles an event's recorder for a sink."""
-
-
-class Scratch:
-    """Memory for the row of one hit; satisfies `engine.fetch.evaluate.RowSink`."""
-
-    def __init__(self, most: int) -> None:
-        """`most` is what the trace takes at once."""
-        self.position = 0
-        self.buffer = bytearray(SCRATCH)
-        self.limit = self.capacity = min(SCRATCH, most)
-
-    def drain(self) -> None:
-        """There is always room: one row at a time."""
-
-
-@dataclass(slots=True, eq=False)
-class Armed:
-    """A trigger of an event.
-
-    Attributes:
-        trigger: it.
-        test: whether a row meets its condition, None for every hit.
-        act: what it does, given the row's buffer, the thread and the place.
-        left: how often it may still fire, None for always.
-        paused: whether it rests.
-        table: of a histogram.
-    """
-
-    trigger: Trigger
-    test: RowTest | None
-    act: Callable[[Any, int, int], bool]
-    left: int | None
-    paused: bool = False
-    table: HistTable | None = None
-
-    def fire(self, data: Any, thread: int, place: int) -> None:
-        """Act, if it may still; only what did something counts."""
-        if self.left == 0:
-            return
-        if self.act(data, thread, place) and self.left is not None:
-            self.left -= 1
-
-    def listing(self) -> str:
-        """Its line in the event's `trigger` file."""
-        spec = self.trigger.hist
-        if spec is None:
-            return self.trigger.listing()
-        return spec.listing(self.trigger.condition, self.paused)
-
-
-@dataclass(slots=True)
-class EventControl:
-    """What one event does at a hit besides recording.
-
-    Attributes:
-        info: the event.
-        filter: what passes, None for everything.
-        bad_filter: what the event's `filter` file shows for one that was refused.
-        triggers: in the order they are looked at.
-        off: whether it records nothing for now (EVENT_FILE_FL_SOFT_DISABLED).
-    """
-
-    info: EventInfo
-    filter: Filter | None = None
-    bad_filter: str = ""
-    triggers: list[Armed] = field(default_factory=list)
-    off: bool = False
-
-    @property
-    def filter_text(self) -> str:
-        """The event's `filter` file."""
-        return self.bad_filter or (self.filter.text if self.filter is not None else "none")
-
-    def trigger_lines(self) -> Iterator[str]:
-        """The event's `trigger` file."""
-        if not self.triggers:
-            yield "# Available triggers:"
-            yield "# traceon traceoff snapshot stacktrace enable_event disable_event hist"
-        for armed in self.triggers:
-            yield armed.listing()
-
-
-@dataclass(frozen=True, slots=True)
-class ControlHooks:
-    """What triggers do to the trace.
-
-    Attributes:
-        stack: records the call stack behind a row: (thread, place).
-        stack_now: the call stack, innermost first.
-        snapshot: keeps what is in the ring now; None without a ring.
-        symbol: text of an address.
-        comm: a thread's name.
-        syscall: a system call's name by its number.
-        read_cstring: (address, limit) to the guest's bytes there.
-        here: address of the instruction that the processor is at.
-        changed: an event records in another way from now on.
-    """
-
-    stack: Callable[[int, int], None]
-    stack_now: Callable[[], tuple[int, ...]]
-    snapshot: Callable[[], None] | None
-    symbol: Callable[[int], str]
-    comm: Callable[[int], bytes | None]
-    syscall: Callable[[int], str | None]
-    read_cstring: Callable[[int, int], bytes]
-    here: Callable[[], int]
-    changed: Callable[[EventInfo], None]
 
 
 class EventControls:
@@ -160,13 +48,12 @@ class EventControls:
         self.stacks = False
         self._events = events
         self._context = context
-        self._scratch = Scratch(context.sink.capacity)
-        self._buffered = replace(context, sink=self._scratch)
+        self._aside = Aside(context)
         self._hooks = hooks
         self._machine = machine
         self._predicates = PredicateContext(hooks.comm, hooks.read_cstring)
         self._controls: dict[int, EventControl] = {}
-        self._named: dict[str, HistTable] = {}
+        self._histograms = HistogramTriggers(hooks)
         self._gated = False
         self._place = 0
 
@@ -216,7 +103,7 @@ class EventControls:
             raise TriggerError(text, f"there is no event {'/'.join(trigger.target)}")
         if trigger.remove:
             self._remove(control, trigger, text)
-        elif not self._update(control, trigger):
+        elif not self._histograms.update(control, trigger):
             armed = self._armed(control, trigger, text)
             if trigger.hist is None:
                 control.triggers.insert(0, armed)
@@ -247,32 +134,12 @@ class EventControls:
                 return
         raise TriggerError(text, "there is no such trigger", "ENOENT")
 
-    def _update(self, control: EventControl, trigger: Trigger) -> bool:
-        """Whether a histogram was only paused, continued or cleared."""
-        spec = trigger.hist
-        if spec is None or not spec.action:
-            return False
-        for armed in control.triggers:
-            other = armed.trigger.hist
-            if other is None or armed.table is None or other.shape != spec.shape:
-                continue
-            if armed.trigger.condition != trigger.condition or other.name != spec.name:
-                continue
-            if spec.action == "clear":
-                armed.table.clear()
-            else:
-                armed.paused = spec.action == "pause"
-            return True
-        if spec.action != "pause":
-            raise spec.error("TRIGGER_ENOENT_CLEAR")
-        return False
-
     def _armed(self, control: EventControl, trigger: Trigger, text: str) -> Armed:
         test = None
         if trigger.filter is not None:
             test = compile_predicate(trigger.filter.ops, self._predicates)
         if trigger.hist is not None:
-            return self._histogram(control, trigger, test)
+            return self._histograms.arm(control, trigger, test)
         for armed in control.triggers:
             if trigger.same_kind(armed.trigger):
                 raise TriggerError(text, "the event has one of this kind", "EEXIST")
@@ -318,31 +185,6 @@ class EventControls:
 
         return stack
 
-    def _histogram(self, control: EventControl, trigger: Trigger, test: RowTest | None) -> Armed:
-        spec, hooks = trigger.hist, self._hooks
-        assert spec is not None
-        table = self._named.get(spec.name) if spec.name else None
-        if table is not None and table.spec.shape != spec.shape:
-            raise spec.error("NAMED_MISMATCH", spec.name)
-        for armed in control.triggers:
-            other = armed.trigger.hist
-            if other is None or other.shape != spec.shape or other.name != spec.name:
-                continue
-            if armed.trigger.condition == trigger.condition:
-                raise spec.error("TRIGGER_EEXIST")
-        if table is None:
-            names = HistNames(hooks.symbol, hooks.comm, hooks.syscall, hooks.stack_now)
-            table = HistTable(spec, names)
-            if spec.name:
-                self._named[spec.name] = table
-        count = table.counter(spec)
-
-        def counted(data: Any, thread: int, place: int) -> bool:
-            count(data, 0)
-            return True
-
-        return Armed(trigger, test, counted, None, spec.action == "pause", table)
-
     @property
     def wants_stacks(self) -> bool:
         """Whether call stacks may be recorded as rows."""
@@ -376,7 +218,7 @@ class EventControls:
             test = compile_predicate(control.filter.ops, self._predicates)
         simple = not control.triggers and not self._gated and not self.stacks
         if simple and not control.off and not self._switched(info):
-            return make(self._context) if test is None else self._filtered(info, make, test)
+            return make(self._context) if test is None else self._aside.filtered(info, make, test)
         return self._controlled(control, make, test, place)
 
     def predicate(self, info: EventInfo) -> tuple[PredicateOp, ...] | None:
@@ -402,63 +244,11 @@ class EventControls:
             for armed in control.triggers
         )
 
-    def _filtered(self, info: EventInfo, make: Make, test: RowTest) -> Recorder:
-        """The usual case: a filter and nothing else."""
-        if not info.strings:
-            return self._taken_back(info, make, test)
-        scratch, keep = self._scratch, self._keeper(info)
-        record, buffer = make(self._buffered), scratch.buffer
-
-        def filtered(*hit: Any) -> None:
-            scratch.position = 0
-            record(*hit)
-            keep(test(buffer, 0))
-
-        return filtered
-
-    def _taken_back(self, info: EventInfo, make: Make, test: RowTest) -> Recorder:
-        """Rows of one size are recorded where they belong, and taken back if they do not pass."""
-        record, sink = make(self._context), self._context.sink
-        buffer, size = sink.buffer, info.words * 8
-        zeros = bytes(size)
-
-        def filtered(*hit: Any) -> None:
-            record(*hit)
-            end = sink.position
-            start = end - size
-            if not test(buffer, start):
-                buffer[start:end] = zeros
-                sink.position = start
-
-        return filtered
-
-    def _keeper(self, info: EventInfo) -> Callable[[bool], None]:
-        """Copies the row of the scratch buffer into the trace, or drops it."""
-        scratch, sink, strings = self._scratch, self._context.sink, info.strings
-        buffer, trace = memoryview(scratch.buffer), sink.buffer
-        zeros = bytes(SCRATCH)
-
-        def keep(passed: bool) -> None:
-            size = scratch.position
-            if passed:
-                position = sink.position
-                if position + size > sink.limit:
-                    sink.drain()
-                    position = sink.position
-                # The head last: a row whose first word is zero does not exist yet.
-                trace[position + 8 : position + size] = buffer[8:size]
-                trace[position : position + 8] = buffer[:8]
-                sink.position = position + size
-            if strings:
-                buffer[:size] = zeros[:size]  # what pads a string is zero
-
-        return keep
-
     def _controlled(
         self, control: EventControl, make: Make, test: RowTest | None, place: int | None
     ) -> Recorder:
-        scratch, buffer = self._scratch, self._scratch.buffer
-        record, keep = make(self._buffered), self._keeper(control.info)
+        scratch, buffer = self._aside.scratch, self._aside.scratch.buffer
+        record, keep = make(self._aside.context), self._aside.keeper(control.info)
         triggers = control.triggers
         needs_row = any(armed.trigger.needs_row for armed in triggers)
         returns = control.info.returns
@@ -509,14 +299,10 @@ class EventControls:
 
     def tables(self) -> Iterator[list[bytes]]:
         """The lines of each histogram; one that events share comes once for each."""
-        if not self._controls:
-            return
-        for key, info in self._events.items():
-            control = self._controls.get(info.id)
-            for armed in control.triggers if control is not None else ():
-                if armed.table is not None:
-                    head = f"# event: {key[0]}/{key[1]}".encode(errors="surrogateescape")
-                    yield [head, *armed.table.lines(armed.trigger.condition, armed.paused)]
+        yield from tables(
+            (key, self._controls.get(info.id))
+            for key, info in (self._events.items() if self._controls else ())
+        )
 
 
 def split_option(option: str, text: str) -> tuple[str, str, str]:
