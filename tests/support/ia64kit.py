@@ -21,6 +21,8 @@ _STACKS = (
     (0x9FFF_FFFF_7F60_0000, 0x9FFF_FFFF_7FE0_0000),
 )
 _WRITE, _EXIT, _EXIT_GROUP = 1027, 1025, 1236
+JIT_AFTER = 0
+"""Runs of a block after which cores make machine code of it; 0 for never."""
 
 
 def bundle(template: str, *texts: str, address: int = CODE) -> bytes:
@@ -59,6 +61,7 @@ class BareIa64(Ia64Cpu):
         self, program: bytes = b"", *, writable_code: bool = False, **options: Any
     ) -> None:
         self.memory = Ram(size=1 << 28, budget=1 << 26)
+        options.setdefault("jit_after", JIT_AFTER)
         super().__init__(self.memory, classify_break=break_kind, **options)
         self.regions = [
             self._region(CODE, 4, READ | EXECUTE | (WRITE if writable_code else 0)),
@@ -87,7 +90,7 @@ class Guest:
     def __init__(self, elf: bytes, start: dict[str, Any]) -> None:
         """`start` is the first line of a recorded run."""
         self.memory = Ram(size=1 << 28, budget=1 << 26)
-        self.cpu = Ia64Cpu(self.memory, classify_break=break_kind)
+        self.cpu = Ia64Cpu(self.memory, classify_break=break_kind, jit_after=JIT_AFTER)
         self.output = b""
         self.exit: int | None = None
         pages = dict(_pages(elf))

@@ -1,11 +1,11 @@
 """Translated blocks: where they are, what they came from, and when they go."""
 
-from inspect import unwrap
 from types import CodeType, TracebackType
 from typing import Any
 
+from engine.cpu.ia64.jit import Jit, plain
 from engine.cpu.ia64.memory import SHIFT, Memory
-from engine.cpu.ia64.translate import FIRST_LINE, Block, Translator
+from engine.cpu.ia64.translate import FIRST_LINE, LONGEST, Block, Translator
 from engine.cpu.ram import EXECUTE, PAGE, PageTable
 
 Blocks = dict[int, Block]
@@ -23,6 +23,7 @@ class CodeCache:
         self._memory = memory
         self._table = page_table
         self._translator: Translator | None = None
+        self._jit: Jit | None = None
         self.blocks: tuple[Blocks, Blocks] = ({}, {})
         self.single: tuple[Blocks, Blocks] = ({}, {})
         self._apart: dict[tuple[int, bytes, bool], Block] = {}
@@ -34,6 +35,10 @@ class CodeCache:
         """What generated code calls; before the first translation."""
         self._translator = Translator(self._memory, namespace)
 
+    def use_jit(self, jit: Jit) -> None:
+        """Have machine code made for blocks without NaT bits."""
+        self._jit = jit
+
     def translate(self, blocks: Blocks, ip: int, nats: bool, clocked: bool, longest: int) -> Block:
         """Make a block and keep it.
 
@@ -41,15 +46,34 @@ class CodeCache:
             PageFault: its first slot cannot be fetched.
             OutOfMemory: its page may not be touched.
         """
+        jit = self._jit if longest > 1 and not nats else None
+        run = blocks[ip] = self._make(ip, nats, clocked, longest, jit is None)
+        if jit is not None:
+            jit.wrap(blocks, ip, run, clocked)
+        return run
+
+    def _make(self, ip: int, nats: bool, clocked: bool, longest: int, loops: bool) -> Block:
         assert self._translator is not None
-        made = self._translator.translate(ip, nats, clocked, longest)
-        blocks[ip] = made.run
+        made = self._translator.translate(ip, nats, clocked, longest, loops)
         self._places[made.run.__code__] = made.places
         for page in made.pages:
-            self._entries.setdefault(page, set()).add(ip)
-            if page not in self._offsets:
-                self._offsets[page] = self._memory.physical(page, EXECUTE, "execute")
+            self.owns(ip, page)
         return made.run
+
+    def owns(self, ip: int, page: int) -> None:
+        """The code of an entry has been made from a page."""
+        self._entries.setdefault(page, set()).add(ip)
+        if page not in self._offsets:
+            offset = self._offsets[page] = self._memory.physical(page, EXECUTE, "execute")
+            self._memory.protect(offset)
+
+    def looping(self, ip: int, clocked: bool) -> Block:
+        """A block that may go round inside its function."""
+        return self._make(ip, False, clocked, LONGEST, True)
+
+    def alone(self, ip: int) -> Block:
+        """A block of one slot, which does not know of the clock."""
+        return self._make(ip, False, False, 1, False)
 
     def apart(self, ip: int, raw: bytes, nats: bool) -> Block:
         """A block of one slot of a bundle that is not in memory."""
@@ -75,13 +99,17 @@ class CodeCache:
             for blocks in (*self.blocks, *self.single):
                 block = blocks.pop(ip, None)
                 if block is not None:
-                    self._places.pop(unwrap(block).__code__, None)
+                    self._places.pop(plain(block).__code__, None)
+            if self._jit is not None:
+                self._jit.drop(ip)
         self._offsets.pop(page, None)
 
     def drop_entry(self, ip: int) -> None:
         """Forget the blocks that begin at an address and that may be of several slots."""
         for blocks in self.blocks:
             blocks.pop(ip, None)
+        if self._jit is not None:
+            self._jit.avoid(ip)
 
     def drop_offset(self, offset: int) -> None:
         """Forget code of a page of the arena."""
@@ -118,3 +146,5 @@ class CodeCache:
         self._entries.clear()
         self._offsets.clear()
         self._memory.code.clear()
+        if self._jit is not None:
+            self._jit.clear()

@@ -16,6 +16,7 @@ class Clock:
         running: whether code tells where it ends.
         expected: the address that is no tick to come to, in a list that code writes to.
         ticks: so far.
+        end: the tick at which a quantum is used up.
         left: addresses behind the last two slots from which control went elsewhere, and where
             the last of them led to.
     """
@@ -25,7 +26,7 @@ class Clock:
         self.expected = [0]
         self.ticks = 0
         self.left = memoryview(bytearray(24)).cast("Q")
-        self._end = FOREVER
+        self.end = FOREVER
         self._told = self._stopped = False
         self._stepped_to = -1  # where a step has left off: its tick is still to be counted
         self._windows: tuple[tuple[int, int], ...] = ()
@@ -40,7 +41,7 @@ class Clock:
 
     def grant(self, quantum: int | None) -> None:
         """How many ticks may pass from now on; any number for None."""
-        self._end = FOREVER if quantum is None else self.ticks + quantum
+        self.end = FOREVER if quantum is None else self.ticks + quantum
 
     def enter(self, ip: int) -> None:
         """Before a run: going on where the core was is no tick."""
@@ -63,7 +64,7 @@ class Clock:
         expected = self.expected
         if ip == expected[0] or self.inside(ip):
             return False
-        if self.ticks >= self._end:
+        if self.ticks >= self.end:
             self._stopped = True
             return True
         self.ticks += 1

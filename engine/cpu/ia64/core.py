@@ -16,6 +16,7 @@ from engine.cpu.ia64.clock import Clock
 from engine.cpu.ia64.described import described, float_trap, single_step_stop
 from engine.cpu.ia64.emit_branch import SYSCALL
 from engine.cpu.ia64.helpers import Helpers
+from engine.cpu.ia64.jit import Jit, available
 from engine.cpu.ia64.memory import SHIFT, Memory
 from engine.cpu.ia64.registers import Registers
 from engine.cpu.ia64.state import State
@@ -51,6 +52,7 @@ class Ia64Cpu(Registers, MappedMemory):
         counter: Callable[[], int] = lambda: 0,
         entropy: Callable[[int], bytes] = bytes,
         emulate_unaligned: bool = False,
+        jit_after: int = 0,
     ) -> None:
         """Make a core with all registers 0 and an empty frame.
 
@@ -61,6 +63,8 @@ class Ia64Cpu(Registers, MappedMemory):
             entropy: seeded random bytes.
             emulate_unaligned: plain unaligned accesses are carried out, as Linux does for
                 programs, instead of stopping the core.
+            jit_after: runs of a block after which machine code is made, where there is a
+                library for it; 0 for never.
         """
         self.page_table = PageTable(ram)
         self._ram = ram
@@ -79,6 +83,13 @@ class Ia64Cpu(Registers, MappedMemory):
         self._code.use(
             {**helpers.namespace(self._clock.expected), "H": self._flags, "hit": self._hit}
         )
+        self._jit: Jit | None = None
+        if jit_after and available():
+            self._jit = Jit(
+                *(self.state, self._memory, self.alat, self._clock, self._flags, self._code),
+                after=jit_after,
+            )
+            self._code.use_jit(self._jit)
         self._traps = Traps(self)
 
     @property
@@ -330,6 +341,8 @@ class Ia64Cpu(Registers, MappedMemory):
         """Make the current or next `run` stop; from any thread."""
         if not self._flags:
             self._flags.append(None)
+        if self._jit is not None:
+            self._jit.halt()
 
     def execute(self, address: int, end: int) -> None:
         """Run engine-owned code; GuestFaultError where it touches memory that is not there."""

@@ -18,6 +18,10 @@ FORMATS: Final[dict[int, Literal["B", "H", "I", "Q"]]] = {1: "B", 2: "H", 4: "I"
 View = memoryview
 
 
+def _nothing() -> None:
+    """Nobody else keeps pages."""
+
+
 class Views(dict[int, View]):
     """Page number to a view of its elements of one size; made when first asked for."""
 
@@ -39,6 +43,8 @@ class Memory:
         code: arena offsets of pages with translated code.
         unlocked: those that the slot at hand may write all the same.
         emulate_unaligned: whether plain accesses may be unaligned, as under Linux's handler.
+        on_change: called when pages may not be accessed any more as they were.
+        base: where the arena is in the host.
     """
 
     def __init__(self, ram: Ram, page_table: PageTable) -> None:
@@ -48,6 +54,8 @@ class Memory:
         self.code: set[int] = set()
         self.unlocked: set[int] = set()
         self.emulate_unaligned = False
+        self.on_change: Callable[[], None] = _nothing
+        self.base = ram.base
         self.readable = {size: Views(size, self._make_readable) for size in FORMATS}
         self.writable = {size: Views(size, self._make_writable) for size in FORMATS}
 
@@ -55,6 +63,7 @@ class Memory:
         """Forget all views."""
         for views in (*self.readable.values(), *self.writable.values()):
             views.clear()
+        self.on_change()
 
     def protect(self, offset: int) -> None:
         """A page has translated code from now on: the next store to it is to be noticed."""
@@ -62,6 +71,7 @@ class Memory:
             self.code.add(offset)
             for views in self.writable.values():
                 views.clear()
+            self.on_change()
 
     def physical(self, page: int, permission: int, access: str) -> int:
         """Arena offset of a page; PageFault where it does not allow the access."""

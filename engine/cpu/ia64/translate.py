@@ -66,14 +66,17 @@ class Translator:
         self._memory = memory
         self._namespace = namespace
 
-    def translate(self, entry: int, nats: bool, clocked: bool, longest: int) -> Translation:
-        """The block that begins at a slot.
+    def translate(
+        self, entry: int, nats: bool, clocked: bool, longest: int, loops: bool
+    ) -> Translation:
+        """The block that begins at a slot; `loops` says if it may go round inside its function.
 
         Raises:
             PageFault: the entry cannot be fetched.
             OutOfMemory: its page may not be touched any more.
         """
-        emitter = Emitter(nats, clocked, -1 if nats or clocked or longest == 1 else entry)
+        loops = loops and not nats and not clocked and longest > 1
+        emitter = Emitter(nats, clocked, entry if loops else -1)
         pages: dict[int, bytes] = {}
         at, count = entry, 0
         while count < longest and not emitter.ends:

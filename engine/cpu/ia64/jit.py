@@ -1,0 +1,389 @@
+"""Machine code for code that runs often, by LLVM (`llvmlite`, an optional package).
+
+Blocks are counted by what stands for them in the core's table; one that runs often gets a
+region of machine code, which works on a copy of the registers (`jit_words`) and on guest memory
+directly. It gives control back at a slot of which nothing has been executed, with all registers
+as they are there, so that Python sees to everything else: faults, NaT bits, breaks, system
+instructions, text that is written. The ALAT is empty and no register is a NaT while machine code
+runs.
+"""
+
+import ctypes
+from collections.abc import Callable, MutableMapping
+from functools import cache
+from importlib.util import find_spec
+from inspect import unwrap
+from types import FunctionType
+from typing import Any, Final, Protocol
+
+from engine.arch.ia64.decode import decode_at
+from engine.cpu.ia64.alat import Alat
+from engine.cpu.ia64.clock import Clock
+from engine.cpu.ia64.jit_code import Code
+from engine.cpu.ia64.jit_region import Region, Registers, assisted
+from engine.cpu.ia64.jit_runtime import RUNTIME
+from engine.cpu.ia64.jit_words import (
+    APPLICATION,
+    ASSIST,
+    CELL_TABLE,
+    CELLS,
+    ENTRIES,
+    FILL_READ,
+    FILL_WRITE,
+    FUSED,
+    HALT,
+    PLACE_TABLE,
+    PLACES,
+    PR,
+    READ_TABLE,
+    SOF_WORD,
+    UM,
+    WRITE_TABLE,
+    Words,
+)
+from engine.cpu.ia64.memory import OFFSET, SHIFT, Memory
+from engine.cpu.ia64.state import FPSR, MASK, SOF, UNAT, State
+from engine.cpu.ia64.stops import Interruption
+from engine.cpu.ia64.translate import Block
+from engine.cpu.ram import READ, WRITE
+
+AFTER: Final = 4000
+"""Runs of a block after which machine code is made."""
+_LOOK: Final = 32
+"""Entries into a region between two looks whether it pays."""
+_PAYS: Final = 8
+"""Transfers that an entry must make on average, or Python takes over for a while."""
+
+_NOTHING: Final = (1 << 64) - 1
+_RUN: Final = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
+_ASK: Final = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
+
+
+def available() -> bool:
+    """Whether the library is installed."""
+    return find_spec("llvmlite") is not None
+
+
+class Blocks(Protocol):
+    """What the cache of translated code does for this module."""
+
+    def looping(self, ip: int, clocked: bool) -> Block:
+        """A block in Python that may go round inside its function."""
+
+    def alone(self, ip: int) -> Block:
+        """One slot in Python."""
+
+    def owns(self, ip: int, page: int) -> None:
+        """The code of an entry has been made from a page."""
+
+
+class Compiler:
+    """LLVM."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        self._llvm = llvm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        target = llvm.Target.from_default_triple()
+        self._machine = target.create_target_machine(
+            cpu=llvm.get_host_cpu_name(),
+            features=llvm.get_host_cpu_features().flatten(),
+            opt=1,
+            jit=True,
+        )
+        # A pipeline of four passes takes a quarter of the time of -O2, for the same speed.
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        self._builder = llvm.create_pass_builder(self._machine, options)
+        self._jit = llvm.create_lljit_compiler(self._machine)
+        self._count = 0
+        self._runtime, self.fused = self.compile(RUNTIME, "fused")
+
+    def compile(self, text: str, name: str) -> tuple[Any, int]:
+        """A module's machine code: what keeps it alive, and the address of a function."""
+        llvm = self._llvm
+        module = llvm.parse_assembly(text)
+        passes = llvm.create_new_function_pass_manager()
+        passes.add_simplify_cfg_pass()
+        passes.add_new_gvn_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, self._builder)
+        self._count += 1
+        library = (
+            llvm.JITLibraryBuilder()
+            .add_object_img(self._machine.emit_object(module))
+            .add_current_process()
+            .export_symbol(name)
+            .link(self._jit, f"region{self._count}")
+        )
+        return library, library[name]
+
+
+@cache
+def compiler() -> Compiler:
+    """The compiler of this process; made when it is needed, as that takes 0.2 s."""
+    return Compiler()
+
+
+class Entry:
+    """What stands for a block until it has run often."""
+
+    __slots__ = ("calls", "clocked", "function", "ip", "jit", "left", "level", "plain", "spent")
+
+    def __init__(self, jit: "Jit", ip: int, plain: Block, clocked: bool) -> None:
+        self.jit, self.ip, self.plain, self.clocked = jit, ip, plain, clocked
+        self.left = jit.after
+        self.level = self.calls = self.spent = 0
+        self.function: Callable[[int], int] | None = None
+
+    def __call__(self) -> int:
+        """Run the block in Python, or make machine code."""
+        self.left -= 1
+        if self.left > 0:
+            return self.plain()
+        return self.jit.promote(self)()
+
+    def enter(self) -> int:
+        """Run machine code from here."""
+        return self.jit.enter(self)
+
+
+def plain(block: Block) -> FunctionType:
+    """The function of a block that Python executes, whatever stands for it."""
+    owner = getattr(block, "__self__", block)
+    found = unwrap(owner.plain if isinstance(owner, Entry) else block)
+    assert isinstance(found, FunctionType)
+    return found
+
+
+class Jit:
+    """Regions of one core."""
+
+    def __init__(
+        self,
+        state: State,
+        memory: Memory,
+        alat: Alat,
+        clock: Clock,
+        flags: list[None],
+        blocks: Blocks,
+        after: int = AFTER,
+    ) -> None:
+        self.after = after
+        self._state, self._memory, self._alat, self._clock = state, memory, alat, clock
+        self._flags, self._cache = flags, blocks
+        self._compiler: Compiler | None = None
+        self._words = Words(state, clock)
+        self._libraries: dict[int, tuple[Any, int]] = {}  # by entry: code, and its address
+        self._leaders: dict[int, frozenset[int]] = {}
+        self._avoided: set[int] = set()
+        self._cells: dict[int, int] = {}
+        self._assists: dict[int, tuple[Registers, Block]] = {}
+        self._raised: BaseException | None = None
+        self._table: MutableMapping[int, Block] = {}
+        self.compiled = 0
+        self._callbacks = (
+            _ASK(lambda page: self._guarded(self._fill, page, False)),
+            _ASK(lambda page: self._guarded(self._fill, page, True)),
+            _ASK(lambda ip: self._guarded(self._assist, ip) ^ 1),
+        )
+        words = self._words.words
+        for at, callback in zip((FILL_READ, FILL_WRITE, ASSIST), self._callbacks, strict=True):
+            words[at] = ctypes.cast(callback, ctypes.c_void_p).value or 0
+        memory.on_change = self._forget_pages
+        self._unknown = memoryview(b"\xff" * 16 * ENTRIES).cast("Q")
+        self._forget_pages()
+
+    # -- blocks ------------------------------------------------------------------------------
+
+    def wrap(
+        self, table: MutableMapping[int, Block], ip: int, plain: Block, clocked: bool
+    ) -> None:
+        """Put what counts a block's runs in its place."""
+        self._table = table
+        if not self._outside(ip):
+            table[ip] = Entry(self, ip, plain, clocked)
+
+    def promote(self, entry: Entry) -> Block:
+        """Make machine code, if the block is not only Python's."""
+        if entry.function is None:
+            entry.function = self._function(entry)
+        if entry.function is None:
+            block = self._table[entry.ip] = self._cache.looping(entry.ip, entry.clocked)
+            return block
+        entry.calls = entry.spent = 0
+        self._table[entry.ip] = entry.enter
+        return entry.enter
+
+    def enter(self, entry: Entry) -> int:
+        """Run from an entry; the slot to go on at."""
+        if self._alat or self._state.bsp >> 3 & 63 == 63:
+            return entry.plain()
+        words = self._words
+        words.words[HALT] = 0
+        if self._flags:
+            return entry.ip
+        words.load()
+        assert entry.function is not None
+        ip = entry.function(words.address)
+        spent = words.store()
+        if self._raised is not None:
+            raised, self._raised = self._raised, None
+            self._state.ip = ip
+            raise raised
+        entry.calls += 1
+        entry.spent += spent
+        if entry.calls == _LOOK:
+            self._look(entry)
+        if ip == entry.ip and not spent:
+            return entry.plain()
+        return ip
+
+    def _look(self, entry: Entry) -> None:
+        """Whether entering pays: if not, Python runs the block some times first."""
+        if entry.spent < _PAYS * _LOOK and self.after > 1:
+            entry.level += 1
+            entry.left = self.after << min(entry.level, 20)
+            self._table[entry.ip] = entry
+        entry.calls = entry.spent = 0
+
+    def halt(self) -> None:
+        """Machine code ends soon; from any thread."""
+        self._words.words[HALT] = 1
+
+    # -- making and dropping -----------------------------------------------------------------
+
+    def _function(self, entry: Entry) -> Callable[[int], int] | None:
+        region = Region(self._memory, entry.ip, self._outside)
+        if not region.useful:
+            return None
+        if self._compiler is None:
+            self._compiler = compiler()
+            self._words.words[FUSED] = self._compiler.fused
+        if len(self._cells) > CELLS - 2048:
+            return None
+        self.compiled += 1
+        code = Code(entry.clocked, region.leaders, self._cell)
+        text = region.text("region", code)
+        library, address = self._compiler.compile(text, "region")
+        for page in region.pages:
+            self._cache.owns(entry.ip, page)
+        self._libraries[entry.ip] = library, address
+        self._leaders[entry.ip] = frozenset(region.leaders)
+        self._words.words[self._cell(entry.ip)] = address
+        if not entry.ip & 15:
+            at = self._place(entry.ip)
+            self._words.words[at], self._words.words[at + 1] = entry.ip, address
+        return _RUN(address)
+
+    def _cell(self, target: int) -> int:
+        if target not in self._cells:
+            at = self._cells[target] = CELL_TABLE + len(self._cells)
+            self._words.words[at] = self._libraries.get(target, (None, 0))[1]
+        return self._cells[target]
+
+    @staticmethod
+    def _place(ip: int) -> int:
+        return PLACE_TABLE + 2 * ((ip >> 4 ^ ip >> 16) % PLACES)
+
+    def drop(self, ip: int) -> None:
+        """Forget the region of an entry."""
+        self._assists.clear()
+        if self._libraries.pop(ip, None) is None:
+            return
+        del self._leaders[ip]
+        words, at = self._words.words, self._place(ip)
+        words[self._cells[ip]] = 0
+        if words[at] == ip:
+            words[at] = words[at + 1] = 0
+
+    def avoid(self, ip: int) -> None:
+        """Only Python goes on at a slot from now on: there is more to do than to execute it."""
+        self._avoided.add(ip)
+        for entry, leaders in list(self._leaders.items()):
+            if ip in leaders:
+                self._table.pop(entry, None)
+                self.drop(entry)
+
+    def _outside(self, ip: int) -> bool:
+        return ip in self._avoided or self._clock.inside(ip)
+
+    def clear(self) -> None:
+        """Forget all regions."""
+        for ip in list(self._libraries):
+            self.drop(ip)
+        self._assists.clear()
+        self._cells.clear()
+
+    def _forget_pages(self) -> None:
+        words = self._words.words
+        words[READ_TABLE : READ_TABLE + 2 * ENTRIES] = self._unknown
+        words[WRITE_TABLE : WRITE_TABLE + 2 * ENTRIES] = self._unknown
+
+    # -- what machine code asks for --------------------------------------------------------------
+
+    def _guarded(self, what: Callable[..., int], *arguments: int) -> int:
+        """Exceptions cannot pass through machine code: it leaves, and they are raised then."""
+        try:
+            return what(*arguments)
+        except Interruption:
+            return 0
+        except BaseException as raised:
+            self._raised = raised
+            return 0
+
+    def _fill(self, page: int, write: int) -> int:
+        """Let machine code access a page: host minus guest address, 0 if it may not."""
+        memory = self._memory
+        (memory.writable if write else memory.readable)[1][page]
+        offset = memory.physical(page, WRITE if write else READ, "")
+        delta = memory.base + offset - (page << SHIFT) & MASK
+        at = (WRITE_TABLE if write else READ_TABLE) + 2 * ((page ^ page >> 43) % ENTRIES)
+        words = self._words.words
+        words[at], words[at + 1] = page, delta
+        return delta
+
+    def _assist(self, ip: int) -> int:
+        """Execute one instruction on the registers that it names; 1 if that was all."""
+        known = self._assists.get(ip)
+        if known is None:
+            _, page = self._memory.fetch(ip >> SHIFT)
+            insn = decode_at(page[ip & OFFSET & ~15 :], ip & 3)
+            registers = assisted(insn) if insn is not None else None
+            assert registers is not None
+            known = self._assists[ip] = registers, self._cache.alone(ip)
+        registers, block = known
+        state, buffer = self._state, self._words
+        words, a = buffer.words, state.a
+        for at in registers.general:
+            state.g[at] = words[buffer.general(at)]
+        for at in registers.floats:
+            buffer.read_float(at)
+        pr = words[PR]
+        for at in registers.predicates:
+            state.p[at] = pr >> at & 1
+        a[FPSR], a[UNAT] = words[APPLICATION[FPSR]], words[APPLICATION[UNAT]]
+        state.um[0], state.frame[SOF] = words[UM], words[SOF_WORD]
+        pending = len(self._alat)
+        try:
+            block()
+        except Interruption:
+            for at in registers.floats:
+                buffer.read_float(at)
+            raise
+        assert len(self._alat) == pending
+        for at in registers.general:
+            words[buffer.general(at)] = state.g[at]
+        for at in registers.floats:
+            buffer.write_float(at)
+        for at in registers.predicates:
+            if at:
+                pr = pr & ~(1 << at) | int(state.p[at]) << at
+        words[PR] = pr
+        words[APPLICATION[FPSR]], words[APPLICATION[UNAT]] = a[FPSR], a[UNAT]
+        words[UM] = state.um[0]
+        return 1

@@ -1,0 +1,350 @@
+"""LLVM text of one region: values, state, leaving.
+
+A region's function takes the address of the words (`jit_words`) and returns the slot to go on
+at. Registers are written where the instruction stands, so that every slot can be left.
+"""
+
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from engine.arch.ia64.decode import SlotInsn
+from engine.cpu.ia64.jit_words import (
+    ASSIST,
+    END,
+    EXPECTED,
+    EXPONENTS,
+    FUEL,
+    HALT,
+    LEFT,
+    LEFT_BEFORE,
+    LEFT_FOR,
+    PR,
+    SIGNIFICANDS,
+    SOF_WORD,
+    TICKS,
+    TOP,
+    TURN,
+    UM,
+)
+
+
+def _metadata() -> str:
+    """Alias scopes: words of the state, stacked registers and so on never overlap."""
+    lines = ["!0 = distinct !{!0}"]
+    for at in range(1, 6):
+        others = ", ".join(f"!{other}" for other in range(1, 6) if other != at)
+        lines += [f"!{at} = distinct !{{!{at}, !0}}", f"!{10 + at} = !{{!{at}}}"]
+        lines.append(f"!{20 + at} = !{{{others}}}")
+    lines.append('!30 = !{!"branch_weights", i32 1, i32 100000}')
+    lines.append('!31 = !{!"branch_weights", i32 100000, i32 1}')
+    return "\n".join(lines)
+
+
+METADATA: Final = _metadata()
+OURS, STACKED, GUEST, TABLE, FLOATS = (
+    f"!alias.scope !{10 + at}, !noalias !{20 + at}" for at in range(1, 6)
+)
+RARELY: Final = ", !prof !30"
+MOSTLY: Final = ", !prof !31"
+
+_SIGNED: Final = 1 << 63
+
+
+class Unsupported(Exception):  # noqa: N818 - an answer, no error
+    """Machine code does not do this; Python does."""
+
+
+def number(value: int) -> str:
+    """A constant of 64 bits."""
+    value &= 0xFFFFFFFFFFFFFFFF
+    return str(value - (1 << 64) if value & _SIGNED else value)
+
+
+class Code:
+    """Collects a function.
+
+    Attributes:
+        clocked: whether the block clock runs.
+        insn: the instruction at hand.
+        slot: its slot address.
+        behind: the slot address behind it.
+        guard: the condition under which it writes registers, "" for always.
+        frame: the frame's size where it is known.
+        ends: nothing goes on behind the instruction.
+        assists: slots that Python executes.
+        helpers: declarations that the text needs.
+    """
+
+    def __init__(self, clocked: bool, inside: Container[int], cells: Callable[[int], int]) -> None:
+        """Begin a function.
+
+        Args:
+            clocked: see above.
+            inside: entries that a branch may go to in this function.
+            cells: the word that holds the function of a region, by its entry.
+        """
+        self._cells = cells
+        self.ends = False
+        self.clocked = clocked
+        self._inside = inside
+        self._lines: list[str] = []
+        self._head: list[str] = []
+        self._words: dict[int, str] = {}
+        self._stacked: dict[int, str] = {}
+        self._tails: dict[str, list[str]] = {}
+        self._count = 0
+        self.slot = self.behind = 0
+        self.guard = ""
+        self.frame: int | None = None
+        self.insn: SlotInsn
+        self.assists: set[int] = set()
+        self.helpers: set[str] = set()
+
+    # -- text --------------------------------------------------------------------------------
+
+    def emit(self, text: str) -> None:
+        """Add a line."""
+        self._lines.append("  " + text)
+
+    def mark(self) -> int:
+        """A place to go back to."""
+        return len(self._lines)
+
+    def back(self, mark: int) -> None:
+        """Take back what has been added since."""
+        del self._lines[mark:]
+
+    def name(self, prefix: str = "t") -> str:
+        """A fresh name, without its sign."""
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def op(self, text: str) -> str:
+        """Add an instruction that has a value; its name."""
+        fresh = "%" + self.name()
+        self._lines.append(f"  {fresh} = {text}")
+        return fresh
+
+    def label(self, name: str) -> None:
+        """A block begins."""
+        self._lines.append(f"{name}:")
+
+    def text(self, name: str) -> str:
+        """The whole function."""
+        tails = [line for lines in self._tails.values() for line in lines]
+        return "\n".join(
+            [
+                f"define i64 @{name}(ptr noundef nonnull %s) nounwind {{",
+                *self._head,
+                "  br label %start",
+                *self._lines,
+                *tails,
+                "}",
+            ]
+        )
+
+    # -- words of the state ----------------------------------------------------------------------
+
+    def word(self, index: int) -> str:
+        """Pointer to a word."""
+        if index not in self._words:
+            fresh = self._words[index] = f"%w{index}"
+            self._head.append(f"  {fresh} = getelementptr i64, ptr %s, i64 {index}")
+        return self._words[index]
+
+    def load(self, index: int) -> str:
+        """A word's value."""
+        return self.op(f"load i64, ptr {self.word(index)}, {OURS}")
+
+    def store(self, index: int, value: str) -> None:
+        """Write a word."""
+        self.emit(f"store i64 {value}, ptr {self.word(index)}, {OURS}")
+
+    def stacked(self, register: int) -> str:
+        """Pointer to a stacked register."""
+        if register not in self._stacked:
+            if not self._stacked:
+                self._head.append(f"  %top = load ptr, ptr {self.word(TOP)}, {OURS}")
+            fresh = self._stacked[register] = f"%r{register}"
+            self._head.append(f"  {fresh} = getelementptr i64, ptr %top, i64 {register - 32}")
+        return self._stacked[register]
+
+    # -- arithmetic ------------------------------------------------------------------------------
+
+    def binary(self, what: str, left: str, right: str) -> str:
+        """An operation of two values of 64 bits."""
+        return self.op(f"{what} i64 {left}, {right}")
+
+    def masked(self, value: str, mask: int) -> str:
+        """`value` & mask."""
+        return self.op(f"and i64 {value}, {number(mask)}")
+
+    def test(self, what: str, left: str, right: str) -> str:
+        """A relation of two values of 64 bits."""
+        return self.op(f"icmp {what} i64 {left}, {right}")
+
+    def choose(self, condition: str, left: str, right: str) -> str:
+        """One of two values."""
+        return self.op(f"select i1 {condition}, i64 {left}, i64 {right}")
+
+    # -- registers -------------------------------------------------------------------------------
+
+    def gr(self, register: int) -> str:
+        """A general register's value."""
+        if register == 0:
+            return "0"
+        if register < 32:
+            return self.load(register)
+        return self.op(f"load i64, ptr {self.stacked(register)}, {STACKED}")
+
+    def check_target(self, register: int) -> None:
+        """Leave the slot to Python if this general register may not be written.
+
+        Raises:
+            Unsupported: it never may.
+        """
+        if register == 0 or (self.frame is not None and register - 31 > self.frame):
+            raise Unsupported
+        if register >= 32 and self.frame is None:
+            narrow = self.test("ult", self.load(SOF_WORD), str(register - 31))
+            self.leave_if(narrow)
+
+    def put(self, register: int, value: str) -> None:
+        """Write a general register, where the guard holds; the target has been checked."""
+        if self.guard:
+            value = self.choose(self.guard, value, self.gr(register))
+        if register < 32:
+            self.store(register, value)
+        else:
+            self.emit(f"store i64 {value}, ptr {self.stacked(register)}, {STACKED}")
+
+    def predicate(self, register: int) -> str:
+        """Whether a predicate is set."""
+        if register == 0:
+            return "true"
+        bit = self.masked(self.load(PR), 1 << register)
+        return self.test("ne", bit, "0")
+
+    def float_pointers(self, register: int) -> tuple[str, str]:
+        """Pointers to significand and exponent of a floating-point register."""
+        if register < 32:
+            return self.word(SIGNIFICANDS + register), self.word(EXPONENTS + register)
+        turned = self.binary("add", self.load(TURN), str(register - 32))
+        wrapped = self.binary("sub", turned, "96")
+        at = self.choose(self.test("ult", turned, "96"), turned, wrapped)
+        low = self.op(f"getelementptr i64, ptr {self.word(SIGNIFICANDS + 32)}, i64 {at}")
+        high = self.op(f"getelementptr i64, ptr {self.word(EXPONENTS + 32)}, i64 {at}")
+        return low, high
+
+    def fr(self, register: int) -> tuple[str, str]:
+        """Significand, and sign and exponent of a floating-point register."""
+        if register < 2:
+            return ("0", "0") if not register else (number(1 << 63), "65535")
+        low, high = self.float_pointers(register)
+        return self.op(f"load i64, ptr {low}, {FLOATS}"), self.op(
+            f"load i64, ptr {high}, {FLOATS}"
+        )
+
+    def put_float(self, register: int, significand: str, exponent: str) -> None:
+        """Write a floating-point register; the user mask notes which half was written."""
+        if register < 2:
+            raise Unsupported
+        low, high = self.float_pointers(register)
+        self.emit(f"store i64 {significand}, ptr {low}, {FLOATS}")
+        self.emit(f"store i64 {exponent}, ptr {high}, {FLOATS}")
+        self.store(UM, self.binary("or", self.load(UM), "16" if register < 32 else "32"))
+
+    # -- control ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """What is executed only where a condition holds."""
+        if condition == "true":
+            yield
+            return
+        then, after = self.name("then"), self.name("after")
+        self.emit(f"br i1 {condition}, label %{then}, label %{after}")
+        self.label(then)
+        yield
+        self.emit(f"br label %{after}")
+        self.label(after)
+
+    def leave_if(self, condition: str) -> None:
+        """Python executes this slot, where a condition holds."""
+        if self.guard:
+            condition = self.op(f"and i1 {condition}, {self.guard}")
+        go_on = self.name("on")
+        tail = self._leaving(self.slot)
+        self.emit(f"br i1 {condition}, label %{tail}, label %{go_on}{RARELY}")
+        self.label(go_on)
+
+    def leave(self) -> None:
+        """Python goes on at this slot."""
+        self.emit(f"br label %{self._leaving(self.slot)}")
+
+    def leave_to(self, place: int) -> None:
+        """Python goes on at a slot that control has come to."""
+        self.emit(f"br label %{self._leaving(place)}")
+
+    def _leaving(self, place: int) -> str:
+        name = f"leave_{place:x}"
+        if name not in self._tails:
+            lines = self._tails[name] = [f"{name}:"]
+            if self.clocked:
+                lines.append(f"  store i64 {number(place)}, ptr {self.word(EXPECTED)}, {OURS}")
+            lines.append(f"  ret i64 {number(place)}")
+        return name
+
+    def tick(self, target: str) -> None:
+        """Control goes elsewhere than to the next slot: the clock, if it runs."""
+        if not self.clocked:
+            return
+        ticks = self.load(TICKS)
+        spent = self.test("uge", ticks, self.load(END))
+        stop, go_on = self.name("spent"), self.name("on")
+        self.emit(f"br i1 {spent}, label %{stop}, label %{go_on}{RARELY}")
+        self.label(stop)
+        self.arrive(target, number(self.behind))
+        self.label(go_on)
+        self.store(TICKS, self.binary("add", ticks, "1"))
+        self.store(LEFT_BEFORE, self.load(LEFT))
+        self.store(LEFT, number(self.behind))
+        self.store(LEFT_FOR, target)
+
+    def arrive(self, target: str, expected: str = "") -> None:
+        """Give control back to Python at a place: one that the clock knows of, if not told."""
+        if self.clocked:
+            self.store(EXPECTED, expected or target)
+        if expected:  # tells it from not having begun
+            self.store(FUEL, self.binary("add", self.load(FUEL), "-1"))
+        self.emit(f"ret i64 {target}")
+
+    def poll(self, target: str) -> None:
+        """See whether the core is to stop before it goes on at a place."""
+        fuel = self.binary("add", self.load(FUEL), "-1")
+        self.store(FUEL, fuel)
+        halted = self.op(f"load volatile i64, ptr {self.word(HALT)}")
+        stop, go_on = self.name("stop"), self.name("on")
+        over = self.test("eq", fuel, "0")
+        halted = self.test("ne", halted, "0")
+        either = self.op(f"or i1 {over}, {halted}")
+        self.emit(f"br i1 {either}, label %{stop}, label %{go_on}{RARELY}")
+        self.label(stop)
+        self.arrive(target)
+        self.label(go_on)
+
+    def assist(self) -> None:
+        """Python executes this instruction, and machine code goes on behind it."""
+        self.assists.add(self.slot)
+        function = self.op(f"load ptr, ptr {self.word(ASSIST)}, {TABLE}")
+        refused = self.op(f"call i64 {function}(i64 {number(self.slot)})")
+        self.leave_if(self.test("ne", refused, "0"))
+
+    def cell(self, target: int) -> int:
+        """The word that holds the function of a region elsewhere."""
+        return self._cells(target)
+
+    def inside(self, target: int) -> bool:
+        """Whether an entry is in this function."""
+        return target in self._inside

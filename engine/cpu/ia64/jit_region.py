@@ -1,0 +1,226 @@
+"""Which slots make a region, and its LLVM text.
+
+A region is what direct branches reach from its entry, up to a number of slots: a loop nest, as a
+rule. Calls, returns and far branches go on in other regions. An instruction that machine code
+does not do is executed by Python, which then goes back into the region where that is possible.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from engine.arch.ia64.bundle import SIZE, next_slot, unpack
+from engine.arch.ia64.decode import SlotInsn, decode_at
+from engine.cpu.ia64 import jit_alu, jit_branch, jit_float, jit_memory, jit_moves
+from engine.cpu.ia64.jit_alu import Emit
+from engine.cpu.ia64.jit_code import METADATA, Code, Unsupported
+from engine.cpu.ia64.memory import OFFSET, SHIFT, Memory
+from engine.cpu.ia64.stops import OutOfMemory, PageFault
+
+MOST: Final = 256
+"""Slots of a region at the most."""
+
+_EMIT: Final[dict[str, Emit]] = {
+    **jit_alu.EMIT,
+    **jit_moves.EMIT,
+    **jit_float.EMIT,
+    **jit_memory.EMIT,
+}
+_GUARDED: Final = frozenset(
+    (
+        *("A1", "A2", "A3", "A4", "A5", "A9", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12"),
+        *("I13", "I14", "I15", "I22", "I25", "I28", "I29", "M31", "X2"),
+    )
+)
+"""Formats that only write a general register: their predicate chooses a value."""
+_COMPARES: Final = frozenset(("A6", "A7", "A8", "I16", "I17", "I30", "F4", "F5", "F6", "F7"))
+_GENERAL: Final = frozenset(("A9", "A10", "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I29"))
+_FLOAT: Final = frozenset(f"F{at}" for at in range(1, 14))
+_FLOAT_MEMORY: Final = frozenset(f"M{at}" for at in range(6, 13))
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """What Python may read and write to execute one instruction for machine code."""
+
+    general: tuple[int, ...]
+    floats: tuple[int, ...]
+    predicates: tuple[int, ...]
+
+
+def assisted(insn: SlotInsn) -> Registers | None:
+    """The registers of an instruction that touches nothing else, else None."""
+    general = tuple({insn.field(name) for name in ("r1", "r2", "r3")} - {0})
+    floats = tuple({insn.field(name) for name in ("f1", "f2", "f3", "f4")} - {0, 1})
+    if insn.format in _GENERAL:
+        return Registers(general, (), (insn.qp,))
+    if insn.format in _FLOAT:
+        predicates = {insn.field("p1"), insn.field("p2")} if insn.format in _COMPARES else set()
+        return Registers((), floats, tuple(predicates | {insn.qp}))
+    if insn.format in _FLOAT_MEMORY:
+        row = insn.word >> 32 & 15
+        if row == 0 or insn.format in ("M9", "M10"):
+            return Registers(general, floats, (insn.qp,))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A slot of a region."""
+
+    insn: SlotInsn | None
+    behind: int
+
+
+class Region:
+    """Slots by address, and entries that control may come to.
+
+    Attributes:
+        places: in the order of discovery.
+        leaders: the entries.
+        pages: virtual pages that it was read from.
+    """
+
+    def __init__(self, memory: Memory, entry: int, outside: Callable[[int], bool]) -> None:
+        """Find the region of an entry; `outside` says where no machine code may go."""
+        self._memory, self._outside = memory, outside
+        self.places: dict[int, Place] = {}
+        self.leaders: dict[int, None] = {entry: None}
+        self.pages: dict[int, bytes] = {}
+        queue = [entry]
+        for leader in queue:
+            for target in self._walk(leader):
+                if target not in self.leaders and len(self.places) < MOST:
+                    self.leaders[target] = None
+                    queue.append(target)
+        self.leaders = {leader: None for leader in self.leaders if leader in self.places}
+
+    def _walk(self, at: int) -> list[int]:
+        """Follow the slots from an entry; targets of branches on the way."""
+        found: list[int] = []
+        while len(self.places) < MOST:
+            if at in self.places:
+                self.leaders[at] = None
+                break
+            place = self._place(at)
+            if place is None:
+                break
+            self.places[at] = place
+            insn = place.insn
+            if insn is None or not _goes_on(insn):
+                if insn is not None and insn.format in ("B1", "X3"):
+                    found += self._target(insn, at)
+                break
+            if insn.format in ("B1", "B2", "X3", "M21"):
+                found += self._target(insn, at)
+            at = place.behind
+        return found
+
+    def _target(self, insn: SlotInsn, at: int) -> list[int]:
+        target = insn.target(at & ~15)
+        return [] if target is None or self._outside(target) else [target]
+
+    def _place(self, at: int) -> Place | None:
+        page = at >> SHIFT
+        if self._outside(at):
+            return None
+        if page not in self.pages:
+            try:
+                _, self.pages[page] = self._memory.fetch(page)
+            except (PageFault, OutOfMemory):
+                return None
+        offset = at & OFFSET & ~15
+        raw = self.pages[page][offset : offset + SIZE]
+        insn = decode_at(raw, at & 3)
+        if insn is None or insn.form is None:
+            return Place(None, at)
+        return Place(insn, next_slot(at, unpack(raw)))
+
+    def text(self, name: str, code: Code) -> str:
+        """The module's text."""
+        first = True
+        for leader in self.leaders:
+            if first:
+                code.label("start")
+                code.emit(f"br label %at_{leader:x}")
+                first = False
+            self._block(code, leader)
+        body = code.text(name)
+        return "\n".join([*sorted(code.helpers), body, METADATA])
+
+    def _block(self, code: Code, at: int) -> None:
+        code.label(f"at_{at:x}")
+        code.frame = None
+        while True:
+            place = self.places.get(at)
+            code.slot = at
+            if place is None:
+                code.behind = at
+                jit_branch.go(code, at)
+                return
+            if place.insn is None:
+                code.leave()
+                return
+            code.behind, code.ends = place.behind, False
+            self._slot(code, place.insn)
+            if code.ends:
+                return
+            at = place.behind
+            if at in self.leaders:
+                code.emit(f"br label %at_{at:x}")
+                return
+
+    def _slot(self, code: Code, insn: SlotInsn) -> None:
+        mark = code.mark()
+        try:
+            emit(code, insn)
+        except Unsupported:
+            code.back(mark)
+            if assisted(insn) is None:
+                code.leave()
+                code.ends = True
+            elif insn.format in _COMPARES:
+                code.assist()
+            else:
+                with code.when(code.predicate(insn.qp)):
+                    code.assist()
+
+    @property
+    def useful(self) -> bool:
+        """Whether machine code does anything at the entry."""
+        insn = self.places[next(iter(self.leaders))].insn if self.leaders else None
+        return insn is not None and (insn.format in _EMIT or insn.format in jit_branch.EMIT)
+
+
+def _goes_on(insn: SlotInsn) -> bool:
+    """Whether the next slot may be reached."""
+    if insn.format in ("B1", "X3"):
+        return bool(insn.qp) or (insn.format == "B1" and insn.field("btype") != 0)
+    if insn.format in ("B3", "B4", "B5", "X4"):
+        return bool(insn.qp)
+    return insn.format not in ("I19", "M37", "F15", "X1")
+
+
+def emit(code: Code, insn: SlotInsn) -> None:
+    """Text of one instruction.
+
+    Raises:
+        Unsupported: Python does it.
+    """
+    if insn.format in jit_branch.EMIT:
+        jit_branch.EMIT[insn.format](code, insn)
+        return
+    how = _EMIT.get(insn.format)
+    if how is None:
+        raise Unsupported
+    if insn.format in _COMPARES or insn.format in jit_moves.NOT_PREDICATED or not insn.qp:
+        how(code, insn)
+    elif insn.format in _GUARDED:
+        code.guard = code.predicate(insn.qp)
+        try:
+            how(code, insn)
+        finally:
+            code.guard = ""
+    else:
+        with code.when(code.predicate(insn.qp)):
+            how(code, insn)

@@ -1,0 +1,232 @@
+"""LLVM text of what is too long to stand at every use."""
+
+from typing import Final
+
+RUNTIME: Final = """
+declare i256 @llvm.ctlz.i256(i256, i1)
+
+; x * y + z, rounded once, of numbers that are normal or plain zeros; the third value is the
+; new ar.fpsr, or -1 where Python is needed. `what`: form, signs, product, status field.
+define {i64, i64, i64} @fused(i64 %xm, i64 %xw, i64 %ym, i64 %yw, i64 %zm, i64 %zw,
+                              i64 %fpsr, i64 %what) nounwind {
+  %xe = and i64 %xw, 131071
+  %ye = and i64 %yw, 131071
+  %ze = and i64 %zw, 131071
+  %xb = or i64 %xm, %xe
+  %yb = or i64 %ym, %ye
+  %zb = or i64 %zm, %ze
+  %x0 = icmp eq i64 %xb, 0
+  %y0 = icmp eq i64 %yb, 0
+  %z0 = icmp eq i64 %zb, 0
+  %xi = icmp slt i64 %xm, 0
+  %yi = icmp slt i64 %ym, 0
+  %zi = icmp slt i64 %zm, 0
+  %xf = icmp ne i64 %xe, 131071
+  %yf = icmp ne i64 %ye, 131071
+  %zf = icmp ne i64 %ze, 131071
+  %xn = and i1 %xi, %xf
+  %yn = and i1 %yi, %yf
+  %zn = and i1 %zi, %zf
+  %xok = or i1 %xn, %x0
+  %yok = or i1 %yn, %y0
+  %zok = or i1 %zn, %z0
+  %ok1 = and i1 %xok, %yok
+  %ok2 = and i1 %ok1, %zok
+  %sf = lshr i64 %what, 5
+  %sf13 = mul i64 %sf, 13
+  %at = add i64 %sf13, 6
+  %control = lshr i64 %fpsr, %at
+  %rc = and i64 %control, 48
+  %near = icmp eq i64 %rc, 0
+  %ok = and i1 %ok2, %near
+  br i1 %ok, label %numbers, label %no
+
+no:
+  ret {i64, i64, i64} {i64 0, i64 0, i64 -1}
+
+numbers:
+  %xs = lshr i64 %xw, 17
+  %ys = lshr i64 %yw, 17
+  %zs = lshr i64 %zw, 17
+  %psg = lshr i64 %what, 2
+  %zsg = lshr i64 %what, 3
+  %ps1 = xor i64 %xs, %ys
+  %ps2 = xor i64 %ps1, %psg
+  %ps = and i64 %ps2, 1
+  %zs1 = xor i64 %zs, %zsg
+  %zsign = and i64 %zs1, 1
+  %x128 = zext i64 %xm to i128
+  %y128 = zext i64 %ym to i128
+  %p128 = mul i128 %x128, %y128
+  %p = zext i128 %p128 to i256
+  %z = zext i64 %zm to i256
+  %pp0 = add i64 %xe, %ye
+  %pp = sub i64 %pp0, 131196
+  %zp = sub i64 %ze, 65598
+  %pz = icmp eq i128 %p128, 0
+  %zz = icmp eq i64 %zm, 0
+  br i1 %pz, label %noproduct, label %product
+
+noproduct:
+  br i1 %zz, label %zero, label %round0
+
+zero:
+  %isproduct0 = and i64 %what, 16
+  %isproduct = icmp ne i64 %isproduct0, 0
+  %alike = icmp eq i64 %ps, %zsign
+  %keeps = or i1 %isproduct, %alike
+  %zerosign = select i1 %keeps, i64 %ps, i64 0
+  %zeroword = shl i64 %zerosign, 17
+  %zr0 = insertvalue {i64, i64, i64} poison, i64 0, 0
+  %zr1 = insertvalue {i64, i64, i64} %zr0, i64 %zeroword, 1
+  %zr2 = insertvalue {i64, i64, i64} %zr1, i64 %fpsr, 2
+  ret {i64, i64, i64} %zr2
+
+round0:
+  br label %round
+
+product:
+  br i1 %zz, label %round1, label %sum
+
+round1:
+  br label %round
+
+sum:
+  %gap = sub i64 %pp, %zp
+  %up = icmp sge i64 %gap, 0
+  br i1 %up, label %greater, label %less
+
+greater:
+  %gfar = icmp sgt i64 %gap, 120
+  %gg = select i1 %gfar, i64 120, i64 %gap
+  %gw = zext i64 %gg to i256
+  %gv = shl i256 %p, %gw
+  %go = select i1 %gfar, i256 1, i256 %z
+  %gpf = sub i64 %pp, 120
+  %gp = select i1 %gfar, i64 %gpf, i64 %zp
+  br label %both
+
+less:
+  %lgap = sub i64 0, %gap
+  %lfar = icmp sgt i64 %lgap, 180
+  %lg = select i1 %lfar, i64 180, i64 %lgap
+  %lw = zext i64 %lg to i256
+  %lo = shl i256 %z, %lw
+  %lv = select i1 %lfar, i256 1, i256 %p
+  %lpf = sub i64 %zp, 180
+  %lp = select i1 %lfar, i64 %lpf, i64 %pp
+  br label %both
+
+both:
+  %v = phi i256 [ %gv, %greater ], [ %lv, %less ]
+  %o = phi i256 [ %go, %greater ], [ %lo, %less ]
+  %bp = phi i64 [ %gp, %greater ], [ %lp, %less ]
+  %same = icmp eq i64 %ps, %zsign
+  %added = add i256 %v, %o
+  %more = icmp uge i256 %v, %o
+  %vo = sub i256 %v, %o
+  %ov = sub i256 %o, %v
+  %diff = select i1 %more, i256 %vo, i256 %ov
+  %diffsign = select i1 %more, i64 %ps, i64 %zsign
+  %bv = select i1 %same, i256 %added, i256 %diff
+  %bs = select i1 %same, i64 %ps, i64 %diffsign
+  %gone = icmp eq i256 %bv, 0
+  br i1 %gone, label %nothing, label %round
+
+nothing:
+  %nr = insertvalue {i64, i64, i64} {i64 0, i64 0, i64 0}, i64 %fpsr, 2
+  ret {i64, i64, i64} %nr
+
+round:
+  %value = phi i256 [ %z, %round0 ], [ %p, %round1 ], [ %bv, %both ]
+  %power = phi i64 [ %zp, %round0 ], [ %pp, %round1 ], [ %bp, %both ]
+  %sign = phi i64 [ %zsign, %round0 ], [ %ps, %round1 ], [ %bs, %both ]
+  %form = and i64 %what, 3
+  %pc0 = lshr i64 %control, 2
+  %pc = and i64 %pc0, 3
+  %pcs = icmp eq i64 %pc, 0
+  %pcd = icmp eq i64 %pc, 2
+  %dyn0 = select i1 %pcd, i64 53, i64 64
+  %dyn = select i1 %pcs, i64 24, i64 %dyn0
+  %isdyn = icmp eq i64 %form, 0
+  %issingle = icmp eq i64 %form, 1
+  %fixed = select i1 %issingle, i64 24, i64 53
+  %precision = select i1 %isdyn, i64 %dyn, i64 %fixed
+  %wre0 = and i64 %control, 2
+  %wre = icmp ne i64 %wre0, 0
+  %high0 = select i1 %issingle, i64 127, i64 1023
+  %high1 = select i1 %isdyn, i64 16383, i64 %high0
+  %high = select i1 %wre, i64 65535, i64 %high1
+  %low0 = sub i64 1, %high1
+  %low = select i1 %wre, i64 -65534, i64 %low0
+  %lead256 = call i256 @llvm.ctlz.i256(i256 %value, i1 true)
+  %lead = trunc i256 %lead256 to i64
+  %length = sub i64 256, %lead
+  %e0 = add i64 %power, %length
+  %exponent = sub i64 %e0, 1
+  %inlow = icmp sge i64 %exponent, %low
+  %inhigh = icmp slt i64 %exponent, %high
+  %inrange = and i1 %inlow, %inhigh
+  br i1 %inrange, label %fits, label %no
+
+fits:
+  %shift = sub i64 %length, %precision
+  %biased = add i64 %exponent, 65535
+  %signword = shl i64 %sign, 17
+  %short = icmp sle i64 %shift, 0
+  br i1 %short, label %exact, label %long
+
+exact:
+  %left = sub i64 64, %length
+  %small = trunc i256 %value to i64
+  %exactsig = shl i64 %small, %left
+  %exactword = or i64 %signword, %biased
+  %er0 = insertvalue {i64, i64, i64} poison, i64 %exactsig, 0
+  %er1 = insertvalue {i64, i64, i64} %er0, i64 %exactword, 1
+  %er2 = insertvalue {i64, i64, i64} %er1, i64 %fpsr, 2
+  ret {i64, i64, i64} %er2
+
+long:
+  %shiftw = zext i64 %shift to i256
+  %keptw = lshr i256 %value, %shiftw
+  %kept = trunc i256 %keptw to i64
+  %back = shl i256 %keptw, %shiftw
+  %rest = sub i256 %value, %back
+  %less1 = sub i256 %shiftw, 1
+  %half = shl i256 1, %less1
+  %above = icmp ugt i256 %rest, %half
+  %tie = icmp eq i256 %rest, %half
+  %odd = trunc i64 %kept to i1
+  %tieup = and i1 %tie, %odd
+  %ups = or i1 %above, %tieup
+  %kept65 = zext i64 %kept to i128
+  %upw = zext i1 %ups to i128
+  %rounded = add i128 %kept65, %upw
+  %precw = zext i64 %precision to i128
+  %over0 = lshr i128 %rounded, %precw
+  %over = icmp ne i128 %over0, 0
+  %halved = lshr i128 %rounded, 1
+  %final = select i1 %over, i128 %halved, i128 %rounded
+  %sig0 = trunc i128 %final to i64
+  %place = sub i64 64, %precision
+  %sig = shl i64 %sig0, %place
+  %carry = zext i1 %over to i64
+  %be = add i64 %biased, %carry
+  %word = or i64 %signword, %be
+  %clean = icmp eq i256 %rest, 0
+  %flagat = add i64 %sf13, 18
+  %flag0 = shl i64 1, %flagat
+  %flag = select i1 %clean, i64 0, i64 %flag0
+  %newfpsr = or i64 %fpsr, %flag
+  %mask = and i64 %fpsr, 32
+  %quiet0 = icmp ne i64 %mask, 0
+  %quiet = or i1 %quiet0, %clean
+  %lr0 = insertvalue {i64, i64, i64} poison, i64 %sig, 0
+  %lr1 = insertvalue {i64, i64, i64} %lr0, i64 %word, 1
+  %lr2 = insertvalue {i64, i64, i64} %lr1, i64 %newfpsr, 2
+  br i1 %quiet, label %done, label %no
+
+done:
+  ret {i64, i64, i64} %lr2
+}
+"""
