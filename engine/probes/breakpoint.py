@@ -80,7 +80,7 @@ class Breakpoints:
             if not isinstance(cpu, SingleSteps):
                 raise EngineError("nothing ends the step of a copy on this processor")
             self._steps = cpu
-        self._ends: dict[int, ProbePoint] = {}  # slots of the area, and whose end is planted
+        self._ends: dict[int, ProbePoint] = {}  # steps in the area, and whose end is planted
 
     # -- slots ----------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Breakpoints:
 
     def plant(self, point: ProbePoint) -> None:
         """Install the point's actions as its probes want them now."""
-        self._ends = {slot: other for slot, other in self._ends.items() if other is not point}
+        self._ends = {at: other for at, other in self._ends.items() if other is not point}
         action, hits = self._action(point), self.waits(point)
         traps = self._cpu.traps
         traps.plant(point.address, _counted(action, hits) if hits else action, point.follow)
@@ -252,8 +252,9 @@ class Breakpoints:
             slot = self._area.take(point.code, first_fit=self.first_fit)
             if slot is None:
                 return LEAVE
-            if self._ends.get(slot) is not point:
-                self._ends[slot] = point
+            start = slot + plan.entry
+            if self._ends.get(start) is not point:
+                self._ends[start] = point
                 self._plant_end(point, slot)
             self._area.owners[slot] = point
         if point.scratch:

@@ -203,12 +203,13 @@ def compare_bundle(seed: int, counts: Counter[str]) -> None:
         return
     wanted, visits = walked
     armed: dict[int, Kprobe] = {}
+    make = rng.choice((kprobe, kprobe, uprobe))  # uprobes of one bundle share a slot
     for slot in rng.choices((0, 1, 2), k=6):  # they come and go in any order
         if slot in armed:
             guest.manager.unregister(armed.pop(slot))
             continue
         try:
-            probe = kprobe(SITE + slot)
+            probe = make(SITE + slot)
             guest.manager.register(probe)
         except ProbeRejectedError:
             continue
