@@ -121,7 +121,10 @@ class Jumps:
             return 1
         if self.technique == "breakpoint" or self.sink is None or point.considered:
             return 0
-        return self.after if self._wants(point) == "" else 0
+        if self._wants(point):
+            return 0
+        takes_engine = isinstance(recordings(serving(point)), str)
+        return 0 if takes_engine and not self._saves_step(point) else self.after
 
     def _wants(self, point: ProbePoint) -> str:
         """What a point's probes want beyond recording, "" for nothing."""
@@ -140,12 +143,14 @@ class Jumps:
         One that traps saves the step that the breakpoint needs: where its copy is boosted there
         is none to be saved.
         """
-        if self.technique in AT_ONCE or not point.boosted:
+        if self._saves_step(point):
             return ""
         found = recordings(serving(point))
-        if isinstance(found, tuple):
-            found = uncompiled(self._owner.arch, found)
-        return not_worth(found)
+        return not_worth(found if isinstance(found, str) else uncompiled(self._owner.arch, found))
+
+    def _saves_step(self, point: ProbePoint) -> bool:
+        """Whether a detour that traps is wanted there."""
+        return self.technique in AT_ONCE or not point.boosted
 
     def arming(self, points: list[ProbePoint]) -> None:
         """Points are about to get their breakpoints."""
