@@ -7,28 +7,24 @@ to each other, and one entry may lead to all others.
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from engine.errors import ImageError
 from engine.image import dies, forms
+from engine.image.definitions import ENUM, RECORDS, defined
 from engine.image.dies import MAX_CHAIN, Die
 from engine.image.reader import DamagedError, Reader
 
-if TYPE_CHECKING:
-    from engine.image.debuginfo import DebugInfo
-
-_ARRAY, _CLASS, _ENUM, _POINTER, _REFERENCE, _STRUCT = 0x01, 0x02, 0x04, 0x0F, 0x10, 0x13
-_SUBROUTINE, _TYPEDEF, _UNION, _SUBRANGE, _BASE, _CONST = 0x15, 0x16, 0x17, 0x21, 0x24, 0x26
+_ARRAY, _POINTER, _REFERENCE = 0x01, 0x0F, 0x10
+_SUBROUTINE, _TYPEDEF, _SUBRANGE, _BASE, _CONST = 0x15, 0x16, 0x21, 0x24, 0x26
 _VOLATILE, _RESTRICT, _UNSPECIFIED, _RVALUE, _ATOMIC = 0x35, 0x37, 0x3B, 0x42, 0x47
 _MEMBER, _INHERITANCE, _ENUMERATOR, _PTR_TO_MEMBER = 0x0D, 0x1C, 0x28, 0x1F
 _SUBPROGRAM: Final = 0x2E
 
 _QUALIFIERS: Final = {_CONST: "const", _VOLATILE: "volatile", _RESTRICT: "", _ATOMIC: "_Atomic"}
 _TRANSPARENT: Final = frozenset((*_QUALIFIERS, _TYPEDEF, _SUBRANGE))
-_RECORDS: Final = {_STRUCT: "struct", _CLASS: "class", _UNION: "union", 0x38: "interface"}
 _POINTERS: Final = {_POINTER: "*", _REFERENCE: "&", _RVALUE: "&&", _PTR_TO_MEMBER: "::*"}
 _MAX_MEMBERS: Final = 1 << 16
-_AT_SIGNATURE, _AT_CALLING_CONVENTION, _PASS_BY_REFERENCE = 0x69, 0x36, 4
+_AT_CALLING_CONVENTION, _PASS_BY_REFERENCE = 0x36, 4
 _C_LIKE: Final = frozenset((0x01, 0x02, 0x0C, 0x1D, 0x2C))
 
 
@@ -96,7 +92,7 @@ class DataType:
         die = self._named
         for _ in range(MAX_CHAIN):
             if die is None or die.tag not in _TRANSPARENT:
-                return _defined(die)
+                return defined(die)
             die = die.type
         raise DamagedError("a type that is made of itself")
 
@@ -108,11 +104,11 @@ class DataType:
             return TypeKind.VOID
         if die.tag in _POINTERS:
             return TypeKind.POINTER
-        if die.tag in _RECORDS:
+        if die.tag in RECORDS:
             return TypeKind.RECORD
         if die.tag == _BASE:
             return _ENCODINGS.get(die.number(dies.AT_ENCODING) or 0, TypeKind.OTHER)
-        tags = {_ENUM: TypeKind.ENUM, _ARRAY: TypeKind.ARRAY, _SUBROUTINE: TypeKind.FUNCTION}
+        tags = {ENUM: TypeKind.ENUM, _ARRAY: TypeKind.ARRAY, _SUBROUTINE: TypeKind.FUNCTION}
         return tags.get(die.tag, TypeKind.OTHER)
 
     @cached_property
@@ -129,7 +125,7 @@ class DataType:
             return size
         if die.tag in _POINTERS:
             return die.unit.widths.address
-        if die.tag == _ENUM and die.type is not None:
+        if die.tag == ENUM and die.type is not None:
             return DataType(die.type)._size(depth + 1)
         if die.tag == _ARRAY:
             element = DataType(die.type)._size(depth + 1)
@@ -176,7 +172,7 @@ class DataType:
 
     def _is_nontrivial(self, depth: int) -> bool:
         die = self._die
-        if die is None or die.tag not in _RECORDS or depth > MAX_CHAIN:
+        if die is None or die.tag not in RECORDS or depth > MAX_CHAIN:
             return False
         said = die.number(_AT_CALLING_CONVENTION)
         if said is not None:
@@ -230,7 +226,7 @@ class DataType:
             DamagedError: the entries are damaged.
         """
         die = self._die
-        if die is None or die.tag not in _RECORDS:
+        if die is None or die.tag not in RECORDS:
             return ()
         shape = die.unit.shape
         found = []
@@ -279,7 +275,7 @@ class DataType:
     def enumerators(self) -> tuple[tuple[str, int], ...]:
         """The names of an enumeration's values."""
         die = self._die
-        if die is None or die.tag != _ENUM:
+        if die is None or die.tag != ENUM:
             return ()
         shape = die.unit.shape
         parts = (
@@ -364,52 +360,6 @@ def _member_offset(die: Die) -> int:
     raise DamagedError(f"entry {die.offset:#x}: the place of a member is computed")
 
 
-def _defined(die: Die | None) -> Die | None:
-    """The definition of a type that is only declared; the declaration where there is none."""
-    if die is None:
-        return None
-    signature = die.reference(_AT_SIGNATURE)  # GCC leaves no more than that of a type
-    if signature is not None:
-        return signature
-    if not die.has(dies.AT_DECLARATION):
-        return die
-    name = die.name
-    found = _definitions(die.unit.info, die).get((die.tag, name)) if name else None
-    return found or die
-
-
-def _definitions(info: "DebugInfo", die: Die) -> dict[tuple[int, str | None], Die]:
-    """The types that a unit, and else the whole file, defines by tag and name."""
-    own = _unit_definitions(die)
-    if (die.tag, die.name) in own:
-        return own
-    if info.definitions is None:
-        info.definitions = {}
-        for unit in info.units():
-            if unit.kind not in dies.TYPE_UNITS:
-                try:
-                    whole = info.whole(unit)
-                    found = _unit_definitions(whole.root)
-                except (DamagedError, ImageError):
-                    continue
-                for key, value in found.items():
-                    info.definitions.setdefault(key, value)
-    return info.definitions
-
-
-def _unit_definitions(die: Die) -> dict[tuple[int, str | None], Die]:
-    unit = die.unit
-    if unit.definitions is None:
-        shape = unit.shape
-        unit.definitions = {}
-        for index, tag in enumerate(shape.tags):
-            if tag in _RECORDS or tag == _ENUM:
-                one = Die(unit, shape.offsets[index])
-                if not one.has(dies.AT_DECLARATION) and one.has(dies.AT_NAME):
-                    unit.definitions.setdefault((tag, one.string(dies.AT_NAME)), one)
-    return unit.definitions
-
-
 def _text(die: Die | None, depth: int) -> str:
     if die is None:
         return "void"
@@ -431,8 +381,8 @@ def _text(die: Die | None, depth: int) -> str:
         return _text(die.type, depth + 1) + shown
     if tag == _SUBROUTINE:
         return f"{_text(die.type, depth + 1)} ()"
-    name = (_defined(die) or die).name or ""
-    word = _RECORDS.get(tag) or ("enum" if tag == _ENUM else "")
+    name = (defined(die) or die).name or ""
+    word = RECORDS.get(tag) or ("enum" if tag == ENUM else "")
     if word and name and not _is_c(die):
         return name
     return f"{word} {name or '{...}'}" if word else name or "?"

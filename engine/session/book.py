@@ -5,81 +5,23 @@ in a fresh one.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
-from engine.probes.kretprobe import Kretprobe, KretprobeInstance
-from engine.probes.point import ProbePoint
-from engine.session.eventrules import NO_TEXTS, EventRules, EventTexts
-from engine.session.eventset import Defined
+from engine.probes.kretprobe import KretprobeInstance
+from engine.session.entries import Entry, Row, Rows
+from engine.session.eventrules import NO_TEXTS, EventRules
 from engine.session.places import Place, PlaceError
 from engine.session.placing import Placed
+from engine.session.probeviews import ProbeViews
 from engine.session.probing import Probing, Wanted
 from engine.session.tracing import Tracing
 from engine.session.views import ProbeView
 
 _UNDO: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the list, without the run it belongs to.
-
-    Attributes:
-        id: of the probe.
-        kind: "p" for a definition of any kind, "b" for a breakpoint.
-        line: the definition, or the breakpoint's place.
-        enabled: whether it records.
-        stops: whether the guest stops there.
-        rules: filter and triggers of its event.
-    """
-
-    id: int
-    kind: str
-    line: str
-    enabled: bool = True
-    stops: bool = False
-    rules: EventTexts = NO_TEXTS
-
-
-@dataclass(eq=False, slots=True)
-class Entry:
-    """A row and what it has come to in the run at hand.
-
-    Attributes:
-        row: it.
-        placed: its places and the verdicts on them.
-        defined: of a definition.
-        stoppers: probes that stop the guest, one a place.
-    """
-
-    row: Row
-    placed: tuple[Placed, ...]
-    defined: Defined | None = None
-    stoppers: list[Kprobe] = field(default_factory=list)
-
-    @property
-    def probes(self) -> tuple[Kprobe, ...]:
-        """Its probes; a breakpoint's own ones."""
-        return self.defined.probes if self.defined else tuple(self.stoppers)
-
-    @property
-    def catches_returns(self) -> bool:
-        """Whether it is a return probe: it stops at the entry and at the return."""
-        return any(isinstance(probe, Kretprobe) for probe in self.probes)
-
-    @property
-    def event(self) -> str:
-        """GROUP/NAME, "" for a breakpoint."""
-        if self.defined is None:
-            return ""
-        return f"{self.defined.definition.group}/{self.defined.definition.event}"
-
-
-Rows = tuple[Row, ...]
 
 
 class ProbeBook:
@@ -100,7 +42,7 @@ class ProbeBook:
         self._redo: list[tuple[str, Rows]] = []
         self._stops: set[int] = set()
         self._rules = EventRules(tracing)
-        self._views: dict[int, ProbeView] = {}
+        self._views = ProbeViews(probing)
         self.entries: list[Entry] = []
         self.on_change: Callable[[str], object] = lambda text: None
 
@@ -364,7 +306,7 @@ class ProbeBook:
         if entry.defined is not None:
             self._tracing.remove(entry.defined)
         self.entries.remove(entry)
-        self._views.pop(entry.row.id, None)
+        self._views.forget(entry)
 
     def _forget_deleted(self) -> None:
         """A line of definitions has deleted others."""
@@ -373,7 +315,7 @@ class ProbeBook:
             if entry.defined is not None and entry.defined not in left:
                 self._unstop(entry)
                 self.entries.remove(entry)
-                self._views.pop(entry.row.id, None)
+                self._views.forget(entry)
 
     def _switch(self, entry: Entry, on: bool) -> None:
         manager = self._probing.manager
@@ -432,63 +374,9 @@ class ProbeBook:
                 raise ProbeError(f"{item.place.name}: {item.judgement.reason}")
         return found
 
-    # -- views ----------------------------------------------------------------------------
-
     def views(self) -> tuple[ProbeView, ...]:
         """All probes as a front end shows them; unchanged ones are the same objects."""
-        pending = {id(item.probe) for item in self._probing.pending}
-        if self._probing.manager.jumps is not None:
-            self._probing.manager.jumps.collect()
-        return tuple(self._view(entry, pending) for entry in self.entries)
-
-    def _view(self, entry: Entry, pending: set[int]) -> ProbeView:
-        probes, row = entry.probes, entry.row
-        hits = sum(probe.hits for probe in probes)
-        misses = sum(probe.nmissed for probe in probes)
-        old = self._views.get(row.id)
-        waits = bool(probes) and all(id(probe) in pending for probe in probes)
-        if (
-            old is not None
-            and (old.hits, old.misses, old.enabled, old.stops, old.pending)
-            == (hits, misses, row.enabled, row.stops, waits)
-            and not old.gone
-            and old.definition == row.line
-            and (old.filter, old.triggers) == (row.rules.filter, row.rules.triggers)
-        ):
-            return old
-        points = self._probing.manager.points
-        here = [probe for probe in probes if id(probe) not in pending and probe.addr is not None]
-        point = next((points[p.addr] for p in here if p.addr in points), None)
-        definition = entry.defined.definition if entry.defined else None
-        view = ProbeView(
-            id=row.id,
-            kind="b" if definition is None else "r" if definition.is_return else "p",
-            definition=row.line,
-            event=entry.event,
-            place=", ".join(_where(item.place) for item in entry.placed[:3]),
-            addresses=tuple(probe.addr for probe in here if probe.addr is not None),
-            technique=point.technique if point is not None else "breakpoint",
-            how=point.how if point is not None else "",
-            reason=_reason(entry, point),
-            hits=hits,
-            misses=misses,
-            enabled=row.enabled,
-            pending=waits,
-            stops=row.stops,
-            gone=any(ProbeFlags.GONE in probe.flags for probe in probes),
-            filter=row.rules.filter,
-            triggers=row.rules.triggers,
-        )
-        self._views[row.id] = view
-        return view
-
-
-def _reason(entry: Entry, point: ProbePoint | None) -> str:
-    """Why this technique and this way; why no jump where one was looked for."""
-    reason = entry.placed[0].judgement.reason if entry.placed else ""
-    if point is not None and point.why is not None:
-        return f"{reason}; no jump: {point.why.detail}"
-    return reason
+        return self._views.of(self.entries)
 
 
 def _stopper(place: Place, name: str) -> Kprobe:
@@ -499,12 +387,6 @@ def _stopper(place: Place, name: str) -> Kprobe:
         uprobe.handler = lambda probe, regs: None
     probe.stops = True
     return probe
-
-
-def _where(place: Place) -> str:
-    if place.rules is Rules.UPROBE:
-        return f"{place.path}:{place.file_offset or 0:#x}"
-    return place.name
 
 
 def _same(one: tuple[Placed, ...], other: tuple[Placed, ...]) -> bool:

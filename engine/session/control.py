@@ -15,9 +15,10 @@ from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
 from engine.session import commands as cmd
 from engine.session import events as ev
 from engine.session import report
-from engine.session.book import ProbeBook, Row
+from engine.session.book import ProbeBook
 from engine.session.config import GuestConfig
 from engine.session.editing import Editing
+from engine.session.entries import Row
 from engine.session.eventrules import EventTexts, Histograms
 from engine.session.graphswitch import GraphSwitch
 from engine.session.running import Abandoned, Running

@@ -4,7 +4,6 @@ Nothing has to run: a place is a link address in a file, and becomes a guest add
 that file is mapped executable.
 """
 
-import difflib
 import fnmatch
 import re
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from engine.guest.modules import Modules
 from engine.image import ElfImage, Symbol
 from engine.session.inlined import inlined_sites
 from engine.session.libraries import Program, ProgramFile
+from engine.session.nearnames import near_names
 from engine.session.ranges import FunctionRanges, is_code
 from engine.trace.place import Address, FileOffset, SourceLine, Target
 
@@ -28,7 +28,6 @@ _LIBRARY: Final = re.compile(r"([^:]+):(?!:)(.+)$", re.DOTALL)
 _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+")
 _ADDRESS_END: Final = 1 << 64
-_NEAR_MAX: Final = 50_000
 
 
 class PlaceError(ProbeError):
@@ -262,16 +261,7 @@ class Places:
         return f" (not found: {', '.join(missing)}; --root gives another tree)" if missing else ""
 
     def _near(self, name: str, files: tuple[ProgramFile, ...]) -> str:
-        names: set[str] = set()
-        for file in files:
-            if len(names) + len(file.symbols) > _NEAR_MAX:
-                break
-            names.update(symbol.name for symbol in file.symbols.functions())
-            names.update(symbol.demangled.partition("(")[0] for symbol in file.symbols.functions())
-        bare = name.split("::")[-1]
-        close = difflib.get_close_matches(name, names, n=3, cutoff=0.75)
-        parts = sorted(n for n in names if len(bare) > 2 and bare in n and n not in close)
-        close = (close + sorted(parts, key=len))[:3]
+        close = near_names(name, files)
         return f"; similar: {', '.join(close)}" if close else ""
 
     def _library(self, name: str, text: str) -> ProgramFile:

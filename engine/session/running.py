@@ -11,7 +11,8 @@ from engine.probes.jumpphases import JumpMachine
 from engine.probes.phase import HitMachine
 from engine.probes.phases import PhaseMachine
 from engine.probes.point import ProbePoint
-from engine.session.book import Entry, ProbeBook
+from engine.session.book import ProbeBook
+from engine.session.entries import Entry
 from engine.session.probing import Probing
 from engine.session.session import Session
 from engine.session.stepping import Motion, Motions

@@ -1,0 +1,62 @@
+"""Where a type that is only declared is defined: in its own unit, or somewhere in the file."""
+
+from typing import TYPE_CHECKING, Final
+
+from engine.errors import ImageError
+from engine.image import dies
+from engine.image.dies import Die
+from engine.image.reader import DamagedError
+
+if TYPE_CHECKING:
+    from engine.image.debuginfo import DebugInfo
+
+RECORDS: Final = {0x13: "struct", 0x02: "class", 0x17: "union", 0x38: "interface"}
+"""Tags of structures and the like, and the words for them."""
+ENUM: Final = 0x04
+_AT_SIGNATURE: Final = 0x69
+
+
+def defined(die: Die | None) -> Die | None:
+    """The definition of a type that is only declared; the declaration where there is none."""
+    if die is None:
+        return None
+    signature = die.reference(_AT_SIGNATURE)  # GCC leaves no more than that of a type
+    if signature is not None:
+        return signature
+    if not die.has(dies.AT_DECLARATION):
+        return die
+    name = die.name
+    found = _definitions(die.unit.info, die).get((die.tag, name)) if name else None
+    return found or die
+
+
+def _definitions(info: "DebugInfo", die: Die) -> dict[tuple[int, str | None], Die]:
+    """The types that a unit, and else the whole file, defines by tag and name."""
+    own = _unit_definitions(die)
+    if (die.tag, die.name) in own:
+        return own
+    if info.definitions is None:
+        info.definitions = {}
+        for unit in info.units():
+            if unit.kind not in dies.TYPE_UNITS:
+                try:
+                    whole = info.whole(unit)
+                    found = _unit_definitions(whole.root)
+                except (DamagedError, ImageError):
+                    continue
+                for key, value in found.items():
+                    info.definitions.setdefault(key, value)
+    return info.definitions
+
+
+def _unit_definitions(die: Die) -> dict[tuple[int, str | None], Die]:
+    unit = die.unit
+    if unit.definitions is None:
+        shape = unit.shape
+        unit.definitions = {}
+        for index, tag in enumerate(shape.tags):
+            if tag in RECORDS or tag == ENUM:
+                one = Die(unit, shape.offsets[index])
+                if not one.has(dies.AT_DECLARATION) and one.has(dies.AT_NAME):
+                    unit.definitions.setdefault((tag, one.string(dies.AT_NAME)), one)
+    return unit.definitions
