@@ -10,7 +10,6 @@ from textual.command import Provider
 from textual.containers import Horizontal, Vertical
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from engine.errors import KprobeTuiError
 from engine.session import GuestConfig
@@ -42,6 +41,7 @@ from tui.screens.help import HelpScreen
 from tui.settings import Settings
 from tui.store import EventStore
 from tui.widgets.bars import MessageLine, StatusBar, TabStrip
+from tui.widgets.hints import Hints
 from tui.widgets.pane import Pane
 
 
@@ -130,7 +130,7 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
                     yield GraphPane(self.store, self.names, id="graph")
                     yield HistogramPane(id="histogram")
         yield MessageLine(id="message")
-        yield Footer(compact=True, show_command_palette=False)
+        yield Hints()
 
     def on_mount(self) -> None:
         """Begin."""

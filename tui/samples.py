@@ -7,8 +7,10 @@ from typing import ClassVar
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
+
+from tui.widgets.hints import Hints
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class Picker(App[str]):
         self._samples = samples()
         lines = (Option(self._line(sample)) for sample in self._samples)
         yield SampleList(*lines, markup=False)
-        yield Footer(compact=True, show_command_palette=False)
+        yield Hints()
 
     def on_mount(self) -> None:
         """The list has the keys."""

@@ -5,7 +5,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from controlkit import sample
+import pytest
+from controlkit import ARCHES, sample
 from keys import press
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
@@ -18,7 +19,9 @@ from tui.widgets.bars import MessageLine
 
 PATIENCE = 8.0
 SMALL, LARGE = (80, 24), (120, 40)
-SIZES = (SMALL, LARGE)
+SIZES = [SMALL, LARGE]
+sizes = pytest.mark.parametrize("size", SIZES)
+both = pytest.mark.parametrize("arch", ARCHES)
 
 
 class User:
@@ -40,7 +43,7 @@ class User:
         """Press keys."""
         self.keys += len(keys)
         await press(self.app, keys)
-        await self.pilot.pause(0.005)  # what was moved is laid out
+        self.app.screen._on_timer_update()  # what was moved is laid out
 
     async def typing(self) -> None:
         """Wait until something can be typed."""
@@ -143,6 +146,13 @@ class User:
 
 
 Flow = Callable[[User], Awaitable[None]]
+
+
+async def place(user: User, line: str) -> None:
+    """Place a definition by typing it."""
+    count = len(user.probes)
+    await user.command(line)
+    await user.until(lambda: len(user.probes) == count + 1, line)
 
 
 def flow(

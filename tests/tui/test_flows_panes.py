@@ -1,0 +1,110 @@
+"""Panes, sizes, help and dialogs by keys."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from controlkit import sample
+from flowkit import LARGE, SMALL, User, flow, place
+
+from engine.session.views import RunState
+from tui.layout import PANES
+from tui.screens.help import HelpScreen
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE, (20, 5)])
+def test_panes_by_number_tab_brackets_and_zoom(size: tuple[int, int]) -> None:
+    async def steps(user: User) -> None:
+        assert sorted(spec.number for spec in PANES) == list(range(10))
+        for spec in PANES:
+            await user.press(str(spec.number))
+            assert user.focus == spec.id
+            assert user.pane(spec.id).region.area > 0
+        await user.press("right_square_bracket")
+        assert user.focus == "events"
+        await user.press("left_square_bracket")
+        assert user.focus == PANES[-1].id
+        await user.press("z")
+        shown = [spec.id for spec in PANES if user.pane(spec.id).region.area]
+        assert shown == [PANES[-1].id]
+        await user.press("z", "1")
+        await user.press("tab")
+        await user.press("shift+tab")
+        assert user.focus == "code"
+
+    flow(steps, size=size)
+
+
+def test_a_terminal_that_becomes_tiny_and_large_again() -> None:
+    async def steps(user: User) -> None:
+        await place(user, "p:demo/fib fibonacci")
+        for size in ((20, 5), (1, 1), (120, 40), (20, 5), (80, 24)):
+            await user.pilot.resize_terminal(*size)
+            await user.press("p", "escape", "question_mark", "escape", "colon", "escape")
+            await user.press("y", "escape", "slash", "escape", "6", "1")
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        assert user.view.events > 20
+
+    flow(steps)
+
+
+def test_help_is_of_the_focused_pane() -> None:
+    async def steps(user: User) -> None:
+        for pane, words in (("1", "follow the branch"), ("8", "Sign, kind"), ("2", "set the reg")):
+            await user.press(pane, "question_mark")
+            assert isinstance(user.app.screen, HelpScreen)
+            await user.shows(words)
+            await user.press("escape")
+            assert len(user.app.screen_stack) == 1
+
+    flow(steps)
+
+
+def test_a_stripped_program(tmp_path: Path) -> None:
+    strip = shutil.which("strip")
+    if strip is None:
+        pytest.skip("no strip")
+    program = tmp_path / "stripped"
+    shutil.copy(sample("x86_64", "recursion"), program)
+    subprocess.run([strip, "-s", str(program)], check=True)
+
+    async def steps(user: User) -> None:
+        await user.press("p")
+        await user.choices("0x")
+        await user.press("enter")
+        await user.until(lambda: user.probes)
+        await user.press("j", "b", "y", "escape", "c")
+        await user.until(lambda: user.view.reason.startswith("breakpoint"))
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        assert user.view.events == 1
+        await user.press("7")
+        await user.shows("fibonacci(15) = 610")
+
+    flow(steps, guest=str(program))
+
+
+def test_a_dialog_that_is_left_while_names_are_looked_up() -> None:
+    async def steps(user: User) -> None:
+        for _ in range(5):
+            await user.press("p", "f", "escape")
+            await user.press("p", *"p main x=", "escape", "j")
+        await user.until(lambda: all(work.is_finished for work in user.app.workers))
+        assert len(user.app.screen_stack) == 1
+
+    flow(steps)
+
+
+def test_keys_wait_for_the_dialog_that_a_key_opens() -> None:
+    async def steps(user: User) -> None:
+        here = user.code.cursor
+        await user.press(
+            *"pjjj", "escape", *"pmain", "enter", "colon", *"b fibonacci", "enter", "j"
+        )
+        await user.until(lambda: len(user.probes) == 2)
+        assert [probe.kind for probe in user.probes] == ["p", "b"]
+        assert user.code.cursor != here  # the last key came back to the code
+
+    flow(steps)

@@ -1,0 +1,133 @@
+"""Runs, steps, stops and slow motion by keys."""
+
+from controlkit import moods, sample
+from flowkit import User, both, flow, sizes
+from textual.widgets import Input
+
+from engine.session.views import RunState
+
+
+@sizes
+@both
+def test_run_step_over_and_to_the_cursor(arch: str, size: tuple[int, int]) -> None:
+    async def steps(user: User) -> None:
+        await user.command("b main")
+        await user.until(lambda: user.probes)
+        await user.press("c")
+        await user.until(lambda: user.view.location == "main+0x0")
+        await user.says("breakpoint 1: main")
+        start = user.view.pc
+        await user.press("i")
+        await user.until(lambda: user.view.pc != start)
+        second = user.view.pc
+        await user.press("o")
+        await user.until(lambda: user.view.pc != second)
+        await user.command("go fibonacci")
+        await user.press("greater_than_sign")
+        await user.until(lambda: user.view.location == "fibonacci+0x0")
+        await user.press("f")
+        await user.until(lambda: user.view.reason == "finished")
+        assert user.view.location.startswith("main+")
+        line = user.view.line
+        await user.press("n")
+        await user.until(lambda: user.view.line != line)
+        await user.press("s")
+        await user.until(lambda: user.view.location.partition("+")[0] != "fibonacci")
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        await user.says("exited with 0")
+        await user.press("r")
+        await user.state(RunState.READY)
+        assert user.view.location.startswith("_start")
+
+    flow(steps, guest=sample(arch, "recursion"), size=size)
+
+
+def test_a_loop_is_stopped_with_ctrl_c() -> None:
+    async def steps(user: User) -> None:
+        await user.press("c")
+        await user.state(RunState.RUNNING)
+        await user.press("ctrl+c")
+        await user.state(RunState.STOPPED)
+        await user.press("ctrl+c")
+        await user.says("not running")
+
+    flow(steps, guest=moods("x86_64"), args=("s",))
+
+
+def test_what_the_guest_reads_is_typed_in_its_pane() -> None:
+    async def steps(user: User) -> None:
+        await user.press("c")
+        await user.state(RunState.WAITING)
+        assert "in read()" in user.screen
+        await user.press("7", "enter")
+        await user.until(lambda: isinstance(user.app.focused, Input), "an input")
+        await user.type("hello")
+        await user.press("enter")
+        await user.state(RunState.ENDED)
+        await user.shows("result 6")
+
+    flow(steps, guest=moods("x86_64"), args=("r",))
+
+
+def test_a_guest_that_is_killed() -> None:
+    async def steps(user: User) -> None:
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        assert "SIGSEGV" in user.screen
+        await user.press("3")
+        await user.press("r", "c")
+        await user.state(RunState.ENDED)
+        assert user.view.exit_code == 139
+
+    flow(steps, guest=sample("aarch64", "crash"))
+
+
+@sizes
+def test_slow_motion_by_hand(size: tuple[int, int]) -> None:
+    async def steps(user: User) -> None:
+        await user.command("b fibonacci")
+        await user.until(lambda: user.probes)
+        await user.press("c")
+        await user.until(lambda: user.view.location == "fibonacci+0x0")
+        await user.press("4", "z")
+        names = []
+        for _ in range(12):
+            hit = user.view.hit
+            done = len(hit.done) if hit is not None and hit.next else 0
+            await user.press("full_stop")
+            await user.until(
+                lambda done=done: (
+                    user.view.hit is not None  # type: ignore[misc]
+                    and len(user.view.hit.done) > done
+                )
+            )
+            hit = user.view.hit
+            assert hit is not None
+            names.append(hit.done[-1].name)
+            if not hit.next:
+                break
+        assert names[:3] == ["armed", "trap", "pre-handlers"]
+        assert names[-1] == "resume"
+        assert "resume" in user.screen
+        await user.press("z")
+        await user.press("full_stop")
+        await user.until(lambda: user.view.hit is None)
+
+    flow(steps, size=size)
+
+
+def test_slow_motion_played() -> None:
+    async def steps(user: User) -> None:
+        await user.command("b fibonacci")
+        await user.until(lambda: user.probes)
+        await user.press("c")
+        await user.until(lambda: user.view.location == "fibonacci+0x0")
+        await user.press("plus", "plus", "plus", "plus", "P")
+        await user.until(lambda: user.view.hit is not None and not user.view.hit.next)
+        await user.press("P")
+        assert user.app.playing_text == ""
+        await user.press("minus")
+        await user.says("phases a second")
+
+    flow(steps)
