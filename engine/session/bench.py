@@ -1,12 +1,14 @@
 """What a hit costs: a guest made for it, run with and without probes in this process.
 
 The guest calls one function again and again; a hit is the CPU time of a probed run minus that of
-the unprobed run with the clock on, over the calls, each the minimum of some runs.
+the unprobed run with the clock on, over the calls, each the minimum of some runs. On a host of its
+architecture the guest is also an ordinary program, on which `benchpeers` measures others.
 """
 
 import gc
-import math
+import platform
 import struct
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,11 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from engine.arch import ARCHES
 from engine.arch.base import Arch
 from engine.errors import EngineError
 from engine.insn.asm import assemble
 from engine.linux.fs.stdio import FeedStream, SinkStream
+from engine.probes.kprobe import Kprobe
+from engine.session.benchpeers import Command, Native
 from engine.session.config import GuestConfig
+from engine.session.graphing import Graphing, GraphOptions
 from engine.session.session import Session
 from engine.session.tracing import TraceOptions, Tracing
 
@@ -26,6 +32,10 @@ _BASE: Final = 0x40_0000
 _CODE: Final = 0x1000
 _TEXT: Final = b"a string of thirty-one bytes ..\0"
 _EVENT: Final = "bench"
+_FUNCTION: Final = "work"
+_WORK: Final = 0x100
+"""Offset of the function in the code."""
+_TRACERS: Final = {"graph": "function_graph", "function": "function"}
 
 # One instruction a line, so that every form has one text; `work` comes last.
 _PROGRAMS: Final = {
@@ -54,27 +64,39 @@ class Case:
     """What is measured.
 
     Attributes:
-        technique: "breakpoint", "jump" or "return" (a return probe).
+        technique: "breakpoint" or "jump", recording; "handler" (an empty one in Python), "return"
+            (a return probe), "graph" or "function" (the tracers).
         args: registers recorded.
         string: whether a string of 32 bytes is recorded too.
         filter_pass: percentage of hits that a filter lets pass; None without one.
+        entry: what stands at the function: "breakpoint" or "jump".
     """
 
     technique: str
     args: int
     string: bool = False
     filter_pass: int | None = None
+    entry: str = "breakpoint"
+
+
+def _recorded(technique: str) -> Iterator[Case]:
+    for args in (0, 1, 3, 8):
+        yield Case(technique, args, entry=technique)
+    yield Case(technique, 3, string=True, entry=technique)
+    for share in (0, 10, 100):
+        yield Case(technique, 3, filter_pass=share, entry=technique)
 
 
 CASES: Final = (
-    *(Case("jump", args) for args in (0, 1, 3, 8)),
-    Case("jump", 3, string=True),
-    *(Case("jump", 3, filter_pass=share) for share in (0, 10, 100)),
-    *(Case("breakpoint", args) for args in (0, 1, 3, 8)),
-    Case("breakpoint", 3, string=True),
-    *(Case("breakpoint", 3, filter_pass=share) for share in (0, 10, 100)),
-    Case("return", 0),
+    *_recorded("jump"),
+    *_recorded("breakpoint"),
+    *(
+        Case(technique, 0, entry=entry)
+        for technique in ("handler", "return", "graph", "function")
+        for entry in ("jump", "breakpoint")
+    ),
 )
+"""Those that a jump at the entry cannot serve are left out of the results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +106,13 @@ class Cost:
     Attributes:
         case: it.
         ns_per_hit: CPU nanoseconds over the unprobed run.
+        slot_bytes: of the guest's memory for the displaced instruction's copy.
         detour_bytes: of the detour buffer; 0 without one.
     """
 
     case: Case
     ns_per_hit: float
+    slot_bytes: int
     detour_bytes: int
 
 
@@ -101,7 +125,7 @@ def program(arch: Arch, calls: int) -> bytes:
     """An ELF file that calls its function `work` so often."""
     start = _BASE + _CODE
     main, work = _PROGRAMS[arch.name]
-    place = start + 0x100
+    place = start + _WORK
     text = start + 0x200
     values = {
         "count": calls,
@@ -112,10 +136,10 @@ def program(arch: Arch, calls: int) -> bytes:
         "text_high": text >> 16,
         "work": place,
     }
-    code = assemble(arch, start, main.format(**values)).ljust(0x100, b"\0")
+    code = assemble(arch, start, main.format(**values)).ljust(_WORK, b"\0")
     function = assemble(arch, place, work)
     body = code + function.ljust(0x100, b"\0") + _TEXT
-    return _elf(arch, body, [("_start", start, 0x100), ("work", place, len(function))])
+    return _elf(arch, body, [("_start", start, _WORK), (_FUNCTION, place, len(function))])
 
 
 def _elf(arch: Arch, body: bytes, functions: list[tuple[str, int, int]]) -> bytes:
@@ -143,12 +167,29 @@ def _elf(arch: Arch, body: bytes, functions: list[tuple[str, int, int]]) -> byte
     return head.ljust(_CODE, b"\0") + body + symbols + names + titles + rows
 
 
+def native(folder: Path) -> Native | None:
+    """The same as a program of the host, in a folder; None where the host is another machine."""
+    arch = next((arch for arch in ARCHES if arch.name == platform.machine()), None)
+    if arch is None or not can_measure(arch) or sys.platform != "linux":
+        return None
+
+    def command(calls: int) -> Command:
+        path = folder / f"bench-{calls}"
+        if not path.exists():
+            path.write_bytes(program(arch, calls))
+            path.chmod(0o755)
+        return [path]
+
+    registers = _REGISTERS[arch.name][:3]
+    return Native(command, _BASE + _CODE + _WORK, _CODE + _WORK, registers)
+
+
 def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
     """Measure all cases, one after the other.
 
     Args:
         arch: of the guest.
-        calls: hits of a jump; the other techniques get a tenth of them.
+        calls: hits of a recording jump; the others get a tenth of them.
         runs: of each, of which the quickest counts.
 
     Raises:
@@ -159,26 +200,37 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
         count = calls if case.technique == "jump" else max(calls // 10, 1)
         if count not in plain:
             plain[count] = min(_run(arch, count, None)[0] for _ in range(runs))
-        quickest, size = math.inf, 0
-        for _ in range(runs):
-            spent, size = _run(arch, count, case)
-            quickest = min(quickest, spent)
-        yield Cost(case, (quickest - plain[count]) / count * 1e9, size)
+        found = [_run(arch, count, case) for _ in range(runs)]
+        point = found[0][1]
+        if point is None or point.entry != case.entry:
+            continue
+        quickest = min(spent for spent, _ in found)
+        spent = (quickest - plain[count]) / count * 1e9
+        yield Cost(case, spent, point.slot_bytes, point.detour_bytes)
 
 
 def _definition(arch: Arch, case: Case) -> str:
     registers = _REGISTERS[arch.name]
     kind = "r" if case.technique == "return" else "p"
-    words = [f"{kind}:{_EVENT} work"]
+    words = [f"{kind}:{_EVENT} {_FUNCTION}"]
     words += [f"a{number}={name}" for number, name in enumerate(registers[: case.args])]
     if case.string:
         words.append(f"s=+0({registers[2]}):string")
     return " ".join(words)
 
 
-def _run(arch: Arch, calls: int, case: Case | None) -> tuple[float, int]:
-    """CPU seconds of a run, and the size of the detour."""
-    technique = "jump" if case is not None and case.technique == "jump" else "breakpoint"
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """What stood at the function when a run was over."""
+
+    entry: str
+    slot_bytes: int
+    detour_bytes: int
+
+
+def _run(arch: Arch, calls: int, case: Case | None) -> tuple[float, _Point | None]:
+    """CPU seconds of a run, and what stood at the function."""
+    technique = case.entry if case is not None else "breakpoint"
     sink = SinkStream(lambda data: None)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench"
@@ -188,29 +240,43 @@ def _run(arch: Arch, calls: int, case: Case | None) -> tuple[float, int]:
         session = Session(config, (FeedStream(ended=True), sink, sink))
     try:
         if case is not None:
-            tracing = Tracing(session, TraceOptions(output="/dev/null"))
-            tracing.define(_definition(arch, case))
-            if case.filter_pass is not None:
-                limit = calls * case.filter_pass // 100
-                tracing.set_filter("kprobes", _EVENT, f"a0 <= {limit}")
-            tracing.start()
-            session.at_end.append(tracing.finish)
+            _prepare(session, arch, case, calls)
         started = time.process_time()
         session.run()
         spent = time.process_time() - started
-        return spent, _checked(session, case, technique, calls) if case is not None else 0
+        return spent, _checked(session, arch, case, calls) if case is not None else None
     finally:
         session.close()
         gc.collect()
 
 
-def _checked(session: Session, case: Case, technique: str, calls: int) -> int:
+def _prepare(session: Session, arch: Arch, case: Case, calls: int) -> None:
+    """Plant what is measured."""
+    tracing = Tracing(session, TraceOptions(output="/dev/null"))
+    if case.technique in _TRACERS:
+        Graphing(tracing, GraphOptions(_TRACERS[case.technique])).add(_FUNCTION)
+    elif case.technique == "handler":
+        probe = Kprobe(symbol_name=_FUNCTION, pre_handler=lambda probe, regs: None)
+        tracing.start()
+        session.probes().manager.register(probe)
+    else:
+        tracing.define(_definition(arch, case))
+    if case.filter_pass is not None:
+        tracing.set_filter("kprobes", _EVENT, f"a0 <= {calls * case.filter_pass // 100}")
+    if case.technique != "handler":
+        tracing.start()
+    session.at_end.append(tracing.finish)
+
+
+def _checked(session: Session, arch: Arch, case: Case, calls: int) -> _Point:
     assert session.probing is not None, "a trace has been set up"
-    (point,) = session.probing.manager.placed()
+    points = session.probing.manager.placed()
+    point = next(point for point in points if point.address == _BASE + _CODE + _WORK)
     hits = sum(probe.hits for probe in point.probes)
     if hits != calls:
         raise EngineError(f"{hits} hits of {calls}")
-    if point.technique != technique and case.technique != "return":
+    if point.technique != case.entry == case.technique:
         why = point.why.detail if point.why else "?"
-        raise EngineError(f"the probe is a {point.technique}, no {technique}: {why}")
-    return len(point.detour.code) if point.detour is not None else 0
+        raise EngineError(f"the probe is a {point.technique}, no {case.entry}: {why}")
+    slot = arch.probes.kprobe_slot if point.slot is not None else 0
+    return _Point(point.technique, slot, len(point.detour.code) if point.detour else 0)

@@ -1,4 +1,4 @@
-"""What probes cost: a hit, arming and disarming many, and the same hit with others' tools.
+"""What probes cost: a hit with breakpoints of all kinds, arming and disarming many.
 
 `python tests/benchmarks/probes.py [--arch A] [--runs N] [--quick] [--json]`. A hit is the CPU time
 of a probed run minus that of the unprobed run of the same guest, each the minimum of N runs.
@@ -9,7 +9,6 @@ import gc
 import json
 import math
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.probes.kprobe import Kprobe
 from engine.session import GuestConfig, Session
 from engine.session.tracing import TraceOptions, Tracing
-from tests.benchmarks import measuring, peers
+from tests.benchmarks import measuring
 
 _COMPILERS: Final = {"x86_64": "gcc", "aarch64": "aarch64-linux-gnu-gcc"}
 _SOURCE: Final = Path(__file__).parent / "src" / "probes.c"
@@ -253,20 +252,6 @@ def main() -> int:
             rows.append([f"{arch} arm {_MANY:,}, s", f"{arm:.3f}", "", text])
             rows.append([f"{arch} disarm {_MANY:,}, s", f"{disarm:.3f}", "", ""])
             figures[arch] = {"hit_ns": ours, "portable_ns": other, "arm_s": [arm, disarm]}
-            if arch == platform.machine():
-                one, two, _, third = _REGISTERS[arch]
-                offset = _offset(hits)
-                others = {
-                    "gdb": peers.measure_gdb(hits, min(runs, 3)),
-                    "kernel_uprobe": peers.measure_kernel(
-                        hits, offset, (one, two, third), min(runs, 3)
-                    ),
-                }
-                for peer, found in others.items():
-                    if found is not None:
-                        title = f"{arch} {peer.replace('_', ' ')}, 3 registers, ns"
-                        rows.append([title, f"{found:.0f}", "", ""])
-                figures["peers_ns"] = others
     facts["calibration_after_s"] = round(measuring.calibration(), 4)
     if options.json:
         print(json.dumps(figures, indent=1))

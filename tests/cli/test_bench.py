@@ -1,32 +1,62 @@
-"""`kprobe-tui bench`: rows for each technique; a jump costs a fraction of a breakpoint."""
+"""`kprobe-tui bench`: a row for each technique that can serve it, and for others that run here."""
 
 import json
+import math
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from guestrun import ARCHES, run
 
 from engine import arch as architectures
+from engine.errors import CommandError
 from engine.image import ElfImage, SymbolTable
-from engine.session.bench import CASES, program
+from engine.session import benchpeers
+from engine.session.bench import CASES, native, program
 
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_rows(arch: str, tmp_path: Path) -> None:
-    words = ("--calls", "20000", "--runs", "1", "--arch", arch, "--json")
+    """How quick anything was is nothing that a test can ask."""
+    words = ("--calls", "1000", "--runs", "1", "--arch", arch, "--no-peers", "--json")
     done = run("bench", *words, cwd=tmp_path)
-
     assert done.code == 0
     rows = json.loads(done.out)
-    assert len(rows) == len(CASES)
-    assert {"arch", "technique", "args", "string", "filter_pass", "ns_per_hit"} <= set(rows[0])
-    cost = {
-        row["technique"]: row["ns_per_hit"]
-        for row in rows
-        if row["args"] == 3 and not row["string"] and row["filter_pass"] is None
-    }
-    assert cost["jump"] * 3 < cost["breakpoint"]  # more than 10 on a quiet machine
-    assert all((row["detour_bytes"] > 0) is (row["technique"] == "jump") for row in rows)
+    keys = ("technique", "args", "string", "filter_pass", "entry")
+    seen = {tuple(row[key] for key in keys) for row in rows}
+    every = {tuple(getattr(case, key) for key in keys) for case in CASES}
+    assert seen <= every
+    assert {row for row in every if row[0] in ("jump", "breakpoint")} <= seen
+    assert {row for row in every if row[4] == "breakpoint"} <= seen
+    assert all(math.isfinite(row["ns_per_hit"]) for row in rows)
+    assert all((row["detour_bytes"] > 0) is (row["entry"] == "jump") for row in rows)
+
+
+def test_its_guest_runs_natively(tmp_path: Path) -> None:
+    there = native(tmp_path)
+    if there is None:
+        pytest.skip("no guest for this machine")
+    assert subprocess.run(there.command(100)).returncode == 0
+    image = ElfImage.from_bytes(Path(there.command(100)[0]).read_bytes(), "bench")
+    assert image.vaddr_of(there.offset) == there.address
+    found = SymbolTable(image).at(there.address)
+    assert found is not None
+    assert found.name == "work"
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler")
+def test_others_that_fail_say_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool = tmp_path / "uftrace"
+    tool.write_text("#!/bin/sh\necho it broke >&2\nexit 3\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("UFTRACE", str(tool))
+    with pytest.raises(CommandError, match="it broke"):
+        benchpeers.uftrace(1)
+    tool.write_text("#!/bin/sh\nsleep 100\n")
+    monkeypatch.setattr(benchpeers, "_PATIENCE", 0.2)
+    with pytest.raises(CommandError, match="does not end"):
+        benchpeers.uftrace(1)
 
 
 @pytest.mark.parametrize("name", ARCHES)
