@@ -131,7 +131,7 @@ class Hits:
         enabled = point.enabled()
         if not point.guard or self.cpu.read_register(point.guard):
             return enabled
-        return [probe for probe in enabled if own(probe)]
+        return [probe for probe in enabled if own(probe) or probe.always]
 
     @property
     def told(self) -> str:

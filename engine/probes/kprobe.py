@@ -45,12 +45,15 @@ class Kprobe:
         name: for messages.
         stops: it stands for a stop of a debugger: at its hit nothing runs that the detour of a
             jump could not replace.
+        always: it is hit even where the predicate of its instruction is false, as no probe of
+            Linux is: a debugger's motion that ends there.
         reference: of a uprobe: offset in its file of a counter of users, 0 for none
             (`engine.probes.refcount`).
     """
 
     __slots__ = (
         "addr",
+        "always",
         "flags",
         "hits",
         "mode",
@@ -95,6 +98,7 @@ class Kprobe:
         self.hits = 0
         self.nmissed = 0
         self.stops = False
+        self.always = False
         self.reference = 0
 
     @property

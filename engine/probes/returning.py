@@ -128,7 +128,7 @@ class Returning(Hits):
         point = self.points.get(address)
         if point is not None:
             point.probes.insert(0, site)
-            self._always(point)
+            self.always(point)
             self.refresh(point)
             return True
         try:
@@ -161,8 +161,8 @@ class Returning(Hits):
         returns = self.arch.returns
         return plan if returns is None else returns.unconditional(plan)
 
-    def _always(self, point: ProbePoint) -> None:
-        """Returns come to a point whatever the predicate is that its probes depend on."""
+    def always(self, point: ProbePoint) -> None:
+        """Let a point trap whatever the predicate is that its probes depend on."""
         plan = self.unconditional(point.plan)
         if plan is point.plan:
             return

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from engine.arch.plan import Mode
+from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError
 from engine.probes.kprobe import Kprobe
-from engine.session.backtrace import Backtraces
+from engine.session.backtrace import TRAMPOLINE_NAME, Backtraces
 from engine.session.session import Session
 
 _CALLS: Final = frozenset(
@@ -55,8 +55,13 @@ class Motions:
         insns = session.disassembler.decode(pc, code)
         if not insns or not _is_call(insns[0].mnemonic):
             return None
-        floor = self._sp()
-        return _motion(pc + insns[0].size, "stepped", lambda: self._sp() >= floor)
+        arch = session.arch
+        guard = arch.probes.analyze(code, pc, Rules.KPROBE, Mode.STRICT, b"").predicate
+        if guard and not session.cpu.read_register(guard):
+            return None  # it will not be carried out
+        floor, behind = self._depth(), pc + insns[0].size
+        behind += -behind % arch.code_unit  # where calls return to a unit's beginning
+        return _motion(behind, "stepped", lambda: self._depth() >= floor)
 
     def line(self) -> Line | None:
         """The source line of pc."""
@@ -92,21 +97,33 @@ class Motions:
         Raises:
             CommandError: nobody knows where to.
         """
-        frames = [frame for frame in self._backtraces.take(limit=2).frames if not frame.inlined]
+        frames = [
+            frame
+            for frame in self._backtraces.take(limit=3).frames
+            if not frame.inlined and frame.function != TRAMPOLINE_NAME
+        ]
         if len(frames) < 2 or frames[0].cfa is None:
             raise CommandError("the function's caller is not known")
-        floor = frames[0].cfa
-        return _motion(frames[1].pc, "finished", lambda: self._sp() >= floor)
+        floor, returns = frames[0].cfa, self._session.arch.returns
+        if returns is not None:
+            others = [frames[0].registers[name] for name in returns.keys.entry[1:]]
+            floor = returns.keys.entered([floor, *others])
+        return _motion(frames[1].pc, "finished", lambda: self._depth() >= floor)
 
-    def _sp(self) -> int:
-        return self._session.cpu.read_register(self._session.arch.roles.sp)
+    def _depth(self) -> int:
+        """More with each return: the stack pointer, or what tells frames apart."""
+        cpu, returns = self._session.cpu, self._session.arch.returns
+        if returns is None:
+            return cpu.read_register(self._session.arch.roles.sp)
+        return returns.keys.returned(cpu.read_registers(returns.keys.exit))
 
 
 def _motion(address: int, text: str, arrived: Callable[[], bool]) -> Motion:
     probe = Kprobe(addr=address, mode=Mode.KERNEL, name=text, pre_handler=lambda probe, regs: None)
-    probe.stops = True
+    probe.stops = probe.always = True
     return Motion(probe, text, arrived)
 
 
 def _is_call(mnemonic: str) -> bool:
-    return mnemonic in _CALLS or mnemonic.startswith("br.call")
+    name = mnemonic.rpartition(" ")[2]  # behind a predicate
+    return name in _CALLS or name.startswith(("br.call", "brl.call"))

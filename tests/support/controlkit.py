@@ -73,11 +73,12 @@ class Held:
         clock: str = "guest",
         mode: Mode = Mode.STRICT,
         technique: str = "auto",
+        returns: str = "auto",
     ) -> None:
         self.said: list[ev.SessionEvent] = []
         self.terminal = GuestTerminal()
         self._out = b""
-        config = GuestConfig(guest, args, clock=clock, technique=technique)
+        config = GuestConfig(guest, args, clock=clock, technique=technique, returns=returns)
         self.control = Control(config, self._tell, mode=mode, terminal=self.terminal)
 
     def _tell(self, event: ev.SessionEvent) -> None:
@@ -148,10 +149,14 @@ class Held:
 
 @contextmanager
 def held(
-    guest: str, *args: str, clock: str = "guest", technique: str = "auto"
+    guest: str,
+    *args: str,
+    clock: str = "guest",
+    technique: str = "auto",
+    returns: str = "auto",
 ) -> Iterator[Held]:
     """A loaded guest that is given back at the end."""
-    found = Held(guest, *args, clock=clock, technique=technique)
+    found = Held(guest, *args, clock=clock, technique=technique, returns=returns)
     try:
         yield found
     finally:
