@@ -52,10 +52,17 @@ class _Maker:
         bits = any(t.kind is Kind.BITFIELD for kinds in types for t in kinds)
         computes = any(strings) or bits or any(one.filter for one in recordings)
         self._flags = computes and not overwrites_flags(window)
-        used = (RAX, RCX, RDX, RSI, RDI, R8) if any(strings) else (RAX, RCX, RDX)
-        self._saved = {register: SAVED[register] for register in used}
         self._code = Code()
         self._fetches = Fetches(self._code, places)
+        self._fetches.changed.add(RCX)
+        arrays = any(t.count for kinds in types for t in kinds)
+        used = {RAX, RCX}
+        if any(strings):
+            used |= {RDX, RSI, RDI, R8}
+        elif arrays or not all(self._spare(one)[1] for one in recordings):
+            used.add(RDX)
+        self._saved = {register: SAVED[register] for register in sorted(used)}
+        self._fetches.changed.discard(RCX)
         self._slow: dict[int, int] = {}
 
     def make(self) -> Recorder:
@@ -135,13 +142,17 @@ class _Maker:
         for field in fields:
             if not field.arg.type.is_string:
                 self._number(field, one)
-        fetches.changed.add(RDX)
-        code.constant(RDX, places.time)
-        code.memory(LOAD, RAX, RDX, 8)
+        spare, kept = self._spare(one)
+        code.constant(spare, places.time)
+        code.memory(LOAD, RAX, spare, 8)
         code.raw("48f7d0")  # not rax
-        code.memory(LOAD, RDX, RDX, 0)
-        code.sum(RAX, RAX, RDX, 1)
+        code.memory(LOAD, spare, spare, 0)
+        code.sum(RAX, RAX, spare, 1)
         code.memory(STORE, RAX, RCX, 8)
+        if kept:
+            code.memory(LOAD, spare, RCX, kept)
+        else:
+            fetches.changed.add(spare)
         code.constant(RAX, one.address)
         code.memory(STORE, RAX, RCX, 16)
         size = one.layout.words * 8
@@ -167,6 +178,17 @@ class _Maker:
         fetches.add(RAX, one.event)
         code.memory(STORE, RAX, RDX, 0)
         fetches.move_cursor()
+
+    def _spare(self, one: Recording) -> tuple[int, int]:
+        """A register to compute the time with, and where the row has its value (0: it is saved).
+
+        Nothing faults until it is given back: what is stored meanwhile lies below that word.
+        """
+        for field in one.layout.fields:
+            register = self._fetches.direct(field.arg)
+            if register is not None and not field.arg.type.count:
+                return register, field.word * 8
+        return RDX, 0
 
     def _late(self, field: RecordField) -> bool:
         """Registers come first, while they still have their own values."""
