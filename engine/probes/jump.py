@@ -3,8 +3,8 @@
 A point is a breakpoint first. After some hits it is looked at (`jumprules`); if all conditions
 hold, a detour buffer is built and a jump takes the breakpoint's place, in the order in which a
 kernel writes it (`TextOverlay.exchange`). If not, it silently stays a breakpoint, and
-`ProbePoint.why` says which condition it was. A second probe in its window, a handler, a return
-probe and whatever else changes what is wanted there make it a breakpoint again.
+`ProbePoint.why` says which condition it was. A second probe in its window, a post-handler and
+whatever else changes what is wanted there make it a breakpoint again, until it is looked at anew.
 """
 
 from collections.abc import Callable

@@ -251,7 +251,7 @@ class JumpRule:
 
 RULES: Final[tuple[JumpRule, ...]] = (
     JumpRule("jump-arch", _arch, "the mechanism exists there"),
-    JumpRule("post-handler", _post_handler, "its probes only record", late=True),
+    JumpRule("post-handler", _post_handler, "nothing runs behind it", late=True),
     JumpRule("symbol-size", _symbol_size, "its function goes on behind the jump"),
     JumpRule("decodes", _decodes, "the whole function decodes"),
     JumpRule("jump-target", _jump_target, "nothing in the function jumps into the window"),
