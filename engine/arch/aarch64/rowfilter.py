@@ -215,13 +215,8 @@ class RowFilter:
         if op.operand is Operand.COMM or (op.operand is Operand.STRING and named):
             self._code.constant(VALUE, fetches.places.save + COMM)
             return
-        if field is None or field.arg.type.count:
+        if field is None or op.operand is not Operand.STRING or field.arg.type.count:
             raise NotCompilableError("a filter on an array")
-        if op.operand is Operand.POINTER:
-            if op.size != 8:
-                raise NotCompilableError("a filter on a short pointer")
-            fetches.value(field.arg, self._one)
-            return
         if not field.arg.type.is_string or field.arg.base.source is Source.TEXT:
             raise NotCompilableError("a filter on an immediate string")
         fetches.at_address(field.arg, self._one)

@@ -194,13 +194,8 @@ class RowFilter:
         if op.operand is Operand.COMM or (op.operand is Operand.STRING and named):
             code.constant(RAX, fetches.places.comm)
             return 0
-        if field is None or field.arg.type.count:
+        if field is None or op.operand is not Operand.STRING or field.arg.type.count:
             raise NotCompilableError("a filter on an array")
-        if op.operand is Operand.POINTER:
-            if op.size != 8:
-                raise NotCompilableError("a filter on a short pointer")
-            fetches.value(field.arg, self.one)
-            return 0
         if not field.arg.type.is_string or field.arg.base.source is Source.TEXT:
             raise NotCompilableError("a filter on an immediate string")
         return fetches.address(field.arg, self.one)

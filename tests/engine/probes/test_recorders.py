@@ -57,6 +57,7 @@ TERMS = (
     'k != "words"',
     "common_pid == 1000",
 )
+FUNCTIONS = ("n.function != print", "q.function == main")
 LIGHT = ("n > 0x7fffffff && m & 0x10", "n < 0x7fffffff0000", "n == 0", "m >= 0x80000000")
 
 Prepare = Callable[[Tracing], object]
@@ -127,7 +128,7 @@ def test_filters_in_the_guest(arch: str) -> None:
         f"({rng.choice(TERMS)}) {rng.choice(('&&', '||'))} !({rng.choice(TERMS)})"
         for _ in range(12)
     )
-    for texts in (TERMS, mixed):
+    for texts in (TERMS + FUNCTIONS, mixed):
         (point,) = alike(arch, "words", filtering(arch, texts))
         assert recorded(point), point.why
 
