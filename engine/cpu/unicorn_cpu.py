@@ -14,6 +14,7 @@ How it is kept fast and right (measurements in the project's history, Unicorn 2.
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import unicorn.unicorn_const as uc_const
@@ -25,11 +26,12 @@ from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode, Stop, StopKind, TrapTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
 from engine.cpu.unicorn_clock import Clock
-from engine.cpu.unicorn_faults import FaultLocator
+from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_machines import MACHINES
 from engine.cpu.unicorn_screen import Screen
 from engine.cpu.unicorn_state import WIDE, UnicornState
+from engine.cpu.unicorn_stops import add_stops
 from engine.cpu.unicorn_traps import Traps
 from engine.errors import EngineError, GuestFaultError
 
@@ -97,7 +99,9 @@ class UnicornCpu(UnicornState):
         self._add_fill_hook()
         machine.enter_user_mode(self._uc, ram, self.page_table, pauth_keys)
         self.flush_tlb()
-        self._add_hooks()
+        pc = partial(self.read_register, arch.roles.pc)
+        add_stops(arch, machine, self._hooks, self._traps, self._stop_with, pc)
+        self._screen.watch(ram, self._code, self.read)
 
     @property
     def traps(self) -> TrapTable:
@@ -206,7 +210,7 @@ class UnicornCpu(UnicornState):
         if used_up:
             return Stop(StopKind.QUANTUM)
         if error == api.ERROR_EXCEPTION and control.fault_access:
-            last = 0 if end else self._fetched_ahead(count)
+            last = 0 if end else self._fetchable(count)
             return self._run_once(count, last) if last else self._fault()
         if control.fills >= control.limit:
             return None
@@ -332,22 +336,10 @@ class UnicornCpu(UnicornState):
 
     # -- faults ---------------------------------------------------------------------------
 
-    def _fetched_ahead(self, count: int) -> int:
-        """Where to stop so that what can be fetched is executed; 0 if that is nothing.
-
-        Translation met a page that cannot be fetched: the block behind pc has not run, though
-        all of it in front of that page is to.
-        """
-        control, pc = self._ram.control, self.read_register(self.arch.roles.pc)
-        page = control.fault_address & -PAGE
-        if control.fault_access != 18 or not 0 < page - pc < PAGE:
-            return 0
-        last = pc
-        for insn in self._decode(pc, self.read(pc, page - pc)):
-            last = insn.address + insn.size
-            if count:
-                break
-        return last if last != pc else 0
+    def _fetchable(self, count: int) -> int:
+        """Where to stop so that what can be fetched is executed; 0 if that is nothing."""
+        pc = self.read_register(self.arch.roles.pc)
+        return fetchable(self._ram.control, pc, self._decode, self.read, single=count != 0)
 
     def _fault(self) -> Stop:
         control = self._ram.control
@@ -393,28 +385,6 @@ class UnicornCpu(UnicornState):
     def _ask_to_stop(self) -> None:
         api.emu_stop(self._handle)
 
-    def _on_edge(self, uc: int, current: int, previous: int, data: int) -> None:
-        """A block was translated and has not run yet."""
-        if self._screen.off:
-            return
-        block = api.Block.from_address(current)
-        try:
-            raw = self.read(block.pc, block.size)
-        except GuestFaultError:
-            return
-        self._screen.look(block.pc, raw)
-
-    def _add_edge_hook(self) -> None:
-        kind = uc_const.UC_HOOK_EDGE_GENERATED
-        callback = api.OnEdge(self._on_edge)
-        if self._code is None:
-            self._hooks.add(kind, callback)
-            return
-        ask = ctypes.cast(callback, api.VOID).value or 0
-        sieve, pairs = native.sieve(self._ram, self.arch.suspects, ask, self.arch.suspect_ends)
-        self._hooks.add(kind, self._code.edge, ctypes.addressof(sieve))
-        self._kept = (callback, sieve, pairs)
-
     def _add_fill_hook(self) -> None:
         kind = uc_const.UC_HOOK_TLB_FILL
         if self._code is not None:
@@ -430,54 +400,7 @@ class UnicornCpu(UnicornState):
 
         self._hooks.add(kind, api.OnFill(on_fill))
 
-    def _add_hooks(self) -> None:
-        stop = self._stop_with
-        traps = self._traps
-        breakpoint_number = traps.number
-
-        def on_interrupt(uc: int, number: int, data: int) -> None:
-            if number == breakpoint_number and traps.reached():
-                return
-            kind = self.arch.classify_trap(number)
-            if kind is TrapKind.SYSCALL:
-                stop(Stop(StopKind.SYSCALL))
-            else:
-                stop(Stop(StopKind.TRAP, kind, number))
-
-        def on_invalid(uc: int, data: int) -> bool:
-            stop(Stop(StopKind.TRAP, TrapKind.ILLEGAL))
-            return True
-
-        def on_syscall(uc: int, data: int) -> None:
-            stop(Stop(StopKind.SYSCALL))
-
-        self._hooks.add(uc_const.UC_HOOK_INTR, api.OnInterrupt(on_interrupt))
-        self._hooks.add(uc_const.UC_HOOK_INSN_INVALID, api.OnInvalid(on_invalid))
-        self._add_edge_hook()
-        for insn, role in self._machine.instruction_hooks:
-            if role == "syscall":
-                callback: Any = api.OnInsn(on_syscall)
-            elif role == "illegal":
-                callback = api.OnInsn(lambda uc, data: stop(Stop(StopKind.TRAP, TrapKind.ILLEGAL)))
-            elif role == "in":
-                callback = api.OnIn(lambda uc, port, size, data: self._port_access())
-            else:
-                callback = api.OnOut(lambda uc, port, size, value, data: void(self._port_access()))
-            self._hooks.add(uc_const.UC_HOOK_INSN, callback, extra=insn)
-
     def _stop_with(self, stop: Stop) -> None:
         if self._stop is None:
             self._stop = stop
         api.emu_stop(self._handle)
-
-    def _port_access(self) -> int:
-        """Port input or output: Unicorn would run it at any level; pc goes on past it."""
-        at = self.read_register(self.arch.roles.pc)
-        self._stop_with(
-            Stop(StopKind.TRAP, TrapKind.PRIVILEGED, address=at, detail="port input or output")
-        )
-        return 0
-
-
-def void(_: object) -> None:
-    """Drop a value where a callback must return nothing."""

@@ -17,7 +17,8 @@ from typing import Final
 import unicorn.unicorn_const as uc_const
 
 from engine.cpu import unicorn_api as api
-from engine.cpu.ram import PAGE, Ram
+from engine.cpu.base import Decode
+from engine.cpu.ram import PAGE, Control, Ram
 
 _TRIES: Final = 8
 _HOLE: Final = 0x1000
@@ -60,3 +61,29 @@ class FaultLocator:
         self._hit = True
         self._found = self._found & -PAGE | address & (PAGE - 1)
         return False
+
+
+def fetchable(
+    control: Control, pc: int, decode: Decode, read: Callable[[int, int], bytes], *, single: bool
+) -> int:
+    """Where to stop so that what can be fetched is executed; 0 if that is nothing.
+
+    Translation met a page that cannot be fetched: the block behind pc has not run, though
+    all of it in front of that page is to.
+
+    Args:
+        control: says which access was refused.
+        pc: the program counter.
+        decode: disassembler.
+        read: the guest's memory by address.
+        single: only one instruction is to run.
+    """
+    page = control.fault_address & -PAGE
+    if control.fault_access != 18 or not 0 < page - pc < PAGE:
+        return 0
+    last = pc
+    for insn in decode(pc, read(pc, page - pc)):
+        last = insn.address + insn.size
+        if single:
+            break
+    return last if last != pc else 0

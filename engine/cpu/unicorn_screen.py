@@ -5,6 +5,7 @@ code hook of its own address; when it is reached, the architecture prepares the 
 carries it out, or it is refused with an illegal-instruction trap that says what was met.
 """
 
+import ctypes
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 import unicorn.unicorn_const as uc_const
 
 from engine.arch.base import Arch, ArchCpu, Insn, Screening, TrapKind
+from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Cpu, Decode, Stop, StopKind
-from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
 
 
@@ -44,6 +46,38 @@ class Screen:
         self.met: int | None = None
         self.behind = 0
         self._callback = api.OnCode(self._on_code)
+
+    def watch(
+        self, ram: Ram, code: native.HostCode | None, read: Callable[[int, int], bytes]
+    ) -> None:
+        """Look at blocks as they are translated: at all of them, or at what host code sieves.
+
+        Args:
+            ram: the guest's physical memory.
+            code: host code, None where there is none.
+            read: the guest's memory by address.
+        """
+
+        def on_edge(uc: int, current: int, previous: int, data: int) -> None:
+            """A block was translated and has not run yet."""
+            if self.off:
+                return
+            block = api.Block.from_address(current)
+            try:
+                raw = read(block.pc, block.size)
+            except GuestFaultError:
+                return
+            self.look(block.pc, raw)
+
+        kind, callback = uc_const.UC_HOOK_EDGE_GENERATED, api.OnEdge(on_edge)
+        if code is None:
+            self._hooks.add(kind, callback)
+            return
+        arch = self._arch
+        ask = ctypes.cast(callback, api.VOID).value or 0
+        sieve, pairs = native.sieve(ram, arch.suspects, ask, arch.suspect_ends)
+        self._hooks.add(kind, code.edge, ctypes.addressof(sieve))
+        self._kept = (callback, sieve, pairs)
 
     @property
     def waiting(self) -> bool:

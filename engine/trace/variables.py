@@ -22,6 +22,7 @@ from engine.image.reader import DamagedError
 from engine.image.variables import Scope, Variable, Variables
 from engine.trace.callconv import CONVENTIONS, entry_locations
 from engine.trace.fieldtypes import bitfield_at, field_type, string_kind
+from engine.trace.valueparts import Value, ValueParts, piece, register_part
 
 _PART: Final = re.compile(
     r"(?P<how>->|\.)(?P<name>[A-Za-z_][A-Za-z0-9_]*)|\[(?P<index>-?[0-9]{1,18})\]"
@@ -61,23 +62,6 @@ class Spot:
     prologue_end: Callable[[int], int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A part of a variable, on the way to the one that is asked for.
-
-    Attributes:
-        type: of it.
-        location: where it is.
-        bit: its lowest bit, in its register or, of a bitfield, from its address.
-        bits: of a bitfield, 0 for none.
-    """
-
-    type: DataType
-    location: Location
-    bit: int = 0
-    bits: int = 0
-
-
 class ScopeVariables:
     """The variables that a definition may name at one place."""
 
@@ -91,6 +75,7 @@ class ScopeVariables:
         self._arch = arch
         self._find_spot = spot
         self._subject = ""
+        self._parts = ValueParts(self._fail)
         self._names = {r.dwarf: r.name for r in arch.registers if r.dwarf is not None}
 
     # -- questions ---------------------------------------------------------------
@@ -125,7 +110,7 @@ class ScopeVariables:
             kind = scope.parameters[index].type.kind
             if found.where is Where.MEMORY and kind is TypeKind.RECORD:
                 return None
-            fetched = self._guarded(lambda: self._fetch(_Value(word, found), 0))
+            fetched = self._guarded(lambda: self._fetch(Value(word, found), 0))
             return replace(fetched, kind=FieldType(Kind.HEX, self._arch.bits // 8))
         if found.where is Where.NOWHERE and "vector" in found.why:
             raise VariableError("NO_BTFARG", 0, f"{scope.parameters[index].name} {found.why}")
@@ -205,28 +190,28 @@ class ScopeVariables:
             if part is None:
                 raise _bad_part(text, at)
             if part["index"] is not None:
-                value = self._indexed(value, int(part["index"]), at)
+                value = self._parts.indexed(value, int(part["index"]), at)
             else:
                 if part["how"] == "->":
-                    value = self._pointed(value, part.start("name"))
-                value = self._member(value, part["name"], part.start("name"))
+                    value = self._parts.pointed(value, part.start("name"))
+                value = self._parts.member(value, part["name"], part.start("name"))
             at = part.end()
         for _ in range(stars):
-            value = self._pointed(value, 0)
+            value = self._parts.pointed(value, 0)
         return self._fetch(value, stars)
 
-    def _variable(self, scope: Scope, name: str, at: int) -> _Value:
+    def _variable(self, scope: Scope, name: str, at: int) -> Value:
         for variable in scope.visible:
             if variable.name == name:
-                return _Value(variable.type, self._location(scope, variable))
+                return Value(variable.type, self._location(scope, variable))
         variable_ = self._spot.variables.global_variable(scope, name)
         if variable_ is not None:
-            return _Value(variable_.type, self._location(scope, variable_))
+            return Value(variable_.type, self._location(scope, variable_))
         known = [variable.name for variable in scope.visible]
         shown = ", ".join(known[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")
         raise VariableError("NO_BTFARG", at, f"known here: {shown or 'no variable'}")
 
-    def _returned(self) -> _Value:
+    def _returned(self) -> Value:
         if not self._spot.is_return:
             raise VariableError("RETVAL_ON_PROBE")
         kind = self._scope.returns
@@ -234,7 +219,7 @@ class ScopeVariables:
             raise VariableError("NO_RETVAL")
         register = self._arch.probes.retval
         number = next((n for n, name in self._names.items() if name == register), -1)
-        return _Value(kind, Location(Where.REGISTER, register=number))
+        return Value(kind, Location(Where.REGISTER, register=number))
 
     # -- places ------------------------------------------------------------------
 
@@ -299,80 +284,14 @@ class ScopeVariables:
     def _register(self, number: int) -> str:
         return self._names.get(number, f"register {number}")
 
-    # -- parts -------------------------------------------------------------------
-
-    def _pointed(self, value: _Value, at: int) -> _Value:
-        kind = value.type
-        if kind.kind is TypeKind.ARRAY and value.location.where is Where.MEMORY:
-            return _Value(kind.element, value.location)
-        if kind.kind is not TypeKind.POINTER or value.bits:
-            raise self._fail("NO_PTR_STRCT", at, f"{kind.text} is no pointer")
-        return _Value(kind.target, Location(Where.MEMORY, self._term(value, at)))
-
-    def _term(self, value: _Value, at: int) -> Term:
-        """The value itself as a term."""
-        where = self._part(value, at)
-        match where.where:
-            case Where.MEMORY:
-                return where.term.loaded()
-            case Where.VALUE:
-                return where.term
-            case Where.REGISTER if not value.bit:
-                return Term(where.register)
-            case _:
-                raise self._fail("NO_BTFARG", at, where.why or "a part of a register")
-
-    def _part(self, value: _Value, at: int) -> Location:
-        """A location that is no list of pieces: the one that holds the value."""
-        where = value.location
-        if where.where is Where.NOWHERE:
-            raise self._fail("NO_BTFARG", 0, where.why)
-        return where
-
-    def _member(self, value: _Value, name: str, at: int) -> _Value:
-        kind = value.type
-        if kind.kind is not TypeKind.RECORD:
-            raise VariableError("NO_PTR_STRCT", at, f"{kind.text} has no members")
-        found = kind.member(name)
-        if found is None:
-            if kind.is_declared_only:
-                raise VariableError("BAD_BTF_TID", at, f"{kind.text} is declared, not defined")
-            known = ", ".join(kind.member_names()[:_SHOWN])
-            raise VariableError("NO_BTF_FIELD", at, f"{kind.text} has {known or 'no members'}")
-        where = value.location
-        if where.where is Where.MEMORY:
-            if not found.bit_size:
-                moved = replace(where, term=where.term.plus(found.offset))
-                return _Value(found.type, moved)
-            return _Value(found.type, where, found.bit_offset, found.bit_size)
-        bit = value.bit + (found.bit_offset if found.bit_size else 8 * found.offset)
-        if where.where is Where.PIECES:
-            where, bit = _piece(where, bit)
-        return _Value(found.type, where, bit, found.bit_size)
-
-    def _indexed(self, value: _Value, index: int, at: int) -> _Value:
-        kind = value.type
-        if kind.kind is TypeKind.ARRAY:
-            element, where = kind.element, value.location
-            if where.where is not Where.MEMORY:
-                raise self._fail("NO_BTFARG", at, where.why or "an array in a register")
-            term = where.term
-        elif kind.kind is TypeKind.POINTER:
-            element, term = kind.target, self._term(value, at)
-        else:
-            raise VariableError("NO_PTR_STRCT", at, f"{kind.text} is no array or pointer")
-        if element.size is None:
-            raise VariableError("NO_PTR_STRCT", at, f"the size of {element.text} is not known")
-        return _Value(element, Location(Where.MEMORY, term.plus(index * element.size)))
-
     # -- fetch operations ----------------------------------------------------------
 
-    def _fetch(self, value: _Value, at: int) -> Fetched:
-        where = self._part(value, at)
+    def _fetch(self, value: Value, at: int) -> Fetched:
+        where = self._parts.part(value, at)
         kind, why = field_type(value.type)
         string = string_kind(value.type)
         if where.where is Where.PIECES:
-            where, _ = _piece(where, 0)
+            where, _ = piece(where, 0)
         match where.where:
             case Where.MEMORY:
                 term = where.term
@@ -383,7 +302,7 @@ class ScopeVariables:
                 return Fetched(base, derefs, kind, string, why)
             case Where.REGISTER:
                 if value.bit or value.bits:
-                    kind = _register_part(value)
+                    kind = register_part(value)
                 base, derefs = self._lowered(Term(where.register))
             case Where.VALUE:
                 base, derefs = self._lowered(where.term)
@@ -450,26 +369,3 @@ def _bad_part(text: str, at: int) -> VariableError:
     if text[at] == ".":
         return VariableError("NO_BTF_FIELD", at + 1)
     return VariableError("BAD_FETCH_ARG", at)
-
-
-def _piece(where: Location, bit: int) -> tuple[Location, int]:
-    """The piece that a bit lies in, and the bit in it."""
-    start = 0
-    for size, part in where.pieces:
-        if start <= bit < start + 8 * size:
-            if part.where is Where.MEMORY:
-                skip = (bit - start) // 8
-                return replace(part, term=part.term.plus(skip)), (bit - start) % 8
-            return part, bit - start
-        start += 8 * size
-    raise VariableError("NO_BTFARG", 0, "it lies outside its variable")
-
-
-def _register_part(value: _Value) -> FieldType:
-    """The type of bits in a register that are not its lowest ones, or not whole bytes."""
-    width = value.bits or 8 * (value.type.size or 0)
-    if not value.bits and (value.type.is_signed or width not in (8, 16, 32, 64)):
-        raise VariableError("NOSUP_DAT_ARG", 0, "it is a signed part of a register")
-    if value.bit + width > 64:
-        raise VariableError("NOSUP_DAT_ARG", 0, "it lies in two registers")
-    return FieldType(Kind.BITFIELD, 8, width=width, offset=value.bit)
