@@ -30,7 +30,12 @@ from engine.probes.returns import ReturnSite, own
 from engine.probes.site import FunctionCode, ImageCode
 
 AFTER: Final = 256
-"""Hits of a breakpoint before it is looked at: that costs as much as a thousand of them save."""
+"""Hits of a breakpoint before it is looked at.
+
+To look (decode the function, ask the rules, build the detour) takes one or two milliseconds, which
+about a thousand hits save; most functions of a program are hit far less often, or far more. A
+kernel looks at once, but in a worker beside the program, after a delay that collects requests.
+"""
 AT_ONCE: Final = ("jump", "djprobe")
 """Techniques for which a point need not be hit before it is looked at."""
 _CHECKED: Final = Check("safety-check", False, "not all CPUs have passed its breakpoint yet")
