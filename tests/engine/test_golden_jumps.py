@@ -10,6 +10,11 @@ from sysroot import SysrootUnavailable, sysroot
 from engine.session.tracing import TraceOptions
 
 SCRIPT = "local t = {} for i = 1, 300 do t[#t + 1] = tostring(i) end print(#table.concat(t))"
+ARGUMENTS = {"x86_64": ("%di", "%sp"), "aarch64": ("%x0", "%sp")}
+MORE = (
+    ("n={0} c=$comm s=+0({1}):x64[2]", "n > 32"),
+    ("n={0} t=+0(+0({1})):string", 'comm != "seq" || n & 1'),
+)
 LINES = (("usr/bin/lua5.4", "*", ("-e", SCRIPT)), ("usr/bin/seq", "libc.so.6:*", ("1", "400")))
 
 
@@ -34,6 +39,9 @@ def test_same_events(
             jumps.after = 2
             tracing = guest.tracing(TraceOptions(output=str(path)))
             tracing.trace_functions(glob)
+            for number, (fetch, text) in enumerate(MORE):
+                tracing.define(f"p:m{number} libc.so.6:malloc {fetch.format(*ARGUMENTS[arch])}")
+                tracing.set_filter("kprobes", f"m{number}", text)
             reports = guest.run(tracing)
             found.append((path.read_bytes(), guest.out, reports.exit, guest.session.cpu.blocks()))
             many = len(jumps.standing())
