@@ -17,7 +17,7 @@ from typing import cast
 
 from engine.arch.base import Arch
 from engine.arch.program import RecordLayout
-from engine.fetch.compile import argument
+from engine.fetch.bases import argument
 from engine.fetch.context import (
     ROW_MAX,
     STRING_MAX,
