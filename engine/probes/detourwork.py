@@ -45,6 +45,8 @@ def uncompiled(arch: Arch, wanted: tuple[Recording, ...], window: bytes = b"") -
     """Why no code in the guest can record it, "" if it can."""
     if arch.jumps is None:
         return f"there are no jump probes on {arch.name}"
+    if not wanted:
+        return ""
     trial = tuple(replace(one, counter=_TRIAL.save + 0x2000) for one in wanted)
     try:
         arch.jumps.record(trial, _TRIAL, window)

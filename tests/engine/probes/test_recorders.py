@@ -206,6 +206,20 @@ def test_the_engine_serves_at_a_trap_in_the_detour(arch: str) -> None:
     assert point.detour.trap is not None
 
 
+def test_a_place_where_nothing_records_can_be_asked() -> None:
+    """As a panel does that says why: here a stop stands alone."""
+    with loaded(SAMPLES / "x86_64" / "words", *WORDS) as guest:
+        tracing = guest.tracing()
+        tracing.define("p print")
+        manager = guest.session.probes().manager
+        (point,) = manager.placed()
+        point.probes[0].stops = True
+        assert manager.jumps is not None
+        place = manager.jumps.place(point)
+        assert place is not None
+        assert (place.wants, place.unfit) == ("nothing records there", "")
+
+
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("technique", ["auto", "jump"])
 def test_uprobes_need_no_step_in_a_detour(arch: str, technique: str) -> None:
