@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ EXPECTED = {
 def test_run_prints_and_exits_as_told(name: str, tmp_path: Path) -> None:
     empty = tmp_path / "stdin"
     empty.touch()
-    words = [sys.executable, "-m", "tui", "run", str(SAMPLES / "bin" / "ia64" / name)]
+    words = ["run", str(SAMPLES / "bin" / "ia64" / name)]
     done = run_command(words, tmp_path, empty)
     assert (done.stdout.decode(), done.returncode) == (EXPECTED[name], 0), done.stderr.decode()
     row = re.search(rf"^\| `ia64/{name}`.*$", (SAMPLES / "README.md").read_text("utf-8"), re.M)

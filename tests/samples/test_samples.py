@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def test_run_prints_and_exits_as_told(case: Case, arch: str, tmp_path: Path) -> 
     stdin = tmp_path / "stdin"
     stdin.write_text(case.stdin)
     sample = SAMPLES / "bin" / arch / case.name
-    words = [sys.executable, "-m", "tui", "run", str(sample), *case.args]
+    words = ["run", str(sample), *case.args]
 
     done = run_command(words, tmp_path, stdin)
 

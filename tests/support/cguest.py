@@ -3,12 +3,12 @@
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
+from guestrun import run
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SOURCES = CHECKOUT / "tests" / "data" / "syscalls"
@@ -79,5 +79,9 @@ def natively(program: Path, cwd: Path, *args: str, under: str | None = None) -> 
 
 def emulated(program: Path, cwd: Path, *args: str) -> str:
     """Standard output and exit code in the emulator."""
-    command = [sys.executable, "-m", "tui", "run", "--timeout", "40", str(program), *args]
-    return _run(command, cwd, None)
+    done = run(
+        *("run", "--timeout", "40", "--clean-env", "--env", "PATH=/usr/bin:/bin"),
+        *("--env", "LANG=C", str(program), *args),
+        cwd=cwd,
+    )
+    return f"{done.out}exit code {done.code}\n"

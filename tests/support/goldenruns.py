@@ -14,11 +14,11 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from guestrun import captured
 from sysroot import CHECKOUT, SysrootUnavailable, cache_directory, locked, sysroot, target
 
 GUESTS = CHECKOUT / "tests" / "data" / "guests"
@@ -148,8 +148,8 @@ def place(line: GoldenLine) -> Placement:
 
 
 def command(line: GoldenLine, where: Placement) -> list[str]:
-    """Return the words that run a line under `kprobe-tui run`."""
-    words = [sys.executable, "-m", "tui", "run", "--clean-env"]
+    """Return the words behind `kprobe-tui` that run a line."""
+    words = ["run", "--clean-env"]
     for key, value in line.env.items():
         words += ["--env", f"{key}={value}"]
     words += ["--argv0", line.argv[0]]
@@ -163,17 +163,9 @@ def command(line: GoldenLine, where: Placement) -> list[str]:
 def run_command(
     words: list[str], cwd: Path, stdin: Path | None = None, timeout: float = TIME_LIMIT
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command of this checkout's `kprobe-tui`, wherever the guest's directory is."""
+    """Run this checkout's `kprobe-tui` with these words, wherever the guest's directory is."""
     with (stdin or Path(os.devnull)).open("rb") as source:
-        return subprocess.run(
-            words,
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-            stdin=source,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
+        return captured(words, cwd, os.environ, source.fileno(), timeout)
 
 
 def run_line(line: GoldenLine, where: Placement, cwd: Path) -> subprocess.CompletedProcess[bytes]:

@@ -1,16 +1,18 @@
-"""Runs the command in a subprocess and measures it: exit code, both streams, time, peak memory."""
+"""Runs the command in a process and measures it: exit code, both streams, time, peak memory."""
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
+import warmed
 from sysroot import CHECKOUT
 
 ARCHES = ("x86_64", "aarch64")
@@ -43,7 +45,7 @@ def guest(arch: str, name: str) -> str:
 def start(
     *words: str, cwd: Path, env: Mapping[str, str] | None = None, stdin: int | None = None
 ) -> "subprocess.Popen[bytes]":
-    """Start `kprobe-tui` with these words, streams on pipes."""
+    """Start `kprobe-tui` with these words in a new Python, streams on pipes."""
     return subprocess.Popen(
         [sys.executable, "-m", "tui", *words],
         cwd=cwd,
@@ -63,15 +65,70 @@ def run(
 ) -> Outcome:
     """Run `kprobe-tui` to its end; a run that outlasts the deadline is killed and fails."""
     began = time.monotonic()
-    process = start(*words, cwd=cwd, env=env, stdin=None if stdin is None else subprocess.PIPE)
-    if stdin is not None:
-        threading.Thread(target=_feed, args=(process, stdin), daemon=True).start()
-    return finish(process, began, deadline)
+    its_in, feed = os.pipe() if stdin is not None else (os.open(os.devnull, os.O_RDONLY), -1)
+    with _forked(words, cwd, {**os.environ, **(env or {})}, its_in) as process:
+        os.close(its_in)
+        if stdin is not None:
+            threading.Thread(target=_feed, args=(feed, stdin), daemon=True).start()
+        return _outcome(process, began, deadline)
 
 
-def _feed(process: "subprocess.Popen[bytes]", data: bytes) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError), process.stdin as stream:
+def captured(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int, timeout: float
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run `kprobe-tui` to its end, as subprocess.run does that captures the output.
+
+    Raises:
+        AssertionError: it ran for more than `timeout` seconds.
+    """
+    with _forked(words, cwd, env, stdin) as process:
+        ended = _wait(process, timeout)
+    return subprocess.CompletedProcess(list(words), ended.code, ended.out, ended.err)
+
+
+class Process(Protocol):
+    """What is followed to its end; subprocess.Popen is one."""
+
+    pid: int
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+
+
+@dataclass
+class _Fork:
+    """A run that was forked by the process that has everything imported."""
+
+    pid: int
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+
+
+@contextlib.contextmanager
+def _forked(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int
+) -> Iterator[_Fork]:
+    (out, its_out), (err, its_err) = os.pipe(), os.pipe()
+    try:
+        pid = warmed.fork(words, cwd, env, (stdin, its_out, its_err))
+    finally:
+        os.close(its_out)
+        os.close(its_err)
+    with os.fdopen(out, "rb") as output, os.fdopen(err, "rb") as errors:
+        yield _Fork(pid, output, errors)
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """What a process left behind; `rss` in mebibytes."""
+
+    code: int
+    out: bytes
+    err: bytes
+    rss: int
+
+
+def _feed(pipe: int, data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError), os.fdopen(pipe, "wb") as stream:
         stream.write(data)
 
 
@@ -94,6 +151,21 @@ def finish(
     process: "subprocess.Popen[bytes]", began: float, deadline: float = DEADLINE
 ) -> Outcome:
     """Wait for a started run."""
+    outcome = _outcome(process, began, deadline)
+    process.returncode = outcome.code
+    return outcome
+
+
+def _outcome(process: Process, began: float, deadline: float) -> Outcome:
+    ended = _wait(process, deadline)
+    err = ended.err.decode(errors="replace")
+    assert "Traceback" not in err, err
+    out = ended.out.decode(errors="replace")
+    return Outcome(ended.code, out, err, ended.rss, time.monotonic() - began)
+
+
+def _wait(process: Process, deadline: float) -> _Ended:
+    """Read a process's streams until it ends; after `deadline` seconds it is killed, and fails."""
     parts: dict[str, bytes] = {}
 
     def drain(name: str, stream: IO[bytes]) -> None:
@@ -108,24 +180,16 @@ def finish(
     ]
     for thread in threads:
         thread.start()
-    late = threading.Timer(deadline, process.kill)
+    late = threading.Timer(deadline, os.kill, (process.pid, signal.SIGKILL))
     late.start()
     peak = [0]
     watching = threading.Thread(target=_watch_peak, args=(process.pid, peak), daemon=True)
     watching.start()
     _, status, usage = os.wait4(process.pid, 0)
-    watching.join()
     late.cancel()
-    process.returncode = os.waitstatus_to_exitcode(status)
+    watching.join()
     for thread in threads:
         thread.join()
-    err = parts["err"].decode(errors="replace")
-    assert process.returncode != -9, f"still running after {deadline} s:\n{err}"
-    assert "Traceback" not in err, err
-    return Outcome(
-        process.returncode,
-        parts["out"].decode(errors="replace"),
-        err,
-        peak[0] or usage.ru_maxrss >> 10,
-        time.monotonic() - began,
-    )
+    code = os.waitstatus_to_exitcode(status)
+    assert code != -signal.SIGKILL, f"still running after {deadline} s: {parts['err']!r}"
+    return _Ended(code, parts["out"], parts["err"], peak[0] or usage.ru_maxrss >> 10)

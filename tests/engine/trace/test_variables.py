@@ -3,7 +3,6 @@
 import re
 import shlex
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from compiled import tool
 from debugged import FUNCTIONS, PIE_BASE, ask_gdb, debugged
+from guestrun import run
 
 from engine.arch.plan import Mode
 from engine.errors import ProbeSyntaxError
@@ -54,10 +54,9 @@ def parsed(program: Path, line: str, mode: Mode = Mode.STRICT) -> Definition:
 
 def trace(program: Path, *options: str) -> str:
     """The events of a run."""
-    command = [sys.executable, "-m", "tui", "trace", "-o", "/dev/stderr", *options, str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return "\n".join(line for line in done.stderr.splitlines() if not line.startswith("#"))
+    done = run("trace", "-o", "/dev/stderr", *options, str(program), cwd=program.parent)
+    assert done.code == 0, done.err
+    return "\n".join(line for line in done.err.splitlines() if not line.startswith("#"))
 
 
 def expressions(name: str, kind: DataType, depth: int = 0) -> Iterator[str]:
@@ -387,9 +386,8 @@ def test_uprobes_know_no_variables_in_kernel_mode() -> None:
 
 def _listed(program: Path, form: str, *definitions: str) -> list[str]:
     options = [word for line in definitions for word in ("-e", line)]
-    command = [sys.executable, "-m", "tui", "trace", "--list-as", form, *options, str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout.splitlines()
+    words = ("--list-as", form, *options, str(program))
+    return run("trace", *words, cwd=program.parent).out.splitlines()
 
 
 DEFINITIONS = (

@@ -1,0 +1,111 @@
+"""Runs `kprobe-tui` in forks of a process that has imported it: a run then costs no imports.
+
+A thousand tests start the command, and half of what each would cost is reading the same modules.
+The process forks twice, so that the run is an orphan, which the kernel gives to its "child
+subreaper" (prctl(2)): the process of the tests, which waits for it as for a child of its own. What
+a fork can't show (the entry point, what is read at import) is tested by real starts: see
+`guestrun.start`, test_in_tmux.py and test_packaging.py.
+"""
+
+import atexit
+import ctypes
+import importlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[2]
+_HEAD = 8  # bytes that say how long a request is
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def fork(words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int]) -> int:
+    """Start `kprobe-tui` with these words; the pid, to be waited for.
+
+    Args:
+        words: the command line without the command's own name.
+        cwd: its working directory.
+        env: its environment.
+        streams: descriptors of its standard input, output and error.
+    """
+    server = _server()
+    asked = {"words": list(words), "cwd": os.fspath(cwd), "env": dict(env)}
+    request = json.dumps(asked).encode()
+    socket.send_fds(server, [len(request).to_bytes(_HEAD)], list(streams))
+    server.sendall(request)
+    return int(server.recv(32))
+
+
+@cache
+def _server() -> socket.socket:
+    """The process of this checkout that forks runs; it ends with its socket."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+    ours, its = socket.socketpair()
+    with its:
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(its.fileno())],
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,  # as a run's streams are: Python looks at them once
+            pass_fds=[its.fileno()],
+        )
+
+    def end() -> None:
+        ours.close()
+        process.communicate()
+
+    atexit.register(end)
+    return ours
+
+
+def _serve(listening: socket.socket) -> None:
+    """Fork runs until the other end is closed; returns in each of them."""
+    while True:
+        head, streams, _, _ = socket.recv_fds(listening, _HEAD, 3)
+        if not head:
+            os._exit(0)
+        request = json.loads(_received(listening, int.from_bytes(head)))
+        told, telling = os.pipe()
+        middle = os.fork()
+        if middle:
+            os.waitpid(middle, 0)  # from here on the run is an orphan
+            listening.send(os.read(told, 32))
+            for descriptor in (told, telling, *streams):
+                os.close(descriptor)
+            continue
+        pid = os.fork()
+        if pid:
+            os.write(telling, str(pid).encode())
+            os._exit(0)
+        os.close(told)
+        os.close(telling)
+        break
+    listening.close()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.argv[1:] = request["words"]
+
+
+def _received(listening: socket.socket, size: int) -> bytearray:
+    data = bytearray()
+    while len(data) < size:
+        data += listening.recv(size - len(data))
+    return data
+
+
+if __name__ == "__main__":
+    importlib.import_module("engine.cpu.unicorn_cpu")  # loaded late by itself
+    from tui.__main__ import main
+
+    _serve(socket.socket(fileno=int(sys.argv[1])))
+    main()
