@@ -3,98 +3,27 @@
 from typing import Any
 
 import pytest
-from keystone import KS_ARCH_ARM64, KS_ARCH_X86, KS_MODE_64, KS_MODE_LITTLE_ENDIAN, Ks
-from probekit import CODE, DATA, SP, ProbeGuest
+from probekit import CODE, DATA, SP
+from returnkit import (
+    JUMP,
+    RECURSION,
+    TAIL,
+    F,
+    G,
+    Seen,
+    assembled,
+    each,
+    either,
+    guest_of,
+    registered,
+)
 
-from engine.arch.base import TrapKind
 from engine.arch.plan import Mode
-from engine.cpu.base import StopKind
 from engine.errors import ProbeRejectedError
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance, Uretprobe, default_maxactive
 from engine.probes.manager import Status
-from engine.probes.phases import Phase, PhaseMachine
 from engine.probes.regs import PtRegs
-from engine.probes.trampoline import NAME
-
-F, G = CODE + 0x100, CODE + 0x200
-ARCHES = ("x86_64", "aarch64")
-each = pytest.mark.parametrize("arch", ARCHES)
-either = pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.value)
-
-RECURSION = {
-    "x86_64": (
-        "mov edi, {n}; call {F}; nop; int3",
-        "test edi, edi; je L1; push rdi; dec edi; call {F}; pop rdi; add eax, edi; ret;"
-        "L1: xor eax, eax; ret",
-    ),
-    "aarch64": (
-        "mov x0, #{n}; bl {F}; nop; brk #0xf000",
-        "cbz x0, L1; stp x29, x30, [sp, #-32]!; str x0, [sp, #16]; sub x0, x0, #1; bl {F};"
-        "ldr x1, [sp, #16]; add x0, x0, x1; ldp x29, x30, [sp], #32; ret; L1: ret",
-    ),
-}
-TAIL = {
-    "x86_64": ("call {F}; nop; int3", "jmp {G}", "mov eax, 7; ret"),
-    "aarch64": ("bl {F}; nop; brk #0xf000", "b {G}", "mov x0, #7; ret"),
-}
-# f jumps out of its frame to where it would have returned, but when rsi/x1 is 0.
-JUMP = {
-    "x86_64": (
-        "mov esi, 1; L1: call {F}; test esi, esi; je L2; dec esi; jmp L1; L2: int3",
-        "test esi, esi; je L1; pop rax; jmp rax; L1: ret",
-    ),
-    "aarch64": (
-        "mov x1, #1; L1: bl {F}; cbz x1, L2; sub x1, x1, #1; b L1; L2: brk #0xf000",
-        "cbz x1, L1; br x30; L1: ret",
-    ),
-}
-
-
-def assembled(arch: str, text: str, at: int, **values: Any) -> bytes:
-    kinds = {
-        "x86_64": (KS_ARCH_X86, KS_MODE_64),
-        "aarch64": (KS_ARCH_ARM64, KS_MODE_LITTLE_ENDIAN),
-    }
-    text = text.format(
-        F=f"{'#' * (arch == 'aarch64')}{F}", G=f"{'#' * (arch == 'aarch64')}{G}", **values
-    )
-    code, _ = Ks(*kinds[arch]).asm(text, at)
-    return bytes(code)
-
-
-def guest_of(
-    arch: str, parts: tuple[str, ...], mode: Mode = Mode.STRICT, **values: Any
-) -> ProbeGuest:
-    guest = ProbeGuest(arch, mode=mode)
-    for text, at in zip(parts, (CODE, F, G), strict=False):
-        code = assembled(arch, text, at, **values)
-        guest.memory.poke(at, code)
-        guest.names.functions.append((at, at + len(code)))
-    guest.pc, guest.sp = CODE, SP
-    return guest
-
-
-class Seen:
-    """What a probe's return event was given."""
-
-    def __init__(
-        self, guest: ProbeGuest, probe: Kretprobe, name: str = "", to: Any = None
-    ) -> None:
-        self.rows: list[Any] = [] if to is None else to
-        self.name = name
-        self.guest = guest
-        probe.record_return = self.record
-
-    def record(self, thread: int, ret_addr: int, entry: tuple[int, ...] = ()) -> None:
-        value = self.guest[self.guest.arch.probes.retval]
-        self.rows.append((self.name, ret_addr, value, *entry))
-
-
-def registered(guest: ProbeGuest, address: int = F, **options: Any) -> Kretprobe:
-    probe = Kretprobe(addr=address, **options)
-    guest.manager.register(probe)
-    return probe
 
 
 @each
@@ -330,104 +259,6 @@ def test_an_unregistered_probe_sees_no_return(arch: str, mode: Mode) -> None:
     assert seen.rows == []
     assert guest.memory.read(CODE, 0x300) == before
     assert guest.manager.placed() == []
-
-
-@each
-@either
-def test_phases_do_what_the_fast_executor_does(arch: str, mode: Mode) -> None:
-    outcomes = []
-    for stepped in (False, True):
-        guest = guest_of(arch, RECURSION[arch], mode, n=4)
-        guest.cpu.count_blocks(True)
-        probe = registered(guest)
-        seen = Seen(guest, probe)
-        texts: list[str] = []
-        if stepped:
-            walk(guest, texts)
-        else:
-            guest.run_to_trap()
-        outcomes.append((seen.rows, guest.registers(), guest.memory.read(SP - 256, 512)))
-        assert (probe.hits, probe.active) == (5, 0)
-        if stepped:
-            what = NAME if mode is Mode.KERNEL else "wait for the return"
-            assert sum(what in text for text in texts) >= 5
-    assert outcomes[0] == outcomes[1]
-
-
-def walk(guest: ProbeGuest, texts: list[str]) -> None:
-    """Run to the trap with every hit carried out phase by phase."""
-    points = guest.manager.points
-    while True:
-        point = points.get(guest.pc)
-        if point is not None and point.armed:
-            texts += [
-                f"{row.phase.value}: {row.text}" for row in PhaseMachine(guest.manager).run()
-            ]
-            continue
-        guest.memory.sync()
-        stop = guest.cpu.step()
-        if stop is not None and stop.kind is StopKind.TRAP:
-            return
-
-
-@each
-def test_the_trampoline(arch: str) -> None:
-    """In kernel mode the return address is replaced; who asks is told the real one."""
-    guest = guest_of(arch, TAIL[arch], Mode.KERNEL)
-    manager = guest.manager
-    registered(guest)
-    guest.memory.sync()
-    while guest.pc != F:
-        assert guest.cpu.step() is None
-    phases = {row.phase: row for row in PhaseMachine(manager).run()}
-    assert "replaced" in phases[Phase.PRE].text
-    link = guest.arch.roles.link
-    start, end = manager.trampoline() or (0, 0)
-    slot = guest.sp
-    read = guest[link] if link else int.from_bytes(guest.memory.read(slot, 8), "little")
-    assert start == read < end
-    real = manager.resolve_return(read, slot)
-    assert real is not None
-    assert CODE < real < F
-    assert manager.resolve_return(read, slot + 64) is None
-    assert manager.resolve_return(real, slot) is None
-    assert [one.ret_addr for one in manager.returns.pending(slot)] == [real]
-    assert manager.name(start) == NAME
-    assert manager.original_pc(start) == real
-    while guest.pc != start:
-        assert guest.cpu.step() is None
-    assert manager.busy()
-    rows = PhaseMachine(manager).run()
-    assert [row.phase for row in rows][-4:] == [
-        Phase.PRE,
-        Phase.EMULATED,
-        Phase.POST,
-        Phase.RESUME,
-    ]
-    assert guest.pc == real
-    assert not manager.busy()
-
-
-@each
-def test_a_return_to_the_trampoline_that_nobody_made_is_illegal(arch: str) -> None:
-    guest = guest_of(arch, TAIL[arch], Mode.KERNEL)
-    registered(guest)
-    guest.pc = (guest.manager.trampoline() or (0, 0))[0]
-    stop = guest.run()
-    assert (stop.kind, stop.trap) == (StopKind.TRAP, TrapKind.ILLEGAL)
-
-
-@either
-@pytest.mark.parametrize("leave", ["hint #29; ret", ".long 0xd65f0bff"])
-def test_a_function_that_signs_its_return_address(mode: Mode, leave: str) -> None:
-    parts = (
-        "bl {F}; nop; brk #0xf000",
-        f"hint #25; stp x29, x30, [sp, #-16]!; mov x0, #5; ldp x29, x30, [sp], #16; {leave}",
-    )
-    guest = guest_of("aarch64", parts, mode)
-    seen = Seen(guest, registered(guest))
-    guest.run_to_trap()
-    assert [row[2] for row in seen.rows] == [5]
 
 
 @each

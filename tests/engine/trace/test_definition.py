@@ -1,16 +1,12 @@
-"""Definitions against what a kernel answered, and its rules where no kernel was asked."""
+"""Rules of definitions: places, names, siblings, deletion, and that any line is answered."""
 
-import json
 import time
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
+from definitionkit import ARM, X86, defined, refused
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.arch import by_name
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
 from engine.arch.program import Base, Source
@@ -25,203 +21,6 @@ from engine.trace.place import (
     Symbol,
     Target,
 )
-
-_RECORDED = json.loads(
-    (Path(__file__).parents[2] / "data" / "uprobes" / "definitions.json").read_text()
-)["tests"]
-_ELF = "/kf_n"  # as long as "{ELF}", so that recorded carets hold, with a name that begins "kf"
-_NAMES = "ax bx cx dx si di bp sp ip flags cs ss orig_ax r8 r9 r10 r11 r12 r13 r14 r15"
-
-EXCLUDED = {
-    "head/file-relative": "a place without a '/' is a kprobe's here, whatever file it is",
-}
-"""Recorded tests that the parser alone does not answer as the kernel does, and why."""
-
-
-def _arch(name: str = "x86_64") -> Arch:
-    """An architecture with the kernel's register names, which are data of their own."""
-    arch = by_name(name)
-    names = {name: name for name in _NAMES.split()}
-    return replace(arch, probes=replace(arch.probes, fetch_registers=names))
-
-
-X86 = _arch()
-ARM = _arch("aarch64")
-
-
-class _Files(Lookup):
-    """The files of the recording machine."""
-
-    def file(self, path: str) -> str:
-        if path in ("/tmp", "/dev/null"):
-            return "NO_REGULAR_FILE"
-        return "" if path in (_ELF, "/etc/passwd") else "FILE_NOT_FOUND"
-
-
-def _define(line: str, arch: Arch = X86, mode: Mode = Mode.STRICT) -> Definition:
-    definition = parse(line, arch, mode=mode)
-    assert isinstance(definition, Definition)
-    return definition
-
-
-def _refused(line: str, arch: Arch = X86, mode: Mode = Mode.STRICT) -> ProbeSyntaxError:
-    with pytest.raises(ProbeSyntaxError) as caught:
-        parse(line, arch, mode=mode)
-    return caught.value
-
-
-class _Tracefs:
-    """What the kernel does with lines, as far as the parser's rules go."""
-
-    def __init__(self) -> None:
-        self.events: list[Definition] = []
-
-    def write(self, line: str) -> None:
-        parsed = parse(line, X86, mode=Mode.KERNEL, lookup=_Files())
-        if isinstance(parsed, Definition):
-            for earlier in self.events:
-                compatible(earlier, parsed)
-            self.events.append(parsed)
-        elif isinstance(parsed, Deletion):
-            kept = [event for event in self.events if not matches(parsed, event)]
-            if len(kept) == len(self.events):
-                raise ProbeError("ENOENT")
-            self.events = kept
-
-
-@pytest.mark.parametrize(
-    "recorded",
-    [entry for entry in _RECORDED if entry["id"] not in EXCLUDED],
-    ids=lambda entry: str(entry["id"]),
-)
-def test_the_parser_answers_as_the_kernel_did(recorded: dict[str, Any]) -> None:
-    tracefs = _Tracefs()
-    for step in recorded["steps"]:
-        line = step["definition"].replace("{ELF}", _ELF)
-        if "errno" not in step:
-            tracefs.write(line)
-        elif "error" not in step:
-            with pytest.raises(ProbeError, match=step["errno"]) as silent:
-                tracefs.write(line)
-            assert not isinstance(silent.value, ProbeSyntaxError)
-        else:
-            with pytest.raises(ProbeSyntaxError) as caught:
-                tracefs.write(line)
-            error = caught.value
-            command = step.get("command", step["definition"]).replace("{ELF}", _ELF)
-            assert (error.text, error.column) == (step["error"], step["caret"])
-            assert (error.command, error.subsystem) == (command, "trace_uprobe")
-    listed = [line.replace("{ELF}", _ELF) for line in recorded["listed"]]
-    assert [event.listing() for event in tracefs.events] == listed
-
-
-def test_what_is_excluded_was_recorded_and_still_differs() -> None:
-    recorded = {entry["id"]: entry for entry in _RECORDED}
-    for name in EXCLUDED:
-        (step,) = recorded[name]["steps"]
-        assert step["errno"] == "EINVAL"
-        assert _define(step["definition"]).kind == "kprobe"
-
-
-@pytest.mark.parametrize(
-    ("marked", "code"),
-    [
-        # Rules of the kernel's own caret tests for kprobes, on lines of ours ('|': the caret).
-        ("p|7 work", "BAD_MAXACT_TYPE"),
-        ("r|7q work", "BAD_MAXACT"),
-        ("r|0:g/e work", "BAD_MAXACT"),
-        ("r|4097 work", "MAXACT_TOO_BIG"),
-        ("p |work-out", "BAD_PROBE_ADDR"),
-        ("p |work-4", "BAD_PROBE_ADDR"),
-        ("p |work+4-4", "BAD_PROBE_ADDR"),
-        ("p |work+0x100000000", "BAD_PROBE_ADDR"),
-        ("p |0x40zz", "BAD_PROBE_ADDR"),
-        ("p work|%exit", "BAD_ADDR_SUFFIX"),
-        ("p lib.so.6:work|%returns", "BAD_ADDR_SUFFIX"),
-        ("p:|/e work", "NO_GROUP_NAME"),
-        (f"p:|{'g' * 64}/e work", "GROUP_TOO_LONG"),
-        ("p:|g.1/e work", "BAD_GROUP_NAME"),
-        ("p:|1g/e work", "BAD_GROUP_NAME"),
-        ("p:| work", "NO_EVENT_NAME"),
-        (f"p:g/|{'e' * 64} work", "EVENT_TOO_LONG"),
-        ("p:g/|e.1 work", "BAD_EVENT_NAME"),
-        ("p work |$retval", "RETVAL_ON_PROBE"),
-        ("p work |$stack2049", "BAD_STACK_NUM"),
-        ("p work v=|$arg2049", "BAD_ARG_NUM"),
-        ("p work |$argh", "BAD_VAR"),
-        ("p work+4 |$arg1", "NOFENTRY_ARGS"),
-        ("p work+4 v=|$arg1", "NOFENTRY_ARGS"),
-        ("p work $arg* |$arg*", "DOUBLE_ARGS"),
-        ("p work |$arg*", "NOSUP_BTFARG"),
-        ("p work |$nothing", "BAD_VAR"),
-        ("p work |%nothing", "BAD_REG_NAME"),
-        ("p work |@123abc", "BAD_MEM_ADDR"),
-        ("p work |@+16", "FILE_ON_KPROBE"),
-        ("p |work @missing", "BAD_PROBE_ADDR"),
-        ("p |work @missing+x", "FAIL_REG_PROBE"),
-        ("p work |+0@0)", "DEREF_NEED_BRACE"),
-        ("p work |+0x(@0)", "BAD_DEREF_OFFS"),
-        ("p work +0(+0(@0|)", "DEREF_OPEN_BRACE"),
-        ("p work -8(|$comm)", "COMM_CANT_DEREF"),
-        ('p work +0(|\\"abc")', "COMM_CANT_DEREF"),
-        ("p work |&1", "BAD_FETCH_ARG"),
-        (f"p work +0(|{'+0(' * 13}@0{')' * 14}", "TOO_MANY_OPS"),
-        ("p work +0(@8):u8[9|", "ARRAY_NO_CLOSE"),
-        ("p work +0(@8):u8[9]|b", "BAD_ARRAY_SUFFIX"),
-        ("p work +0(@8):u8[|9b]", "BAD_ARRAY_NUM"),
-        ("p work +0(@8):u8[|0]", "BAD_ARRAY_NUM"),
-        ("p work +0(@8):u8[|65]", "ARRAY_TOO_BIG"),
-        ("p work @8:|u9", "BAD_TYPE"),
-        ("p work @8:|%pd", "BAD_TYPE"),
-        ("p work $stack0:|string", "BAD_STRING"),
-        ("p work @8:|b9@q/16", "BAD_BITFIELD"),
-        ("p work @8:|b9@8/16", "BAD_BITFIELD"),
-        ("p work $stack:|symstr", "BAD_SYMSTRING"),
-        ('p work \\"abc":|u8', "NEED_STRING_TYPE"),
-        ('p work \\"abc|', "IMMSTR_NO_CLOSE"),
-        ('p work \\"|', "IMMSTR_NO_CLOSE"),
-        (f"p work |{'n' * 33}=@8", "ARG_NAME_TOO_LONG"),
-        ("p work |=@8", "NO_ARG_NAME"),
-        ("p work |a.b=@8", "BAD_ARG_NAME"),
-        ("p work a=@8 |a=@9", "USED_ARG_NAME"),
-        ("p work arg2=@8 |@9", "USED_ARG_NAME"),
-        ("p work |__probe_func=@8", "USED_ARG_NAME"),
-        (f"p work |@{'1' * 63}", "ARG_TOO_LONG"),
-        ("p work a=|", "NO_ARG_BODY"),
-        ("r work |$retvalue", "NOSUP_BTFARG"),
-        ("p work a=|b->c", "NOSUP_BTFARG"),
-    ],
-)
-def test_carets_of_kprobes(marked: str, code: str) -> None:
-    error = _refused(marked.replace("|", ""))
-    assert (error.code, error.column) == (code, marked.index("|"))
-    assert error.subsystem == "trace_kprobe"
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "behind"),
-    [
-        # Found when the body is read: from behind the outermost prefix (without its u).
-        ("p work v=+8(+8(%di)):b0@0/32", "BAD_BITFIELD", 3),
-        ("p work v=+u8(%di):b0@0/32", "BAD_BITFIELD", 3),
-        ("p work v=-8(%di):b0@0/32", "BAD_BITFIELD", 3),
-        ("p work v=+-8(%di):b0@0/32", "BAD_BITFIELD", 3),
-        ("p work v=+u8(%di):u8[4]", "BAD_STRING", 3),
-        ("p work v=+u8(%di):symstr", "BAD_SYMSTRING", 3),
-    ],
-)
-def test_carets_behind_a_dereference_are_as_far_off_as_the_kernels(
-    line: str, code: str, behind: int
-) -> None:
-    error = _refused(line)
-    assert (error.code, error.column) == (code, line.index(":") + 1 + behind)
-
-
-def test_the_message_shows_the_caret_under_the_column() -> None:
-    first, command, caret = str(_refused("p:a  work   %zz")).splitlines()
-    assert first == "trace_kprobe: error: Invalid register name"
-    assert command == "  Command: p:a work %zz"
-    assert command[caret.index("^") :] == "%zz"
 
 
 @pytest.mark.parametrize(
@@ -265,7 +64,7 @@ def test_the_message_shows_the_caret_under_the_column() -> None:
     ],
 )
 def test_places(line: str, target: Target, listing: str) -> None:
-    definition = _define(line)
+    definition = defined(line)
     assert definition.target == target
     assert definition.listing().startswith(listing)
     assert definition.place == line.split()[1]
@@ -273,8 +72,8 @@ def test_places(line: str, target: Target, listing: str) -> None:
 
 
 def test_automatic_names_are_cut_where_the_kernel_cuts() -> None:
-    assert _define(f"p {'s' * 80}").event == "p_" + "s" * 61
-    assert _define(f"p /x/{'f' * 80}:0x10").event == "p_" + "f" * 61
+    assert defined(f"p {'s' * 80}").event == "p_" + "s" * 61
+    assert defined(f"p /x/{'f' * 80}:0x10").event == "p_" + "f" * 61
 
 
 @pytest.mark.parametrize("line", ["", "  ", "\n", "# all of it", "  # p work"])
@@ -308,36 +107,36 @@ def test_refused_without_a_log(line: str, text: str) -> None:
 
 
 def test_a_line_of_4094_bytes_is_read() -> None:
-    assert _define(("p work " + "#" * 4087) + "\n").target == Symbol("work")
+    assert defined(("p work " + "#" * 4087) + "\n").target == Symbol("work")
 
 
 def test_override_of_strict_mode_is_no_part_of_the_command() -> None:
-    definition = _define("! p:e  work  %di")
+    definition = defined("! p:e  work  %di")
     assert definition.strict_override
     assert definition.command == "p:e work %di"
-    assert not _define("p:e work %di").strict_override
-    assert _refused("!p work %zz").column == len("p work ")
+    assert not defined("p:e work %di").strict_override
+    assert refused("!p work %zz").column == len("p work ")
 
 
 def test_return_probes_by_number_are_the_kernels_oversight() -> None:
-    assert _define("r 0x401156 $retval").args[0].base == Base(Source.RETVAL)
-    assert _define("p 0x401156%return").is_return
-    assert _refused("r 0x401156 $retval", mode=Mode.KERNEL).code == "RETVAL_ON_PROBE"
-    assert _refused("p 0x401156%return", mode=Mode.KERNEL).code == "BAD_PROBE_ADDR"
-    assert _define("r 0x401156 %di", mode=Mode.KERNEL).is_return
+    assert defined("r 0x401156 $retval").args[0].base == Base(Source.RETVAL)
+    assert defined("p 0x401156%return").is_return
+    assert refused("r 0x401156 $retval", mode=Mode.KERNEL).code == "RETVAL_ON_PROBE"
+    assert refused("p 0x401156%return", mode=Mode.KERNEL).code == "BAD_PROBE_ADDR"
+    assert defined("r 0x401156 %di", mode=Mode.KERNEL).is_return
 
 
 def test_arguments_of_functions() -> None:
     def base(line: str, arch: Arch = X86) -> Base:
-        return _define(line, arch).args[0].base
+        return defined(line, arch).args[0].base
 
     assert base("p work $arg2") == Base(Source.REGISTER, register="rsi")
     assert base("p work v=$arg7") == Base(Source.STACK, value=1)
     assert base("p work $arg1", ARM) == Base(Source.REGISTER, register="x0")
     assert base("p work $arg9", ARM) == Base(Source.STACK, value=0)
     assert base("r work v=$arg3") == Base(Source.ENTRY, value=2)
-    assert _refused("p 0x401156 $arg1").code == "NOFENTRY_ARGS"
-    assert _refused("p /x/y:1%return v=$arg1").code == "NOFENTRY_ARGS"
+    assert refused("p 0x401156 $arg1").code == "NOFENTRY_ARGS"
+    assert refused("p /x/y:1%return v=$arg1").code == "NOFENTRY_ARGS"
 
 
 class _Answers(Lookup):
@@ -370,7 +169,7 @@ def test_a_program_answers_in_the_kernels_order() -> None:
 
 
 def test_what_is_wrong_later_is_said_at_its_word() -> None:
-    definition = _define("p:e  work+3 %di")
+    definition = defined("p:e  work+3 %di")
     error = definition.error("BAD_INSN_BNDRY")
     assert (error.column, error.command) == (4, "p:e work+3 %di")
     assert definition.error("BAD_ARG_NUM", 2).column == 11
@@ -379,7 +178,7 @@ def test_what_is_wrong_later_is_said_at_its_word() -> None:
 
 def _clash(first: str, second: str) -> str:
     with pytest.raises(ProbeError) as caught:
-        compatible(_define(first), _define(second))
+        compatible(defined(first), defined(second))
     error = caught.value
     return error.code if isinstance(error, ProbeSyntaxError) else "unlogged"
 
@@ -391,10 +190,10 @@ def test_siblings() -> None:
     assert _clash("p:g/e work @8:u8[2]", "p:g/e play @8:u8[3]") == "DIFF_ARG_TYPE"
     assert _clash("p:g/e work %di", "p:g/e work+0 %di") == "SAME_PROBE"
     assert _clash("p:a /x/y:1(2)", "p:b /x/y:1(3)") == "unlogged"
-    compatible(_define("p:g/e work @8:u8"), _define("p:g/e play @9:b2@0/8"))
-    compatible(_define("p:g/e work %di"), _define("p:g/e work arg1=%si"))
-    compatible(_define("p:g/e work"), _define("r:g/f work"))
-    compatible(_define("p:a /x/y:1(2)"), _define("p:b /x/y:2(3)"))
+    compatible(defined("p:g/e work @8:u8"), defined("p:g/e play @9:b2@0/8"))
+    compatible(defined("p:g/e work %di"), defined("p:g/e work arg1=%si"))
+    compatible(defined("p:g/e work"), defined("r:g/f work"))
+    compatible(defined("p:a /x/y:1(2)"), defined("p:b /x/y:2(3)"))
 
 
 @pytest.mark.parametrize(
@@ -419,12 +218,12 @@ def test_siblings() -> None:
 def test_deletion(line: str, goes: bool) -> None:
     deletion = parse(line, X86)
     assert isinstance(deletion, Deletion)
-    assert matches(deletion, _define("p:g/e work+0x8 %di b=%si:u8")) is goes
+    assert matches(deletion, defined("p:g/e work+0x8 %di b=%si:u8")) is goes
 
 
 def test_a_listing_deletes_what_it_lists() -> None:
     for line in ("p 0x1000", "p /x/y:0x12%return(8)", "p main.c:3", "r3 libc.so.6:free+4"):
-        definition = _define(line)
+        definition = defined(line)
         deletion = Deletion(definition.group, definition.event, definition.listing().split()[1])
         assert matches(deletion, definition)
 
@@ -451,7 +250,7 @@ _SHAPED = st.tuples(
 @example("p a " + "9" * 4090, X86)
 @example("p a " + "+0(" * 21, X86)
 @example("p a " + "0" * 4090 + ":u8", X86)
-def test_any_line_is_read_or_refused(line: str, arch: Arch) -> None:
+def test_any_line_is_read_orrefused(line: str, arch: Arch) -> None:
     parsed: object
     try:
         parsed = parse(line, arch)
