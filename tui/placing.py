@@ -30,6 +30,7 @@ _SAID: Final = (
     cmd.Filter,
     cmd.Trigger,
     cmd.TraceFunctions,
+    cmd.TraceSyscalls,
     cmd.Undo,
     cmd.Redo,
     cmd.WriteMemory,

@@ -1,6 +1,7 @@
 """The shipped sample programs, and the picker that is shown without a GUEST."""
 
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
@@ -34,21 +35,15 @@ def samples() -> list[Sample]:
     if folder is None:
         return []
     texts = _descriptions(folder / "README.md")
-    found = [
-        Sample(path, path.parent.name, texts.get(path.name, ""))
-        for path in (folder / "bin").glob("*/*")
-        if path.is_file()
-    ]
     order = {name: number for number, name in enumerate(texts)}
-    return sorted(
-        found,
-        key=lambda sample: (
-            order.get(sample.path.name, len(order)),
-            sample.path.name,
-            sample.arch != "x86_64",
-            sample.arch,
-        ),
-    )
+    found: list[tuple[tuple[int, str, bool, str], Sample]] = []
+    for path in (folder / "bin").glob("*/*"):
+        if path.is_file():
+            arch = path.parent.name
+            name = next((n for n in (f"{arch}/{path.name}", path.name) if n in texts), "")
+            place = order.get(name, len(order)), path.name, arch != "x86_64", arch
+            found.append((place, Sample(path, arch, texts.get(name, ""))))
+    return [sample for _, sample in sorted(found, key=itemgetter(0))]
 
 
 def _folders() -> tuple[Path, ...]:
@@ -58,7 +53,7 @@ def _folders() -> tuple[Path, ...]:
 
 
 def _descriptions(readme: Path) -> dict[str, str]:
-    """The rows "| `NAME ARGS` | TEXT | ..." of the samples' README."""
+    """The rows "| `NAME ARGS` | TEXT | ..." of the samples' README; NAME may be ARCH/NAME."""
     texts: dict[str, str] = {}
     try:
         lines = readme.read_text(encoding="utf-8").splitlines()

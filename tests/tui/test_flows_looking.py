@@ -1,5 +1,7 @@
 """Looking around and changing things by keys: places, searches, copies, registers, code."""
 
+from pathlib import Path
+
 from controlkit import sample
 from flowkit import User, both, flow, place, sizes
 from textual.widgets import Input
@@ -179,5 +181,116 @@ def test_registers_and_memory_are_set() -> None:
         await user.state(RunState.ENDED)
         await user.press("7")
         await user.shows("fibonacci(15) = 55")
+
+    flow(steps)
+
+
+def test_arguments_and_variables_of_frames() -> None:
+    async def steps(user: User) -> None:
+        await user.command("b ackermann")
+        await user.until(lambda: user.probes)
+        await user.press("c")
+        await user.until(lambda: user.view.location == "ackermann+0x0")
+        await user.press("3", "z")
+        await user.shows("ackermann(m=2, n=3)")
+        lines = user.pane("backtrace").lines
+        frames = lines.line_count
+        await user.press("v")
+        await user.shows("inner = <")
+        await user.shows("m = 2  int")
+        assert lines.line_count > frames
+        await user.press("u")
+        assert user.app.browser.locate(user.code.cursor).startswith("main+")
+        await user.press("d", "3", "v")
+        assert lines.line_count == frames
+
+    flow(steps)
+
+
+def test_system_calls_by_command_and_again_after_a_restart() -> None:
+    async def steps(user: User) -> None:
+        await user.command("syscalls nosuch")
+        await user.says("no system call matches")
+        await user.press("colon")
+        await user.type("syscalls wri")
+        await user.press("tab", "enter")
+        await user.says("system calls recorded: write")
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        first = user.view.events
+        assert first
+        await user.press("6")
+        await user.shows("sys_enter_write(")
+        await user.press("r")
+        await user.state(RunState.READY)
+        await user.command("syscalls/sys_exit_exit*")
+        await user.says("exit*")
+        await user.command("syscalls !write")
+        await user.says("recorded: sys_exit_exit*")
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        assert user.view.events < first
+
+    flow(steps)
+
+
+def test_a_snapshot_keeps_what_was_recorded_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "rows"
+
+    async def steps(user: User) -> None:
+        await user.command(f"snapshot {file}")
+        await user.says("no snapshot was taken")
+        await place(user, "p:demo/fib fibonacci n=%di:u32")
+        await user.command("trigger demo/fib snapshot:1 if n == 5")
+        await user.until(lambda: user.probes[0].triggers)
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        await user.command(f"snapshot {file}")
+        await user.says("written")
+        rows = file.read_text().splitlines()
+        assert 0 < len(rows) < user.view.events
+        assert all("fib: (fibonacci+0x0" in row for row in rows)
+        assert not any("n=1" in row.split()[-1:] for row in rows)
+
+    flow(steps)
+
+
+def test_registers_stand_side_by_side_where_there_is_room() -> None:
+    async def steps(user: User) -> None:
+        await user.press("2", "z")
+        lines = user.pane("registers").lines
+        await user.until(lambda: lines.line_count < len(lines._rows))
+        assert lines.line_count * 3 >= len(lines._rows)
+        row = user.screen.split("\n")[2]
+        assert "rax" in row
+        assert "0x" in row[len(row) // 2 :]
+        await user.press("j", "l")
+        second = lines.register
+        assert second is lines._rows[lines.line_count + 1]
+        await user.press("equals_sign")
+        await user.type("0x77")
+        await user.press("enter")
+        await user.until(
+            lambda: any(r.value == 0x77 and r.name == second.name for r in user.view.registers)
+        )
+        await user.press("h", "h")
+        assert lines.register is lines._rows[1]
+        await user.press("z")
+        await user.until(lambda: lines.line_count == len(lines._rows))
+        assert lines.register is lines._rows[1]
+
+    flow(steps, size=(120, 20))
+
+
+def test_a_return_names_the_event_of_its_entry() -> None:
+    async def steps(user: User) -> None:
+        await place(user, "p:demo/fac factorial n=$arg1:u32")
+        await place(user, "r:demo/done factorial ret=$retval")
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        await user.press("6", "z")
+        await user.shows("done(ret=")
+        row = next(row for row in user.screen.split("\n") if "done(ret=" in row)
+        assert "of #1" in row
 
     flow(steps)

@@ -1,0 +1,141 @@
+"""How often the engine is asked, and how often it is heard."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import tui.bridge
+from engine.session import GuestConfig
+from engine.session import commands as cmd
+from engine.session import events as ev
+from engine.session.views import GuestView, RunState
+from tui.bridge import PERIOD, Bridge
+
+
+class Engine:
+    """A worker that does nothing but answer."""
+
+    def __init__(self, config: GuestConfig, wake: Callable[[], object], **options: Any) -> None:
+        self.wake = wake
+        self.posted: list[cmd.Command] = []
+        self.nudges = self.taken = 0
+        self.events: list[ev.SessionEvent] = []
+        self.outbox = self
+        self.closed = False
+
+    def start(self) -> None:
+        pass
+
+    def post(self, command: cmd.Command) -> None:
+        self.posted.append(command)
+
+    def nudge(self) -> None:
+        self.nudges += 1
+
+    def take(self) -> list[ev.SessionEvent]:
+        self.taken += 1
+        events, self.events = self.events, []
+        return events
+
+    def close(self) -> None:
+        self.closed = True
+
+    def tell(self, *events: ev.SessionEvent) -> None:
+        self.events += events
+        self.wake()
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> list[Engine]:
+    made: list[Engine] = []
+
+    def make(*args: Any, **options: Any) -> Engine:
+        made.append(Engine(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(tui.bridge, "Worker", make)
+    return made
+
+
+def viewed(state: RunState) -> ev.Viewed:
+    return ev.Viewed(GuestView(state=state))
+
+
+def asked(bridge: Bridge, engine: Engine, state: RunState, ticks: int) -> list[int]:
+    """The ticks at which a view was asked for, each answered at once."""
+    found = []
+    for tick in range(ticks):
+        before = len(engine.posted)
+        bridge.tick()
+        if len(engine.posted) > before:
+            found.append(tick)
+            engine.events = [viewed(state)]
+            bridge.drain()
+    return found
+
+
+def test_a_guest_is_asked_for_views_as_often_as_they_are_worth(engine: list[Engine]) -> None:
+    async def run() -> None:
+        bridge = Bridge(GuestConfig(""), lambda events: None)
+        bridge.start()
+        (worker,) = engine
+        assert asked(bridge, worker, RunState.STOPPED, 50) == []
+        for state, begin, pause in ((RunState.RUNNING, 15, 3), (RunState.WAITING, 0, 8)):
+            worker.events = [viewed(state)]
+            bridge.drain()
+            assert bridge.running
+            ticks = asked(bridge, worker, state, 60)
+            assert ticks[:begin] == list(range(begin))  # what is short is seen to end
+            later = ticks[begin:]
+            assert {b - a for a, b in pairwise(later)} == {pause}
+        assert worker.nudges == 170
+        bridge.tick()
+        assert asked(bridge, worker, RunState.WAITING, 0) == []
+
+    asyncio.run(run())
+
+
+def test_a_view_that_is_late_is_not_asked_for_again(engine: list[Engine]) -> None:
+    async def run() -> None:
+        bridge = Bridge(GuestConfig(""), lambda events: None)
+        bridge.start()
+        (worker,) = engine
+        worker.events = [viewed(RunState.RUNNING)]
+        bridge.drain()
+        for _ in range(40):
+            bridge.tick()
+        assert len(worker.posted) == 1
+
+    asyncio.run(run())
+
+
+def test_many_calls_are_one_batch_and_none_come_after_the_end(engine: list[Engine]) -> None:
+    batches: list[list[ev.SessionEvent]] = []
+
+    async def run() -> None:
+        bridge = Bridge(GuestConfig(""), batches.append)
+        (worker,) = engine
+        worker.tell(ev.Notice("before the start"))
+        bridge.start()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for number in range(100):
+            worker.tell(ev.Notice(str(number)))
+        while not batches:
+            await asyncio.sleep(0.001)
+        for number in range(100):
+            worker.tell(ev.Notice(str(number)))
+        while len(batches) < 2:
+            await asyncio.sleep(0.001)
+        assert loop.time() - began >= PERIOD
+        assert [len(batch) for batch in batches] == [101, 100]
+        bridge.close()
+        worker.tell(ev.Notice("too late"))
+        await asyncio.sleep(2 * PERIOD)
+        assert len(batches) == 2
+        assert worker.closed
+
+    asyncio.run(run())

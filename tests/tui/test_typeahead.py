@@ -1,0 +1,53 @@
+"""Keys that are typed faster than they are dealt with."""
+
+import asyncio
+from typing import ClassVar
+
+from keys import press
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from tui.typeahead import TypeAhead
+
+
+class Box(Widget, can_focus=True):
+    """Goes away at `x`; is slow at `s`."""
+
+    async def on_key(self, event: events.Key) -> None:
+        if event.key == "s":
+            await asyncio.sleep(0.05)
+        if event.key == "x":
+            await self.remove()
+
+
+class Typing(TypeAhead):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("b", "box", show=False),
+    ]
+
+    def compose(self) -> ComposeResult:
+        yield Box(id="first")
+        yield Box(id="second")
+
+    async def action_box(self) -> None:
+        await self.mount(box := Box())
+        box.focus()
+
+
+def test_keys_come_one_after_the_other_whoever_goes_meanwhile() -> None:
+    async def run() -> float:
+        app = Typing()
+        async with app.run_test() as pilot:
+            app.query_one("#first", Box).focus()
+            await pilot.pause()
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await press(app, ["s", "t", "x", "s", "x", "b", "x", "t"])
+            spent = loop.time() - began
+            assert not app.query(Box)
+            assert not app.typing
+            return spent
+
+    assert asyncio.run(run()) < 5
