@@ -5,6 +5,7 @@ A further way is a function here or in a file of its own, and a line in `DRAWING
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Final
 
 from rich.style import Style
@@ -14,6 +15,8 @@ from engine.session.views import DetourPart, HitView, PhaseView
 from tui.panes.units import draw_units
 from tui.render import mark
 
+_LABEL: Final = 8
+_NARROWEST: Final = 16
 _SHOWN: Final = 6
 """Instructions of a part of a detour that are shown."""
 
@@ -25,17 +28,36 @@ class Pen:
     Attributes:
         look: name of a look to its style.
         ascii_only: whether only ASCII may be drawn.
+        width: columns that there are.
     """
 
     look: Callable[[str], Style]
     ascii_only: bool
+    width: int
 
     def labelled(self, label: str, value: str, look: str = "") -> Text:
         """A row with a label in front."""
         text = Text(no_wrap=True)
-        text.append(f"{label:<8}", self.look("name"))
+        text.append(f"{label:<{_LABEL}}", self.look("name"))
         text.append(value, self.look(look) if look else "")
         return text
+
+    def wrapped(self, label: str, value: str, look: str = "") -> list[Text]:
+        """The same over as many rows as the words need."""
+        lines = wrap(value, max(self.width - _LABEL, _NARROWEST)) or [""]
+        return [
+            self.labelled("" if number else label, line, look) for number, line in enumerate(lines)
+        ]
+
+    def packed(self, pieces: list[str], look: str) -> list[Text]:
+        """Pieces in as few rows as they need, without labels; none is broken."""
+        lines: list[str] = []
+        for piece in pieces:
+            if lines and len(lines[-1]) + len(piece) + 3 <= self.width - _LABEL:
+                lines[-1] += f"   {piece}"
+            else:
+                lines.append(piece)
+        return [self.labelled("", line, look) for line in lines]
 
     @property
     def arrow(self) -> str:
@@ -48,13 +70,13 @@ class Pen:
             return []
         phase: PhaseView = hit.done[-1]
         sign, look = ("*", "good") if phase.by_guest else ("!", "warn")
-        rows = [self.labelled("now", phase.text)]
+        rows = self.wrapped("now", phase.text)
+        moved = []
         if phase.before != phase.after:
-            move = f"{sign} pc  {phase.before:x} {self.arrow} {phase.after:x}"
-            rows.append(self.labelled("", move, look))
+            moved.append(f"{sign} pc  {phase.before:x} {self.arrow} {phase.after:x}")
         for name, old, new in phase.registers:
-            moved = f"{sign} {name}  {old:#x} {self.arrow} {new:#x}"
-            rows.append(self.labelled("", moved, look))
+            moved.append(f"{sign} {name}  {old:#x} {self.arrow} {new:#x}")
+        rows += self.packed(moved, look)
         for change in phase.changes:
             if change.old != change.new:
                 shown = (

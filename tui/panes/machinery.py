@@ -93,8 +93,10 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         counts = self._view.detours
         if not (counts.standing or counts.zombies or counts.freed):
             return []
-        text = f"{counts.standing} in use, {counts.zombies} to be freed, {counts.freed} freed"
-        rows = [self._labelled("buffers", text, "dim")]
+        text = (
+            f"{counts.standing} in use, {counts.zombies} waiting to be freed, {counts.freed} freed"
+        )
+        rows = [self._labelled("detours", text, "dim")]
         return rows + [self._labelled("zombie", wait, "warn") for wait in counts.waits]
 
     def _hit(self, hit: HitView, width: int) -> list[Text]:
@@ -102,7 +104,7 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         rows += draw(hit, self._pen)
         if len(hit.probes) > 0:
             rows.append(self._labelled("probes", ", ".join(map(harmless, hit.probes)), "dim"))
-        rows.append(self._labelled("why", hit.reason, "note"))
+        rows += self._pen.wrapped("why", hit.reason, "note")
         return rows + self._detours()
 
     def _route(self, hit: HitView, width: int) -> list[Text]:
@@ -155,7 +157,7 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
 
     @property
     def _pen(self) -> Pen:
-        return Pen(self.look, self.ascii_only)
+        return Pen(self.look, self.ascii_only, max(self.size.width - 3, _WRAP))
 
     def _labelled(self, label: str, value: str, look: str) -> Text:
         return self._pen.labelled(label, value, look)
