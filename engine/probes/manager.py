@@ -195,11 +195,17 @@ class ProbeManager(Admission, Returning):
         if point is None:
             plan = self._checked.pop((address, probe.rules, mode), None)
             plan = plan or self.plan(address, probe.rules, mode)
+            if probe.always:
+                plan = self.unconditional(plan)
             point = fresh[address] = ProbePoint(address, plan)
-        elif any(own(other) or other.rules is not probe.rules for other in point.probes):
+        elif any(
+            own(other) or other.always or other.rules is not probe.rules for other in point.probes
+        ):
             plan = self.plan(address, probe.rules, mode)  # its own rules must allow it too
             if not point.plan.predicate:
                 point.guard = plan.predicate
+        elif probe.always and address not in fresh:
+            self.always(point)
         probe.addr = address
         return point
 
