@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from guestrun import run
 
 SOURCE = Path(__file__).resolve().parents[1] / "data" / "variables" / "guest.c"
 FUNCTIONS = ("work", "byval", "many")
@@ -114,3 +115,10 @@ def ask_gdb(program: Path, job: dict[str, Any]) -> Any:
         if not answer.exists():
             pytest.skip(f"gdb does not run the program here: {done.stderr[-200:]}")
         return json.loads(answer.read_text())
+
+
+def trace(program: Path, *options: str) -> str:
+    """The events of a run."""
+    done = run("trace", "-o", "/dev/stderr", *options, str(program), cwd=program.parent)
+    assert done.code == 0, done.err
+    return "\n".join(line for line in done.err.splitlines() if not line.startswith("#"))
