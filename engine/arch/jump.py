@@ -7,7 +7,7 @@ back behind the window. `ArchJumps.relocate` answers whether an instruction can 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from engine.arch.program import PredicateOp, RecordLayout
@@ -116,12 +116,17 @@ class Part:
         behind: where the next part begins, or registers get their own values back. The same
             is asked of the registers.
         slow: a trap that asks the engine to record the hit instead, -1 if none.
+        lent: registers that are recorded, and used behind `lends` without being saved: to where
+            in the row, in bytes, the program's own values stand.
+        lends: from where on; -1 if there are none.
     """
 
     start: int
     again: int
     behind: int
     slow: int = -1
+    lent: Mapping[str, int] = field(default_factory=dict)
+    lends: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from engine.arch.base import Arch, TrapKind
+from engine.arch.jump import CURSOR
 from engine.cpu.base import Cpu, Stop, StopKind
 from engine.cpu.ram import PAGE
 from engine.probes.detourmap import DetourMap, LiveDetour
@@ -49,10 +50,11 @@ class DetourHits:
 
         The one at which all probes are served is planted with the point's breakpoint.
         """
-        for number, part in enumerate(detour.recorder.parts):
+        for part in detour.recorder.parts:
             if part.slow >= 0:
-                action = partial(self._slow, detour, number)
-                self._owner.cpu.traps.plant(detour.start + part.slow, action, detour.window)
+                place = detour.start + part.slow
+                action = partial(self._slow, detour, place)
+                self._owner.cpu.traps.plant(place, action, detour.window)
 
     def reap(self) -> None:
         """Free the detours that nobody uses any more, once the guest is not in them."""
@@ -114,13 +116,13 @@ class DetourHits:
         name = self._owner.arch.roles.pc
         if stop.kind is StopKind.FAULT and detour.recording(pc):
             if shared.guard <= stop.address < shared.guard + PAGE and sink is not None:
+                self._own_registers(detour, pc)
                 sink.drain()
                 sink.wipe()
-                self._own_registers(detour)
                 again = detour.recorder.parts[detour.part(pc)].again
                 cpu.write_register(name, detour.start + again)
             else:
-                cpu.write_register(name, self._slow(detour, detour.part(pc)))
+                cpu.write_register(name, self._slow(detour, pc))
             return None
         if stop.trap is TrapKind.SINGLE_STEP and pc <= detour.displaced[0][0]:
             return None  # a program that steps itself sees its own instructions only
@@ -130,19 +132,27 @@ class DetourHits:
             return replace(stop, address=original)
         return stop
 
-    def _own_registers(self, detour: Detour) -> None:
-        """The program's own values in the registers that a recorder has changed."""
-        cpu, shared = self._owner.cpu, self._memory.shared
+    def _own_registers(self, detour: Detour, pc: int) -> None:
+        """The program's own values in the registers that a recorder has changed so far."""
+        cpu, shared, sink = self._owner.cpu, self._memory.shared, self._memory.sink
         assert shared is not None
+        assert sink is not None
         for register, offset in detour.recorder.saved.items():
             cpu.write_register(register, shared.save[offset // 8])
+        part = detour.recorder.parts[detour.part(pc)]
+        if not 0 <= part.lends <= pc - detour.start:
+            return
+        row = sink.start + shared.save[CURSOR // 8]
+        for register, offset in part.lent.items():
+            word = sink.buffer[row + offset : row + offset + 8]
+            cpu.write_register(register, int.from_bytes(word, "little"))
 
-    def _slow(self, detour: Detour, number: int) -> int:
-        """Record a hit for one probe as at a breakpoint; where the detour goes on."""
-        live, sink = self._detours.at(detour.start), self._memory.sink
+    def _slow(self, detour: Detour, pc: int) -> int:
+        """Record a hit for the probe whose code is left; where the detour goes on."""
+        live, sink, number = self._detours.at(detour.start), self._memory.sink, detour.part(pc)
         assert live is not None
         assert sink is not None
-        self._own_registers(detour)
+        self._own_registers(detour, pc)
         probe = live.probes[number]
         if probe.recording is not None:
             layout = probe.recording.layout

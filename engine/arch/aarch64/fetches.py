@@ -23,12 +23,14 @@ class Fetches:
         code: what it is added to.
         places: what stands where.
         changed: registers that no longer have the program's own values.
+        lent: those of them that are not saved, to where the row has their values.
     """
 
     def __init__(self, code: Code, places: DetourPlaces) -> None:
         self.code = code
         self.places = places
         self.changed = {BASE, VALUE}
+        self.lent: dict[int, int] = {}
 
     def save_area(self) -> None:
         """Its address in x16."""
@@ -82,7 +84,9 @@ class Fetches:
     def _base(self, arg: FetchArg, one: Recording) -> None:
         base, code = arg.base, self.code
         number = _register(arg)
-        if number in SAVED and number in self.changed:
+        if number in self.lent and number in self.changed:
+            code.load(VALUE, ROW, self.lent[number])
+        elif number in SAVED and number in self.changed:
             self.save_area()
             code.load(VALUE, BASE, SAVED[number])
         elif number is not None and (number == SP or number not in self.changed):

@@ -11,7 +11,7 @@ from typing import Final
 from engine.arch.aarch64.emit import ADD, BASE, LSL, ORR, SUB, VALUE, Code
 from engine.arch.aarch64.fetches import ROW, SAVED, Fetches
 from engine.arch.aarch64.rowfilter import RowFilter
-from engine.arch.aarch64.rowtexts import END, RowTexts
+from engine.arch.aarch64.rowtexts import USED, RowTexts
 from engine.arch.jump import CURSOR, DetourPlaces, NotCompilableError, Part, Recorder, Recording
 from engine.arch.program import RecordField, Source
 
@@ -39,10 +39,29 @@ class _Maker:
             or max(sum(t.count for t in kinds) for kinds in types) > _ELEMENTS
         ):
             raise NotCompilableError("too many strings or elements of arrays")
-        self._saved = SAVED if any(strings) else {ROW: SAVED[ROW]}
         self._code = Code()
         self._fetches = Fetches(self._code, places)
         self._slow: dict[int, int] = {}
+        self._lends = -1
+        used: tuple[int, ...] = ()
+        if any(strings):
+            self._fetches.lent = self._lendable()
+            others = [register for register in USED if register not in self._fetches.lent]
+            used = (*self._fetches.lent, *others)[: len(USED)]
+        self._used = used
+        kept = tuple(each for each in (ROW, *used) if each not in self._fetches.lent)
+        self._saved = {register: SAVED[register] for register in kept}
+
+    def _lendable(self) -> dict[int, int]:
+        """Registers whose values the only row has, to where: they need not be saved."""
+        (one, *others) = self._recordings
+        found: dict[int, int] = {}
+        for field in one.layout.fields if not others else ():
+            register = self._fetches.direct(field.arg)
+            plain = not field.arg.type.is_string and not field.arg.type.count
+            if plain and register is not None and register != ROW and len(found) < len(USED):
+                found.setdefault(register, field.word * 8)
+        return found
 
     def make(self) -> Recorder:
         code, fetches = self._code, self._fetches
@@ -64,8 +83,9 @@ class _Maker:
         self._keep(0xA9400000, 0xF9400000)
         code.label("rejected")
         starts = [start for start, _ in found]
+        lent = {f"x{register}": offset for register, offset in fetches.lent.items()}
         parts = tuple(
-            Part(start, again, behind, self._slow.get(number, -1))
+            Part(start, again, behind, self._slow.get(number, -1), lent, self._lends)
             for number, ((start, again), behind) in enumerate(
                 zip(found, [*starts[1:], finish], strict=True)
             )
@@ -119,25 +139,30 @@ class _Maker:
         code.store_pair(VALUE, BASE, ROW, 8)
         texts = _texts(one)
         size = one.layout.words * 8
+        end = ROW
         if texts:
-            copies = RowTexts(fetches, one, str(number))
+            if fetches.lent:
+                self._lends = code.label("lends")
+            copies = RowTexts(fetches, one, str(number), self._used)
             copies.add(texts)
-            self._slow[number] = copies.slow
-            code.three(SUB, END, END, ROW)
-            code.plus(END, 7)
-            code.add(0x927DF000 | END << 5 | END)  # and ~7
+            self._slow[number], end = copies.slow, copies.end
+            code.three(SUB, end, end, ROW)
+            code.plus(end, 7)
+            code.add(0x927DF000 | end << 5 | end)  # and ~7
         code.constant(BASE, places.thread)
         code.load(VALUE, BASE, 0)
         code.constant(BASE, one.event if texts else one.event | one.layout.words << 16)
         code.three(ORR, VALUE, VALUE, BASE)
         if texts:
-            code.three(ORR, VALUE, VALUE, END, LSL | 13 << 10)
-            code.three(ADD, END, END, ROW)
+            code.three(ORR, VALUE, VALUE, end, LSL | 13 << 10)
+            code.three(ADD, end, end, ROW)
         code.store(VALUE, ROW, 0)
         code.constant(VALUE, -places.ring if texts else size - places.ring)
-        code.three(ADD, VALUE, END if texts else ROW, VALUE)
+        code.three(ADD, VALUE, end, VALUE)
         fetches.save_area()
         code.store(VALUE, BASE, CURSOR)
+        for register, offset in fetches.lent.items():
+            code.load(register, ROW, offset)
 
     def _number(self, field: RecordField, one: Recording) -> None:
         arg, code, fetches = field.arg, self._code, self._fetches

@@ -23,8 +23,8 @@ from engine.arch.aarch64.fetches import ROW, Fetches
 from engine.arch.jump import COMM, COMM_BYTES, STRING_TOTAL, NotCompilableError, Recording
 from engine.arch.program import Kind, RecordField, Source
 
-LOW, HIGH, MARKS, END = 14, 13, 12, 11
-"""Two pieces of a string, marks of NULs, where the next byte goes."""
+USED: Final = (14, 13, 12, 11)
+"""Registers that are used where no others are to be had."""
 _ONES: Final = 0xB200C3E0
 """`mov` of 1 in each byte, as a logical immediate; the register is to be filled in."""
 _HIGHS: Final = 0x9201C000
@@ -41,10 +41,14 @@ class RowTexts:
 
     Attributes:
         slow: offset of a trap that asks it to record the hit, -1 without any need.
+        end: register of where the next byte goes; the others are two pieces of a string and
+            marks of NULs.
     """
 
-    def __init__(self, fetches: Fetches, one: Recording, name: str) -> None:
-        """For one recording; `name` begins the labels."""
+    def __init__(
+        self, fetches: Fetches, one: Recording, name: str, registers: tuple[int, ...] = USED
+    ) -> None:
+        """For one recording; `name` begins the labels, and `registers` may be changed."""
         self._fetches = fetches
         self._code: Code = fetches.code
         self._one = one
@@ -52,13 +56,14 @@ class RowTexts:
         self._count = 0
         self._before = -1  # place of the word of the string in front
         self.slow = -1
+        self._low, self._high, self._marks, self.end = registers
 
     def add(self, fields: list[RecordField]) -> None:
-        """Copy all of them; x11 ends up behind the last one's NUL."""
+        """Copy all of them; `end` comes to stand behind the last one's NUL."""
         code, words = self._code, self._one.layout.words * 8
-        self._fetches.changed |= {LOW, HIGH, MARKS, END}
-        code.move(END, ROW)
-        code.plus(END, words)
+        self._fetches.changed |= {self._low, self._high, self._marks, self.end}
+        code.move(self.end, ROW)
+        code.plus(self.end, words)
         for field in fields:
             for index in range(max(field.arg.type.count, 1)):
                 self._string(field, index)
@@ -79,12 +84,12 @@ class RowTexts:
         else:
             self._fetches.at_address(arg, self._one)
             self._copy()
-        self._began(MARKS)
-        code.three(SUB, BASE, END, ROW)
-        code.three(SUB, BASE, BASE, MARKS)
-        code.three(ORR, MARKS, MARKS, BASE, LSL | 32 << 10)
+        self._began(self._marks)
+        code.three(SUB, BASE, self.end, ROW)
+        code.three(SUB, BASE, BASE, self._marks)
+        code.three(ORR, self._marks, self._marks, BASE, LSL | 32 << 10)
         self._before = (field.word + index) * 8
-        code.store(MARKS, ROW, self._before)
+        code.store(self._marks, ROW, self._before)
 
     def _began(self, register: int) -> None:
         """Where the string begins, from the row: behind the words, or the string in front."""
@@ -102,17 +107,17 @@ class RowTexts:
         self._fetches.save_area()
         for offset in range(0, COMM_BYTES, 8):
             code.load(VALUE, BASE, COMM + offset)
-            code.store(VALUE, END, offset)
+            code.store(VALUE, self.end, offset)
         code.load(VALUE, BASE, COMM + COMM_BYTES)
-        code.three(ADD, END, END, VALUE)
+        code.three(ADD, self.end, self.end, VALUE)
 
     def _immediate(self, text: bytes) -> None:
         if len(text) > _CONSTANT:
             raise NotCompilableError("a long immediate string")
         for offset in range(0, len(text), 8):
             self._code.constant(VALUE, int.from_bytes(text[offset : offset + 8], "little"))
-            self._code.store(VALUE, END, offset)
-        self._code.plus(END, len(text))
+            self._code.store(VALUE, self.end, offset)
+        self._code.plus(self.end, len(text))
 
     def _copy(self) -> None:
         """The string at x17."""
@@ -120,20 +125,20 @@ class RowTexts:
         first, second, found = (f"{self._name}{part}{self._count}" for part in "abc")
         for label in (first, second):
             code.label(label)
-            code.add(0xA8C10000 | HIGH << 10 | VALUE << 5 | LOW)  # ldp, x17 += 16
-            code.add(_ONES | MARKS)
-            code.three(SUB, BASE, HIGH, MARKS)
-            code.three(BIC, BASE, BASE, HIGH)
-            code.three(SUB, MARKS, LOW, MARKS)
-            code.three(BIC, MARKS, MARKS, LOW)
-            code.three(ORR, MARKS, MARKS, BASE)
-            code.add(_HIGHS | MARKS << 5 | MARKS)
-            code.branch(CBNZ | MARKS, found)
-            code.add(0xA8810000 | HIGH << 10 | END << 5 | LOW)  # stp, x11 += 16
-        code.three(SUB, MARKS, END, ROW)
+            code.add(0xA8C10000 | self._high << 10 | VALUE << 5 | self._low)  # ldp, x17 += 16
+            code.add(_ONES | self._marks)
+            code.three(SUB, BASE, self._high, self._marks)
+            code.three(BIC, BASE, BASE, self._high)
+            code.three(SUB, self._marks, self._low, self._marks)
+            code.three(BIC, self._marks, self._marks, self._low)
+            code.three(ORR, self._marks, self._marks, BASE)
+            code.add(_HIGHS | self._marks << 5 | self._marks)
+            code.branch(CBNZ | self._marks, found)
+            code.add(0xA8810000 | self._high << 10 | self.end << 5 | self._low)  # stp, end += 16
+        code.three(SUB, self._marks, self.end, ROW)
         code.constant(BASE, self._one.layout.words * 8 + STRING_TOTAL)
-        code.three(SUB, MARKS, MARKS, BASE)
-        code.branch(TBNZ63 | MARKS, first)
+        code.three(SUB, self._marks, self._marks, BASE)
+        code.branch(TBNZ63 | self._marks, first)
         if self.slow < 0:
             self.slow = code.label(self._name + "slow")
             code.add(0xD42000C0)  # brk #6
@@ -149,26 +154,26 @@ class RowTexts:
         are where there is no mark.
         """
         code = self._code
-        code.add(_ONES | MARKS)
-        code.three(SUB, BASE, HIGH, MARKS)
-        code.three(BIC, BASE, BASE, HIGH)
+        code.add(_ONES | self._marks)
+        code.three(SUB, BASE, self._high, self._marks)
+        code.three(BIC, BASE, BASE, self._high)
         code.add(_HIGHS | BASE << 5 | BASE)
-        code.three(SUB, MARKS, LOW, MARKS)
-        code.three(BIC, MARKS, MARKS, LOW)
-        code.add(_HIGHS | MARKS << 5 | MARKS)
-        self._below(MARKS)
-        code.three(AND, LOW, LOW, VALUE, ASR | 7 << 10)
+        code.three(SUB, self._marks, self._low, self._marks)
+        code.three(BIC, self._marks, self._marks, self._low)
+        code.add(_HIGHS | self._marks << 5 | self._marks)
+        self._below(self._marks)
+        code.three(AND, self._low, self._low, VALUE, ASR | 7 << 10)
         # A NUL in the first piece: the second one counts as all NULs.
         code.three(ORN, BASE, BASE, VALUE, ASR | 63 << 10)
         self._below(BASE)
-        code.three(AND, HIGH, HIGH, VALUE, ASR | 7 << 10)
-        code.store_pair(LOW, HIGH, END, 0)
-        for marks in (MARKS, BASE):
+        code.three(AND, self._high, self._high, VALUE, ASR | 7 << 10)
+        code.store_pair(self._low, self._high, self.end, 0)
+        for marks in (self._marks, BASE):
             code.add(0xDAC00C00 | marks << 5 | marks)  # rev
             code.add(0xDAC01000 | marks << 5 | marks)  # clz
             code.add(0xD343FC00 | marks << 5 | marks)  # lsr 3: bytes in front of the NUL
-            code.three(ADD, END, END, marks)
-        code.plus(END, 1)
+            code.three(ADD, self.end, self.end, marks)
+        code.plus(self.end, 1)
 
     def _below(self, marks: int) -> None:
         """The bits below the lowest mark in x17."""

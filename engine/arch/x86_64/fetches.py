@@ -22,12 +22,15 @@ class Fetches:
         code: what it is added to.
         places: what stands where.
         changed: registers that no longer have the program's own values.
+        lent: those of them that are not saved, to where the row has their values; it is in rdx
+            whenever they have been changed.
     """
 
     def __init__(self, code: Code, places: DetourPlaces) -> None:
         self.code = code
         self.places = places
         self.changed = {RAX}
+        self.lent: dict[int, int] = {}
 
     def direct(self, arg: FetchArg) -> int | None:
         """A register that holds the value as it is, but for bytes above its size."""
@@ -70,7 +73,9 @@ class Fetches:
         base, code = arg.base, self.code
         number = _register(arg)
         if number is not None:
-            if number in self.changed:
+            if number in self.lent and number in self.changed:
+                code.memory(LOAD, RAX, RDX, self.lent[number])
+            elif number in self.changed:
                 code.absolute(self.places.save + SAVED[number])
             elif number != RAX:
                 code.two(0x89, number, RAX)

@@ -58,12 +58,25 @@ class _Maker:
         arrays = any(t.count for kinds in types for t in kinds)
         used = {RAX, RCX}
         if any(strings):
-            used |= {RDX, RSI, RDI, R8}
+            self._fetches.lent = self._lendable()
+            used |= {RDX, RSI, RDI, R8} - self._fetches.lent.keys()
         elif arrays or not all(self._spare(one)[1] for one in recordings):
             used.add(RDX)
         self._saved = {register: SAVED[register] for register in sorted(used)}
         self._fetches.changed.discard(RCX)
         self._slow: dict[int, int] = {}
+        self._lends = -1
+
+    def _lendable(self) -> dict[int, int]:
+        """Registers whose values the only row has, to where: they need not be saved."""
+        (one, *others) = self._recordings
+        found: dict[int, int] = {}
+        for field in one.layout.fields if not others else ():
+            register = self._fetches.direct(field.arg)
+            plain = not field.arg.type.is_string and not field.arg.type.count
+            if plain and register in (RDX, RSI, RDI, R8):
+                found.setdefault(register, field.word * 8)
+        return found
 
     def make(self) -> Recorder:
         code, save = self._code, self._places.save
@@ -99,8 +112,9 @@ class _Maker:
             code.raw("047f 9e")  # add al, 127: sets OF if it was set; sahf
         code.absolute(save)
         starts = [start for start, _ in found]
+        lent = {NAMES[register]: offset for register, offset in self._fetches.lent.items()}
         parts = tuple(
-            Part(start, again, behind, self._slow.get(number, -1))
+            Part(start, again, behind, self._slow.get(number, -1), lent, self._lends)
             for number, ((start, again), behind) in enumerate(
                 zip(found, [*starts[1:], finish], strict=True)
             )
@@ -165,6 +179,8 @@ class _Maker:
             fetches.move_cursor()
             return
         fetches.add(RCX, size)
+        if fetches.lent:
+            self._lends = code.label("lends")
         copies = RowTexts(fetches, one, str(number))
         copies.add(texts)
         self._slow[number] = copies.slow
@@ -177,6 +193,8 @@ class _Maker:
         code.two(0x09, RSI, RAX)  # or rax, rsi
         fetches.add(RAX, one.event)
         code.memory(STORE, RAX, RDX, 0)
+        for register, offset in sorted(fetches.lent.items(), key=lambda item: item[0] == RDX):
+            code.memory(LOAD, register, RDX, offset)
         fetches.move_cursor()
 
     def _spare(self, one: Recording) -> tuple[int, int]:

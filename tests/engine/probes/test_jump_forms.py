@@ -42,7 +42,11 @@ def recordings(arch: str) -> list[Recording]:
     number, loaded = FieldType(Kind.UNSIGNED, 4), FieldType(Kind.BITFIELD, 4, 0, 5, 3)
     plain = RecordLayout.of((FetchArg("a", "a", first, (), number),))
     memory = RecordLayout.of((FetchArg("a", "a", Base(Source.STACK_POINTER), (16,), loaded),))
+    second = Base(Source.REGISTER, "rsi" if arch == "x86_64" else "x1")
+    word = FieldType(Kind.HEX, 8)
     texts = (
+        FetchArg("m", "m", first, (), word),
+        FetchArg("n", "n", second, (), word),
         FetchArg("a", "a", first, (0,), FieldType(Kind.STRING, 0)),
         FetchArg("b", "b", Base(Source.STACK_POINTER), (8,), FieldType(Kind.STRING, 0)),
         FetchArg("c", "c", Base(Source.COMM), (), FieldType(Kind.STRING, 0)),

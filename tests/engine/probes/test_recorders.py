@@ -17,6 +17,7 @@ from engine.session.tracing import TraceOptions, Tracing
 from engine.trace.staging import SMALLEST, Staging
 
 FIRST = {"x86_64": "%di", "aarch64": "%x0"}
+SECOND = {"x86_64": "%si", "aarch64": "%x1"}
 STACK = {"x86_64": "%sp", "aarch64": "%sp"}
 WORDS = ("the quick brown fox jumps",)
 FETCHES = (
@@ -57,6 +58,7 @@ TERMS = (
     'k != "words"',
     "common_pid == 1000",
 )
+LENT = "n={0} m={0}:u32 t=+0({0}):string o={2} u=+1({0}):string v=+0({0}):string[2] w=+8({0}):x8"
 FUNCTIONS = ("n.function != print", "q.function == main")
 LIGHT = ("n > 0x7fffffff && m & 0x10", "n < 0x7fffffff0000", "n == 0", "m >= 0x80000000")
 
@@ -98,7 +100,9 @@ def recorded(point: ProbePoint) -> bool:
 def fetching(arch: str, fetches: tuple[str, ...]) -> Prepare:
     def prepare(tracing: Tracing) -> None:
         for number, fetch in enumerate(fetches):
-            tracing.define(f"p:e{number} print " + fetch.format(FIRST[arch], STACK[arch]))
+            tracing.define(
+                f"p:e{number} print " + fetch.format(FIRST[arch], STACK[arch], SECOND[arch])
+            )
 
     return prepare
 
@@ -136,7 +140,7 @@ def test_filters_in_the_guest(arch: str) -> None:
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("text", LIGHT)
 def test_a_filter_of_registers_alone(arch: str, text: str) -> None:
-    (point,) = alike(arch, "words", filtering(arch, (text,), "n={0} m={0}:u32 t=+0({0}):string"))
+    (point,) = alike(arch, "words", filtering(arch, (text,), LENT))
     assert recorded(point), point.why
 
 
@@ -150,20 +154,28 @@ def test_what_no_code_can_record_stays_a_boosted_breakpoint(arch: str, text: str
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-def test_a_full_ring_in_the_middle_of_a_hit(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("probes", [1, 3])
+def test_a_full_ring_in_the_middle_of_a_hit(
+    arch: str, probes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The row that did not fit is begun anew, those of the probes before it are not."""
     monkeypatch.setattr(tracing_module, "Staging", partial(Staging, capacity=SMALLEST))
-    first, stack = FIRST[arch], STACK[arch]
+    first, second, stack = FIRST[arch], SECOND[arch], STACK[arch]
+    text = f"+0({stack}):string"
+    many = " ".join(f"_{number}={first}" for number in range(12))
+    lines = (
+        f"p:b fibonacci n={first} c=$comm v={text} w={second} t={text} far=+0(\\16):string {many}",
+        f"p:a fibonacci {many} {many.replace('_', 'y')} {many.replace('_', 'z')}",
+        f"p:c fibonacci a={first} b=+0({stack}):x64[9]",
+    )
 
     def prepare(tracing: Tracing) -> None:
-        many = " ".join(f"x{number}={first}" for number in range(30))
-        tracing.define(f"p:a fibonacci {many}")
-        tracing.define(f"p:b fibonacci n={first} c=$comm v=+0({stack}):string w={first}")
-        tracing.define(f"p:c fibonacci a={first} b=+0({stack}):x64[9]")
+        for line in lines[:probes]:
+            tracing.define(line)
 
     (point,) = alike(arch, "recursion", prepare)
     assert recorded(point), point.why
-    assert point.probes[0].hits * 60 * 8 > 2 * SMALLEST
+    assert point.probes[-1].hits * 20 * 8 > SMALLEST
 
 
 @pytest.mark.parametrize("arch", ARCHES)
