@@ -9,7 +9,8 @@ it has passed: under the emulator what costs is each access to memory.
 There are no checks for the end of the ring: behind it nothing is mapped.
 
 A store to the row or a load that faults is the engine's business: it finds the program's registers
-in the save area, and goes on at `Part.again` or `Part.behind`.
+in the save area, or in the row where that holds them all the same, and goes on at `Part.again` or
+`Part.behind`.
 """
 
 from typing import Final
