@@ -150,10 +150,10 @@ def _key(case: Case) -> tuple[object, ...]:
 
 
 def _show_peers(others: Peers, jump: float | None) -> None:
-    sys.stdout.write(f"{'elsewhere, on a native program':<37} ns/hit         a jump's cost\n")
+    sys.stdout.write(f"{'elsewhere, on a native program':<37} ns/hit\n")
     for name, args, spent in others:
         title = f"{name}, {args} registers" if args else f"{name}, a call"
-        ratio = f"{spent / jump:.1f} times" if jump else ""
+        ratio = f"{spent / jump:.1f} times a jump" if jump else ""
         sys.stdout.write(f"  {title:<35}{spent:>7.0f}         {ratio}".rstrip() + "\n")
 
 

@@ -104,6 +104,27 @@ def test_hits_are_stepped_through_the_detour(arch: str, fetch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHES)
+def test_a_handler_runs_at_the_trap_in_its_detour(arch: str) -> None:
+    with opened(arch, "recursion", "jump") as (guest, tracing):
+        manager = guest.session.probes().manager
+        seen: list[int] = []
+        probe = Kprobe(symbol_name="fibonacci")
+        probe.pre_handler = lambda probe, regs: seen.append(regs.ip)
+        tracing.start()
+        manager.register(probe)
+        point, detour = only(guest)
+        assert detour.trap is not None
+        assert run_to(guest, point.address)
+        records = JumpMachine(manager).run()
+        assert seen == [point.address]
+        assert "serves the hit" in records[2].text
+        assert records[-1].after == detour.window
+        guest.run()
+        tracing.finish()
+        assert len(seen) == probe.hits == 987
+
+
+@pytest.mark.parametrize("arch", ARCHES)
 def test_the_parts_are_the_whole_buffer(arch: str) -> None:
     with opened(arch, "words", "jump", "p print t=+0({0}):string") as (guest, _):
         _, detour = only(guest)
@@ -247,6 +268,31 @@ def test_a_zombie_can_be_watched(arch: str) -> None:
         assert "fibonacci(15) = 610\n" in guest.out
 
 
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_handler_deletes_its_own_probe(arch: str) -> None:
+    """It is called from the detour that is not needed any more then."""
+    with opened(arch, "recursion", "jump") as (guest, tracing):
+        manager, detours = guest.session.probes().manager, jumps_of(guest).detours
+        zombies: list[int] = []
+        probe = Kprobe(symbol_name="fibonacci")
+
+        def once(probe: Kprobe, regs: object) -> None:
+            manager.unregister(probe)
+            zombies.append(len(detours.zombies))
+
+        probe.pre_handler = once
+        tracing.start()
+        manager.register(probe)
+        assert manager.placed()[0].detour is not None
+        guest.run()
+        tracing.finish()
+        assert probe.hits == 1
+        assert len(zombies) == 1
+        assert not detours.zombies
+        assert detours.freed == 1
+        assert "fibonacci(15) = 610" in guest.out
+
+
 def test_an_old_jump_is_one_again_as_soon_as_it_can() -> None:
     """In `auto` what was hot once need not be hit so often again."""
     with opened("x86_64", "recursion", "auto", "p fibonacci") as (guest, tracing):
@@ -379,3 +425,31 @@ def test_the_nearest_place_for_a_jump(arch: str) -> None:
         assert wanted == (None if found is None else abs(found - here))
         named += found is not None
     assert named or arch == "aarch64"
+
+
+# -- the order of writes ------------------------------------------------------------------
+
+
+def test_the_first_byte_traps_while_the_others_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As text_poke_bp writes: the tail under the breakpoint, then the first byte; and back."""
+    with opened("x86_64", "words", "auto", "p print") as (guest, _):
+        session, manager = guest.session, guest.session.probes().manager
+        (point,) = manager.placed()
+        before = session.memory.read(point.address, 5)
+        seen: list[bytes] = []
+        poke = session.memory.poke
+
+        def watched(address: int, data: bytes, *, forget: bool = True) -> None:
+            poke(address, data, forget=forget)
+            if point.address <= address < point.address + 5:
+                seen.append(session.memory.read(point.address, 5))
+
+        monkeypatch.setattr(session.memory, "poke", watched)
+        assert jumps_of(guest).consider(point)
+        detour = point.detour
+        assert detour is not None
+        trap = session.arch.breakpoint
+        assert seen == [trap + detour.jump[1:5], detour.jump[:5]]
+        seen.clear()
+        jumps_of(guest).unoptimize(point)
+        assert seen == [trap + detour.jump[1:5], before]
