@@ -3,7 +3,8 @@
 x16 and x17 are free where a detour may be (`relocate.needs`), so that nothing is put on the stack;
 what else is used is kept in the save area, or in the row where that holds it all the same. Flags
 are left alone. A filter that looks at registers only saves nothing before it has passed: under
-the emulator what costs is each access to memory. There are no checks for the end of the ring: behind it nothing is mapped.
+the emulator what costs is each access to memory. There are no checks for the end of the ring:
+behind it nothing is mapped.
 """
 
 from typing import Final
