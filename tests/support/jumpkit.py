@@ -1,0 +1,70 @@
+"""Guests with jump probes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from controlkit import Held
+from sessionkit import SAMPLES, Guest, loaded
+
+from engine.linux.kernel import Exit
+from engine.probes.detours import Detour
+from engine.probes.jump import Jumps
+from engine.probes.point import ProbePoint
+from engine.session import commands as cmd
+from engine.session.tracing import Tracing
+
+FIRST = {"x86_64": "%di", "aarch64": "%x0"}
+WORDS = "the quick brown fox jumps"
+
+
+@contextmanager
+def opened(arch: str, name: str, technique: str, *lines: str) -> Iterator[tuple[Guest, Tracing]]:
+    """A loaded sample with definitions; `{0}` in them is the first argument's register."""
+    args = (WORDS,) if name == "words" else ()
+    with loaded(SAMPLES / arch / name, *args, technique=technique) as guest:
+        tracing = guest.tracing()
+        for line in lines:
+            tracing.define(line.format(FIRST[arch]))
+        yield guest, tracing
+
+
+def symbol(guest: Guest, name: str) -> int:
+    """Guest address of a function."""
+    found = guest.session.probes().where(name)
+    assert found is not None
+    return found
+
+
+def only(guest: Guest) -> tuple[ProbePoint, Detour]:
+    """The only point, which has a detour."""
+    (point,) = guest.session.probes().manager.placed()
+    assert point.detour is not None, point.why
+    return point, point.detour
+
+
+def jumps_of(guest: Guest) -> Jumps:
+    """The jumps of a guest."""
+    jumps = guest.session.probes().manager.jumps
+    assert jumps is not None
+    return jumps
+
+
+def outcome(exit: Exit) -> tuple[object, ...]:
+    """How a guest ended, without registers."""
+    crash = exit.crash
+    return exit.code, exit.signal, (crash.pc, crash.address, crash.why) if crash else None
+
+
+def run_to(guest: Guest, address: int) -> bool:
+    """Step until pc is at an address; whether it came to that."""
+    session = guest.session
+    while session.kernel.exit is None:
+        if session.probes().manager.regs.ip == address:
+            return True
+        session.kernel.step()
+    return False
+
+
+def stopped_at_jump(guest: Held, arch: str) -> None:
+    """A probe that stops the guest at its first hit."""
+    guest.do(cmd.Define(f"p:demo/f fibonacci n={FIRST[arch]}:u32", stops=True), cmd.Continue())
