@@ -33,6 +33,7 @@ _REGISTERS: Final = {
     "aarch64": ("%x0", "%x1", "%x3", "%x2"),
 }
 _HIT: Final = (1500.0, 700.0)  # nanoseconds: reach, aim
+_STRING: Final = (1.5, 1.3)  # times the hit with registers alone: reach, aim
 _ARM: Final = (1.0, 0.3)  # seconds: reach, aim
 _MANY: Final = 10_000
 _HITS: Final = 300_000
@@ -60,9 +61,9 @@ def build(arch: str, folder: Path) -> tuple[Path, Path]:
 
 
 def opened(program: Path, *args: str) -> Session:
-    """A guest that is loaded."""
+    """A guest that is loaded; its probes stay breakpoints."""
     sink = SinkStream(lambda data: None)
-    config = GuestConfig(guest=str(program), args=args, isolated=True)
+    config = GuestConfig(str(program), args, isolated=True, technique="breakpoint")
     return Session(config, (FeedStream(ended=True), sink, sink))
 
 
@@ -164,6 +165,14 @@ def measure_hits(arch: str, program: Path, count: int, runs: int) -> dict[str, f
             "boosted",
             traced(f"p boosted {three} s=+0({third}):string"),
         ),
+        "boosted, 3 registers + 2 strings": (
+            "boosted",
+            traced(f"p boosted {three} s=+0({third}):string t=+4({third}):string"),
+        ),
+        "boosted, 3 registers + number in memory": (
+            "boosted",
+            traced(f"p boosted {three} m=+0({third}):u32"),
+        ),
         "uprobe, 3 registers": ("boosted", traced(f"p {program}:{offset:#x} {three}")),
         "Python pre_handler": ("boosted", _handled),
     }
@@ -246,6 +255,9 @@ def main() -> int:
             for title, value in ours.items():
                 judged = title.endswith("3 registers")
                 text = measuring.verdict(value, *_HIT) if judged else ""
+                if title.endswith("+ string"):
+                    ratio = value / ours["boosted, 3 registers"]
+                    text = f"{ratio:.2f}x: {measuring.verdict(ratio, *_STRING)}"
                 rows.append([f"{arch} {title}, ns", f"{value:.0f}", f"{other[title]:.0f}", text])
             arm, disarm = measure_arming(many, min(runs, 3))
             text = measuring.verdict(arm, *_ARM)
