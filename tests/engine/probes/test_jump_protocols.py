@@ -1,9 +1,10 @@
 """How jumps come and go: with somebody still inside, by djprobe's protocol, byte by byte."""
 
 import pytest
-from controlkit import held, sample
+from controlkit import held, moods, sample
 from guestrun import ARCHES
-from jumpkit import jumps_of, only, opened, run_to, stopped_at_jump
+from jumpkit import jumps_of, only, opened, run_to, stopped_at_jump, symbol
+from sessionkit import loaded
 
 from engine.probes.djprobe import CPUS, SafetyCheck
 from engine.probes.kprobe import Kprobe
@@ -83,6 +84,40 @@ def test_an_old_jump_is_one_again_as_soon_as_it_can() -> None:
         guest.run()
         tracing.finish()
         assert guest.text.count("p_fibonacci_0") == 987
+
+
+# -- signals ------------------------------------------------------------------------------
+
+
+def test_a_signal_handler_returns_into_the_window() -> None:
+    """The jump was written while the handler ran: the rest of the window is in the detour."""
+    with loaded(moods("x86_64"), "k", technique="jump") as guest:
+        tracing = guest.tracing()
+        done = tracing.define("p print")
+        assert done is not None
+        _, detour = only(guest)
+        session, manager = guest.session, guest.session.probes().manager
+        handler = symbol(guest, "on_signal")
+        inner = detour.displaced[1][1]
+        tracing.remove(done)
+        tracing.start()
+        assert run_to(guest, inner)
+        session.kernel.send_signal(10)
+        session.kernel.step()
+        assert manager.regs.ip == handler
+        tracing.define("p print")
+        _, detour = only(guest)
+        moved = detour.moved_pc(inner)
+        assert moved is not None
+        session.kernel.step()
+        while manager.regs.ip not in (inner, moved):
+            session.kernel.step()
+        if manager.regs.ip == inner:
+            assert session.hooks.hold()
+        assert manager.regs.ip == moved
+        guest.run()
+        tracing.finish()
+        assert guest.out == "result 10\n"
 
 
 # -- djprobe ------------------------------------------------------------------------------
