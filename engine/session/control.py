@@ -399,7 +399,7 @@ class Control:
             state=RunState.WAITING
             if running.state is RunState.RUNNING and waiting
             else running.state,
-            reason=running.reason,
+            reason="" if running.state is RunState.RUNNING else running.reason,
             arch=session.arch.name,
             program=session.paths.guest,
             build_id=viewing.build_id,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from controlkit import ARCHES, sample
 from keys import press
+from screens import Paints
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
@@ -38,6 +39,8 @@ class User:
         self.app = app
         self.pilot = pilot
         self.keys = 0
+        self._paints = Paints(app)
+        self._painted = -1, ""
 
     async def press(self, *keys: str) -> None:
         """Press keys."""
@@ -56,7 +59,6 @@ class User:
         assert isinstance(line, Input), line
         line.value = text
         line.cursor_position = len(text)
-        await self.pilot.pause()
 
     async def command(self, text: str) -> None:
         """A line of the command line."""
@@ -106,8 +108,10 @@ class User:
     @property
     def screen(self) -> str:
         """What is on the screen."""
-        strips = self.app.screen._compositor.render_strips(self.app.size)
-        return "\n".join(strip.text for strip in strips)
+        if self._paints.count != self._painted[0]:
+            strips = self.app.screen._compositor.render_strips(self.app.size)
+            self._painted = self._paints.count, "\n".join(strip.text for strip in strips)
+        return self._painted[1]
 
     @property
     def clipboard(self) -> str:

@@ -50,7 +50,10 @@ async def press(app: App[Any], keys: Iterable[str]) -> None:
             await asyncio.sleep(0.05)
     await asyncio.sleep(0)
     while isinstance(app, TypeAhead) and (app.typing or app._message_queue.qsize()):
-        assert monotonic() < end, "a key is not dealt with"
+        assert monotonic() < end, (
+            f"a key is not dealt with: {app.typing}, {app._message_queue.qsize()} messages, "
+            f"focus on {app.focused}"
+        )
         await asyncio.sleep(0.001)
 
 
@@ -69,7 +72,12 @@ class Rest:
         self._waits = False
         return command
 
-    def at_rest(self, worker: Worker) -> bool:
-        """Whether every command is carried out and every event taken."""
+    @staticmethod
+    def told(worker: Worker) -> bool:
+        """Whether every command has been heard and every event taken."""
         box = worker.outbox
-        return self._waits and not worker._inbox and not box._events and box._view is None
+        return not worker._inbox and not box._events and box._view is None
+
+    def at_rest(self, worker: Worker) -> bool:
+        """Whether every command is carried out as well."""
+        return self._waits and self.told(worker)

@@ -22,6 +22,7 @@ from engine.session.views import RunState
 from tui.app import KprobeApp
 from tui.samples import Picker
 from tui.settings import Settings
+from tui.widgets.bars import StatusBar
 
 SMALL, MIDDLE, LARGE, TINY = (80, 24), (120, 40), (200, 60), (20, 5)
 
@@ -34,6 +35,7 @@ class Scene:
     steps: str
     sizes: tuple[tuple[int, int], ...] = (SMALL, MIDDLE)
     guest: str = "x86_64/recursion"
+    args: tuple[str, ...] = ()
     settings: Settings | None = None
     environment: str = ""
 
@@ -75,6 +77,23 @@ SCENES = (
     Scene("ansi", "b c @ended =ended", (MIDDLE,), settings=Settings("ansi-light")),
     Scene("ascii", "b y =why escape c @ended =ended", (SMALL,), settings=Settings(ascii=True)),
     Scene("no-color", "b c @ended =ended", (SMALL,), environment="NO_COLOR"),
+    Scene(
+        "graph",
+        "t ~* enter c @ended 9 =graph a =sums a z =zoomed",
+        guest="x86_64/recursion",
+    ),
+    Scene(
+        "histogram",
+        "colon ~p:demo/fib_fibonacci_n=%di:u32 enter colon ~hist_fib_n.log2 enter c @ended "
+        "0 =histogram 8 =probes",
+    ),
+    Scene(
+        "running", "c @running =running 2 z =registers", guest="x86_64/loop", args=("2000000000",)
+    ),
+    Scene(
+        "variables",
+        "colon ~b_ackermann enter c @stopped 3 =arguments v =variables z =zoomed",
+    ),
     Scene("tiny", "=ready i =stepped 2 =registers", (TINY,)),
     Scene("large", "p ~fibonacci enter c @ended =ended", (LARGE,)),
 )
@@ -126,14 +145,25 @@ def test_screens(scene: Scene, size: tuple[int, int], monkeypatch: pytest.Monkey
         monkeypatch.setenv(scene.environment, "1")
     # How many events a second there were is a matter of the host's clock.
     monkeypatch.setattr("tui.panes.events.sparkline", lambda *_: "")
+    # So is how far a guest that runs on and on has come.
+    parts = StatusBar._parts
+
+    def steady(bar: StatusBar) -> list[tuple[int, str, str]]:
+        running = bar._view.state is RunState.RUNNING
+        return [part for part in parts(bar) if not running or not part[1].startswith("t=")]
+
+    monkeypatch.setattr(StatusBar, "_parts", steady)
     # Below a root of its own: the paths shown are the same wherever the checkout is.
-    config = GuestConfig(f"samples/bin/{scene.guest}", root=str(CHECKOUT))
+    config = GuestConfig(f"samples/bin/{scene.guest}", scene.args, root=str(CHECKOUT))
     rest = Rest(monkeypatch)
     app = KprobeApp(config, settings=scene.settings)
 
     def quiet() -> bool:
-        blocked = app.view.state is RunState.WAITING  # the engine waits inside a call
-        at_rest = blocked or rest.at_rest(app.bridge._worker)
+        # The engine waits inside a call, or runs on and on.
+        busy = app.view.state in (RunState.WAITING, RunState.RUNNING) and rest.told(
+            app.bridge._worker
+        )
+        at_rest = busy or rest.at_rest(app.bridge._worker)
         return at_rest and all(work.is_finished for work in app.workers)
 
     pictures = asyncio.run(act(app, scene, size, quiet))

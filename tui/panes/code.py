@@ -26,9 +26,10 @@ class CodePane(Pane):
         yield self.code
         yield self.prompt
 
-    def focus_inside(self) -> None:
-        """Give the code the focus."""
-        self.code.focus()
+    @property
+    def content(self) -> CodeView:
+        """The code."""
+        return self.code
 
     def show(self, view: GuestView) -> None:
         """Another view."""

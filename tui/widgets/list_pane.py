@@ -34,9 +34,10 @@ class ListPane(Pane, Generic[Lines]):
         yield self.lines
         yield self.prompt
 
-    def focus_inside(self) -> None:
-        """Give the list the focus."""
-        self.lines.focus()
+    @property
+    def content(self) -> Lines:
+        """The list."""
+        return self.lines
 
     # -- prompt ---------------------------------------------------------------------------
 

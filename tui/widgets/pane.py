@@ -6,6 +6,7 @@ from rich.markup import escape
 from rich.text import Text
 from textual.containers import Vertical
 from textual.message import Message
+from textual.widget import Widget
 
 from tui.render import is_ascii, mark
 from tui.widgets.prompt import Prompt
@@ -66,9 +67,18 @@ class Pane(Vertical):
         self.set_class(is_ascii(self.app), "-ascii")
         self.retitle(*self.parts)
 
-    def focus_inside(self) -> None:
-        """Give the content the focus."""
+    @property
+    def content(self) -> Widget:
+        """What has the keys when the pane is gone to."""
         raise NotImplementedError
+
+    def focus_inside(self) -> None:
+        """Give the content the focus, at once.
+
+        `Widget.focus` only asks for it: until then a pane that is hidden for this one loses the
+        focus to whatever comes next, and that would be gone to as well.
+        """
+        self.screen.set_focus(self.content)
 
     def retitle(self, *parts: str) -> None:
         """Set the title: number and name, then parts that change."""
