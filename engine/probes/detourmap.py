@@ -1,7 +1,7 @@
 """The detours that there are, by address: those that jumps lead to, and those being left."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from engine.probes.detours import Detour
@@ -41,6 +41,7 @@ class DetourMap:
         self._starts: list[int] = []
         self._live: dict[int, LiveDetour] = {}
         self._inner: dict[int, LiveDetour] = {}
+        self._waiting: dict[int, list[LiveDetour]] = {}
         self.zombies: list[LiveDetour] = []
         self.freed = 0
 
@@ -90,11 +91,22 @@ class DetourMap:
 
     def waiting(self, address: int) -> list[LiveDetour]:
         """Those of an address that wait for CPUs to pass it."""
-        return [
-            live
-            for live in self._live.values()
-            if live.unchecked and live.detour.address == address
-        ]
+        return self._waiting.get(address, [])
+
+    def wait(self, live: LiveDetour, cpus: Iterable[int]) -> None:
+        """A detour waits for CPUs to pass its breakpoint; for none any more if they are none."""
+        address = live.detour.address
+        live.unchecked = set(cpus)
+        left = [other for other in self.waiting(address) if other is not live]
+        left += [live] if live.unchecked else []
+        if left:
+            self._waiting[address] = left
+        else:
+            self._waiting.pop(address, None)
+
+    def __len__(self) -> int:
+        """How many there are, zombies included."""
+        return len(self._live)
 
     def standing(self) -> list[LiveDetour]:
         """Those that are no zombies."""

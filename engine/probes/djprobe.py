@@ -52,7 +52,7 @@ class SafetyChecks:
 
     def begin(self, live: LiveDetour) -> None:
         """All CPUs have to pass before the detour's jump is written, or the detour freed."""
-        live.unchecked = set(range(CPUS))
+        self._detours.wait(live, range(CPUS))
 
     def passes(self, address: int) -> list[LiveDetour]:
         """A CPU passes the breakpoint at an address; the detours that wait for no other."""
@@ -60,7 +60,7 @@ class SafetyChecks:
         done: list[LiveDetour] = []
         self.told = ""
         for live in self._detours.waiting(address):
-            live.unchecked.discard(cpu)
+            self._detours.wait(live, live.unchecked - {cpu})
             seen = f"{CPUS - len(live.unchecked)} of {CPUS} have passed"
             what = "the stub is freed" if live.zombie else "the jump is written"
             follows = f": {what}" if not live.unchecked else f", {what} after the last"

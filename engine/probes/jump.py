@@ -334,7 +334,7 @@ class Jumps:
         point.detour, point.held = None, ""
         live = self.detours.retire(detour)
         self._memory.give_back(live.probes)
-        live.unchecked.clear()
+        self.detours.wait(live, ())
         if self.technique == "djprobe" and worked and not gone:
             self.checks.begin(live)
         self.running.reap()

@@ -47,7 +47,7 @@ class DetourViews:
             )
             for live in found.zombies
         )
-        return DetourCounts(len(found.standing()), len(waits), waits, found.freed)
+        return DetourCounts(len(found) - len(waits), len(waits), waits, found.freed)
 
     def _part(self, part: Part, detour: Detour) -> DetourPart:
         code = detour.code[part.start - detour.start : part.end - detour.start]

@@ -13,7 +13,6 @@ from engine.errors import ProbeRejectedError
 from engine.linux.kernel import Exit
 from engine.probes.jump import Jumps
 from engine.probes.kprobe import Kprobe
-from engine.probes.phases import PhaseMachine
 from engine.probes.point import ProbePoint
 from engine.session import tracing as tracing_module
 from engine.session.tracing import Tracing
@@ -258,30 +257,3 @@ def test_a_place_in_a_window_goes_on_in_the_detour(arch: str) -> None:
             assert guest.session.hooks.hold()
             assert manager.regs.ip == start
         assert len(detour.displaced) == (2 if arch == "x86_64" else 1)
-
-
-@pytest.mark.parametrize("arch", ARCHES)
-def test_hits_carried_out_phase_by_phase(arch: str) -> None:
-    """A debugger at a jump: its hit is carried out as a breakpoint's, with the same outcome."""
-    with opened(arch, "words", "breakpoint") as (guest, _):
-        tracing = guest.tracing()
-        tracing.define(f"p print t=+0({FIRST[arch]}):string")
-        guest.run(tracing)
-        wanted = guest.text, guest.out
-    with opened(arch, "words", "jump") as (guest, _):
-        tracing = guest.tracing()
-        tracing.define(f"p print t=+0({FIRST[arch]}):string")
-        session = guest.session
-        manager = session.probes().manager
-        (point,) = manager.placed()
-        assert point.technique == "jump"
-        tracing.start()
-        for _ in range(5):
-            while manager.regs.ip != point.address and session.kernel.exit is None:
-                session.kernel.step()
-            machine = PhaseMachine(manager)
-            machine.run()
-            assert machine.stop is None
-        session.run()
-        tracing.finish()
-        assert (guest.text, guest.out) == wanted
