@@ -16,7 +16,7 @@ from engine.cpu.ia64.clock import Clock
 from engine.cpu.ia64.described import described, float_trap, single_step_stop
 from engine.cpu.ia64.emit_branch import SYSCALL
 from engine.cpu.ia64.helpers import Helpers
-from engine.cpu.ia64.jit import Jit, available
+from engine.cpu.ia64.jit import AFTER, Jit, available
 from engine.cpu.ia64.memory import SHIFT, Memory
 from engine.cpu.ia64.registers import Registers
 from engine.cpu.ia64.state import State
@@ -52,7 +52,7 @@ class Ia64Cpu(Registers, MappedMemory):
         counter: Callable[[], int] = lambda: 0,
         entropy: Callable[[int], bytes] = bytes,
         emulate_unaligned: bool = False,
-        jit_after: int = 0,
+        jit_after: int = AFTER,
     ) -> None:
         """Make a core with all registers 0 and an empty frame.
 

@@ -66,6 +66,7 @@ def test_every_slot_does_what_was_recorded(name: str) -> None:
                 assert _memory(guest, writes) == writes, (number, hex(at))
 
 
+@pytest.mark.usefixtures("each_core")
 @pytest.mark.parametrize("name", _INDEX)
 def test_blocks_come_to_the_same_end(name: str) -> None:
     guest = Guest(program(name), next(trace(name)))
@@ -73,6 +74,7 @@ def test_blocks_come_to_the_same_end(name: str) -> None:
     assert (guest.exit, guest.output.decode()) == (_INDEX[name]["rc"], _INDEX[name]["stdout"])
 
 
+@pytest.mark.usefixtures("each_core")
 @pytest.mark.parametrize("name", ["a_rot", "a_rse", "a_spec", "x_alunat", "x_fpnat"])
 @pytest.mark.parametrize("quantum", [3])
 def test_blocks_and_slots_agree_wherever_the_clock_stops_them(name: str, quantum: int) -> None:
@@ -124,6 +126,7 @@ def _signal(stop: Stop) -> str:
     return _NAMES[found[0]]
 
 
+@pytest.mark.usefixtures("each_core")
 @pytest.mark.parametrize("single", [False, True], ids=["blocks", "slots"])
 @pytest.mark.parametrize("name", _FAULTS)
 def test_faults_name_instruction_slot_and_signal(name: str, single: bool) -> None:

@@ -1,0 +1,163 @@
+"""Machine code for the IA-64 core: when it is made, what it leaves to Python, when it ends."""
+
+import signal
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+from ia64kit import CODE, DATA, BareIa64, Guest, code, program, trace
+
+from engine.cpu.base import Stop, StopKind
+from engine.cpu.ia64 import core as core_module
+from engine.cpu.ia64.jit import Entry, Jit, available
+
+_END = "M break.m 0x0"
+needs_library = pytest.mark.skipif(not available(), reason="llvmlite is not installed")
+
+
+def _loop(*lines: str) -> bytes:
+    """Lines that are executed ar.lc + 1 times."""
+    body = code(*lines)
+    end = CODE + len(body)
+    return body + code(f"B br.cloop.sptk.few {CODE:#x}", address=end) + code(_END)
+
+
+def _jit(cpu: BareIa64) -> Jit:
+    assert cpu._jit is not None
+    return cpu._jit
+
+
+@needs_library
+def test_machine_code_is_made_once_a_block_has_run_often() -> None:
+    cpu = BareIa64(_loop("M adds r8=1,r8"), jit_after=50)
+    cpu.write_register("lc", 40)
+    cpu.run()
+    assert (cpu.read_register("r8"), _jit(cpu).compiled) == (41, 0)
+    cpu.write_register("lc", 999_999)
+    cpu.write_register("ip", CODE)
+    cpu.run()
+    assert (cpu.read_register("r8"), _jit(cpu).compiled) == (1_000_041, 1)
+
+
+def test_everything_works_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_module, "available", lambda: False)
+    cpu = BareIa64(_loop("M adds r8=1,r8"), jit_after=1)
+    cpu.write_register("lc", 40)
+    cpu.run()
+    assert (cpu.read_register("r8"), cpu._jit) == (41, None)
+
+
+@needs_library
+def test_a_region_that_does_not_pay_goes_back_to_python_for_a_while() -> None:
+    cpu = BareIa64(_loop("M mov.m r9=ar.44", "M add r8=r8,r9"), jit_after=2, counter=lambda: 3)
+    cpu.write_register("lc", 299)
+    cpu.run()
+    assert cpu.read_register("r8") == 900
+    stands = [getattr(block, "__self__", block) for block in cpu._code.blocks[0].values()]
+    assert any(isinstance(found, Entry) and found.level for found in stands)
+
+
+@needs_library
+@pytest.mark.parametrize("after", [1, 20])
+def test_a_loop_that_rewrites_itself_runs_what_it_wrote(after: int) -> None:
+    other = code("M adds r8=100,r8", address=CODE + 0x10)
+    lines = ("I cmp.eq p6,p7=r9,r0", "M adds r8=1,r8", "M adds r9=-1,r9")
+    stores = ("M (p06) st8 [r14]=r16", "M (p06) st8 [r15]=r17")
+    cpu = BareIa64(_loop(*lines, *stores), jit_after=after, writable_code=True)
+    values = {"r9": 60, "lc": 99, "r14": CODE + 0x10, "r15": CODE + 0x18}
+    values |= {"r16": int.from_bytes(other[:8], "little")}
+    values |= {"r17": int.from_bytes(other[8:], "little")}
+    for name, value in values.items():
+        cpu.write_register(name, value)
+    cpu.run()
+    assert cpu.read_register("r8") == 61 + 39 * 100
+
+
+@needs_library
+def test_a_page_that_is_taken_away_is_refused() -> None:
+    cpu = BareIa64(_loop("M st8 [r14]=r8", "M adds r8=1,r8"), jit_after=1)
+    cpu.write_register("r14", DATA)
+    cpu.write_register("lc", 9)
+    cpu.run()
+    assert cpu.read(DATA, 1) == b"\x09"
+    cpu.map([cpu.regions[0], cpu.regions[2]])
+    cpu.write_register("ip", CODE)
+    assert cpu.run() == Stop(StopKind.FAULT, address=DATA, access="write")
+
+
+@needs_library
+def test_a_step_action_is_not_passed_by_in_a_region() -> None:
+    cpu = BareIa64(_loop("M adds r8=1,r8", f"B br.few {CODE + 0x20:#x}"), jit_after=1)
+    cpu.write_register("lc", 9)
+    cpu.run()
+    seen: list[int] = []
+
+    def action(came: int) -> int:
+        seen.append(came)
+        return came
+
+    cpu.step_at(CODE + 0x20, action)
+    cpu.write_register("lc", 9)
+    cpu.write_register("ip", CODE)
+    cpu.run()
+    assert seen == [CODE + 0x21] * 10
+
+
+@needs_library
+def test_an_exception_while_machine_code_asks_python_comes_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cpu = BareIa64(code("M nop.m 0x0", "M ld8 r8=[r14]", _END), jit_after=1)
+    cpu.write_register("r14", DATA)
+
+    def fails(page: int, write: int) -> int:
+        raise RuntimeError("asked")
+
+    monkeypatch.setattr(_jit(cpu), "_fill", fails)
+    with pytest.raises(RuntimeError, match="asked"):
+        cpu.run()
+    assert cpu.read_register("ip") == CODE + 0x10
+    monkeypatch.undo()
+    assert cpu.run().kind is StopKind.TRAP
+
+
+@pytest.fixture
+def alarm() -> Iterator[list[BareIa64]]:
+    """Cores that a timer's signal halts."""
+    cores: list[BareIa64] = []
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        for cpu in cores:
+            cpu.halt()
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    yield cores
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@needs_library
+def test_a_signal_of_the_host_is_seen_in_an_endless_loop(alarm: list[BareIa64]) -> None:
+    cpu = BareIa64(code("M adds r8=1,r8", f"B br.few {CODE:#x}"), jit_after=1)
+    alarm.append(cpu)
+    begin = time.monotonic()
+    assert cpu.run() == Stop(StopKind.HALTED)
+    assert time.monotonic() - begin < 10
+    assert cpu.read_register("r8") > 1000
+
+
+@needs_library
+def test_the_time_of_a_long_run_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    elf = program("deep_O2")
+    start = next(trace("a_rp"))
+    start["ip"] = f"{int.from_bytes(elf[24:32], 'little'):x}"
+    seen = []
+    for after in (0, 100):
+        monkeypatch.setattr("ia64kit.JIT_AFTER", after)
+        guest = Guest(elf, start)
+        guest.cpu.count_blocks(True)
+        assert guest.run() is None
+        seen.append((guest.exit, guest.output, guest.cpu.blocks(), list(guest.cpu.left)))
+    assert seen[0] == seen[1]
