@@ -11,7 +11,7 @@ from engine.session import commands as cmd
 from engine.session.views import GuestView, HitView, RunState
 from engine.unwind.compare import UNWINDERS
 
-both = pytest.mark.parametrize("arch", (*ARCHES, "ia64"))
+both = pytest.mark.parametrize("arch", [*ARCHES, "ia64"])
 modes = pytest.mark.parametrize("mode", list(Mode))
 TRAMPOLINE = "kretprobe_trampoline"
 
