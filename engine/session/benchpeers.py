@@ -74,8 +74,12 @@ class Native:
     registers: Sequence[str]
 
 
-def _spent(words: Command) -> float:
+def _spent(words: Command, folder: Path | None = None) -> float:
     """CPU seconds of a command and its children, user and system.
+
+    Args:
+        words: the command.
+        folder: where it runs; here if None.
 
     Raises:
         CommandError: it failed, or did not end.
@@ -83,7 +87,12 @@ def _spent(words: Command) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryFile() as said:
         child = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+            words,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
         )
         try:
             code = child.wait(_PATIENCE)
@@ -150,8 +159,8 @@ def uftrace(runs: int) -> float | None:
         subprocess.run([compiler, "-O1", "-pg", "-o", program, source], check=True)
         calls: Command = [program, str(_UFTRACE_CALLS)]
         record: Command = [command, "record", "--no-libcall", "-F", "work", "-d", folder / "data"]
-        traced = _least(runs, partial(_spent, [*record, *calls]))
-        return (traced - _least(runs, partial(_spent, calls))) / _UFTRACE_CALLS * 1e9
+        traced = _least(runs, partial(_spent, [*record, *calls], folder))  # -pg leaves gmon.out
+        return (traced - _least(runs, partial(_spent, calls, folder))) / _UFTRACE_CALLS * 1e9
 
 
 def kernel_uprobe(native: Native, runs: int) -> float:
