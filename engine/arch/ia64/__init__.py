@@ -14,11 +14,11 @@ from engine.arch.base import (
     LinuxAbi,
     Roles,
 )
-from engine.arch.ia64.breaks import break_kind
+from engine.arch.ia64.breaks import BREAK, break_kind
 from engine.arch.ia64.bundle import SIZE
 from engine.arch.ia64.frames import UNWIND
 from engine.arch.ia64.listing import decode
-from engine.arch.ia64.probes import BREAK, PROBES
+from engine.arch.ia64.probes import PROBES
 from engine.arch.ia64.registers import REGISTERS
 from engine.arch.ia64.returns import RETURNS
 from engine.arch.ia64.signals import SIGNALS

@@ -15,10 +15,10 @@ of kprobes.
 from dataclasses import replace
 from typing import Final
 
+from engine.arch.ia64.breaks import BREAK
 from engine.arch.ia64.bundle import SIZE, SLOT_MASK, Bundle, next_slot, unpack
 from engine.arch.ia64.decode import SlotInsn, decode_at
 from engine.arch.ia64.outofline import astray, fixups, is_break, linux_fixups, no_boost
-from engine.arch.ia64.probes import BREAK
 from engine.arch.ia64.text import parts
 from engine.arch.plan import Fixup, InsnPlan, Mode, Operation, Rules, Verdict
 

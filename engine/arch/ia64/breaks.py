@@ -5,6 +5,9 @@ from typing import Final
 
 from engine.arch.base import TrapKind
 
+BREAK: Final = 0x81000 << 6
+"""break 0x81000 (__IA64_BREAK_KPROBE, asm/break.h), the same word in M, I, F and B slots."""
+
 _SIGILL, _SIGTRAP, _SIGFPE, _SIGSEGV = 4, 5, 8, 11
 _NUMBERED: Final = {  # break immediates: (signal, si_code)
     0: (_SIGILL, 1),  # ILL_ILLOPC

@@ -3,11 +3,9 @@
 from typing import Final
 
 from engine.arch.drawing import DrawnHit, UnitDrawing
+from engine.arch.ia64.breaks import BREAK
 from engine.arch.ia64.bundle import SIZE, unpack
 from engine.arch.plan import ArchProbes, InsnPlan, Mode, Rules
-
-BREAK: Final = 0x81000 << 6
-"""break 0x81000 (__IA64_BREAK_KPROBE, asm/break.h), the same word in M, I, F and B slots."""
 
 _NOP: Final = bytes.fromhex("11000000010000000002000000000020")
 """A bundle of nop.m, nop.i, nop.b."""
