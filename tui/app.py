@@ -209,7 +209,7 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
 
     def on_resize(self) -> None:
         """Another size: another layout, perhaps."""
-        self.arrange()
+        self.call_next(self.arrange)  # Textual's own handler comes after this and sets `size`
 
     def show_pane(self, name: str) -> None:
         """Give a pane the focus, wherever it is."""

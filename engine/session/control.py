@@ -411,7 +411,7 @@ class Control:
             frames=frames[0],
             frames_end=frames[1],
             unwinder=viewing.unwinder.name,
-            hit=running.hit,
+            hit=None if running.state is RunState.RUNNING else running.hit,
             probes=self.book.views(),
             planted=viewing.planted(),
             modules=viewing.modules(),

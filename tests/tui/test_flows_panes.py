@@ -41,6 +41,13 @@ def test_a_terminal_that_becomes_tiny_and_large_again() -> None:
         await place(user, "p:demo/fib fibonacci")
         for size in ((20, 5), (1, 1), (120, 40), (20, 5), (80, 24)):
             await user.pilot.resize_terminal(*size)
+            wanted = user.app.layout_choice.seen(*size)
+            await user.until(
+                lambda wanted=wanted: (
+                    [s.id for s in PANES if user.pane(s.id).display] == wanted  # type: ignore[misc]
+                ),
+                f"the panes of {size}",
+            )
             await user.press("p", "escape", "question_mark", "escape", "colon", "escape")
             await user.press("y", "escape", "slash", "escape", "6", "1")
         await user.press("c")
