@@ -205,7 +205,6 @@ class ArchProbes:
         flow: (bytes of a function, its address) to what is in use at its places; None where
             nobody says.
         returns: (bytes) to the sizes of return instructions that they may end with.
-        no_returns: why there are no return probes, in words; "" = there are.
         draw: (plan, what stands where) to the units of code of a hit; None where bytes say enough.
         fixed_registers: names in the kernel's fetch arguments of what is no register: they
             have the same value at every probe.
@@ -230,6 +229,5 @@ class ArchProbes:
     flow: Callable[[bytes, int], CodeFlow] | None = None
     returns: Callable[[bytes], tuple[int, ...]] = lambda code: ()
     fixed_registers: Mapping[str, int] = field(default_factory=dict)
-    no_returns: str = ""
     steps: Callable[[bytes], tuple[int, ...]] | None = None
     draw: Callable[[InsnPlan, DrawnHit], tuple[UnitDrawing, ...]] | None = None

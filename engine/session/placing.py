@@ -222,9 +222,7 @@ class Placing:
 
     def _as_return(self, placed: Placed) -> Placed:
         """The verdict on a place for a return probe."""
-        place, why = placed.place, self._arch.probes.no_returns
-        if why:
-            return _refused_return(placed, None, why, "EOPNOTSUPP")
+        place = placed.place
         if place.rules is Rules.UPROBE or place.function is None:
             return placed
         start = place.function[0]
