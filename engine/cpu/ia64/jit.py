@@ -51,7 +51,7 @@ AFTER: Final = 4000
 """Runs of a block after which machine code is made."""
 _LOOK: Final = 32
 """Entries into a region between two looks whether it pays."""
-_PAYS: Final = 8
+_PAYS: Final = 24
 """Transfers that an entry must make on average, or Python takes over for a while."""
 
 _NOTHING: Final = (1 << 64) - 1
