@@ -54,8 +54,10 @@ class Compiling:
     def __init__(self) -> None:
         """Watch the compiler of this process."""
         self.regions, self.seconds = 0, 0.0
-        self._compile = compiler().compile
-        compiler().compile = self._timed  # type: ignore[method-assign]
+        made = compiler()
+        assert made is not None
+        self._compile = made.compile
+        made.compile = self._timed  # type: ignore[method-assign]
 
     def _timed(self, text: str, name: str) -> tuple[Any, int]:
         begin = time.process_time()

@@ -124,9 +124,15 @@ class Compiler:
 
 
 @cache
-def compiler() -> Compiler:
-    """The compiler of this process; made when it is needed, as that takes 0.2 s."""
-    return Compiler()
+def compiler() -> Compiler | None:
+    """The compiler of this process; made when it is needed, as that takes 0.2 s.
+
+    A library that does not load here, or of another version, is as good as none.
+    """
+    try:
+        return Compiler()
+    except (AttributeError, ImportError, OSError, RuntimeError):
+        return None
 
 
 class Entry:
@@ -261,15 +267,17 @@ class Jit:
         region = Region(self._memory, entry.ip, self._outside)
         if not region.useful:
             return None
-        if self._compiler is None:
-            self._compiler = compiler()
-            self._words.words[FUSED] = self._compiler.fused
+        made = compiler()
+        if made is None:
+            return None
+        self._compiler = made  # keeps its code alive
+        self._words.words[FUSED] = made.fused
         if len(self._cells) > CELLS - 2048:
             return None
         self.compiled += 1
         code = Code(entry.clocked, region.leaders, self._cell)
         text = region.text("region", code)
-        library, address = self._compiler.compile(text, "region")
+        library, address = made.compile(text, "region")
         for page in region.pages:
             self._cache.owns(entry.ip, page)
         self._libraries[entry.ip] = library, address

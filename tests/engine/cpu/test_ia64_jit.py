@@ -10,6 +10,7 @@ from ia64kit import CODE, DATA, BareIa64, Guest, code, program, trace
 
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.ia64 import core as core_module
+from engine.cpu.ia64 import jit as jit_module
 from engine.cpu.ia64.jit import Entry, Jit, available
 
 _END = "M break.m 0x0"
@@ -46,6 +47,22 @@ def test_everything_works_without_the_library(monkeypatch: pytest.MonkeyPatch) -
     cpu.write_register("lc", 40)
     cpu.run()
     assert (cpu.read_register("r8"), cpu._jit) == (41, None)
+
+
+@needs_library
+def test_a_library_that_does_not_load_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit_module, "compiler", lambda: None)
+    cpu = BareIa64(_loop("M adds r8=1,r8"), jit_after=1)
+    cpu.write_register("lc", 40)
+    cpu.run()
+    assert (cpu.read_register("r8"), _jit(cpu).compiled) == (41, 0)
+
+    def fails() -> None:
+        raise OSError("no such library")
+
+    monkeypatch.undo()
+    monkeypatch.setattr(jit_module, "Compiler", fails)
+    assert jit_module.compiler.__wrapped__() is None
 
 
 @needs_library
