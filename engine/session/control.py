@@ -19,8 +19,9 @@ from engine.session.book import ProbeBook
 from engine.session.config import GuestConfig
 from engine.session.editing import Editing
 from engine.session.entries import Row
-from engine.session.eventrules import EventTexts, Histograms
+from engine.session.eventrules import Histograms
 from engine.session.graphswitch import GraphSwitch
+from engine.session.listchanges import carry_out
 from engine.session.running import Abandoned, Running
 from engine.session.session import Session
 from engine.session.syscallswitch import SyscallSwitch
@@ -165,7 +166,7 @@ class Control:
         """Carry out any command; the guest stands."""
         if isinstance(command, cmd.Restart):
             return self._restart()
-        motion = self._motion(command)
+        motion = self._running.motion(command)
         if motion is None:
             return self._any_time(command)
         running = self._running
@@ -179,31 +180,9 @@ class Control:
             self._ended()
         return running.reason
 
-    def _motion(self, command: cmd.Command) -> Callable[[], None] | None:
-        """What makes the guest move, None for a command that does not."""
-        running = self._running
-        match command:
-            case cmd.Continue():
-                return running.on
-            case cmd.StepInsn(count):
-                return lambda: running.steps(count, over=False)
-            case cmd.StepOver(count):
-                return lambda: running.steps(count, over=True)
-            case cmd.StepLine(over):
-                return lambda: running.step_line(over=over)
-            case cmd.StepPhase():
-                return running.step_phase
-            case cmd.FinishHit():
-                return running.finish_hit
-            case cmd.RunTo(address):
-                return lambda: running.to(address)
-            case cmd.Finish():
-                return running.out
-        return None
-
     def _any_time(self, command: cmd.Command) -> str:
         """Carry out a command that does not move the guest."""
-        book, terminal = self.book, self._terminal
+        terminal = self._terminal
         match command:
             case cmd.Refresh() | cmd.Halt():
                 return ""
@@ -228,47 +207,15 @@ class Control:
                 said = self._viewing.choose(unwinder, now=self._stands())
                 self._unwinder = self._viewing.unwinder.name
                 return said
-            case cmd.Define(line, replaces, stops):
-                text = book.define(line, replaces, stops=stops)
-            case cmd.Restore(probes):
-                text = self._restore(probes)
-            case cmd.Break(place):
-                text = book.toggle_break(place)
-            case cmd.Delete(ids):
-                text = book.delete(ids)
-            case cmd.Enable(ids, on):
-                text = book.enable(ids, on=on)
-            case cmd.StopOnHit(ids, on):
-                text = book.stop_on_hit(ids, on=on)
-            case cmd.Filter(event, wanted):
-                text = book.set_filter(event, wanted)
-            case cmd.Trigger(event, wanted):
-                text = book.add_trigger(event, wanted)
             case cmd.TraceFunctions(globs, on, depth):
                 text = self._graph.turn(globs, on=on, depth=depth)
             case cmd.TraceSyscalls(globs, on):
                 text = self._syscalls.turn(globs, on=on)
             case _:
-                text = self._edit(command)
+                done = carry_out(self.book, command, self._tell)
+                text = self._edit(command) if done is None else done
         self._declare()
         return text
-
-    def _restore(self, probes: tuple[cmd.SavedProbe, ...]) -> str:
-        rows = tuple(
-            Row(
-                number,
-                probe.kind,
-                probe.line,
-                probe.enabled,
-                probe.stops or probe.kind == "b",
-                EventTexts(probe.filter, probe.triggers),
-            )
-            for number, probe in enumerate(probes, 1)
-        )
-        failures = self.book.restore(rows)
-        for failure in failures:
-            self._tell(ev.Notice(failure))
-        return f"{len(rows) - len(failures)} probes of the last time"
 
     def _edit(self, command: cmd.Command) -> str:
         if not self._editing.is_of_list(command):
@@ -336,7 +283,7 @@ class Control:
             running.wanted = _INTERRUPTED
             self._next = None
             self._ahead.clear()
-        elif self._motion(command) is None:
+        elif self._running.motion(command) is None:
             self._attempt(command, self._any_time)
         elif running.state is RunState.STOPPED:
             # The call has to end before anything else can happen. For a step that is all.

@@ -11,6 +11,7 @@ from engine.probes.jumpphases import JumpMachine
 from engine.probes.phase import HitMachine
 from engine.probes.phases import PhaseMachine
 from engine.probes.point import ProbePoint
+from engine.session import commands as cmd
 from engine.session.book import ProbeBook
 from engine.session.entries import Entry
 from engine.session.probing import Probing
@@ -176,6 +177,27 @@ class Running:
         if self._machine is None and not self._take_up():
             raise CommandError("the guest stands at no probe")
         self._move(self._step)
+
+    def motion(self, command: cmd.Command) -> Callable[[], None] | None:
+        """What makes the guest move, None for a command that does not."""
+        match command:
+            case cmd.Continue():
+                return self.on
+            case cmd.StepInsn(count):
+                return lambda: self.steps(count, over=False)
+            case cmd.StepOver(count):
+                return lambda: self.steps(count, over=True)
+            case cmd.StepLine(over):
+                return lambda: self.step_line(over=over)
+            case cmd.StepPhase():
+                return self.step_phase
+            case cmd.FinishHit():
+                return self.finish_hit
+            case cmd.RunTo(address):
+                return lambda: self.to(address)
+            case cmd.Finish():
+                return self.out
+        return None
 
     # -- how they are done ----------------------------------------------------------------------
 
