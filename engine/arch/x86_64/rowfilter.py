@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from engine.arch.jump import COMM_BYTES, NotCompilableError, Recording
-from engine.arch.program import Compare, Match, Operand, PredicateOp, RecordField, Source
+from engine.arch.jump import NotCompilableError, Recording
+from engine.arch.program import Compare, Operand, PredicateOp
+from engine.arch.rowfilter import ADDRESS, THREAD, FilterCode
 from engine.arch.x86_64.emit import (
     JA,
     JAE,
@@ -30,24 +31,16 @@ _UNSIGNED: Final = {
     Compare.AND: JNE,
 }
 _SIGNED: Final = {Compare.LT: JL, Compare.LE: JLE, Compare.GT: JG, Compare.GE: JGE}
-_THREAD: Final = (4, 4)
-_ADDRESS: Final = (16, 8)
-"""Offset and size of numbers in the head of a row."""
 
 
-class RowFilter:
-    """Emits the filter of one recording; flags change.
-
-    Attributes:
-        one: the recording.
-    """
+class RowFilter(FilterCode):
+    """Emits the filter of one recording; flags change."""
 
     def __init__(self, fetches: Fetches, one: Recording, name: str) -> None:
         """`name` begins the labels."""
+        super().__init__(fetches.code, one, name)
         self._fetches = fetches
         self._code = fetches.code
-        self.one = one
-        self._name = name
 
     @property
     def light(self) -> bool:
@@ -57,45 +50,16 @@ class RowFilter:
     def _is_light(self, op: PredicateOp) -> bool:
         if op.operand is Operand.FIXED:
             return True
-        field = self._field(op)
+        field = self.field(op)
         if op.operand is not Operand.NUMBER or op.count != 1 or field is None:
             return False
         fits = op.size < 8 or -(1 << 31) <= _signed(op.value, op.size) < 1 << 31
         plain = not field.arg.type.is_string and not field.arg.type.count
         return plain and fits and self._fetches.direct(field.arg) is not None
 
-    def _field(self, op: PredicateOp) -> RecordField | None:
-        return next((f for f in self.one.layout.fields if f.word * 8 == op.offset), None)
-
-    def emit(self, passed: str, failed: str) -> None:
-        """All tests; the labels are where control goes. Rows that pass fall through to theirs."""
-        ops = self.one.filter
-        ends = {len(ops): passed, len(ops) + 1: failed}
-        for index, op in enumerate(ops):
-            self._code.label(f"{self._name}op{index}")
-            true, false = index + 1, index + 1
-            if op.when:
-                true = op.target
-            else:
-                false = op.target
-            labels = [ends.get(to, f"{self._name}op{to}") for to in (true, false)]
-            if op.negate:
-                labels.reverse()
-            self._test(op, *labels, following=ends.get(index + 1, f"{self._name}op{index + 1}"))
-
-    def _test(self, op: PredicateOp, true: str, false: str, *, following: str) -> None:
-        if op.operand is Operand.FIXED:
-            self._goto(true if op.value else false, following)
-        elif op.operand in (Operand.NUMBER, Operand.RANGE):
-            self._number(op, true, false, following)
-        elif op.operand is Operand.CPU_SET:
-            raise NotCompilableError("a filter on a set of CPUs")
-        else:
-            self._text(op, true, false, following)
-
-    def _goto(self, label: str, following: str) -> None:
-        if label != following:
-            self._code.jump(label)
+    def jump(self, label: str) -> None:
+        """Go to a label."""
+        self._code.jump(label)
 
     def _branch(self, condition: int, true: str, false: str, following: str) -> None:
         """To one of two labels; conditions come in pairs of opposites."""
@@ -103,13 +67,12 @@ class RowFilter:
             self._code.jump(false, condition ^ 1)
         else:
             self._code.jump(true, condition)
-            self._goto(false, following)
+            self.go(false, following)
 
     # -- numbers --------------------------------------------------------------------------
 
-    def _number(self, op: PredicateOp, true: str, false: str, following: str) -> None:
-        if op.count != 1:
-            raise NotCompilableError("a filter on an array")
+    def number(self, op: PredicateOp, true: str, false: str, following: str) -> None:
+        """Compare a number, or see whether it lies in a range; go to one of two labels."""
         register = self._operand(op)
         signed = op.signed and (op.compare in _SIGNED or op.operand is Operand.RANGE)
         if op.operand is Operand.NUMBER:
@@ -117,23 +80,17 @@ class RowFilter:
             condition = (_SIGNED if signed else _UNSIGNED)[op.compare]
             self._branch(condition, true, false, following)
             return
-        low, high = (
-            (-(1 << 8 * op.size - 1), 1 << 8 * op.size - 1)
-            if signed
-            else (
-                0,
-                1 << 8 * op.size,
-            )
-        )
+        sign = 1 << 8 * op.size - 1
+        low, high = (-sign, sign) if signed else (0, 2 * sign)
         below = JL if signed else JB
         if op.value >= high or op.end <= low or op.end <= op.value:
-            self._goto(false, following)
+            self.go(false, following)
             return
         if op.value > low:
             self._compare(register, op.value, op.size)
             self._code.jump(false, below)
         if op.end >= high:
-            self._goto(true, following)
+            self.go(true, following)
             return
         self._compare(register, op.end, op.size)
         self._branch(below, true, false, following)
@@ -141,19 +98,17 @@ class RowFilter:
     def _operand(self, op: PredicateOp) -> int:
         """The register that holds a number."""
         code, fetches = self._code, self._fetches
-        field = self._field(op)
+        field = self.field(op)
         if field is None:
             where = op.offset, op.size
-            if where == _THREAD:
+            if where == THREAD:
                 code.absolute(fetches.places.thread + 4, wide=False)
-            elif where == _ADDRESS:
+            elif where == ADDRESS:
                 code.constant(RAX, self.one.address)
             else:
                 raise NotCompilableError("a filter on what is no field of the event")
             return RAX
-        arg = field.arg
-        if arg.type.is_string or arg.type.count or arg.base.source is Source.COMM:
-            raise NotCompilableError("a filter on a string or an array as a number")
+        arg = self.scalar(field)
         register = fetches.direct(arg)
         if register is None:
             fetches.value(arg, self.one)
@@ -168,14 +123,12 @@ class RowFilter:
 
     # -- strings --------------------------------------------------------------------------
 
-    def _text(self, op: PredicateOp, true: str, false: str, following: str) -> None:
-        """Only what is compared from its beginning on: a chunk may fault where it ends before."""
-        if op.match not in (Match.FULL, Match.FRONT) or not op.pattern:
-            raise NotCompilableError("a filter that searches in a string")
-        offset = self._place(op)
-        wanted = op.pattern + (b"\0" if op.match is Match.FULL else b"")
-        if op.operand is Operand.COMM and len(wanted) > COMM_BYTES:
-            raise NotCompilableError("a filter on a longer name than there is")
+    def text(self, op: PredicateOp, true: str, false: str, following: str) -> None:
+        """Compare a string from its beginning on; go to one of two labels."""
+        wanted, arg = self.wanted(op), self.string(op)
+        if arg is None:
+            self._code.constant(RAX, self._fetches.places.comm)
+        offset = 0 if arg is None else self._fetches.address(arg, self.one)
         at = 0
         while at < len(wanted):
             size = next(size for size in (4, 2, 1) if size <= len(wanted) - at)
@@ -185,20 +138,6 @@ class RowFilter:
             if at < len(wanted):
                 self._code.jump(false, JNE)
         self._branch(JE, true, false, following)
-
-    def _place(self, op: PredicateOp) -> int:
-        """Where a string stands is rax plus what this returns."""
-        code, fetches = self._code, self._fetches
-        field = self._field(op)
-        named = field is not None and field.arg.base.source is Source.COMM
-        if op.operand is Operand.COMM or (op.operand is Operand.STRING and named):
-            code.constant(RAX, fetches.places.comm)
-            return 0
-        if field is None or op.operand is not Operand.STRING or field.arg.type.count:
-            raise NotCompilableError("a filter on an array")
-        if not field.arg.type.is_string or field.arg.base.source is Source.TEXT:
-            raise NotCompilableError("a filter on an immediate string")
-        return fetches.address(field.arg, self.one)
 
 
 def _signed(value: int, size: int) -> int:
