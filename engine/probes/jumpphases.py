@@ -156,6 +156,7 @@ class JumpMachine(HitMachine):
         if self.point.detour is not self.detour:
             self.next = None
             return "the jump was taken out: the guest goes on here"
+        at = self._regs.ip
         if self.point.held:
             self._regs.ip = self.detour.start
             for probe in self.point.enabled():
@@ -163,7 +164,9 @@ class JumpMachine(HitMachine):
             how = "as the jump would that the breakpoint stands for"
         else:
             self._memory.sync()
-            self._cpu.step()
+            stop = self._cpu.step()
+            while stop is not None and stop.kind is StopKind.HALTED and self._regs.ip == at:
+                stop = self._cpu.step()  # the halt came before it
             how = "without a trap"
         if self._regs.ip != self.detour.start:
             raise EngineError(f"the jump at {self.point.address:#x} led to {self._regs.ip:#x}")
