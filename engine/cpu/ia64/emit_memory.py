@@ -33,9 +33,18 @@ def _increment(e: Emitter, insn: SlotInsn, immediate: str, implied: int = 0) -> 
         e.put(r3, f"(a + {insn.immediate(immediate)}) & {MASK}", r3)
     elif implied:
         e.put(r3, f"(a + {implied}) & {MASK}", r3)
+    elif r2 := insn.field("r2"):
+        e.put(r3, f"(a + o) & {MASK}", nat=f"n[{r3}] | q")
     else:
-        r2 = insn.field("r2")
-        e.put(r3, f"(a + {e.gr(r2)}) & {MASK}", r3, r2)
+        e.put(r3, "a", r3, r2)
+
+
+def _keep_increment(e: Emitter, insn: SlotInsn) -> None:
+    """Read the register to increment by, which the load itself may write."""
+    if insn.format in ("M2", "M7", "M14") and (r2 := insn.field("r2")):
+        e.line(f"o = g[{r2}]")
+        if e.nats:
+            e.line(f"q = n[{r2}]")
 
 
 def _check_increment(e: Emitter, r1: int, r3: int) -> bool:
@@ -53,6 +62,7 @@ def load(e: Emitter, insn: SlotInsn) -> None:
     updates = insn.format in ("M2", "M3")
     if not e.check_target(r1) or (updates and not _check_increment(e, r1, r3)):
         return
+    _keep_increment(e, insn)
     if insn.format == "M1" and word >> 27 & 1:
         _base(e, r3)
         e.line(f"g[{r1}], A[25] = load16(a)")
@@ -164,6 +174,7 @@ def load_float(e: Emitter, insn: SlotInsn) -> None:
     updates = insn.format in ("M7", "M8")
     if not e.check_float_target(f1) or (updates and not _check_increment(e, -1, r3)):
         return
+    _keep_increment(e, insn)
     size = 10 if which == 0 else _FLOAT_SIZES[which]
     entry = f"'f', S.physical_float({f1})"
     value = _float_value(e, which, kind == _FILL)
@@ -273,6 +284,7 @@ def prefetch(e: Emitter, insn: SlotInsn) -> None:
     r3 = insn.field("r3")
     if insn.format != "M13" and not _check_increment(e, -1, r3):
         return
+    _keep_increment(e, insn)
     if insn.word >> 31 & 1:
         e.consume(r3)
         e.line(f"a = {e.gr(r3)}")

@@ -201,3 +201,15 @@ def test_unaligned_accesses_are_carried_out_where_asked_for() -> None:
     assert cpu.read_register("r8") == int.from_bytes(bytes(range(1, 9)), "little")
     assert cpu.read(DATA + 5, 4) == bytes(range(1, 5))
     assert BareIa64(program).run().kind is StopKind.FAULT
+
+
+@pytest.mark.parametrize("nat", [0, 1])
+def test_a_load_adds_what_its_target_held_before(nat: int) -> None:
+    cpu = BareIa64(code("M ld8 r8=[r14],r8", _END))
+    cpu.write(DATA, (5).to_bytes(8, "little"))
+    cpu.write_register("r14", DATA)
+    cpu.write_register("r8", 24)
+    cpu.write_register("nat8", nat)
+    cpu.run()
+    names = ("r8", "r14", "nat8", "nat14")
+    assert cpu.read_registers(names) == (5, DATA + 24, 0, nat)
