@@ -186,9 +186,9 @@ class Ring:
         """Note where the rows begin that the chunk takes: (end of them, how many)."""
         base = len(chunk.data) - position
         end = min(len(data), position + CHUNK - len(chunk.data))
-        size, rows = uniform(data, position)
+        size, rows = uniform(data, position, end)
         if rows:
-            rows = min(rows, -(-(end - position) // size), rows if room is None else room)
+            rows = rows if room is None else min(rows, room)
             first = base + position + -chunk.rows % STRIDE * size
             stop = position + rows * size
             if self.counts is not None:

@@ -236,8 +236,10 @@ def halfwords(data: bytes) -> Sequence[int]:
     return swapped
 
 
-def uniform(data: bytes, position: int = 0) -> tuple[int, int]:
+def uniform(data: bytes, position: int = 0, until: int | None = None) -> tuple[int, int]:
     """Size and number of the rows from a position on if all have one size, else (0, 0).
+
+    With `until`, only of the rows that begin in front of that place.
 
     Sizes are compared many at a time: if a row has the size, its successor is where it should
     be, so equal numbers at equal distances prove each other.
@@ -245,10 +247,15 @@ def uniform(data: bytes, position: int = 0) -> tuple[int, int]:
     if position + 4 > len(data):
         return 0, 0
     size = 8 * (data[position + 2] | data[position + 3] << 8)
-    if not size or (len(data) - position) % size:
+    if not size:
         return 0, 0
-    rows = (len(data) - position) // size
-    low, high = data[position + 2 :: size], data[position + 3 :: size]
+    end = len(data)
+    if until is not None:
+        end = min(end, position + -(-(until - position) // size) * size)
+    if (end - position) % size:
+        return 0, 0
+    rows = (end - position) // size
+    low, high = data[position + 2 : end : size], data[position + 3 : end : size]
     if low.count(low[0]) != rows or high.count(high[0]) != rows:
         return 0, 0
     return size, rows
