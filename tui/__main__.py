@@ -20,6 +20,8 @@ def open_interface(options: InterfaceOptions) -> int:
         os.environ["NO_COLOR"] = "1"  # read by Textual as it is imported
     elif options.color == "always":
         os.environ.pop("NO_COLOR", None)
+    # Frames are painted when something has changed; what a key does is to be seen within 8 ms.
+    os.environ.setdefault("TEXTUAL_FPS", "120")
     gc.disable()  # what is loaded now stays: nothing is to be found until the app is up
     from tui.start import start  # Textual takes a quarter of a second to import
 

@@ -55,6 +55,7 @@ def first_paint(guest: str) -> tuple[float, float, float]:
 
 async def flood() -> None:
     """Key to paint, and memory, while events come."""
+    os.environ.setdefault("TEXTUAL_FPS", "120")  # as the command does
     from engine.session import GuestConfig
     from engine.session import commands as cmd
     from tui.app import KprobeApp
