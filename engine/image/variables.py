@@ -33,6 +33,7 @@ from engine.image.scopes import Scope, ScopeReader, Variable, blaming, in_order
 __all__ = ["Scope", "Variable", "Variables"]
 
 _SUBPROGRAM, _INLINED, _VARIABLE = 0x2E, 0x1D, 0x34
+_ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, which assemblers of all machines give
 _SPACES: Final = frozenset((0x11, 0x4A, 0x39, 0x3C, 0x41, 0x1E))  # units, namespaces, modules
 
 
@@ -168,10 +169,12 @@ class Variables:
         table = self._functions.get(id(unit))
         if table is None:
             shape = unit.shape
+            # An assembler tells of functions, but never of their parameters.
+            known = unit.root.number(dies.AT_LANGUAGE) != _ASSEMBLER
             table = sorted(
                 (low, high, index)
                 for index, tag in enumerate(shape.tags)
-                if tag == _SUBPROGRAM
+                if tag == _SUBPROGRAM and known
                 for low, high in read_ranges(Die(unit, shape.offsets[index]))
             )
             self._functions[id(unit)] = table

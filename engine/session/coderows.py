@@ -26,13 +26,14 @@ class CodeRow:
 
     Attributes:
         address: where it stands.
-        raw: its bytes, without what is planted.
+        raw: its bytes, without what is planted; those of all its bundle where several share one.
         mnemonic: ".byte" for bytes that are none.
         operands: as the disassembler prints them.
         label: name of the symbol that begins there, "" if none does.
         target: of a direct branch.
         note: name of the target, "" without.
         line: (source file, line) where a line of the source begins.
+        size: distance to the next instruction.
     """
 
     address: int
@@ -43,11 +44,12 @@ class CodeRow:
     target: int | None = None
     note: str = ""
     line: tuple[str, int] | None = None
+    size: int = 0
 
     @property
     def end(self) -> int:
         """The address behind it."""
-        return self.address + len(self.raw)
+        return self.address + self.size
 
 
 class FileCode:
@@ -178,9 +180,8 @@ class FileCode:
             if symbol is not None:
                 offset = target - self._bias - symbol.address
                 note = symbol.demangled + (f"+{offset:#x}" if offset else "")
-        return CodeRow(
-            insn.address, insn.raw, insn.mnemonic, insn.operands, label, target, note, line
-        )
+        words = insn.mnemonic, insn.operands
+        return CodeRow(insn.address, insn.raw, *words, label, target, note, line, insn.size)
 
 
 def plain_rows(arch: Arch, start: int, data: bytes) -> list[CodeRow]:
@@ -193,6 +194,7 @@ def plain_rows(arch: Arch, start: int, data: bytes) -> list[CodeRow]:
             insn.mnemonic,
             insn.operands,
             target=target(insn.raw, insn.address),
+            size=insn.size,
         )
         for insn in Decoder(arch).all(start, data)
     ]

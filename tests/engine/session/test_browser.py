@@ -15,6 +15,8 @@ from engine.session.listing import Listing
 from engine.session.views import GuestView, ModuleView
 
 ARCHES = ("x86_64", "aarch64")
+GUESTS = [(arch, name) for arch in ARCHES for name in ("lines", "sort", "structs")]
+GUESTS.append(("ia64", "recursion"))
 
 
 def browser(path: str, root: str | None = None, bias: int = 0) -> Browser:
@@ -43,8 +45,7 @@ def first(found: Browser) -> int:
     return span[0]
 
 
-@pytest.mark.parametrize("arch", ARCHES)
-@pytest.mark.parametrize("name", ["lines", "sort", "structs"])
+@pytest.mark.parametrize(("arch", "name"), GUESTS)
 def test_rows_are_those_of_the_listing(arch: str, name: str) -> None:
     found = sample(arch, name)
     file = found.placing.places._program.main
@@ -160,6 +161,13 @@ def test_the_default_definition_records_arguments_of_an_entry_only() -> None:
     assert found.check(found.default_definition("fibonacci")).ok
     assert found.default_definition("fibonacci+4") == "p fibonacci+4"
     assert found.default_definition("nosuch") == "p nosuch"
+
+
+def test_an_assembler_does_not_say_what_the_arguments_are() -> None:
+    found = sample("ia64", "recursion")
+    definition = found.default_definition("factorial")
+    assert definition.startswith("p factorial arg1=$arg1 arg2=$arg2 ")
+    assert found.check(definition).ok
 
 
 def test_memory_outside_of_files_is_asked_for_and_decoded() -> None:
