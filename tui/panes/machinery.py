@@ -96,14 +96,16 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         text = (
             f"{counts.standing} in use, {counts.zombies} waiting to be freed, {counts.freed} freed"
         )
-        rows = [self._labelled("detours", text, "dim")]
-        return rows + [self._labelled("zombie", wait, "warn") for wait in counts.waits]
+        rows = self._pen.wrapped("detours", text, "dim")
+        for wait in counts.waits:
+            rows += self._pen.wrapped("zombie", wait, "warn")
+        return rows
 
     def _hit(self, hit: HitView, width: int) -> list[Text]:
         rows = [*self._route(hit, width)]
         rows += draw(hit, self._pen)
         if len(hit.probes) > 0:
-            rows.append(self._labelled("probes", ", ".join(map(harmless, hit.probes)), "dim"))
+            rows += self._pen.wrapped("probes", ", ".join(map(harmless, hit.probes)), "dim")
         rows += self._pen.wrapped("why", hit.reason, "note")
         return rows + self._detours()
 
@@ -138,29 +140,26 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         name = harmless(placed.place.name, self.ascii_only)
         rows = []
         if judgement.ok:
-            rows.append(self._labelled("here", f"a probe on {name}: {placed.technique}", "good"))
+            rows += self._pen.wrapped("here", f"a probe on {name}: {placed.technique}", "good")
             how = judgement.reason
             if judgement.how is not None and not how.startswith(judgement.how):
                 how = f"{judgement.how}: {how}"
-            rows.append(self._labelled("how", how, ""))
+            rows += self._pen.wrapped("how", how, "")
         else:
-            rows.append(self._labelled("here", f"no probe on {name}", "bad"))
-            rows.append(self._labelled("why", f"{judgement.reason} ({judgement.errno})", "bad"))
+            rows += self._pen.wrapped("here", f"no probe on {name}", "bad")
+            rows += self._pen.wrapped("why", f"{judgement.reason} ({judgement.errno})", "bad")
         plan = judgement.plan
         if plan.operation is not None and plan.operation.text not in judgement.reason:
-            rows.append(self._labelled("does", plan.operation.text, "dim"))
+            rows += self._pen.wrapped("does", plan.operation.text, "dim")
         for finding in judgement.findings:
             look = {"error": "bad", "warning": "warn"}.get(finding.severity, "note")
-            rows.append(self._labelled(finding.severity, finding.message, look))
-        rows.append(self._labelled("", "y shows all rules", "dim"))
+            rows += self._pen.wrapped(finding.severity, finding.message, look)
+        rows += self._pen.wrapped("", "y shows all rules", "dim")
         return rows
 
     @property
     def _pen(self) -> Pen:
         return Pen(self.look, self.ascii_only, max(self.size.width - 3, _WRAP))
-
-    def _labelled(self, label: str, value: str, look: str) -> Text:
-        return self._pen.labelled(label, value, look)
 
 
 def _runs(route: tuple[str, ...]) -> Iterator[tuple[int, str, int]]:
