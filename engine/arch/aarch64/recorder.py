@@ -82,6 +82,7 @@ class _Maker:
         finish = code.label("finish")
         fetches.save_area()
         self._keep(0xA9400000, 0xF9400000)
+        code.constant(VALUE, 0)  # not the cursor: how much is in the ring hangs on the host's time
         code.label("rejected")
         starts = [start for start, _ in found]
         lent = {f"x{register}": offset for register, offset in fetches.lent.items()}
