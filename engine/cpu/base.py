@@ -92,7 +92,10 @@ class Cpu(ArchCpu, Protocol):
         """Run until something needs the engine; at most `quantum` ticks of the clock if given."""
 
     def step(self) -> Stop | None:
-        """Execute one instruction; None if nothing but that happened."""
+        """Execute one instruction; None if nothing but that happened.
+
+        Where it is a halt that it returns, nothing has been executed.
+        """
 
     def halt(self) -> None:
         """Make the current or next `run` stop; from any thread."""

@@ -161,17 +161,20 @@ class UnicornCpu(UnicornState):
     def step(self) -> Stop | None:
         """Execute one instruction; None if nothing but that happened."""
         self._clock.grant(None)
-        while True:
-            stop = self._run_once(1)
-            if stop is not None or self._progress:
-                return stop
+        if self._halted:
+            return self._halt_now()
+        with self._deaf():  # one that comes now is for what follows
+            while True:
+                stop = self._run_once(1)
+                if stop is not None or self._progress:
+                    return stop
 
     def _run_once(self, count: int, end: int = 0) -> Stop | None:
         """One stretch inside Unicorn, up to `end` if not 0.
 
         None when the engine itself wants to go on.
         """
-        if self._halted:
+        if self._halted and not count:
             return self._halt_now()
         self._stop = None
         self._progress = True
@@ -205,7 +208,7 @@ class UnicornCpu(UnicornState):
             if self._progress:
                 self._clock.expect(self._screen.behind)
             return stop
-        if self._halted:
+        if self._halted and (not count or self._held(pc)):
             return self._halt_now()
         if used_up:
             return Stop(StopKind.QUANTUM)
@@ -273,6 +276,10 @@ class UnicornCpu(UnicornState):
         self._halted = False
         self._clock.heard()
         return Stop(StopKind.HALTED)
+
+    def _held(self, pc: int) -> bool:
+        """Whether a halt may have come before a step, which only the clock is deaf to."""
+        return not self._clock.running and self.read_register(self.arch.roles.pc) == pc
 
     @contextmanager
     def _deaf(self) -> Iterator[None]:

@@ -156,7 +156,6 @@ class JumpMachine(HitMachine):
         if self.point.detour is not self.detour:
             self.next = None
             return "the jump was taken out: the guest goes on here"
-        at = self._regs.ip
         if self.point.held:
             self._regs.ip = self.detour.start
             for probe in self.point.enabled():
@@ -165,7 +164,7 @@ class JumpMachine(HitMachine):
         else:
             self._memory.sync()
             stop = self._cpu.step()
-            while stop is not None and stop.kind is StopKind.HALTED and self._regs.ip == at:
+            while stop is not None and stop.kind is StopKind.HALTED:
                 stop = self._cpu.step()  # the halt came before it
             how = "without a trap"
         if self._regs.ip != self.detour.start:

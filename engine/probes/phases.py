@@ -166,9 +166,7 @@ class PhaseMachine(HitMachine):
         while True:
             stop = step()
             if stop is not None and stop.kind in (StopKind.HALTED, StopKind.QUANTUM):
-                if regs.ip == start:
-                    continue
-                stop = None  # the halt came behind the instruction: what follows is not its own
+                continue  # before it
             if stop is not None or regs.ip != start or not point.plan.repeats:
                 break
         if stop is None or (stop.access == "execute" and regs.ip != start):
