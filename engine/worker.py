@@ -21,7 +21,7 @@ from engine.session.control import Control
 from engine.session.running import Abandoned
 from engine.session.terminal import GuestTerminal
 
-ROWS_MAX: Final = 16 << 20
+ROWS_MAX: Final = 4 << 20
 """Bytes of rows in the outbox from which on the guest waits."""
 OUTPUT_MAX: Final = 1 << 20
 """Bytes of output in the outbox from which on the guest's terminal fills up."""

@@ -97,7 +97,7 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
         self.fresh = fresh
         self.view = GuestView()
         self.browser = Browser(config)
-        self.bridge = Bridge(config, self._deliver, kernel_rules=kernel_rules)
+        self.bridge = Bridge(config, self._deliver, lambda: self.typing, kernel_rules=kernel_rules)
         self._first = definitions
         self.layout_choice = Layout()
         self._status = StatusBar(id="status")
@@ -324,6 +324,7 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
     def _up() -> None:
         """All is loaded and stays: collections need not look at it."""
         gc.freeze()
+        gc.set_threshold(20_000, 20, 50)  # a look at everything takes longer than a frame
         gc.enable()
 
     # -- from panes -------------------------------------------------------------------------

@@ -20,6 +20,10 @@ _RUNNING: Final = 3
 """Ticks between two views of a guest that runs: ten a second are as many as anybody reads."""
 _LIVELY: Final = 15
 """Ticks after a change of state for which each has its view: what is short is seen to end."""
+_LATE: Final = 0.1
+"""Seconds after which news are delivered even if keys keep coming."""
+_SOON: Final = 0.004
+"""Seconds between two looks whether a key has been dealt with."""
 
 
 class Bridge:
@@ -33,6 +37,7 @@ class Bridge:
         self,
         config: GuestConfig,
         deliver: Callable[[list[ev.SessionEvent]], object],
+        busy: Callable[[], bool] = lambda: False,
         *,
         kernel_rules: bool = False,
         size: tuple[int, int] = (80, 24),
@@ -42,6 +47,7 @@ class Bridge:
         Args:
             config: what to run.
             deliver: takes what the engine has to say, many events at once.
+            busy: whether the user waits for what a key does: news come behind that.
             kernel_rules: place probes as Linux would, oddities included.
             size: columns and rows of the guest's terminal.
 
@@ -49,7 +55,7 @@ class Bridge:
             ImageError: the file cannot be run.
             CommandError: an option cannot be carried out.
         """
-        self._deliver = deliver
+        self._deliver, self._busy = deliver, busy
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.Context()
         self._last = 0.0
@@ -104,10 +110,13 @@ class Bridge:
 
     def drain(self) -> None:
         """Take what there is and deliver it."""
-        self._scheduled = False
         if self._loop is None:
             return
-        self._last = time.monotonic()
+        now = time.monotonic()
+        if self._scheduled and now - self._last < _LATE and self._busy():
+            self._loop.call_later(_SOON, self.drain)
+            return
+        self._scheduled, self._last = False, now
         events = self._worker.outbox.take()
         for event in events:
             if isinstance(event, ev.Viewed):
