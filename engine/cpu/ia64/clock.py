@@ -51,7 +51,7 @@ class Clock:
         self._stepped_to = -1
 
     def stepped(self, ip: int) -> None:
-        """A step has come to `ip`; whether that is a tick is decided when it goes on."""
+        """A step or a halt came to `ip`; whether that is a tick is decided when it goes on."""
         self._stepped_to = ip
 
     def expect(self, address: int) -> None:

@@ -159,10 +159,11 @@ class Ia64Cpu(Registers, MappedMemory):
                 return stop
 
     def _single_slot(self) -> tuple[Stop | None, bool]:
+        ip = self.state.ip
         if self._flags:
             self._flags.clear()
+            self._clock.stepped(ip)
             return Stop(StopKind.HALTED), False
-        ip = self.state.ip
         if self._clock.running and self._clock.tick(ip):
             return Stop(StopKind.QUANTUM), False
         try:
@@ -225,6 +226,7 @@ class Ia64Cpu(Registers, MappedMemory):
                 return self._behind_step(ip)
             return stop
         state.ip = ip
+        self._clock.stepped(ip)
         flags.clear()
         return Stop(StopKind.HALTED)
 

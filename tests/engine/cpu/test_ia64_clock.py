@@ -148,3 +148,26 @@ def test_a_halt_during_engine_code_is_kept_for_the_guest() -> None:
     assert cpu.read_register("r8") == 3
     cpu.write_register("ip", CODE)
     assert cpu.run() == Stop(StopKind.HALTED)
+
+
+@pytest.mark.parametrize("stepped", [False, True])
+def test_halts_take_no_time_and_lose_none(stepped: bool) -> None:
+    cpu = BareIa64(_LOOP)
+    cpu.write_register("r9", 100_000)
+    cpu.count_blocks(True)
+    done = threading.Event()
+
+    def disturb() -> None:
+        while not done.wait(0.0002):
+            cpu.halt()
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    while (stop := cpu.run()).kind is StopKind.HALTED:
+        if stepped:
+            cpu.halt()
+            assert cpu.step() == Stop(StopKind.HALTED)
+    done.set()
+    thread.join()
+    assert stop.kind is StopKind.TRAP
+    assert (cpu.read_register("r8"), cpu.blocks()) == (100_000, 99_999)
