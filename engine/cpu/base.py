@@ -153,7 +153,8 @@ class SharesTime(Protocol):
     def time_page(self) -> int:
         """Host address of a page that may be shown to the guest.
 
-        Its last two words are the ticks at the end of what was granted and those left of it.
+        Its last two words are the ticks at the end of what was granted and those left of it. The
+        page in front of it begins with the words of `Cpu.left`, and may be written to.
         """
 
 

@@ -39,9 +39,10 @@ class BlockClock(ctypes.Structure):
     uc_emu_stop; `stops` counts the times that happened; `aside` is what `pause` has taken out
     of `remaining`; `expected` is the address behind the last block; `repeated` is the last
     block inside the machinery; (`low`, `low_size`) and (`high`, `high_size`) are the windows
-    of the machinery. `left` is the address behind the last instruction from which control went
-    elsewhere, `left_before` that of the one before it. While `halted` is set no block begins:
-    a stop of Unicorn's own, asked for by another thread, would come before or after the tick.
+    of the machinery. `left` is where two words stand: the address behind the last instruction
+    from which control went elsewhere, then that of the one before it. While `halted` is set no
+    block begins: a stop of Unicorn's own, asked for by another thread, would come before or after
+    the tick.
     """
 
     _fields_ = (
@@ -56,7 +57,6 @@ class BlockClock(ctypes.Structure):
         ("low", ctypes.c_uint64),
         ("low_size", ctypes.c_uint64),
         ("left", ctypes.c_uint64),
-        ("left_before", ctypes.c_uint64),
         ("halted", ctypes.c_uint64),
     )
 
@@ -202,14 +202,18 @@ def _trial(code: HostCode) -> bool:
     block = _BlockFunction(code.block)
     stopped: list[int] = []
     stop = _StopFunction(lambda uc: stopped.append(uc or 0))
-    clock = _trial_clock(ctypes.cast(stop, ctypes.c_void_p).value or 0)
-    twin = _trial_clock(0)
+    lefts = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 2)()
+    clock = _trial_clock(ctypes.cast(stop, ctypes.c_void_p).value or 0, ctypes.addressof(lefts[0]))
+    twin = _trial_clock(0, ctypes.addressof(lefts[1]))
     twin_stops = 0
     for at, size in _TRIAL_BLOCKS:
         block(7, at, size, ctypes.addressof(clock))
         if tick(twin, at, size):
             twin_stops += 1
-        if bytes(clock)[32:] != bytes(twin)[32:] or clock.remaining != twin.remaining:
+        twin.left, kept = clock.left, twin.left
+        alike = bytes(clock)[32:] == bytes(twin)[32:] and clock.remaining == twin.remaining
+        twin.left = kept
+        if not alike or lefts[0][:] != lefts[1][:]:
             return False
     if stopped != [7] * twin_stops or clock.stops != twin_stops or not twin_stops:
         return False
@@ -233,9 +237,9 @@ _TRIAL_BLOCKS: Final = (
 )
 
 
-def _trial_clock(stop: int) -> BlockClock:
+def _trial_clock(stop: int, left: int) -> BlockClock:
     windows = {"high": 0x7000, "high_size": 0x1000, "low": 0x5000, "low_size": 0x1000}
-    return BlockClock(remaining=9, stop=stop, **windows)
+    return BlockClock(remaining=9, stop=stop, left=left, **windows)
 
 
 def _trial_of_edge(code: HostCode) -> bool:
@@ -316,7 +320,8 @@ def tick(clock: BlockClock, address: int, size: int) -> bool:
             return True
         clock.remaining -= 1
         if not inside:
-            clock.left, clock.left_before = clock.expected, clock.left
+            left = (ctypes.c_uint64 * 2).from_address(clock.left)
+            left[:] = [clock.expected, left[0]]
     if not inside:
         clock.expected = address + size
         clock.repeated = 0

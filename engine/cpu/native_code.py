@@ -91,29 +91,30 @@ FILL: Final = bytes.fromhex(
 # The clock's tick, see `tick`; at zero, or when `halted`, it stops the emulator before the block
 # runs.
 BLOCK: Final = bytes.fromhex(
-    "4883796000"  # cmp qword [rcx+0x60], 0   halted
-    "7569"  # jne stop
+    "4883795800"  # cmp qword [rcx+0x58], 0   halted
+    "756b"  # jne stop
     "4889f0"  # mov rax, rsi
     "482b4130"  # sub rax, [rcx+0x30]       the machinery near the libraries
     "483b4138"  # cmp rax, [rcx+0x38]
-    "7243"  # jb window
+    "7245"  # jb window
     "4889f0"  # mov rax, rsi
     "482b4140"  # sub rax, [rcx+0x40]       the machinery below the program
     "483b4148"  # cmp rax, [rcx+0x48]
-    "7236"  # jb window
+    "7238"  # jb window
     "89d2"  # mov edx, edx
     "4801f2"  # add rdx, rsi
     "483b7120"  # cmp rsi, [rcx+0x20]       goes on where the last block ended?
-    "741e"  # je follows
+    "7420"  # je follows
     "488b01"  # mov rax, [rcx]              remaining
     "4885c0"  # test rax, rax
-    "743c"  # je stop
+    "743e"  # je stop
     "48ffc8"  # dec rax
     "488901"  # mov [rcx], rax
     "488b4120"  # mov rax, [rcx+0x20]
     "488b7950"  # mov rdi, [rcx+0x50]       left
-    "48897958"  # mov [rcx+0x58], rdi       left_before
-    "48894150"  # mov [rcx+0x50], rax
+    "4c8b07"  # mov r8, [rdi]
+    "4c894708"  # mov [rdi+8], r8           the one before
+    "488907"  # mov [rdi], rax
     # follows:
     "48895120"  # mov [rcx+0x20], rdx       expected
     "48c7412800000000"  # mov [rcx+0x28], 0x0

@@ -20,8 +20,6 @@ from engine.cpu.ram import PAGE, Control
 FOREVER: Final = 1 << 62
 EXPECTED: Final = 4
 """Index of `BlockClock.expected` among the words."""
-_LEFT: Final = slice(10, 12)
-"""Those of `BlockClock.left` and `left_before`."""
 
 
 class Clock:
@@ -31,7 +29,8 @@ class Clock:
         ticks: tells those so far, also from inside a callback; every recorded hit asks.
         page: address of a shared page of the host's whose last two words are the ticks at the
             end of what was granted and those left of it. The guest may be shown this page:
-            what must be kept from it stands behind.
+            what must be kept from it stands behind. In the page in front of it stands `left`,
+            which code in the guest may write to.
     """
 
     def __init__(
@@ -49,15 +48,16 @@ class Clock:
         self._code = code
         self._flush = flush
         stop = ctypes.cast(api.emu_stop, api.VOID).value or 0
-        self._memory = mmap.mmap(-1, 2 * PAGE)
-        self.page = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self.shared = native.BlockClock.from_buffer(self._memory, PAGE - 8)
-        self.shared.remaining, self.shared.stop = FOREVER, stop
+        self._memory = mmap.mmap(-1, 3 * PAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self.page = start + PAGE
+        self.shared = native.BlockClock.from_buffer(self._memory, 2 * PAGE - 8)
+        self.shared.remaining, self.shared.stop, self.shared.left = FOREVER, stop, start
         self.words = memoryview(self.shared).cast("B").cast("Q")
-        self.left = self.words[_LEFT]
+        self.left = memoryview(self._memory)[:16].cast("Q")
         self._hook = 0
         # Ticks when nothing of what was granted is left; in the page, in front of `remaining`.
-        self._end = end = memoryview(self._memory)[PAGE - 16 : PAGE - 8].cast("Q")
+        self._end = end = memoryview(self._memory)[2 * PAGE - 16 : 2 * PAGE - 8].cast("Q")
         end[0] = FOREVER
         words = self.words
 
