@@ -8,9 +8,10 @@ back behind the window. `ArchJumps.relocate` answers whether an instruction can 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
+from typing import TypeAlias
 
-from engine.arch.program import PredicateOp, RecordLayout
+from engine.arch.program import FetchArg, PredicateOp, RecordLayout
 
 
 class Leaves(Enum):
@@ -73,8 +74,96 @@ COMM = 96
 COMM_BYTES = 16
 """Bytes of a thread's name with all its NULs (TASK_COMM_LEN); its size counts one NUL."""
 
+CALLS = 128
+"""Offset there of the address of the newest call's record (see `CallWord`)."""
+
+LOWEST = 136
+"""Offset there of the lowest frame that may be recorded without the engine."""
+
+SITES = 1 << 13
+"""Words in the table of addresses whose returns are caught; see `DetourPlaces.sites`."""
+
 STRING_TOTAL = 4000
 """Bytes of strings in a row beyond which a detour asks the engine to record it."""
+
+
+class CallWord(IntEnum):
+    """Words of a pending call's record.
+
+    Records lie one behind the other, `CallWord.SIZE` words each; what is called later has its
+    frame at a lower address and its record behind.
+    """
+
+    FRAME = 0
+    """See `engine.probes.kretprobe.KretprobeInstance.slot`."""
+    RETURN = 1
+    """Where the call returns to."""
+    KIND = 2
+    """Which code may end it (bits 0-31), 0 = none; number of the probe (32-63)."""
+    TIME = 3
+    DEPTH = 4
+    """Of the call among those that a tracker follows, all ones = it follows none so far."""
+    FUNCTION = 5
+    """Its address as rows show it."""
+    KEPT = 6
+    """First of the values that were captured."""
+    SIZE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CallEntry:
+    """What a return probe does where its function begins, for a detour: a record of the call.
+
+    Only a call whose return is caught, and whose frame lies below all that are pending, is
+    recorded: the others are the engine's business.
+
+    Attributes:
+        number: of the probe.
+        kind: which code may end the call.
+        function: its address as rows show it.
+        deeper: whether a tracker counts it.
+        image_base: what `@+OFF` is relative to.
+        pc: what the program counter is to a fetch.
+        kept: what is captured, the time for None.
+        row: what is recorded beside it; None for nothing. Its `Source.CALL` is the new record.
+        counter: see `Recording.counter`.
+    """
+
+    number: int
+    kind: int
+    function: int
+    deeper: bool
+    image_base: int
+    pc: int
+    kept: tuple[FetchArg | None, ...] = ()
+    row: Recording | None = None
+    counter: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallReturn:
+    """What is done where calls return to, for a detour: the newest call's record goes.
+
+    If it is that of the call which has returned, by an instruction known to be a return. All
+    else is the engine's business.
+
+    Attributes:
+        site: the address.
+        kind: which calls this code may end.
+        row: what is recorded. Its `Source.CALL` is the record.
+        of_call: whether the row's address is the record's.
+        known: guest address of a word with the end of the return instruction seen last.
+    """
+
+    site: int
+    kind: int
+    row: Recording
+    of_call: bool = False
+    known: int = 0
+
+
+Work: TypeAlias = tuple[Recording, ...] | CallEntry | CallReturn
+"""What code in the guest does at one place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +176,32 @@ class DetourPlaces:
         time: word of the clock's end; the word behind it is the ticks left to that.
         thread: word whose upper half is the running thread's id.
         ring: where rows go. Behind its end nothing is mapped.
+        left: the words of `engine.cpu.base.Cpu.left`.
+        sites: table of addresses that calls return to and where that is caught: each may stand
+            in the word of its number of code units modulo `SITES`.
     """
 
     save: int
     time: int
     thread: int
     ring: int
+    left: int
+    sites: int
 
     @property
     def cursor(self) -> int:
         """The ring's cursor."""
         return self.save + CURSOR
+
+    @property
+    def calls(self) -> int:
+        """The address of the newest call's record."""
+        return self.save + CALLS
+
+    @property
+    def lowest(self) -> int:
+        """The lowest frame that may be recorded without the engine."""
+        return self.save + LOWEST
 
     @property
     def comm(self) -> int:
@@ -174,8 +278,8 @@ class ArchJumps:
         fixed: whether such a jump goes through one fixed pointer (a linkage table's).
         needs: (bytes of a function, its address, place of the probe) to what a detour lacks
             there, "" for nothing.
-        record: (what is recorded, newest probe first; where what stands; the window's bytes)
-            to the recorder. Raises NotCompilableError.
+        record: (what is done, of recordings the newest probe's first; where what stands; the
+            window's bytes) to the recorder. Raises NotCompilableError.
         scratch: registers that a detour leaves changed: the ABI lets any call change them, and
             `needs` refuses functions that use them.
         linux: whether Linux has jump probes on this architecture.
@@ -190,7 +294,7 @@ class ArchJumps:
     indirect: Callable[[bytes], bool]
     fixed: Callable[[bytes], bool]
     needs: Callable[[bytes, int, int], str]
-    record: Callable[[tuple[Recording, ...], DetourPlaces, bytes], Recorder]
+    record: Callable[[Work, DetourPlaces, bytes], Recorder]
     linux: bool
     scratch: tuple[str, ...] = ()
 

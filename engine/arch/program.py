@@ -53,6 +53,8 @@ class Source(Enum):
     """What another fetch gave at the entry of the function, for its return."""
     DURATION = "duration"
     """Ticks of the clock from the entry of the function to its return."""
+    CALL = "call"
+    """A word of a pending call's record (`engine.arch.jump.CallWord`), for code in the guest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Base:
     Attributes:
         source: which kind.
         register: the architecture's own register name, for REGISTER.
-        value: immediate, stack index, address, offset or number of an argument.
+        value: immediate, stack index, address, offset, number of an argument or of a word.
         text: for TEXT; the name, for SYMBOL.
         fetch: base and dereferences of the other fetch, for AT_ENTRY.
     """

@@ -30,14 +30,17 @@ def _leave_step(came: int) -> int:
     return LEAVE
 
 
-def _counted(action: TrapAction, hits: int) -> TrapAction:
+def _counted(action: TrapAction, hits: int, point: ProbePoint) -> TrapAction:
     """The action of a point that is to be looked at: at its last hit the engine has to see it."""
     left = hits
 
     def counted() -> int:
         nonlocal left
         left -= 1
-        return action() if left > 0 else LEAVE
+        if left > 0:
+            return action()
+        point.due = True
+        return LEAVE
 
     return counted
 
@@ -148,7 +151,7 @@ class Breakpoints:
         self._ends = {at: other for at, other in self._ends.items() if other is not point}
         action, hits = self._action(point), self.waits(point)
         traps = self._cpu.traps
-        traps.plant(point.address, _counted(action, hits) if hits else action, point.follow)
+        traps.plant(point.address, _counted(action, hits, point) if hits else action, point.follow)
         if point.detour is not None and point.detour.trap is not None:
             traps.plant(point.detour.trap, action, point.detour.window)
         if point.slot is not None and not point.boosted:

@@ -6,13 +6,15 @@ from functools import partial
 from typing import Final, Protocol
 
 from engine.arch.base import Arch, TrapKind
-from engine.arch.jump import CURSOR
-from engine.cpu.base import Cpu, Stop, StopKind
+from engine.arch.jump import CURSOR, Recording
+from engine.cpu.base import LEAVE, Cpu, Stop, StopKind, TrapAction
 from engine.cpu.ram import PAGE
 from engine.probes.detourmap import DetourMap, LiveDetour
 from engine.probes.detourmemory import DetourMemory
 from engine.probes.detours import Detour
-from engine.probes.point import ProbePoint
+from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import Kretprobe
+from engine.probes.returns import Returns, ReturnSite
 
 _STRING: Final = 4096 + 8
 
@@ -23,6 +25,7 @@ class Owner(Protocol):
     arch: Arch
     cpu: Cpu
     thread: Callable[[], int]
+    returns: Returns
 
 
 class DetourHits:
@@ -45,16 +48,51 @@ class DetourHits:
         self._detours = detours
         self.comm: Callable[[], bytes] = lambda: b""
 
-    def open(self, point: ProbePoint, detour: Detour) -> None:
+    def open(self, live: LiveDetour) -> None:
         """A detour's code has been written; its traps are seen to from now on.
 
         The one at which all probes are served is planted with the point's breakpoint.
         """
-        for part in detour.recorder.parts:
+        detour, plant = live.detour, self._owner.cpu.traps.plant
+        for number, part in enumerate(detour.recorder.parts):
             if part.slow >= 0:
                 place = detour.start + part.slow
-                action = partial(self._slow, detour, place)
-                self._owner.cpu.traps.plant(place, action, detour.window)
+                entry = isinstance(live.probes[number], Kretprobe)
+                plant(
+                    place,
+                    self._entering(live, place) if entry else partial(self._slow, detour, place),
+                    detour.window,
+                )
+
+    def _entering(self, live: LiveDetour, place: int) -> TrapAction:
+        """The entry of a return probe that code leaves to the engine."""
+        behind = live.detour.start + live.detour.recorder.parts[0].behind
+        action = self._owner.returns.action(live.point, lambda: behind)
+
+        def enter() -> int:
+            if live.zombie:
+                return LEAVE
+            self._give_up(live.detour, place, live.probes[0])
+            return action()
+
+        return enter
+
+    def late(self, address: int) -> bool:
+        """The engine is to see to an entry at a detour's trap; False if there is no such one."""
+        live = self._detours.at(address)
+        if live is None or live.detour.slow != address:
+            return False
+        if not isinstance(live.probes[0], Kretprobe):
+            return False
+        self._owner.cpu.write_register(self._owner.arch.roles.pc, self._enter(live, address))
+        return True
+
+    def _enter(self, live: LiveDetour, pc: int) -> int:
+        """See to the entry of a return probe; where the detour goes on."""
+        self._give_up(live.detour, pc, live.probes[0])
+        if not live.zombie:
+            self._owner.returns.enter(live.point)
+        return live.detour.start + live.detour.recorder.parts[0].behind
 
     def reap(self) -> None:
         """Free the detours that nobody uses any more, once the guest is not in them."""
@@ -149,17 +187,25 @@ class DetourHits:
 
     def _slow(self, detour: Detour, pc: int) -> int:
         """Record a hit for the probe whose code is left; where the detour goes on."""
-        live, sink, number = self._detours.at(detour.start), self._memory.sink, detour.part(pc)
+        live, number = self._detours.at(detour.start), detour.part(pc)
         assert live is not None
-        assert sink is not None
-        self._own_registers(detour, pc)
         probe = live.probes[number]
-        if probe.recording is not None:
-            layout = probe.recording.layout
-            sink.wipe(layout.words * 8 + _STRING * sum(one.words for one in layout.fields))
+        if isinstance(probe, Kretprobe):
+            return self._enter(live, pc)
+        self._give_up(detour, pc, probe)
         if probe.record is not None:
             probe.record(self._owner.thread())
         return detour.start + detour.recorder.parts[number].behind
+
+    def _give_up(self, detour: Detour, pc: int, probe: Kprobe) -> None:
+        """Registers and the ring are as if the row had not been begun."""
+        sink, row = self._memory.sink, _row(probe)
+        assert sink is not None
+        self._own_registers(detour, pc)
+        if row is not None:
+            layout = row.layout
+            words = sum(one.words for one in layout.fields) if layout.strings else 0
+            sink.wipe(layout.words * 8 + _STRING * words)
 
     def name(self, address: int) -> str:
         """A place in a detour as a symbol."""
@@ -167,3 +213,14 @@ class DetourHits:
         if live is None:
             return "detour[free]"
         return f"detour[{live.point.address:#x}]+{address - live.detour.start:#x}"
+
+
+def _row(probe: Kprobe) -> Recording | None:
+    """What code records for a probe."""
+    if isinstance(probe, ReturnSite):
+        probe = probe.last or probe
+        call = probe.call if isinstance(probe, Kretprobe) else None
+        return call.end.row if call is not None else None
+    if isinstance(probe, Kretprobe):
+        return probe.call.row if probe.call is not None else None
+    return probe.recording

@@ -13,18 +13,24 @@ from dataclasses import dataclass
 from mmap import PAGESIZE, mmap
 from typing import Final, Protocol
 
-from engine.arch.jump import COMM, COMM_BYTES, CURSOR, DetourPlaces
+from engine.arch.jump import COMM, COMM_BYTES, CURSOR, SITES, CallWord, DetourPlaces
 from engine.cpu.ram import PAGE, READ, WRITE
 from engine.guest.mapping import MappingError
 from engine.guest.memory import Memory
 from engine.probes.detours import DetourSpace
+from engine.probes.guestcalls import RECORDS, CallMemory
 from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import Kretprobe
+from engine.probes.returns import ReturnSite
 
 THREAD: Final = CURSOR + 24
 """Offset of the thread's word in the page of the save area."""
-_COUNTERS: Final = 2 * PAGE
+_COUNTERS: Final = 3 * PAGE
 _RING: Final = 1 << 20
 _MOST: Final = (_RING - _COUNTERS) // 8
+_CALLS: Final = SITES * 8 + RECORDS * CallWord.SIZE * 8
+_NEVER: Final = 1
+"""No instruction ends there."""
 
 
 class Sink(Protocol):
@@ -55,10 +61,12 @@ class Shared:
         guard: address behind the rows, where nothing is mapped.
         counters: words of the host's memory that count hits.
         save: the words of the save area.
+        calls: what is known of calls.
         space: room for detours.
     """
 
     places: DetourPlaces
+    calls: CallMemory
     guard: int
     counters: "memoryview[int]"
     save: "memoryview[int]"
@@ -113,32 +121,47 @@ class DetourMemory:
         start, size = self._window
         room = -(-sink.capacity // PAGE) * PAGE
         guard = start + _RING + room
-        if PAGESIZE != PAGE or guard + 2 * PAGE > start + size:
+        calls = guard + PAGE
+        end = calls + _CALLS + PAGE
+        if PAGESIZE != PAGE or end + PAGE > start + size:
             self.broken = "the host's pages or the ring are too large"
             return None
         both = READ | WRITE
         try:
             memory.attach(start, PAGE, both, host=_address(sink.control))
             memory.attach(start + PAGE, PAGE, READ, host=self._time_page)
+            memory.attach(start + 2 * PAGE, PAGE, both, host=self._time_page - PAGE)
             memory.attach(start + _COUNTERS, _RING - _COUNTERS, both)
             memory.attach(start + _RING, room, both, host=_address(sink.buffer) + sink.start)
+            memory.attach(calls, _CALLS, both)
         except MappingError as error:
             self.broken = f"no memory for detours: {error}"
             return None
         sink.shown = True
-        mapping = memory.find(start + _COUNTERS)
-        assert mapping is not None, "just mapped"
         save = memoryview(sink.control).cast("Q")
         save[THREAD // 8] = thread << 32
-        left = (guard + PAGE, start + size - guard - PAGE)
+        words = self._words(calls)
         self.shared = Shared(
-            places=DetourPlaces(start, start + 2 * PAGE - 16, start + THREAD, start + _RING),
+            places=DetourPlaces(
+                save=start,
+                time=start + 2 * PAGE - 16,
+                thread=start + THREAD,
+                ring=start + _RING,
+                left=start + 2 * PAGE,
+                sites=calls,
+            ),
+            calls=CallMemory(save, words[SITES:], calls + SITES * 8, words[:SITES]),
             guard=guard,
-            counters=memory.words(mapping),
+            counters=self._words(start + _COUNTERS),
             save=save,
-            space=DetourSpace(memory, [*self._beside, left]),
+            space=DetourSpace(memory, [*self._beside, (end, start + size - end)]),
         )
         return self.shared
+
+    def _words(self, address: int) -> "memoryview[int]":
+        mapping = self._memory.find(address)
+        assert mapping is not None, "just mapped"
+        return self._memory.words(mapping)
 
     def show_comm(self, comm: bytes) -> None:
         """The running thread is called so: detours read it, each time it runs again."""
@@ -166,7 +189,10 @@ class DetourMemory:
     # -- counters -------------------------------------------------------------------------
 
     def counter(self, probe: Kprobe) -> int | None:
-        """Guest address of a word that counts a probe's hits; None if all are taken."""
+        """Guest address of a word that counts a probe's hits; None if all are taken.
+
+        For a place that calls return to it is the word `ReturnSite.known`.
+        """
         assert self.shared is not None, "opened first"
         if self._free:
             number = self._free.pop()
@@ -175,14 +201,22 @@ class DetourMemory:
         else:
             return None
         self._counters[probe] = number
+        if isinstance(probe, ReturnSite):
+            probe.known = self.shared.counters[number : number + 1]
+            probe.known[0] = _NEVER
         return self.shared.places.save + _COUNTERS + 8 * number
 
     def give_back(self, probes: Iterable[Kprobe]) -> None:
         """Probes need their counters no more; their counts are brought up to date."""
+        assert self.shared is not None or not self._counters, "counters are given out after it is"
         for probe in probes:
-            if probe in self._counters:
+            if self.shared is not None and probe in self._counters:
                 self._collect(probe)
-                self._free.append(self._counters.pop(probe))
+                number = self._counters.pop(probe)
+                self._free.append(number)
+                self.shared.counters[number] = 0
+                if isinstance(probe, ReturnSite):
+                    probe.known = None
 
     def collect(self) -> None:
         """Bring the probes' counts of hits up to date."""
@@ -192,8 +226,12 @@ class DetourMemory:
     def _collect(self, probe: Kprobe) -> None:
         assert self.shared is not None, "counters are given out after it is"
         number = self._counters[probe]
-        probe.hits += self.shared.counters[number]
-        self.shared.counters[number] = 0
+        if isinstance(probe, ReturnSite):
+            return
+        hits, self.shared.counters[number] = self.shared.counters[number], 0
+        probe.hits += hits
+        if isinstance(probe, Kretprobe) and probe.tracker is not None:
+            probe.tracker.counted(hits)
 
 
 def _address(memory: mmap) -> int:

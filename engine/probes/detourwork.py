@@ -2,24 +2,40 @@
 
 Where all probes of a point only record, and code in the guest can do all of it, the detour does it
 by itself, one probe after the other. Else it begins with a trap at which the engine serves all of
-them: handlers, the entry of return probes, triggers. The displaced instructions run in the detour
+them: handlers, several return probes, triggers. The displaced instructions run in the detour
 all the same, so that nothing is stepped or emulated, and no second trap is taken.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from engine.arch.base import Arch
-from engine.arch.jump import DetourPlaces, NotCompilableError, Recorder, Recording
+from engine.arch.jump import (
+    CallEntry,
+    CallReturn,
+    DetourPlaces,
+    NotCompilableError,
+    Recorder,
+    Recording,
+    Work,
+)
+from engine.probes.guestcalls import GuestCalls
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint, needs_engine
+from engine.probes.returns import ReturnSite
 
 _ELSEWHERE: Final = 0x7FFF_F000_0000
 _TRIAL: Final = DetourPlaces(
-    _ELSEWHERE, _ELSEWHERE + 0x1FF0, _ELSEWHERE + 88, _ELSEWHERE + 0x10_0000
+    save=_ELSEWHERE,
+    time=_ELSEWHERE + 0x1FF0,
+    thread=_ELSEWHERE + 88,
+    ring=_ELSEWHERE + 0x10_0000,
+    left=_ELSEWHERE + 0x2000,
+    sites=_ELSEWHERE + 0x20_1000,
 )
+_TRIAL_COUNTER: Final = _ELSEWHERE + 0x3000
 
 
 def serving(point: ProbePoint) -> list[Kprobe]:
@@ -27,8 +43,21 @@ def serving(point: ProbePoint) -> list[Kprobe]:
     return [probe for probe in point.enabled() if not probe.stops]
 
 
-def recordings(probes: Iterable[Kprobe]) -> tuple[Recording, ...] | str:
-    """What all of them record, or what it is that takes the engine."""
+def work(probes: Sequence[Kprobe], calls: GuestCalls | None) -> Work | str:
+    """What code in the guest is to do for all of them, or what it is that takes the engine.
+
+    Args:
+        probes: those of one place, newest first.
+        calls: keeps the calls that code records; None where it may not.
+    """
+    if len(probes) == 1 and calls is not None:
+        probe = probes[0]
+        if isinstance(probe, Kretprobe):
+            return calls.entry(probe)
+        if isinstance(probe, ReturnSite):
+            if probe.record is None:
+                return "a handler runs at the return"
+            return calls.ending(probe.addr or 0, probe.last)
     found: list[Recording] = []
     for probe in probes:
         if needs_engine(probe):
@@ -41,15 +70,25 @@ def recordings(probes: Iterable[Kprobe]) -> tuple[Recording, ...] | str:
     return tuple(found)
 
 
-def uncompiled(arch: Arch, wanted: tuple[Recording, ...], window: bytes = b"") -> str:
+def counted(wanted: Work, counters: Sequence[int]) -> Work:
+    """The same with the words that each probe has for itself."""
+    if isinstance(wanted, CallEntry):
+        return replace(wanted, counter=counters[0])
+    if isinstance(wanted, CallReturn):
+        return replace(wanted, known=counters[0])
+    pairs = zip(wanted, counters, strict=True)
+    return tuple(replace(one, counter=counter) for one, counter in pairs)
+
+
+def uncompiled(arch: Arch, wanted: Work, window: bytes = b"") -> str:
     """Why no code in the guest can record it, "" if it can."""
     if arch.jumps is None:
         return f"there are no jump probes on {arch.name}"
     if not wanted:
         return ""
-    trial = tuple(replace(one, counter=_TRIAL.save + 0x2000) for one in wanted)
+    count = len(wanted) if isinstance(wanted, tuple) else 1
     try:
-        arch.jumps.record(trial, _TRIAL, window)
+        arch.jumps.record(counted(wanted, [_TRIAL_COUNTER] * count), _TRIAL, window)
     except NotCompilableError as error:
         return str(error)
     return ""

@@ -78,13 +78,16 @@ class Hits:
             at = pc - self._back
             point = self.points.get(at)
             if point is not None and point.armed:
-                if self.jumps is not None and self.jumps.waits(point):
+                if self.jumps is not None and point.due:
+                    point.due = False
                     self.regs.ip = point.address
                     self.jumps.consider(point)
                 return self._hit(point)
             live = self.jumps.running.trapped(at) if self.jumps is not None else None
             if live is not None:
                 return self._hit(live.point) if not live.zombie else None
+            if self.jumps is not None and self.jumps.running.late(at):
+                return None
             point = self._step_of(at)
             if point is not None:
                 return self._step_done(point, self._slot_around(at))

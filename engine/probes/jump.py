@@ -7,12 +7,11 @@ kernel writes it (`TextOverlay.exchange`). If not, it silently stays a breakpoin
 whatever else changes what is wanted there make it a breakpoint again, until it is looked at anew.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from engine.arch.base import Arch
-from engine.arch.jump import DetourPlaces, NotCompilableError, Recorder
+from engine.arch.jump import DetourPlaces, NotCompilableError, Recorder, Work
 from engine.arch.plan import Mode
 from engine.cpu.base import Cpu
 from engine.guest.memory import Memory
@@ -21,13 +20,15 @@ from engine.probes.detourhits import DetourHits
 from engine.probes.detourmap import DetourMap
 from engine.probes.detourmemory import DetourMemory, Sink
 from engine.probes.detours import Detour, build
-from engine.probes.detourwork import not_worth, recordings, serving, trap, uncompiled
+from engine.probes.detourwork import counted, not_worth, serving, trap, uncompiled, work
 from engine.probes.djprobe import SafetyCheck, SafetyChecks
+from engine.probes.guestcalls import GuestCalls
 from engine.probes.jumprules import Check, JumpPlace, first_failure, moved
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
-from engine.probes.returns import ReturnSite, own
+from engine.probes.returns import Returns, ReturnSite, own
 from engine.probes.site import FunctionCode, ImageCode
+from engine.probes.watched import Watched
 
 AFTER: Final = 256
 """Hits of a breakpoint before it is looked at.
@@ -54,6 +55,7 @@ class Owner(Protocol):
     mode: Mode
     thread: Callable[[], int]
     points: dict[int, ProbePoint]
+    returns: Returns
     on_notice: Callable[[str], None]
 
     def register(self, probe: Kprobe) -> None:
@@ -126,9 +128,11 @@ class Jumps:
             return 1
         if self.technique == "breakpoint" or self.sink is None or point.considered:
             return 0
+        if self._calls is not None and all(isinstance(one, ReturnSite) for one in point.probes):
+            return self.after  # which calls return there is not known yet
         if self._wants(point):
             return 0
-        takes_engine = isinstance(recordings(serving(point)), str)
+        takes_engine = isinstance(self._work(serving(point)), str)
         return 0 if takes_engine and not self._saves_step(point) else self.after
 
     def _wants(self, point: ProbePoint) -> str:
@@ -137,10 +141,20 @@ class Jumps:
         if any(probe.post_handler is not None for probe in wanted):
             return "a post-handler runs behind its instruction"
         if any(isinstance(probe, ReturnSite) for probe in wanted):
-            return "return probes wait there for a call's return"
+            found = self._work(wanted)
+            return found if isinstance(found, str) else ""
         if any(isinstance(probe, SafetyCheck) for probe in wanted):
             return "CPUs have yet to pass its breakpoint"
         return "" if wanted else "nothing records there"
+
+    def _work(self, probes: Sequence[Kprobe]) -> Work | str:
+        return work(probes, self._calls)
+
+    @property
+    def _calls(self) -> GuestCalls | None:
+        """What is known of calls, where returns are caught by places that they lead to."""
+        returns = self._owner.returns
+        return returns.calls if isinstance(returns, Watched) else None
 
     def _unfit(self, point: ProbePoint) -> str:
         """Why a detour there would not be worth it, "" if it would.
@@ -150,7 +164,7 @@ class Jumps:
         """
         if self._saves_step(point):
             return ""
-        found = recordings(serving(point))
+        found = self._work(serving(point))
         return not_worth(found if isinstance(found, str) else uncompiled(self._owner.arch, found))
 
     def _saves_step(self, point: ProbePoint) -> bool:
@@ -170,6 +184,8 @@ class Jumps:
             return
         at_once = self.technique in AT_ONCE
         for point in points:
+            if all(isinstance(probe, ReturnSite) for probe in point.probes):
+                continue  # see `waits`
             if not (at_once or point.hot) or self.consider(point) or point.held:
                 continue
             if at_once and not all(own(probe) for probe in point.probes):
@@ -257,18 +273,17 @@ class Jumps:
         self, probes: tuple[Kprobe, ...], places: DetourPlaces, window: bytes
     ) -> Recorder | None:
         """Code that records for all of them, each with a counter; None where a trap has to."""
-        jumps, found = self._owner.arch.jumps, recordings(probes)
+        jumps, found, calls = self._owner.arch.jumps, self._work(probes), self._calls
         if isinstance(found, str) or jumps is None:
             return None
         counters = [self._memory.counter(probe) for probe in probes]
-        wanted = tuple(
-            replace(one, counter=counter)
-            for one, counter in zip(found, counters, strict=True)
-            if counter is not None
-        )
+        words = [counter for counter in counters if counter is not None]
         try:
-            if len(wanted) == len(found):
-                return jumps.record(wanted, places, window)
+            if len(words) == len(probes):
+                recorder = jumps.record(counted(found, words), places, window)
+                if not isinstance(found, tuple) and calls and self._memory.shared:
+                    calls.begin(self._memory.shared.calls)
+                return recorder
         except NotCompilableError:
             pass
         self._memory.give_back(probes)
@@ -279,9 +294,9 @@ class Jumps:
         stops = any(probe.stops for probe in point.enabled())
         point.held = "check" if self.technique == "djprobe" else "stop" if stops else ""
         owner.memory.poke(detour.start, detour.code)
-        self.running.open(point, detour)
         point.detour = detour
         live = self.detours.add(point, detour, probes)
+        self.running.open(live)
         if point.held == "check":
             self.checks.begin(live)
         unit = len(owner.arch.breakpoint)
@@ -289,7 +304,9 @@ class Jumps:
         owner.overlay.exchange(point.address, value, detour.original, unit)
 
     def collect(self) -> None:
-        """Bring the probes' counts of hits up to date."""
+        """Bring the probes' counts of hits up to date, and what is known of calls."""
+        if self._calls is not None:
+            self._calls.sync()
         self._memory.collect()
 
     def standing(self) -> list[ProbePoint]:

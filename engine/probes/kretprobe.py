@@ -7,9 +7,12 @@ counted and goes unseen (include/linux/kprobes.h, kernel/kprobes.c, kernel/event
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from engine.arch.jump import Recording
 from engine.arch.plan import Mode, Rules
+from engine.arch.program import FetchArg
 from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.regs import PtRegs
 
@@ -51,6 +54,40 @@ class KretprobeInstance:
         self.gone = False
 
 
+@dataclass(eq=False, slots=True)
+class CallEnd:
+    """What code in the guest records for the return of a call.
+
+    Attributes:
+        row: it; where the row's `Source.CALL` begins is the call's record.
+        of_call: whether the row's address is the one in the record: many probes share this.
+    """
+
+    row: Recording
+    of_call: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallWork:
+    """What code in the guest may do about a return probe's calls.
+
+    Attributes:
+        function: address as rows show it.
+        image_base: what `@+OFF` is relative to.
+        pc: what the program counter is to a fetch.
+        kept: what is captured at the entry, the time for None.
+        row: what is recorded there, None for nothing.
+        end: what is recorded at the return.
+    """
+
+    function: int
+    image_base: int
+    pc: int
+    kept: tuple[FetchArg | None, ...]
+    row: Recording | None
+    end: CallEnd
+
+
 class Tracker(Protocol):
     """Follows the calls of many functions, inside the emulator's callbacks."""
 
@@ -59,6 +96,21 @@ class Tracker(Protocol):
 
     def returned(self, instance: KretprobeInstance) -> None:
         """A call has returned; calls that were left in between are not told of."""
+
+    def bounds(self, slot: int) -> tuple[int, int, int] | None:
+        """(start, end, depth) of the stack that a frame lies on, if it is the current one.
+
+        None where code in the guest must not follow calls.
+        """
+
+    def brought(self, instance: KretprobeInstance) -> None:
+        """Code in the guest has recorded a call; its `data` are time and depth."""
+
+    def ended(self, instance: KretprobeInstance) -> None:
+        """It has recorded the return of the newest call."""
+
+    def counted(self, calls: int) -> None:
+        """It has recorded so many calls, and their returns but for those brought."""
 
 
 EntryHandler = Callable[[KretprobeInstance, PtRegs], int | None]
@@ -83,10 +135,12 @@ class Kretprobe(Kprobe):
         capture: reads the values that a return event wants from the entry.
         record_return: records the return: (thread id, address returned to[, captured values]).
         tracker: follows the calls; it hears of those pending even once the probe is gone.
+        call: what code in the guest may do instead of all this; None: nothing.
     """
 
     __slots__ = (
         "active",
+        "call",
         "capture",
         "data_size",
         "entry_handler",
@@ -132,6 +186,7 @@ class Kretprobe(Kprobe):
         self.capture: Callable[[], tuple[int, ...]] | None = None
         self.record_return: Callable[..., None] | None = None
         self.tracker: Tracker | None = None
+        self.call: CallWork | None = None
 
 
 class Uretprobe(Kretprobe):

@@ -33,6 +33,7 @@ class ProbePoint:
             machinery's own probes are served while it is 0; "" = there is none.
         why: the condition of a jump that it does not meet; None if not known, or a jump.
         considered: whether it has been looked at for a jump as its probes are now.
+        due: it has been hit so often that it is to be looked at.
     """
 
     __slots__ = (
@@ -42,6 +43,7 @@ class ProbePoint:
         "code",
         "considered",
         "detour",
+        "due",
         "guard",
         "held",
         "hot",
@@ -69,6 +71,7 @@ class ProbePoint:
         self.guard = ""
         self.why: Check | None = None
         self.considered = False
+        self.due = False
 
     @property
     def technique(self) -> str:

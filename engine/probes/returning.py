@@ -180,6 +180,13 @@ class Returning(Hits):
         if point is not None and point.armed:
             self.breakpoints.plant(point)
 
+    def reconsider(self, address: int) -> None:
+        """The same, and a jump that stands there is given up."""
+        point = self.points.get(address)
+        if point is not None and point.armed and self.jumps is not None:
+            self.jumps.reconsider(point)
+        self.replant(address)
+
     def placed(self) -> list[ProbePoint]:
         """The points that somebody has asked for: not those of the machinery.
 

@@ -47,6 +47,9 @@ class Owner(Protocol):
     def replant(self, address: int) -> None:
         """What is to happen at a point has changed."""
 
+    def reconsider(self, address: int) -> None:
+        """The same, and a jump that stands there is given up."""
+
 
 class Pending(dict[int, KretprobeInstance]):
     """Calls that return to one place, by the stack pointer after the return.
@@ -60,13 +63,22 @@ class Pending(dict[int, KretprobeInstance]):
 
 
 class ReturnSite(Kprobe):
-    """The engine's own probe on an address that watched calls return to."""
+    """The engine's own probe on an address that watched calls return to.
 
-    __slots__ = ("pending",)
+    Attributes:
+        pending: the calls.
+        last: the probe whose call has returned there last.
+        known: a word for the end of the instruction that it has returned by, where code in the
+            guest compares it.
+    """
+
+    __slots__ = ("known", "last", "pending")
 
     def __init__(self, address: int) -> None:
         super().__init__(addr=address, name=f"return to {address:#x}")
         self.pending = Pending()
+        self.last: Kretprobe | None = None
+        self.known: memoryview[int] | None = None
 
 
 def own(probe: Kprobe) -> bool:

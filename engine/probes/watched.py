@@ -33,8 +33,9 @@ from typing import Final
 
 from engine.cpu.base import LEAVE, OUTSIDE, TrapAction
 from engine.errors import GuestFaultError
+from engine.probes.guestcalls import GuestCalls
 from engine.probes.kprobe import Kprobe
-from engine.probes.kretprobe import Kretprobe, KretprobeInstance
+from engine.probes.kretprobe import CallEnd, Kretprobe, KretprobeInstance
 from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
 from engine.probes.returns import Owner, Pending, Returns, ReturnSite
@@ -54,10 +55,12 @@ class Watched(Returns):
 
     Attributes:
         sites: the watched places.
+        calls: what code in the guest does about calls and returns.
     """
 
     def __init__(self, owner: Owner) -> None:
         super().__init__(owner)
+        self.calls = GuestCalls(owner.memory, self, owner.arch.code_unit)
         self.sites: dict[int, ReturnSite] = {}
         self._pending: dict[int, Pending] = {}
         self._frames: dict[int, Pending] = {}  # by stack pointer: where its call is pending
@@ -70,6 +73,12 @@ class Watched(Returns):
         super().admit(probe)
         self.owner.cpu.count_blocks(True)
 
+    def dismiss(self, probes: Iterable[Kretprobe]) -> None:
+        """Return probes are gone; what is pending of them returns unseen, but by a tracker."""
+        gone = set(probes)
+        super().dismiss(gone)
+        self.calls.drop(gone)
+
     def attend(self, more: int) -> None:
         """Somebody wants the watched places to come to the engine, or nobody does any more."""
         before = bool(self._serves)
@@ -77,7 +86,7 @@ class Watched(Returns):
         if bool(self._serves) != before:
             for address, site in self.sites.items():
                 self._serve(site)
-                self.owner.replant(address)
+                self.owner.reconsider(address)
 
     # -- a call ---------------------------------------------------------------------------
 
@@ -88,6 +97,7 @@ class Watched(Returns):
         probes = [probe for probe in enabled if isinstance(probe, Kretprobe)]
         frame, find, behind = self.frame, self._pending.get, self._behind
         thread, clear, link = self.owner.thread, self._clear, self._link
+        calls = self.calls
 
         def action() -> int:
             try:
@@ -97,6 +107,7 @@ class Watched(Returns):
             pending = find(ret_addr)
             if pending is None:
                 return LEAVE
+            calls.sync()
             for other in plain:
                 other.hits += 1
                 other.record(thread())  # type: ignore[misc]
@@ -105,6 +116,8 @@ class Watched(Returns):
             else:
                 clear(pending, sp + behind, ret_addr)
                 link(pending, sp + behind, self.made(point, ret_addr, sp))
+            followed = pending is _NOWHERE and self._tracked(probes)
+            calls.entered(sp, pending.get(sp + behind), followed=followed)
             return go()
 
         if len(probes) > 1 or plain:
@@ -117,6 +130,7 @@ class Watched(Returns):
         clear, make, frames, left = self._clear, self.make, self._frames, self._left
         stacked, capture, limited = self._stacked, probe.capture, probe.limit is not None
         track = probe.tracker.entered if probe.tracker is not None else None
+        guest = self.calls
         slot = point.slot if not point.scratch and point.detour is None else None
 
         def single() -> int:
@@ -127,11 +141,13 @@ class Watched(Returns):
             pending = find(ret_addr)
             if pending is None:
                 return LEAVE
+            if guest.live:
+                guest.sync()
             if pending is _NOWHERE:
                 probe.hits += 1
                 probe.unwatched += 1
                 if track is not None:
-                    track(KretprobeInstance(probe, ret_addr, sp))
+                    guest.entered(sp, followed=track(KretprobeInstance(probe, ret_addr, sp)))
                 return slot or go()
             probe.hits += 1
             key = sp + behind
@@ -140,18 +156,22 @@ class Watched(Returns):
             if limited:
                 made = make(probe, ret_addr, sp)
                 if made is None:
+                    guest.entered(sp, pending.get(key))
                     return slot or go()
             else:
                 made = KretprobeInstance(probe, ret_addr, sp)
                 if capture is not None:
                     made.entry = capture()
                 if track is not None and not track(made):
+                    guest.entered(sp, pending.get(key))
                     return slot or go()
                 probe.active += 1
             if key in pending:
                 made.next = pending[key]
             pending[key] = made
             left[0] = left[1] = 0
+            if guest.live:
+                guest.entered(sp, made)
             return slot or go()
 
         return single
@@ -162,22 +182,29 @@ class Watched(Returns):
             sp, ret_addr = self.frame()
         except GuestFaultError:
             sp, ret_addr = 0, 0
+        self.calls.sync()
         pending = self._pending.get(ret_addr)
         if pending is None:
             pending = self._watch(ret_addr)
         if pending is _NOWHERE:
             probes = [probe for probe in point.enabled() if isinstance(probe, Kretprobe)]
             self._unwatched(probes, sp, ret_addr)
+            self.calls.entered(sp, followed=self._tracked(probes))
             self.told = f"the return to {ret_addr:#x} cannot be watched"
             return
         key = sp + self._behind
         self._clear(pending, key, ret_addr)
         made = self.made(point, ret_addr, sp)
         self._link(pending, key, made)
+        self.calls.entered(sp, pending.get(key))
         self.told = (
             f"{len(made)} instance(s) wait for the return to {ret_addr:#x} with "
             f"{self.owner.arch.roles.sp} {self.sp_of(key):#x}"
         )
+
+    @staticmethod
+    def _tracked(probes: Iterable[Kretprobe]) -> bool:
+        return any(probe.tracker is not None for probe in probes)
 
     def _unwatched(self, probes: Iterable[Kretprobe], sp: int, ret_addr: int) -> None:
         for probe in probes:
@@ -221,6 +248,7 @@ class Watched(Returns):
 
     def _sweep(self, probe: Kretprobe) -> None:
         """Frames below the stack pointer, on the same stack, are gone."""
+        self.calls.sync()
         stack = self.owner.memory.find(self.owner.regs.sp)
         if stack is None:
             return
@@ -230,6 +258,7 @@ class Watched(Returns):
             for key in gone:
                 if key < here or self._stacked:
                     self._drop(site.pending.pop(key))
+        self.calls.reset()
 
     # -- places ---------------------------------------------------------------------------
 
@@ -241,6 +270,7 @@ class Watched(Returns):
             return _NOWHERE
         self.sites[ret_addr] = site
         self._pending[ret_addr] = site.pending
+        self.calls.watch(ret_addr)
         return site.pending
 
     def _never_returns(self, ret_addr: int) -> bool:
@@ -250,6 +280,8 @@ class Watched(Returns):
 
     def forget(self, address: int) -> None:
         """The code of a watched place is gone."""
+        self.calls.sync()
+        self.calls.forget(address)
         site = self.sites.pop(address, None)
         self._pending.pop(address, None)
         self._returned.clear()
@@ -257,8 +289,10 @@ class Watched(Returns):
             for instance in site.pending.values():
                 self._drop(instance)
             site.pending.clear()
+        self.calls.reset()
 
     def _purge(self, gone: set[Kretprobe]) -> None:
+        self.calls.sync()
         for site in self.sites.values():
             for key, instance in list(site.pending.items()):
                 kept = [one for one in _chain(instance) if one.rp not in gone]
@@ -268,14 +302,19 @@ class Watched(Returns):
                     site.pending[key] = kept[0]
                 else:
                     del site.pending[key]
+        self.calls.reset()
 
     def close(self) -> None:
         """No return probe is left: no place is watched but those that trackers wait for."""
+        self.calls.sync()
+        self.calls.forget()
         kept = {address: site for address, site in self.sites.items() if site.pending}
         self.owner.unwatch([site for at, site in self.sites.items() if at not in kept])
         self.sites = kept
         self._pending.clear()
         self._pending.update((at, site.pending) for at, site in kept.items())
+        for address in kept:
+            self.calls.watch(address)
         if not kept:
             self._frames.clear()
 
@@ -291,15 +330,23 @@ class Watched(Returns):
         plan = self.owner.arch.plan
         unseen = plan.trampoline[0] <= address < sum(plan.detour)
         optional = self._may_be_passed(address)
+        calls = self.calls
 
         def returned(thread: int) -> None:
+            if calls.live:
+                calls.sync()
             instance = take(key_of(read()), None)
             if instance is None:
                 return
+            slot = instance.slot
             fell = optional and left[_TO] != address
             if fell or (left[0] not in known and not unseen and not came(left[0])):
                 self._drop(instance)
+                calls.returned(slot)
                 return
+            site.last = instance.rp
+            if site.known is not None:
+                site.known[0] = left[0]
             while instance is not None:
                 probe = instance.rp
                 if probe.handler is not None or instance.entry is not None:
@@ -311,12 +358,15 @@ class Watched(Returns):
                     if probe.record_return is not None:
                         probe.record_return(thread, address)
                 instance = instance.next
+            if calls.live:
+                calls.returned(slot)
 
         def handled(site: Kprobe, regs: PtRegs) -> int:
+            calls.sync()
             waiting = pending.get(self.left_behind())
             returned(self.owner.thread())
-            calls = len(list(_chain(waiting)))
-            self.told = f"{calls} instance(s) waited for this return" if calls else ""
+            count = len(list(_chain(waiting)))
+            self.told = f"{count} instance(s) waited for this return" if count else ""
             return 0
 
         site.record = None if self._serves else returned
@@ -324,6 +374,7 @@ class Watched(Returns):
 
     def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
         """Those that wait at the point with this stack pointer, if a return has led there."""
+        self.calls.sync()
         plan = self.owner.arch.plan
         unseen = plan.trampoline[0] <= point.address < sum(plan.detour)
         for probe in point.probes:
@@ -366,13 +417,17 @@ class Watched(Returns):
 
     def missed(self, site: ReturnSite) -> None:
         """A return came while another probe's handlers ran."""
+        self.calls.sync()
         instance = site.pending.pop(self.left_behind(), None)
         for one in _chain(instance):
             one.rp.nmissed += 1
         self._drop(instance)
+        if instance is not None:
+            self.calls.returned(instance.slot)
 
     def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
         """The calls pending in a frame, newest first."""
+        self.calls.sync()
         key = slot + self._behind
         if self._stacked:
             last = self._frames.get(key)
@@ -381,6 +436,41 @@ class Watched(Returns):
             if key in site.pending:
                 return tuple(_chain(site.pending[key]))
         return ()
+
+    # -- what code in the guest has done ----------------------------------------------------
+
+    def places(self) -> dict[int, Pending]:
+        """The watched addresses and the calls pending there."""
+        return {at: site.pending for at, site in self.sites.items()}
+
+    def brought(self, instance: KretprobeInstance) -> bool:
+        """A call was made; False if its return is not watched for."""
+        pending = self._pending.get(instance.ret_addr)
+        if pending is None or pending is _NOWHERE:
+            return False
+        key = instance.slot + self._behind
+        instance.next = pending.get(key)
+        pending[key] = instance
+        if self._stacked:
+            self._frames[key] = pending
+        instance.rp.active += 1
+        if instance.rp.tracker is not None:
+            instance.rp.tracker.brought(instance)
+        return True
+
+    def ended(self, instance: KretprobeInstance) -> None:
+        """It has returned, and that is recorded."""
+        self._pending[instance.ret_addr].pop(instance.slot + self._behind, None)
+        instance.rp.active -= 1
+        if instance.rp.tracker is not None:
+            instance.rp.tracker.ended(instance)
+
+    def recompile(self, end: CallEnd) -> None:
+        """Code that ends calls in this way serves nobody any more."""
+        for address, site in self.sites.items():
+            last = site.last.call if site.last is not None else None
+            if site.known is not None and (last is None or last.end is end):
+                self.owner.reconsider(address)
 
 
 def _chain(instance: KretprobeInstance | None) -> Iterable[KretprobeInstance]:

@@ -136,10 +136,10 @@ def program(arch: Arch, calls: int) -> bytes:
         "text_high": text >> 16,
         "work": place,
     }
-    code = assemble(arch, start, main.format(**values)).ljust(_WORK, b"\0")
+    code = assemble(arch, start, main.format(**values))
     function = assemble(arch, place, work)
-    body = code + function.ljust(0x100, b"\0") + _TEXT
-    return _elf(arch, body, [("_start", start, _WORK), (_FUNCTION, place, len(function))])
+    body = code.ljust(_WORK, b"\0") + function.ljust(0x100, b"\0") + _TEXT
+    return _elf(arch, body, [("_start", start, len(code)), (_FUNCTION, place, len(function))])
 
 
 def _elf(arch: Arch, body: bytes, functions: list[tuple[str, int, int]]) -> bytes:

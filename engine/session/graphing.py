@@ -5,17 +5,18 @@ a plain probe) on its entry. Where a compiler has left nops there, they are what
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from engine.arch.jump import Recording
+from engine.arch.jump import CallWord, Recording
 from engine.arch.plan import Mode
 from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
 from engine.errors import ProbeError
 from engine.fetch.evaluate import Site, capturer
 from engine.fetch.variables import VariableError
 from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import CallEnd, CallWork
 from engine.session.defining import collector_paused
 from engine.session.parts import is_part
 from engine.session.places import Place
@@ -118,6 +119,7 @@ class Graphing:
             )
             self.calls.depth_max = options.depth_max
             self.calls.rooted = bool(options.under)
+        self._end = self._call_end()
         self._roots = self._keys(options.under)
         self._muted = self._keys(options.without)
         if self._graph:
@@ -227,7 +229,7 @@ class Graphing:
         root, muted = key in self._roots, key in self._muted
         probe = GraphProbe(0, info, root=root, muted=muted, name=name, maxactive=maxactive)
         probe.tracker = self.calls
-        return probe, (place, probe, lambda probe: self._follow(probe, place, args))
+        return probe, (place, probe, lambda probe: self._follow(probe, place, info, args))
 
     def _event_of(self, args: tuple[FetchArg, ...]) -> EventInfo:
         if not args:
@@ -236,10 +238,28 @@ class Graphing:
         make = entry_info if self._graph else function_info
         return self._tracing.add_event(lambda number: make(number, shown))
 
-    def _follow(self, probe: Kprobe, place: Place, args: tuple[FetchArg, ...]) -> None:
+    def _follow(
+        self, probe: Kprobe, place: Place, event: EventInfo, args: tuple[FetchArg, ...]
+    ) -> None:
         graph = cast("GraphProbe", probe)
         graph.function = (graph.addr or 0) - place.offset
         graph.capture = self._capture(graph, place, args)
+        if self._end is not None and self._tracing.in_guest:
+            parent = _of_call(CallWord.RETURN)
+            row = self._recording(probe, place, event, (_of_call(CallWord.DEPTH), parent), args)
+            base, pc = row.image_base, row.pc
+            graph.call = CallWork(graph.function, base, pc, (), row, self._end)
+
+    def _call_end(self) -> CallEnd | None:
+        """What code in the guest records for returns; None where it cannot follow all calls."""
+        options = self.options
+        if self._exits is None or options.depth_max or options.under or options.without:
+            return None
+        zero, value = Base(Source.IMMEDIATE), Base(Source.RETVAL)
+        of_call = (_of_call(word) for word in (CallWord.DEPTH, CallWord.TIME))
+        bases = (*of_call, zero, value if options.retval else zero)
+        layout = RecordLayout.of(tuple(_word(base) for base in bases), returns=True)
+        return CallEnd(Recording(self._exits.id, layout, 0, 0, 0), of_call=True)
 
     def _record(
         self, probe: Kprobe, place: Place, info: EventInfo, args: tuple[FetchArg, ...]
@@ -264,12 +284,21 @@ class Graphing:
         if not self._tracing.in_guest:
             return None
         parent = Base(Source.STACK) if roles.link is None else Base(Source.REGISTER, roles.link)
-        fetches = [(parent, ()), *(arg.base.fetch for arg in args if arg.base.fetch is not None)]
-        word = FieldType(Kind.HEX, 8)
-        words = tuple(FetchArg("", "", base, derefs, word) for base, derefs in fetches)
+        return self._recording(probe, place, info, (parent,), args)
+
+    @staticmethod
+    def _recording(
+        probe: Kprobe,
+        place: Place,
+        info: EventInfo,
+        columns: Sequence[Base],
+        args: tuple[FetchArg, ...],
+    ) -> Recording:
+        """A row with some words and the arguments of a function."""
+        fetches = [arg.base.fetch for arg in args if arg.base.fetch is not None]
+        words = [*map(_word, columns), *(_word(base, derefs) for base, derefs in fetches)]
         address = probe.addr or 0
-        base = address - (place.file_offset or 0)
-        layout = RecordLayout.of(words)
+        base, layout = address - (place.file_offset or 0), RecordLayout.of(tuple(words))
         return Recording(info.id, layout, address - place.offset, base, address)
 
     def _capture(self, probe: Kprobe, place: Place, args: tuple[FetchArg, ...]) -> Any:
@@ -380,6 +409,14 @@ class Graphing:
         ]
         listed = f" (the compiler lists {', '.join(sections)})" if sections else ""
         return f"{nops} are nops for tracers{listed}, {pads} begin with a landing pad"
+
+
+def _word(base: Base, derefs: tuple[int, ...] = ()) -> FetchArg:
+    return FetchArg("", "", base, derefs, FieldType(Kind.HEX, 8))
+
+
+def _of_call(word: CallWord) -> Base:
+    return Base(Source.CALL, value=word)
 
 
 def _key(place: Place) -> Key:

@@ -174,6 +174,37 @@ class Calls:
         self._calls = self._stack.calls
         self._in_root = self._in_muted = 0
 
+    # -- what code in the guest does ------------------------------------------------------
+
+    def bounds(self, slot: int) -> tuple[int, int, int] | None:
+        """(start, end, depth) of the stack that a frame lies on; None if code must not go on.
+
+        It must not where frames below the newest may be alive, and before calls that have been
+        left are recorded as such.
+        """
+        calls = self._calls
+        if not self._low <= slot < self._high or not self._exact or (calls and calls[-1].gone):
+            return None
+        return self._low, self._high, self._stack.base + len(calls)
+
+    def brought(self, instance: KretprobeInstance) -> None:
+        """Code in the guest has recorded a call."""
+        self._calls.append(instance)
+        self.exits -= 1
+
+    def ended(self, instance: KretprobeInstance) -> None:
+        """It has recorded the return of the newest call."""
+        if self._calls and self._calls[-1] is instance:
+            self._calls.pop()
+        else:
+            self._calls.remove(instance)
+        self.exits += 1
+
+    def counted(self, calls: int) -> None:
+        """It has recorded so many calls, and their returns but for those brought."""
+        self.entries += calls
+        self.exits += calls
+
     @property
     def pending(self) -> int:
         """Calls that have neither returned nor been left so far."""

@@ -6,8 +6,15 @@ read from where it was saved.
 
 from typing import Final
 
-from engine.arch.aarch64.emit import ADD, BASE, SP, VALUE, Code
-from engine.arch.jump import CURSOR, DetourPlaces, NotCompilableError, Recording
+from engine.arch.aarch64.emit import ADD, BASE, SP, SUB, VALUE, Code
+from engine.arch.jump import (
+    CALLS,
+    CURSOR,
+    CallEntry,
+    DetourPlaces,
+    NotCompilableError,
+    Recording,
+)
 from engine.arch.program import FetchArg, Kind, Source
 
 ROW: Final = 15
@@ -24,6 +31,8 @@ class Fetches:
         places: what stands where.
         changed: registers that no longer have the program's own values.
         lent: those of them that are not saved, to where the row has their values.
+        call: (register, offset from it) of the record that `Source.CALL` reads; None for the
+            newest call's.
     """
 
     def __init__(self, code: Code, places: DetourPlaces) -> None:
@@ -31,6 +40,7 @@ class Fetches:
         self.places = places
         self.changed = {BASE, VALUE}
         self.lent: dict[int, int] = {}
+        self.call: tuple[int, int] | None = None
 
     def save_area(self) -> None:
         """Its address in x16."""
@@ -43,7 +53,7 @@ class Fetches:
         number = _register(arg)
         return None if number is None or number in self.changed or number == SP else number
 
-    def value(self, arg: FetchArg, one: Recording) -> None:
+    def value(self, arg: FetchArg, one: Recording | CallEntry) -> None:
         """The value of a number in x17."""
         if arg.derefs or arg.base.source in (Source.ADDRESS, Source.IMAGE):
             self.code.load(VALUE, VALUE, self.address(arg, one), arg.type.size)
@@ -60,7 +70,7 @@ class Fetches:
             raise NotCompilableError("a bitfield of more than 64 bits")
         self.code.add(0xD3400000 | low << 16 | low + width - 1 << 10 | register << 5 | register)
 
-    def address(self, arg: FetchArg, one: Recording) -> int:
+    def address(self, arg: FetchArg, one: Recording | CallEntry) -> int:
         """Where the element stands is x17 plus what this returns."""
         derefs = arg.derefs
         if arg.base.source in (Source.ADDRESS, Source.IMAGE):
@@ -72,7 +82,7 @@ class Fetches:
             self.code.load(VALUE, VALUE, offset)
         return derefs[-1]
 
-    def at_address(self, arg: FetchArg, one: Recording) -> None:
+    def at_address(self, arg: FetchArg, one: Recording | CallEntry) -> None:
         """Where the element stands, in x17."""
         offset = self.address(arg, one)
         if 0 <= offset < 4096:
@@ -81,7 +91,7 @@ class Fetches:
             self.code.constant(BASE, offset)
             self.code.three(ADD, VALUE, VALUE, BASE)
 
-    def _base(self, arg: FetchArg, one: Recording) -> None:
+    def _base(self, arg: FetchArg, one: Recording | CallEntry) -> None:
         base, code = arg.base, self.code
         number = _register(arg)
         if number in self.lent and number in self.changed:
@@ -95,6 +105,16 @@ class Fetches:
             code.constant(VALUE, base.value)
         elif base.source is Source.IMAGE:
             code.constant(VALUE, base.value + one.image_base)
+        elif base.source is Source.CALL:
+            self._of_call(base.value)
+        elif base.source is Source.DURATION:
+            self._of_call(base.value)
+            code.constant(BASE, self.places.time)
+            code.load(BASE, BASE, 8)
+            code.three(ADD, VALUE, VALUE, BASE)
+            code.constant(BASE, self.places.time)
+            code.load(BASE, BASE, 0)
+            code.three(SUB, VALUE, BASE, VALUE)  # what is now, without what was then
         elif base.source is Source.STACK:
             code.load(VALUE, SP, base.value * 8)
         elif base.source is Source.REGISTER and base.register == "pc":
@@ -103,6 +123,14 @@ class Fetches:
             raise NotCompilableError(f"{arg.text}: register {base.register}")
         else:
             raise NotCompilableError(f"{arg.text}: {base.source.value}")
+
+    def _of_call(self, word: int) -> None:
+        """A word of a pending call's record."""
+        register, offset = self.call or (VALUE, 0)
+        if self.call is None:
+            self.save_area()
+            self.code.load(VALUE, BASE, CALLS)
+        self.code.load(VALUE, register, offset + word * 8)
 
     def start_of_row(self) -> None:
         """The row's address in x15."""

@@ -9,11 +9,24 @@ behind it nothing is mapped.
 
 from typing import Final
 
-from engine.arch.aarch64.emit import ADD, BASE, LSL, ORR, SUB, VALUE, Code
+from engine.arch.aarch64.callcode import OTHER, TRAP, check_return, enter, forget_call
+from engine.arch.aarch64.emit import ADD, BASE, CBZ, LSL, ORR, SUB, VALUE, Code
 from engine.arch.aarch64.fetches import ROW, SAVED, Fetches
 from engine.arch.aarch64.rowfilter import RowFilter
 from engine.arch.aarch64.rowtexts import USED, RowTexts
-from engine.arch.jump import CURSOR, DetourPlaces, NotCompilableError, Part, Recorder, Recording
+from engine.arch.jump import (
+    CALLS,
+    CURSOR,
+    CallEntry,
+    CallReturn,
+    CallWord,
+    DetourPlaces,
+    NotCompilableError,
+    Part,
+    Recorder,
+    Recording,
+    Work,
+)
 from engine.arch.program import RecordField, Source
 
 _ELEMENTS: Final = 128
@@ -21,17 +34,25 @@ _ELEMENTS: Final = 128
 _STRINGS: Final = 8
 
 
-def record(
-    recordings: tuple[Recording, ...], places: DetourPlaces, window: bytes = b""
-) -> Recorder:
+def record(work: Work, places: DetourPlaces, window: bytes = b"") -> Recorder:
     """The recorder for a place; raises `NotCompilableError`."""
     del window
-    return _Maker(recordings, places).make()
+    if isinstance(work, CallEntry):
+        return enter(work, places)
+    if isinstance(work, CallReturn):
+        return _Maker((work.row,), places, work).make()
+    return _Maker(work, places, None).make()
 
 
 class _Maker:
-    def __init__(self, recordings: tuple[Recording, ...], places: DetourPlaces) -> None:
+    def __init__(
+        self,
+        recordings: tuple[Recording, ...],
+        places: DetourPlaces,
+        ends: CallReturn | None,
+    ) -> None:
         self._recordings = recordings
+        self._ends = ends
         self._places = places
         types = [[field.arg.type for field in one.layout.fields] for one in recordings]
         strings = [sum(max(t.count, 1) for t in kinds if t.is_string) for kinds in types]
@@ -44,9 +65,10 @@ class _Maker:
         self._fetches = Fetches(self._code, places)
         self._slow: dict[int, int] = {}
         self._lends = -1
-        used: tuple[int, ...] = ()
+        used: tuple[int, ...] = (OTHER,) if ends is not None else ()
         if any(strings):
-            self._fetches.lent = self._lendable()
+            if ends is None:
+                self._fetches.lent = self._lendable()
             others = [register for register in USED if register not in self._fetches.lent]
             used = (*self._fetches.lent, *others)[: len(USED)]
         self._used = used
@@ -68,7 +90,8 @@ class _Maker:
         code, fetches = self._code, self._fetches
         one = self._recordings[0]
         light = RowFilter(fetches, one, "")
-        early = bool(one.filter) and len(self._recordings) == 1 and light.light
+        alone = len(self._recordings) == 1 and self._ends is None
+        early = bool(one.filter) and alone and light.light
         if early:
             self._count(one)
             light.emit("passed", "rejected")
@@ -76,6 +99,8 @@ class _Maker:
         fetches.save_area()
         self._keep(0xA9000000, 0xF9000000)
         fetches.changed.add(ROW)
+        if self._ends is not None:
+            fetches.changed.add(OTHER)
         found = [
             self._part(number, one, filtered=early) for number, one in enumerate(self._recordings)
         ]
@@ -108,13 +133,21 @@ class _Maker:
         """The code of one recording: its start, and where its row is begun anew."""
         code = self._code
         start = code.label(f"{number}start")
-        if not filtered:
+        if self._ends is not None:
+            check_return(self._fetches, self._ends)
+            code.branch(CBZ | VALUE, f"{number}known")
+            self._slow[number] = code.label(f"{number}slow")
+            code.add(TRAP)
+            code.label(f"{number}known")
+        elif not filtered:
             self._count(one)
-            if one.filter:
-                RowFilter(self._fetches, one, str(number)).emit(f"{number}again", f"{number}end")
+        if not filtered and one.filter:
+            RowFilter(self._fetches, one, str(number)).emit(f"{number}again", f"{number}end")
         again = code.label(f"{number}again")
         self._row(one, number)
         code.label(f"{number}end")
+        if self._ends is not None:
+            forget_call(self._fetches)
         return (0 if filtered else start), again
 
     def _count(self, one: Recording) -> None:
@@ -137,8 +170,18 @@ class _Maker:
         code.load(VALUE, BASE, 0)
         code.load(BASE, BASE, 8)
         code.three(SUB, VALUE, VALUE, BASE)
-        code.constant(BASE, one.address)
-        code.store_pair(VALUE, BASE, ROW, 8)
+        if self._ends is not None and self._ends.of_call:
+            code.store(VALUE, ROW, 8)
+            fetches.save_area()
+            code.load(VALUE, BASE, CALLS)
+            code.load(BASE, VALUE, CallWord.FUNCTION * 8)
+            code.store(BASE, ROW, 16)
+        else:
+            code.constant(BASE, one.address)
+            code.store_pair(VALUE, BASE, ROW, 8)
+        if self._ends is not None:
+            code.constant(BASE, self._ends.site)
+            code.store(BASE, ROW, 24)
         texts = _texts(one)
         size = one.layout.words * 8
         end = ROW
@@ -146,6 +189,7 @@ class _Maker:
             if fetches.lent:
                 self._lends = code.label("lends")
             copies = RowTexts(fetches, one, str(number), self._used)
+            copies.slow = self._slow.get(number, -1)
             copies.add(texts)
             self._slow[number], end = copies.slow, copies.end
             code.three(SUB, end, end, ROW)

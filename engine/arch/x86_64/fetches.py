@@ -6,7 +6,7 @@ that the recorder has changed by then, is read from where it was saved.
 
 from typing import Final
 
-from engine.arch.jump import DetourPlaces, NotCompilableError, Recording
+from engine.arch.jump import CallEntry, DetourPlaces, NotCompilableError, Recording
 from engine.arch.program import FetchArg, Kind, Source
 from engine.arch.x86_64.emit import LEA, LOAD, R8, RAX, RCX, RDI, RDX, RSI, RSP, Code
 from engine.arch.x86_64.operations import NAMES
@@ -24,6 +24,8 @@ class Fetches:
         changed: registers that no longer have the program's own values.
         lent: those of them that are not saved, to where the row has their values; it is in rdx
             whenever they have been changed.
+        call: (register, offset from it) of the record that `Source.CALL` reads; None for the
+            newest call's.
     """
 
     def __init__(self, code: Code, places: DetourPlaces) -> None:
@@ -31,6 +33,7 @@ class Fetches:
         self.places = places
         self.changed = {RAX}
         self.lent: dict[int, int] = {}
+        self.call: tuple[int, int] | None = None
 
     def direct(self, arg: FetchArg) -> int | None:
         """A register that holds the value as it is, but for bytes above its size."""
@@ -39,7 +42,7 @@ class Fetches:
         number = _register(arg)
         return None if number is None or number in self.changed or number == RSP else number
 
-    def value(self, arg: FetchArg, one: Recording) -> None:
+    def value(self, arg: FetchArg, one: Recording | CallEntry) -> None:
         """The value of a number."""
         if arg.derefs or arg.base.source in (Source.ADDRESS, Source.IMAGE):
             self.code.load(RAX, RAX, self.address(arg, one), arg.type.size)
@@ -57,7 +60,7 @@ class Fetches:
         self.code.shift(4, register, left)
         self.code.shift(5, register, 64 - arg.type.width)
 
-    def address(self, arg: FetchArg, one: Recording) -> int:
+    def address(self, arg: FetchArg, one: Recording | CallEntry) -> int:
         """Where the element stands is rax plus what this returns."""
         derefs = arg.derefs
         if arg.base.source in (Source.ADDRESS, Source.IMAGE):
@@ -69,7 +72,7 @@ class Fetches:
             self.code.memory(LOAD, RAX, RAX, offset)
         return derefs[-1]
 
-    def _base(self, arg: FetchArg, one: Recording) -> None:
+    def _base(self, arg: FetchArg, one: Recording | CallEntry) -> None:
         base, code = arg.base, self.code
         number = _register(arg)
         if number is not None:
@@ -83,6 +86,15 @@ class Fetches:
             code.constant(RAX, base.value)
         elif base.source is Source.IMAGE:
             code.constant(RAX, base.value + one.image_base)
+        elif base.source is Source.CALL:
+            self._of_call(base.value)
+        elif base.source is Source.DURATION:
+            self._of_call(base.value)
+            code.two(0x89, RAX, RDX)
+            code.absolute(self.places.time + 8)
+            code.two(0x01, RAX, RDX)
+            code.absolute(self.places.time)
+            code.two(0x29, RDX, RAX)  # sub rax, rdx: what is now, without what was then
         elif base.source is Source.STACK:
             code.memory(LOAD, RAX, RSP, base.value * 8)
         elif base.source is Source.REGISTER and base.register == "rip":
@@ -91,6 +103,15 @@ class Fetches:
             raise NotCompilableError(f"{arg.text}: register {base.register}")
         else:
             raise NotCompilableError(f"{arg.text}: {base.source.value}")
+
+    def _of_call(self, word: int) -> None:
+        """A word of a pending call's record."""
+        if self.call is None:
+            self.code.absolute(self.places.calls)
+            self.code.memory(LOAD, RAX, RAX, word * 8)
+        else:
+            register, offset = self.call
+            self.code.memory(LOAD, RAX, register, offset + word * 8)
 
     def start_of_row(self, register: int) -> None:
         """The row's address in a register; rax changes."""

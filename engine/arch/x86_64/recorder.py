@@ -15,33 +15,50 @@ in the save area, or in the row where that holds them all the same, and goes on 
 
 from typing import Final
 
-from engine.arch.jump import CURSOR, DetourPlaces, NotCompilableError, Part, Recorder, Recording
+from engine.arch.jump import (
+    CallEntry,
+    CallReturn,
+    CallWord,
+    DetourPlaces,
+    NotCompilableError,
+    Part,
+    Recorder,
+    Recording,
+    Work,
+)
 from engine.arch.program import Kind, RecordField, Source
-from engine.arch.x86_64.emit import LEA, LOAD, R8, RAX, RCX, RDI, RDX, RSI, STORE, Code
+from engine.arch.x86_64.callcode import FLAGS, check_return, enter, forget_call
+from engine.arch.x86_64.emit import JE, LEA, LOAD, R8, RAX, RCX, RDI, RDX, RSI, STORE, Code
 from engine.arch.x86_64.fetches import SAVED, Fetches
 from engine.arch.x86_64.liveness import overwrites_flags
 from engine.arch.x86_64.operations import NAMES
 from engine.arch.x86_64.rowfilter import RowFilter
 from engine.arch.x86_64.rowtexts import RowTexts
 
-_FLAGS: Final = CURSOR + 16
 _ELEMENTS: Final = 128
 """Most elements of the arrays of one recording: beyond, the code would be long."""
 _STRINGS: Final = 8
 
 
-def record(
-    recordings: tuple[Recording, ...], places: DetourPlaces, window: bytes = b""
-) -> Recorder:
+def record(work: Work, places: DetourPlaces, window: bytes = b"") -> Recorder:
     """The recorder for a place, `window` being what is displaced; raises `NotCompilableError`."""
-    return _Maker(recordings, places, window).make()
+    if isinstance(work, CallEntry):
+        return enter(work, places, window)
+    ends = work if isinstance(work, CallReturn) else None
+    recordings = (work.row,) if isinstance(work, CallReturn) else work
+    return _Maker(recordings, places, window, ends).make()
 
 
 class _Maker:
     def __init__(
-        self, recordings: tuple[Recording, ...], places: DetourPlaces, window: bytes
+        self,
+        recordings: tuple[Recording, ...],
+        places: DetourPlaces,
+        window: bytes,
+        ends: CallReturn | None,
     ) -> None:
         self._recordings = recordings
+        self._ends = ends
         self._places = places
         types = [[field.arg.type for field in one.layout.fields] for one in recordings]
         strings = [sum(max(t.count, 1) for t in kinds if t.is_string) for kinds in types]
@@ -51,15 +68,19 @@ class _Maker:
         ):
             raise NotCompilableError("too many strings or elements of arrays")
         bits = any(t.kind is Kind.BITFIELD for kinds in types for t in kinds)
-        computes = any(strings) or bits or any(one.filter for one in recordings)
+        computes = any(strings) or bits or any(one.filter for one in recordings) or bool(ends)
         self._flags = computes and not overwrites_flags(window)
         self._code = Code()
         self._fetches = Fetches(self._code, places)
         self._fetches.changed.add(RCX)
         arrays = any(t.count for kinds in types for t in kinds)
         used = {RAX, RCX}
+        if ends is not None:
+            used.add(RDX)
+            self._fetches.changed.add(RDX)
         if any(strings):
-            self._fetches.lent = self._lendable()
+            if ends is None:
+                self._fetches.lent = self._lendable()
             used |= {RDX, RSI, RDI, R8} - self._fetches.lent.keys()
         elif arrays or not all(self._spare(one)[1] for one in recordings):
             used.add(RDX)
@@ -91,7 +112,7 @@ class _Maker:
             light.emit("passed", "rejected")
             code.label("passed")
         if self._flags:
-            code.absolute(save + _FLAGS, store=True)
+            code.absolute(save + FLAGS, store=True)
         code.constant(RAX, save)
         for register, offset in self._saved.items():
             if register != RAX:
@@ -107,7 +128,7 @@ class _Maker:
             if register != RAX:
                 code.memory(LOAD, register, RAX, offset)
         if self._flags:
-            code.absolute(save + _FLAGS)
+            code.absolute(save + FLAGS)
         code.label("rejected")
         if self._flags:
             code.raw("047f 9e")  # add al, 127: sets OF if it was set; sahf
@@ -127,19 +148,28 @@ class _Maker:
         """The one filter, if it gets along with rax left alone."""
         (one, *others) = self._recordings
         found = RowFilter(self._fetches, one, "")
-        return found if one.filter and not others and found.light else None
+        alone = not others and self._ends is None
+        return found if one.filter and alone and found.light else None
 
     def _part(self, number: int, one: Recording, *, filtered: bool) -> tuple[int, int]:
         """The code of one recording: its start, and where its row is begun anew."""
         code = self._code
         start = code.label(f"{number}start")
-        if not filtered:
+        if self._ends is not None:
+            check_return(code, self._places, self._ends)
+            code.jump(f"{number}known", JE)
+            self._slow[number] = code.label(f"{number}slow")
+            code.raw("cc")
+            code.label(f"{number}known")
+        elif not filtered:
             self._count(one)
-            if one.filter:
-                RowFilter(self._fetches, one, str(number)).emit(f"{number}again", f"{number}end")
+        if not filtered and one.filter:
+            RowFilter(self._fetches, one, str(number)).emit(f"{number}again", f"{number}end")
         again = code.label(f"{number}again")
         self._row(one, number)
         code.label(f"{number}end")
+        if self._ends is not None:
+            forget_call(code, self._places)
         return (0 if filtered else start), again
 
     def _count(self, one: Recording) -> None:
@@ -168,7 +198,14 @@ class _Maker:
             code.memory(LOAD, spare, RCX, kept)
         else:
             fetches.changed.add(spare)
-        code.constant(RAX, one.address)
+        if self._ends is not None:
+            code.constant(RAX, self._ends.site)
+            code.memory(STORE, RAX, RCX, 24)
+        if self._ends is not None and self._ends.of_call:
+            code.absolute(places.calls)
+            code.memory(LOAD, RAX, RAX, CallWord.FUNCTION * 8)
+        else:
+            code.constant(RAX, one.address)
         code.memory(STORE, RAX, RCX, 16)
         size = one.layout.words * 8
         texts = _texts(one)
@@ -183,6 +220,7 @@ class _Maker:
         if fetches.lent:
             self._lends = code.label("lends")
         copies = RowTexts(fetches, one, str(number))
+        copies.slow = self._slow.get(number, -1)
         copies.add(texts)
         self._slow[number] = copies.slow
         code.raw("488d4907 4883e1f8")  # lea rcx, [rcx+7]; and rcx, -8

@@ -1,0 +1,192 @@
+"""Calls recorded and ended by AArch64 code: what return probes do in a detour.
+
+What has to hold is reduced to one number that is 0 if it does: each branch would be a block of
+its own to the emulator. Flags are left alone.
+"""
+
+from typing import Final
+
+from engine.arch.aarch64.emit import (
+    ADD,
+    BASE,
+    CBZ,
+    EOR,
+    LSR,
+    ORN,
+    ORR,
+    SP,
+    SUB,
+    VALUE,
+    Code,
+)
+from engine.arch.aarch64.fetches import ROW, SAVED, Fetches
+from engine.arch.jump import (
+    CALLS,
+    CURSOR,
+    LOWEST,
+    SITES,
+    CallEntry,
+    CallReturn,
+    CallWord,
+    DetourPlaces,
+    NotCompilableError,
+    Part,
+    Recorder,
+)
+
+TRAP: Final = 0xD42000C0
+"""`brk` as breakpoints of kprobes have it."""
+OTHER: Final = 14
+"""A register that `check_return` uses beside `ROW`, x16 and x17."""
+
+_LINK, _THIRD = 30, 13
+_RECORD: Final = CallWord.SIZE * 8
+_SITE_BITS: Final = SITES.bit_length() - 1
+_USED: Final = (ROW, OTHER, _THIRD)
+
+
+def enter(work: CallEntry, places: DetourPlaces) -> Recorder:
+    """The recorder for the entry of a return probe.
+
+    Raises:
+        NotCompilableError: more is captured than a record holds, or what code cannot read.
+    """
+    if len(work.kept) > CallWord.SIZE - CallWord.KEPT:
+        raise NotCompilableError("too many values from the entry")
+    code = Code()
+    fetches = Fetches(code, places)
+    fetches.save_area()
+    for register in _USED:
+        code.store(register, BASE, SAVED[register])
+    fetches.changed |= set(_USED)
+    again = code.label("again")
+    _may_enter(fetches)
+    code.branch(CBZ | VALUE, "known")
+    slow = code.label("slow")
+    code.add(TRAP)
+    code.label("known")
+    fetches.call = OTHER, _RECORD
+    _new_record(fetches, work)
+    if work.row is not None:
+        _row(fetches, work)
+    code.move(VALUE, OTHER)
+    code.plus(VALUE, _RECORD)
+    fetches.save_area()
+    code.store(VALUE, BASE, CALLS)
+    code.constant(BASE, places.left)
+    code.store_pair(SP, SP, BASE, 0)  # as the zero register
+    code.constant(BASE, work.counter)
+    code.load(VALUE, BASE, 0)
+    code.plus(VALUE, 1)
+    code.store(VALUE, BASE, 0)
+    finish = code.label("finish")
+    fetches.save_area()
+    for register in _USED:
+        code.load(register, BASE, SAVED[register])
+    code.constant(VALUE, 0)  # not what hangs on the host's time
+    saved = {f"x{register}": SAVED[register] for register in _USED}
+    return Recorder(code.finished(), saved, (Part(0, again, finish, slow),), finish)
+
+
+def _may_enter(fetches: Fetches) -> None:
+    """x17 is 0 if a call may be recorded; x14 is the newest call's record.
+
+    The return must be caught where it leads to, and the frame lie between the lowest one allowed
+    and that of the newest call.
+    """
+    code, places = fetches.code, fetches.places
+    code.constant(BASE, places.sites)
+    bits = 2 << 16 | _SITE_BITS + 1 << 10
+    code.add(0xD3400000 | bits | _LINK << 5 | VALUE)  # ubfx: its number of instructions
+    code.add(0xF8607800 | VALUE << 16 | BASE << 5 | VALUE)  # ldr x17, [x16, x17, lsl #3]
+    code.three(EOR, VALUE, VALUE, _LINK)
+    fetches.save_area()
+    code.load(_THIRD, BASE, LOWEST)
+    code.move(ROW, SP)
+    code.three(SUB, _THIRD, ROW, _THIRD)  # below 0 if the frame is lower
+    code.load(OTHER, BASE, CALLS)
+    code.load(BASE, OTHER, CallWord.FRAME * 8)
+    code.three(SUB, BASE, ROW, BASE)  # below 0 if the frame is below the newest
+    code.three(ORN, _THIRD, _THIRD, BASE)
+    code.three(ORR, VALUE, VALUE, _THIRD, LSR | 63 << 10)
+
+
+def _new_record(fetches: Fetches, work: CallEntry) -> None:
+    """The record behind the one that x14 points to."""
+    code, places = fetches.code, fetches.places
+    at = {word: _RECORD + word * 8 for word in range(CallWord.SIZE)}
+    code.move(VALUE, SP)
+    code.store(VALUE, OTHER, at[CallWord.FRAME])
+    code.store(_LINK, OTHER, at[CallWord.RETURN])
+    code.constant(VALUE, work.number << 32 | work.kind)
+    code.store(VALUE, OTHER, at[CallWord.KIND])
+    code.load(VALUE, OTHER, CallWord.DEPTH * 8)
+    code.plus(VALUE, int(work.deeper))
+    code.store(VALUE, OTHER, at[CallWord.DEPTH])
+    code.constant(VALUE, work.function)
+    code.store(VALUE, OTHER, at[CallWord.FUNCTION])
+    code.constant(BASE, places.time)
+    code.load(VALUE, BASE, 0)
+    code.load(BASE, BASE, 8)
+    code.three(SUB, VALUE, VALUE, BASE)
+    code.store(VALUE, OTHER, at[CallWord.TIME])
+    for index, arg in enumerate(work.kept):
+        if arg is None:
+            code.load(VALUE, OTHER, at[CallWord.TIME])
+        else:
+            fetches.value(arg, work)
+        code.store(VALUE, OTHER, at[CallWord.KEPT] + 8 * index)
+
+
+def _row(fetches: Fetches, work: CallEntry) -> None:
+    code, places, one = fetches.code, fetches.places, work.row
+    assert one is not None
+    fetches.start_of_row()
+    for field in one.layout.fields:
+        fetches.value(field.arg, one)
+        code.store(VALUE, ROW, field.word * 8)
+    code.load(VALUE, OTHER, _RECORD + CallWord.TIME * 8)
+    code.constant(BASE, one.address)
+    code.store_pair(VALUE, BASE, ROW, 8)
+    code.constant(BASE, places.thread)
+    code.load(VALUE, BASE, 0)
+    code.constant(BASE, one.event | one.layout.words << 16)
+    code.three(ORR, VALUE, VALUE, BASE)
+    code.store(VALUE, ROW, 0)
+    code.constant(VALUE, one.layout.words * 8 - places.ring)
+    code.three(ADD, VALUE, ROW, VALUE)
+    fetches.save_area()
+    code.store(VALUE, BASE, CURSOR)
+
+
+def check_return(fetches: Fetches, work: CallReturn) -> None:
+    """x17 is 0 if the newest call is the one that has returned."""
+    code, places = fetches.code, fetches.places
+    fetches.save_area()
+    code.load(ROW, BASE, CALLS)
+    code.load(VALUE, ROW, CallWord.FRAME * 8)
+    code.move(BASE, SP)
+    code.three(EOR, VALUE, VALUE, BASE)
+    code.load(OTHER, ROW, CallWord.RETURN * 8)
+    code.constant(BASE, work.site)
+    code.three(EOR, OTHER, OTHER, BASE)
+    code.three(ORR, VALUE, VALUE, OTHER)
+    code.load(OTHER, ROW, CallWord.KIND * 8, 4)
+    code.constant(BASE, work.kind)
+    code.three(EOR, OTHER, OTHER, BASE)
+    code.three(ORR, VALUE, VALUE, OTHER)
+    code.constant(BASE, places.left)
+    code.load(OTHER, BASE, 0)
+    code.constant(BASE, work.known)
+    code.load(BASE, BASE, 0)
+    code.three(EOR, OTHER, OTHER, BASE)
+    code.three(ORR, VALUE, VALUE, OTHER)
+
+
+def forget_call(fetches: Fetches) -> None:
+    """The newest call's record goes."""
+    code = fetches.code
+    fetches.save_area()
+    code.load(VALUE, BASE, CALLS)
+    code.add(0xD1000000 | _RECORD << 10 | VALUE << 5 | VALUE)  # sub x17, x17, #
+    code.store(VALUE, BASE, CALLS)

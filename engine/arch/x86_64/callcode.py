@@ -1,0 +1,182 @@
+"""Calls recorded and ended by x86-64 code: what return probes do in a detour.
+
+What has to hold is reduced to one number that is 0 if it does: each branch would be a block of
+its own to the emulator.
+"""
+
+from typing import Final
+
+from engine.arch.jump import (
+    CALLS,
+    CURSOR,
+    LOWEST,
+    SITES,
+    CallEntry,
+    CallReturn,
+    CallWord,
+    DetourPlaces,
+    NotCompilableError,
+    Part,
+    Recorder,
+)
+from engine.arch.x86_64.emit import JE, LEA, LOAD, RAX, RCX, RDX, RSI, RSP, STORE, Code
+from engine.arch.x86_64.fetches import SAVED, Fetches
+from engine.arch.x86_64.liveness import overwrites_flags
+from engine.arch.x86_64.operations import NAMES
+
+FLAGS: Final = CURSOR + 16
+"""Where flags are kept, in the save area."""
+
+_OR, _SUB, _AND, _XOR = 0x09, 0x29, 0x21, 0x31
+"""Instructions on two registers (`Code.two`)."""
+_XOR_MEMORY: Final = "33"
+_RECORD: Final = CallWord.SIZE * 8
+
+
+def enter(work: CallEntry, places: DetourPlaces, window: bytes) -> Recorder:
+    """The recorder for the entry of a return probe.
+
+    Raises:
+        NotCompilableError: more is captured than a record holds, or what code cannot read.
+    """
+    if len(work.kept) > CallWord.SIZE - CallWord.KEPT:
+        raise NotCompilableError("too many values from the entry")
+    code = Code()
+    fetches = Fetches(code, places)
+    flags = not overwrites_flags(window)
+    used = {register: SAVED[register] for register in (RAX, RCX, RDX, RSI)}
+    code.absolute(places.save, store=True)
+    if flags:
+        code.raw("9f 0f90c0")  # lahf; seto al
+        code.absolute(places.save + FLAGS, store=True)
+    code.constant(RAX, places.save)
+    for register in (RCX, RDX, RSI):
+        code.memory(STORE, register, RAX, used[register])
+    fetches.changed |= used.keys()
+    again = code.label("again")
+    _may_enter(code, places)
+    code.jump("known", JE)
+    slow = code.label("slow")
+    code.raw("cc")
+    code.label("known")
+    fetches.call = RSI, _RECORD
+    _new_record(fetches, work)
+    if work.row is not None:
+        _row(fetches, work)
+    code.memory(LEA, RAX, RSI, _RECORD)
+    code.absolute(places.calls, store=True)
+    code.constant(RAX, places.left)
+    code.raw("48c70000000000 48c7400800000000")  # mov qword [rax], 0; mov qword [rax+8], 0
+    code.absolute(work.counter)
+    fetches.add(RAX, 1)
+    code.absolute(work.counter, store=True)
+    finish = code.label("finish")
+    code.constant(RAX, places.save)
+    for register in (RCX, RDX, RSI):
+        code.memory(LOAD, register, RAX, used[register])
+    if flags:
+        code.absolute(places.save + FLAGS)
+        code.raw("047f 9e")  # add al, 127: sets OF if it was set; sahf
+    code.absolute(places.save)
+    saved = {NAMES[register]: offset for register, offset in used.items()}
+    return Recorder(code.finished(), saved, (Part(0, again, finish, slow),), finish)
+
+
+def _may_enter(code: Code, places: DetourPlaces) -> None:
+    """Flags say E if a call may be recorded; rsi is the newest call's record.
+
+    The return must be caught where it leads to, and the frame lie between the lowest one allowed
+    and that of the newest call.
+    """
+    code.memory(LOAD, RCX, RSP, 0)
+    code.constant(RDX, SITES - 1)
+    code.two(_AND, RCX, RDX)
+    code.shift(4, RDX, 3)
+    code.constant(RAX, places.sites)
+    code.sum(RAX, RAX, RDX)
+    code.memory(_XOR_MEMORY, RCX, RAX, 0)
+    code.constant(RSI, places.save)
+    code.two(0x89, RSP, RDX)
+    code.memory("2b", RDX, RSI, LOWEST)  # sub: below 0 if the frame is lower
+    code.memory(LOAD, RSI, RSI, CALLS)
+    code.memory(LOAD, RAX, RSI, CallWord.FRAME * 8)
+    code.memory(LEA, RAX, RAX, -1)
+    code.two(_SUB, RSP, RAX)  # below 0 if the frame is not below the newest
+    code.two(_OR, RAX, RDX)
+    code.shift(5, RDX, 63)
+    code.two(_OR, RCX, RDX)
+
+
+def _new_record(fetches: Fetches, work: CallEntry) -> None:
+    """The record behind the one that rsi points to."""
+    code, places = fetches.code, fetches.places
+    at = {word: _RECORD + word * 8 for word in range(CallWord.SIZE)}
+    code.memory(STORE, RSP, RSI, at[CallWord.FRAME])
+    code.memory(LOAD, RAX, RSP, 0)
+    code.memory(STORE, RAX, RSI, at[CallWord.RETURN])
+    code.constant(RAX, work.number << 32 | work.kind)
+    code.memory(STORE, RAX, RSI, at[CallWord.KIND])
+    code.memory(LOAD, RAX, RSI, CallWord.DEPTH * 8)
+    fetches.add(RAX, int(work.deeper))
+    code.memory(STORE, RAX, RSI, at[CallWord.DEPTH])
+    code.constant(RAX, work.function)
+    code.memory(STORE, RAX, RSI, at[CallWord.FUNCTION])
+    code.constant(RDX, places.time)
+    code.memory(LOAD, RAX, RDX, 8)
+    code.raw("48f7d0")  # not rax
+    code.memory(LOAD, RDX, RDX, 0)
+    code.sum(RAX, RAX, RDX, 1)
+    code.memory(STORE, RAX, RSI, at[CallWord.TIME])
+    for index, arg in enumerate(work.kept):
+        if arg is None:
+            code.memory(LOAD, RAX, RSI, at[CallWord.TIME])
+        else:
+            fetches.value(arg, work)
+        code.memory(STORE, RAX, RSI, at[CallWord.KEPT] + 8 * index)
+
+
+def _row(fetches: Fetches, work: CallEntry) -> None:
+    code, places, one = fetches.code, fetches.places, work.row
+    assert one is not None
+    fetches.start_of_row(RCX)
+    for field in one.layout.fields:
+        fetches.value(field.arg, one)
+        code.memory(STORE, RAX, RCX, field.word * 8)
+    code.memory(LOAD, RAX, RSI, _RECORD + CallWord.TIME * 8)
+    code.memory(STORE, RAX, RCX, 8)
+    code.constant(RAX, one.address)
+    code.memory(STORE, RAX, RCX, 16)
+    code.absolute(places.thread)
+    fetches.add(RAX, one.event | one.layout.words << 16)
+    code.memory(STORE, RAX, RCX, 0)
+    fetches.add(RCX, one.layout.words * 8)
+    fetches.move_cursor()
+
+
+def check_return(code: Code, places: DetourPlaces, work: CallReturn) -> None:
+    """Flags say E if the newest call is the one that has returned; rax, rcx, rdx change."""
+    code.absolute(places.calls)
+    code.two(0x89, RAX, RCX)
+    code.memory(LOAD, RAX, RCX, CallWord.FRAME * 8)
+    code.memory(LEA, RAX, RAX, 8)
+    code.two(_XOR, RSP, RAX)
+    code.constant(RDX, work.site)
+    code.memory(_XOR_MEMORY, RDX, RCX, CallWord.RETURN * 8)
+    code.two(_OR, RDX, RAX)
+    code.load(RCX, RCX, CallWord.KIND * 8, 4)
+    code.constant(RDX, work.kind)
+    code.two(_XOR, RCX, RDX)
+    code.two(_OR, RDX, RAX)
+    code.two(0x89, RAX, RCX)
+    code.absolute(places.left)
+    code.two(0x89, RAX, RDX)
+    code.absolute(work.known)
+    code.two(_XOR, RDX, RAX)
+    code.two(_OR, RCX, RAX)
+
+
+def forget_call(code: Code, places: DetourPlaces) -> None:
+    """The newest call's record goes."""
+    code.absolute(places.calls)
+    code.memory(LEA, RAX, RAX, -_RECORD)
+    code.absolute(places.calls, store=True)

@@ -1,0 +1,397 @@
+"""Calls that code in the guest records and ends, and what `watched.Watched` knows of them.
+
+Detours on functions' entries and on the places that calls return to keep a stack of records in
+memory that they share with the engine (`engine.arch.jump.CallWord`), as the kernel's
+fgraph keeps its shadow stack. What they do without the engine is the plain case: a call whose
+frame lies below all that are pending, on the same stack, and the return of the newest call. All
+else traps. Before the engine looks at any pending call it takes over what has happened since
+(`sync`): records that are new become instances, instances whose records are gone have returned.
+Afterwards `entered` and `returned` bring the records in line with what the engine has done.
+
+Pending frames are in three places: in the records, where code may end them (`window`);
+above those, in order, for the engine alone (`outer`); and elsewhere (`aside`): on other stacks,
+or left without a return. Between the newest frame and the next one aside no frame is pending, so
+that a new one there cannot stand in the place of an old one.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from engine.arch.jump import CALLS, LOWEST, SITES, CallEntry, CallReturn, CallWord
+from engine.guest.memory import Memory
+from engine.probes.kretprobe import CallEnd, Kretprobe, KretprobeInstance, Tracker
+from engine.probes.returns import Pending
+
+RECORDS: Final = 512
+"""Records that there is room for, the lowest one not being a call's."""
+_NEVER: Final = (1 << 63) - 1
+_WORDS: Final = int(CallWord.SIZE)
+_BYTES: Final = _WORDS * 8
+_ALL: Final = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CallMemory:
+    """What is shared with the guest.
+
+    Attributes:
+        save: words of the save area.
+        records: words of the records.
+        start: guest address of those.
+        sites: words of the table of watched addresses.
+    """
+
+    save: "memoryview[int]"
+    records: "memoryview[int]"
+    start: int
+    sites: "memoryview[int]"
+
+
+class Catcher(Protocol):
+    """What is asked of `watched.Watched`."""
+
+    def places(self) -> dict[int, Pending]:
+        """The watched addresses and the calls pending there."""
+
+    def brought(self, instance: KretprobeInstance) -> bool:
+        """A call was made; False if its return is not watched for."""
+
+    def ended(self, instance: KretprobeInstance) -> None:
+        """It has returned, and that is recorded."""
+
+    def recompile(self, end: CallEnd) -> None:
+        """Code that ends calls in this way serves nobody any more."""
+
+
+@dataclass(eq=False, slots=True)
+class _Frame:
+    slot: int
+    time: int
+    instance: KretprobeInstance | None
+
+
+class GuestCalls:
+    """The calls of one guest's thread.
+
+    Attributes:
+        live: whether there is code in the guest that deals with calls.
+        damaged: times that the guest had written something there that cannot be.
+    """
+
+    def __init__(self, memory: Memory, catcher: Catcher, unit: int) -> None:
+        """No code deals with calls yet; `unit` is the architecture's `code_unit`."""
+        self.live = False
+        self.damaged = 0
+        self._memory = memory
+        self._catcher = catcher
+        self._shift = unit.bit_length() - 1
+        self._probes: list[Kretprobe | None] = []
+        self._numbers: dict[Kretprobe, int] = {}
+        self._kinds: dict[CallEnd, int] = {}
+        self._tracker: Tracker | None = None
+        self._shared: CallMemory | None = None
+        self._save = self._records = self._sites = memoryview(b"").cast("Q")
+        self._start = 0
+        self._window: list[_Frame] = []
+        self._outer: list[int] = []
+        self._aside: list[int] = []
+        self._stack = (0, 0)
+
+    # -- what code is to do ---------------------------------------------------------------
+
+    def entry(self, probe: Kretprobe) -> CallEntry | str:
+        """What a probe's entry does, or why that takes the engine."""
+        call = probe.call
+        if call is None or probe.entry_handler is not None:
+            return "a return probe begins there"
+        if probe.limit is not None:
+            return "the instances of a return probe are counted there"
+        if len(call.kept) > CallWord.SIZE - CallWord.KEPT:
+            return "a return probe keeps too many values from there"
+        if probe.tracker is not None:
+            if self._tracker not in (None, probe.tracker):
+                return "two tracers follow calls"
+            self._tracker = probe.tracker
+        if probe not in self._numbers:
+            self._numbers[probe] = len(self._probes)
+            self._probes.append(probe)
+        return CallEntry(
+            self._numbers[probe],
+            self._kind(call.end),
+            call.function,
+            probe.tracker is not None,
+            call.image_base,
+            call.pc,
+            call.kept,
+            call.row,
+        )
+
+    def ending(self, site: int, probe: Kretprobe | None) -> CallReturn | str:
+        """What is done where calls of a probe return to, or why that takes the engine."""
+        if probe is None or probe.call is None or probe not in self._numbers:
+            return "return probes wait there for a call's return"
+        end = probe.call.end
+        return CallReturn(site, self._kind(end), end.row, end.of_call, 0)
+
+    def _kind(self, end: CallEnd) -> int:
+        return self._kinds.setdefault(end, len(self._kinds) + 1)
+
+    def drop(self, probes: Iterable[Kretprobe]) -> None:
+        """Probes are gone, and so are their calls; a detour may still be about to record one."""
+        for probe in probes:
+            number = self._numbers.pop(probe, None)
+            if number is not None:
+                self._probes[number] = None
+        self.reset()
+
+    def changed(self, before: CallEnd) -> None:
+        """Calls of a probe are no longer to be ended in this way; `sync` comes first."""
+        if before in self._kinds:
+            self._catcher.recompile(before)
+            self.reset()
+
+    def begin(self, shared: CallMemory) -> None:
+        """There is going to be code that deals with calls."""
+        if self._shared is not None:
+            return
+        self._shared = shared
+        self._save, self._records, self._sites = shared.save, shared.records, shared.sites
+        self._start = shared.start
+        self.live = True
+        for address in self._catcher.places():
+            self.watch(address)
+        self.reset()
+
+    def watch(self, address: int) -> None:
+        """Returns to an address are caught from now on."""
+        if self.live:
+            self._sites[(address >> self._shift) % SITES] = address
+
+    def forget(self, address: int | None = None) -> None:
+        """They are no more; None: nowhere."""
+        if not self.live:
+            return
+        if address is None:
+            for at in range(SITES):
+                self._sites[at] = 0
+        elif self._sites[at := (address >> self._shift) % SITES] == address:
+            self._sites[at] = 0
+
+    # -- taking over ----------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Take over what code in the guest has done."""
+        if not self.live:
+            return
+        offset = self._save[CALLS // 8] - self._start
+        count = offset // _BYTES
+        if offset % _BYTES or not 0 <= count < RECORDS:
+            self._damage()
+            return
+        window, records = self._window, self._records
+        same = min(count, len(window))
+        while same and window[same - 1].time != records[same * _WORDS + CallWord.TIME]:
+            same -= 1
+        for frame in reversed(window[same:]):
+            if frame.instance is not None:
+                self._catcher.ended(frame.instance)
+        del window[same:]
+        for number in range(same + 1, count + 1):
+            if not self._bring(number):
+                self._damage()
+                return
+
+    def _bring(self, number: int) -> bool:
+        """A new record becomes an instance; False if it cannot be one."""
+        at = number * _WORDS
+        record = self._records[at : at + _WORDS]
+        who = record[CallWord.KIND] >> 32
+        slot = record[CallWord.FRAME]
+        if who >= len(self._probes) or not self._aligned(slot, number):
+            return False
+        probe = self._probes[who]
+        if probe is None or probe.call is None:  # it has gone while its detour ran
+            self._window.append(_Frame(slot, record[CallWord.TIME], None))
+            return True
+        instance = KretprobeInstance(probe, record[CallWord.RETURN], slot)
+        if probe.tracker is not None:
+            instance.data = record[CallWord.TIME], record[CallWord.DEPTH]
+        elif probe.capture is not None:
+            kept = len(probe.call.kept)
+            instance.entry = tuple(record[CallWord.KEPT : CallWord.KEPT + kept])
+        self._window.append(_Frame(slot, record[CallWord.TIME], instance))
+        return self._catcher.brought(instance)
+
+    def _aligned(self, slot: int, number: int) -> bool:
+        """Whether a record's frame lies below the one before it, as code makes them."""
+        return slot < self._records[(number - 1) * _WORDS + CallWord.FRAME]
+
+    def _damage(self) -> None:
+        """The guest has written to the records: what they said is lost, and code rests."""
+        self.damaged += 1
+        self.live = False
+        self._rest()
+
+    # -- bringing the records in line -----------------------------------------------------
+
+    def entered(
+        self, slot: int, newest: KretprobeInstance | None = None, *, followed: bool = False
+    ) -> None:
+        """The engine has dealt with an entry in a frame.
+
+        Args:
+            slot: the frame.
+            newest: the newest call that is pending there now.
+            followed: a tracker follows the call although no return is waited for.
+        """
+        if not self.live:
+            return
+        self._leave_below(slot)
+        self._take(slot)
+        bounds = self._look_at_stack(slot)
+        if bounds is None:
+            if newest is not None:
+                insort(self._aside, slot)
+            self._rest()
+            return
+        depth = bounds[2]
+        if not self._window:
+            made = followed or _followed(newest)
+            self._ground(slot, bounds, depth - made)
+        if newest is not None or followed:
+            self._push(newest, slot, depth - 1)
+        self._publish(bounds)
+
+    def returned(self, slot: int) -> None:
+        """The engine has dealt with the return of the calls in a frame."""
+        if not self.live:
+            return
+        if not self._take(slot):
+            self._leave_below(slot)
+            self._take(slot)
+        bounds = self._look_at_stack(slot)
+        if bounds is None:
+            self._rest()
+            return
+        if not self._window:
+            self._ground(slot, bounds, bounds[2])
+        self._publish(bounds)
+
+    def reset(self) -> None:
+        """Any number of pending calls have come or gone: all are the engine's now."""
+        if not self.live:
+            return
+        slots = {
+            instance.slot
+            for pending in self._catcher.places().values()
+            for instance in pending.values()
+        }
+        self._window, self._outer, self._aside = [], [], sorted(slots)
+        self._rest()
+
+    def _leave_below(self, slot: int) -> None:
+        """Frames below one are on another stack, or were left without a return."""
+        while self._window and self._window[-1].slot < slot:
+            frame = self._window.pop()
+            if frame.instance is not None:
+                insort(self._aside, frame.slot)
+        while not self._window and self._outer and self._outer[-1] < slot:
+            insort(self._aside, self._outer.pop())
+
+    def _take(self, slot: int) -> bool:
+        """Nothing is pending in a frame any more; whether anything was."""
+        if self._window:
+            if self._window[-1].slot == slot:
+                self._window.pop()
+                return True
+        elif self._outer and self._outer[-1] == slot:
+            self._outer.pop()
+            return True
+        at = bisect_left(self._aside, slot)
+        if at < len(self._aside) and self._aside[at] == slot:
+            del self._aside[at]
+            return True
+        return False
+
+    def _look_at_stack(self, slot: int) -> tuple[int, int, int] | None:
+        """(start, end, depth) of the stack that a frame lies on; None where code must rest.
+
+        Code may only end calls on the stack that the program runs on.
+        """
+        if self._tracker is not None:
+            bounds = self._tracker.bounds(slot)
+        else:
+            mapping = self._memory.find(slot)
+            bounds = None if mapping is None else (mapping.start, mapping.end, 0)
+        if bounds is not None and bounds[:2] != self._stack:
+            self._stack = bounds[:2]
+            self._spill()
+        return bounds
+
+    def _spill(self) -> None:
+        """The frames that code could end are the engine's alone."""
+        self._outer += [frame.slot for frame in self._window if frame.instance is not None]
+        self._window.clear()
+
+    def _ground(self, slot: int, bounds: tuple[int, int, int], depth: int) -> None:
+        """The lowest record, below all that are calls: where code has to stop."""
+        frame = bounds[1]
+        if self._outer:
+            frame = min(frame, self._outer[-1])
+        at = bisect_right(self._aside, slot)
+        if at < len(self._aside):
+            frame = min(frame, self._aside[at])
+        self._records[CallWord.FRAME] = frame
+        self._records[CallWord.DEPTH] = (depth - 1) & _ALL
+
+    def _push(self, newest: KretprobeInstance | None, slot: int, depth: int) -> None:
+        """A record for a frame that the engine has dealt with; code may end a single call."""
+        if len(self._window) + 1 >= RECORDS:
+            frame, below = slot + 1, self._records[len(self._window) * _WORDS + CallWord.DEPTH]
+            self._spill()
+            self._records[CallWord.FRAME], self._records[CallWord.DEPTH] = frame, below
+        at, words = (len(self._window) + 1) * _WORDS, self._records
+        words[at + CallWord.FRAME] = slot
+        words[at + CallWord.DEPTH] = depth & _ALL
+        words[at + CallWord.KIND] = words[at + CallWord.TIME] = 0
+        time = 0
+        if newest is not None and newest.next is None and not newest.gone:
+            probe, call = newest.rp, newest.rp.call
+            number = self._numbers.get(probe)
+            if call is not None and number is not None:
+                if probe.tracker is not None:
+                    time = words[at + CallWord.TIME] = newest.data[0]
+                else:
+                    for index, value in enumerate(newest.entry or ()):
+                        words[at + CallWord.KEPT + index] = value
+                words[at + CallWord.RETURN] = newest.ret_addr
+                words[at + CallWord.KIND] = number << 32 | self._kind(call.end)
+                words[at + CallWord.FUNCTION] = call.function
+        self._window.append(_Frame(slot, time, newest))
+
+    def _publish(self, bounds: tuple[int, int, int]) -> None:
+        """What code may do next."""
+        top = len(self._window) * _WORDS
+        at = bisect_left(self._aside, self._records[top + CallWord.FRAME])
+        low = max(bounds[0], self._aside[at - 1] + 1) if at else bounds[0]
+        self._save[LOWEST // 8] = low
+        self._save[CALLS // 8] = self._start + top * 8
+
+    def _rest(self) -> None:
+        """Code neither records nor ends a call."""
+        self._spill()
+        self._stack = (0, 0)
+        self._records[CallWord.FRAME] = self._records[CallWord.RETURN] = 0
+        self._save[LOWEST // 8] = _NEVER
+        self._save[CALLS // 8] = self._start
+
+
+def _followed(newest: KretprobeInstance | None) -> int:
+    """How many of the calls in a frame a tracker follows."""
+    count = 0
+    while newest is not None:
+        count += newest.rp.tracker is not None
+        newest = newest.next
+    return count
