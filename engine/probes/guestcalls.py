@@ -4,7 +4,8 @@ Detours on functions' entries and on the places that calls return to keep a stac
 memory that they share with the engine (`engine.arch.jump.CallWord`), as the kernel's
 fgraph keeps its shadow stack. What they do without the engine is the plain case: a call whose
 frame lies below all that are pending, on the same stack, and the return of the newest call. All
-else traps. Before the engine looks at any pending call it takes over what has happened since
+else traps. Where a place can have no detour the engine does the same at its breakpoint (`record`,
+`take`). Before the engine looks at any pending call it takes over what has happened since
 (`sync`): records that are new become instances, instances whose records are gone have returned.
 Afterwards `entered` and `returned` bring the records in line with what the engine has done.
 
@@ -14,10 +15,11 @@ or left without a return. Between the newest frame and the next one aside no fra
 that a new one there cannot stand in the place of an old one.
 """
 
+import struct
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from engine.arch.jump import CALLS, LOWEST, SITES, CallEntry, CallReturn, CallWord
 from engine.guest.memory import Memory
@@ -29,7 +31,14 @@ RECORDS: Final = 512
 _NEVER: Final = (1 << 63) - 1
 _WORDS: Final = int(CallWord.SIZE)
 _BYTES: Final = _WORDS * 8
+_LAST: Final = (RECORDS - 1) * _BYTES
+_NEWEST: Final = CALLS // 8
+_LOWEST: Final = LOWEST // 8
 _ALL: Final = (1 << 64) - 1
+_BELOW: Final = struct.Struct("<Q24xQ")
+"""Frame and depth."""
+_CALL: Final = struct.Struct("<6Q")
+"""Frame, return, kind, time, depth and function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,10 @@ class CallMemory:
     records: "memoryview[int]"
     start: int
     sites: "memoryview[int]"
+
+
+Newest: TypeAlias = tuple[Kretprobe, int, int, int]
+"""A call in a record: probe, time, depth, and where the record stands."""
 
 
 class Catcher(Protocol):
@@ -179,13 +192,65 @@ class GuestCalls:
         elif self._sites[at := (address >> self._shift) % SITES] == address:
             self._sites[at] = 0
 
+    # -- the plain case at a breakpoint -----------------------------------------------------
+
+    def record(
+        self, entry: CallEntry, slot: int, ret_addr: int, time: int, kept: Sequence[int]
+    ) -> int | None:
+        """Record a call as code would.
+
+        Args:
+            entry: what code would do.
+            slot: frame of the call.
+            ret_addr: where it returns to; that is watched.
+            time: of the clock.
+            kept: what is captured.
+
+        Returns:
+            Its depth, None where the engine has to look closer.
+        """
+        save, records = self._save, self._records
+        offset = save[_NEWEST] - self._start
+        if not 0 <= offset < _LAST:
+            return None
+        frame, below = _BELOW.unpack_from(records, offset)
+        if not save[_LOWEST] <= slot < frame:
+            return None
+        depth: int = below + entry.deeper & _ALL
+        at = offset + _BYTES
+        kind = entry.number << 32 | entry.kind
+        _CALL.pack_into(records, at, slot, ret_addr, kind, time, depth, entry.function)
+        for index, value in enumerate(kept):
+            records[(at >> 3) + CallWord.KEPT + index] = value
+        save[_NEWEST] += _BYTES
+        return depth
+
+    def newest(self, slot: int, address: int) -> Newest | None:
+        """The newest call, if these are its frame and return, and it is in a record only."""
+        offset = self._save[_NEWEST] - self._start
+        if not len(self._window) * _BYTES < offset <= _LAST:
+            return None
+        frame, to, kind, time, depth, _ = _CALL.unpack_from(self._records, offset)
+        if frame != slot or to != address or kind >> 32 >= len(self._probes):
+            return None
+        probe = self._probes[kind >> 32]
+        return None if probe is None else (probe, time, depth, offset)
+
+    def take(self, newest: Newest) -> tuple[int, ...]:
+        """The newest call has returned: what was captured."""
+        probe, _, _, offset = newest
+        self._save[_NEWEST] -= _BYTES
+        count = len(probe.call.kept) if probe.call is not None else 0
+        at = (offset >> 3) + CallWord.KEPT
+        return tuple(self._records[at : at + count]) if count else ()
+
     # -- taking over ----------------------------------------------------------------------
 
     def sync(self) -> None:
         """Take over what code in the guest has done."""
         if not self.live:
             return
-        offset = self._save[CALLS // 8] - self._start
+        offset = self._save[_NEWEST] - self._start
         count = offset // _BYTES
         if offset % _BYTES or not 0 <= count < RECORDS:
             self._damage()
@@ -257,6 +322,9 @@ class GuestCalls:
             self._rest()
             return
         depth = bounds[2]
+        at = bisect_right(self._aside, slot)
+        if self._window and at < len(self._aside) and self._aside[at] < self._window[-1].slot:
+            self._spill()  # none may lie between two that code can end
         if not self._window:
             made = followed or _followed(newest)
             self._ground(slot, bounds, depth - made)
@@ -376,16 +444,16 @@ class GuestCalls:
         top = len(self._window) * _WORDS
         at = bisect_left(self._aside, self._records[top + CallWord.FRAME])
         low = max(bounds[0], self._aside[at - 1] + 1) if at else bounds[0]
-        self._save[LOWEST // 8] = low
-        self._save[CALLS // 8] = self._start + top * 8
+        self._save[_LOWEST] = low
+        self._save[_NEWEST] = self._start + top * 8
 
     def _rest(self) -> None:
         """Code neither records nor ends a call."""
         self._spill()
         self._stack = (0, 0)
         self._records[CallWord.FRAME] = self._records[CallWord.RETURN] = 0
-        self._save[LOWEST // 8] = _NEVER
-        self._save[CALLS // 8] = self._start
+        self._save[_LOWEST] = _NEVER
+        self._save[_NEWEST] = self._start
 
 
 def _followed(newest: KretprobeInstance | None) -> int:

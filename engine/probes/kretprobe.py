@@ -103,14 +103,22 @@ class Tracker(Protocol):
         None where code in the guest must not follow calls.
         """
 
+    def recorded(
+        self, probe: "Kretprobe", time: int, depth: int, ret_addr: int, args: tuple[int, ...]
+    ) -> None:
+        """A call of `bounds` begins that needs no instance; `args` are what was captured."""
+
+    def over(self, probe: "Kretprobe", ret_addr: int, time: int, depth: int) -> None:
+        """Such a call has returned that began at a time."""
+
     def brought(self, instance: KretprobeInstance) -> None:
-        """Code in the guest has recorded a call; its `data` are time and depth."""
+        """A call gets an instance that had none; its `data` are time and depth."""
 
     def ended(self, instance: KretprobeInstance) -> None:
-        """It has recorded the return of the newest call."""
+        """The return of the newest call, which had got an instance, is recorded."""
 
     def counted(self, calls: int) -> None:
-        """It has recorded so many calls, and their returns but for those brought."""
+        """Code has recorded so many calls, and the returns of those without an instance."""
 
 
 EntryHandler = Callable[[KretprobeInstance, PtRegs], int | None]

@@ -132,6 +132,9 @@ class Watched(Returns):
         track = probe.tracker.entered if probe.tracker is not None else None
         guest = self.calls
         slot = point.slot if not point.scratch and point.detour is None else None
+        found, now = guest.entry(probe), self.owner.cpu.blocks
+        entry = None if isinstance(found, str) else found
+        recorded = probe.tracker.recorded if probe.tracker is not None else None
 
         def single() -> int:
             try:
@@ -142,6 +145,16 @@ class Watched(Returns):
             if pending is None:
                 return LEAVE
             if guest.live:
+                if entry is not None and pending is not _NOWHERE:
+                    args, time = () if capture is None else capture(), now()
+                    kept = args if recorded is None else ()
+                    depth = guest.record(entry, sp, ret_addr, time, kept)
+                    if depth is not None:
+                        probe.hits += 1
+                        if recorded is not None:
+                            recorded(probe, time, depth, ret_addr, args)
+                        left[0] = left[1] = 0
+                        return slot or go()
                 guest.sync()
             if pending is _NOWHERE:
                 probe.hits += 1
@@ -330,12 +343,27 @@ class Watched(Returns):
         plan = self.owner.arch.plan
         unseen = plan.trampoline[0] <= address < sum(plan.detour)
         optional = self._may_be_passed(address)
-        calls = self.calls
+        calls, behind = self.calls, self._behind
 
         def returned(thread: int) -> None:
+            key = key_of(read())
             if calls.live:
+                newest = calls.newest(key - behind, address)
+                if newest is not None and (left[0] in known or came(left[0])):
+                    probe, began, depth, _ = newest
+                    kept = calls.take(newest)
+                    site.last = probe
+                    if site.known is not None:
+                        site.known[0] = left[0]
+                    if probe.tracker is not None:
+                        probe.tracker.over(probe, address, began, depth)
+                    elif probe.record_return is not None and kept:
+                        probe.record_return(thread, address, kept)
+                    elif probe.record_return is not None:
+                        probe.record_return(thread, address)
+                    return
                 calls.sync()
-            instance = take(key_of(read()), None)
+            instance = take(key, None)
             if instance is None:
                 return
             slot = instance.slot

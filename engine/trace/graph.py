@@ -187,13 +187,27 @@ class Calls:
             return None
         return self._low, self._high, self._stack.base + len(calls)
 
+    def recorded(
+        self, probe: Kretprobe, time: int, depth: int, ret_addr: int, args: tuple[int, ...]
+    ) -> None:
+        """A call begins that needs no instance."""
+        assert isinstance(probe, GraphProbe)
+        self._entry(probe, time, depth, ret_addr, args)
+        self.counted(1)
+
+    def over(self, probe: Kretprobe, ret_addr: int, time: int, depth: int) -> None:
+        """Such a call has returned."""
+        assert isinstance(probe, GraphProbe)
+        retval = 0 if self._retval is None else self._retval()[0]
+        self._exit_row(probe, ret_addr, time, depth, 0, retval)
+
     def brought(self, instance: KretprobeInstance) -> None:
-        """Code in the guest has recorded a call."""
+        """A call gets an instance that had none."""
         self._calls.append(instance)
         self.exits -= 1
 
     def ended(self, instance: KretprobeInstance) -> None:
-        """It has recorded the return of the newest call."""
+        """The return of the newest call, which had got an instance, is recorded."""
         if self._calls and self._calls[-1] is instance:
             self._calls.pop()
         else:
@@ -201,7 +215,7 @@ class Calls:
         self.exits += 1
 
     def counted(self, calls: int) -> None:
-        """It has recorded so many calls, and their returns but for those brought."""
+        """Code has recorded so many calls, and the returns of those without an instance."""
         self.entries += calls
         self.exits += calls
 
@@ -238,15 +252,23 @@ class Calls:
         self._in_muted += probe.muted
         if self._in_muted:
             return True
+        now = self._now()
+        args = instance.entry
+        if args is None:
+            args = () if probe.capture is None else probe.capture()
+        self._entry(probe, now, depth, instance.ret_addr, args)
+        self.entries += 1
+        instance.data = now, depth
+        return True
+
+    def _entry(
+        self, probe: GraphProbe, now: int, depth: int, ret_addr: int, args: tuple[int, ...]
+    ) -> None:
         sink, size = self._sink, probe.words * 8
         position = sink.position
         if position + size > sink.limit:
             sink.drain()
             position = sink.position
-        now = self._now()
-        args = instance.entry
-        if args is None:
-            args = () if probe.capture is None else probe.capture()
         probe.pack(
             sink.buffer,
             position,
@@ -255,13 +277,10 @@ class Calls:
             now,
             probe.function,
             depth,
-            instance.ret_addr,
+            ret_addr,
             *args,
         )
         sink.position = position + size
-        self.entries += 1
-        instance.data = now, depth
-        return True
 
     def returned(self, instance: KretprobeInstance) -> None:
         """A call has returned."""
@@ -305,6 +324,11 @@ class Calls:
             self.left -= left
             return
         began, depth = instance.data
+        self._exit_row(probe, to, began, depth, left, retval)
+
+    def _exit_row(
+        self, probe: GraphProbe, to: int, began: int, depth: int, left: int, retval: int
+    ) -> None:
         sink, size = self._sink, self._size
         position = sink.position
         if position + size > sink.limit:
