@@ -80,6 +80,12 @@ CALLS = 128
 LOWEST = 136
 """Offset there of the lowest frame that may be recorded without the engine."""
 
+OUTSIDE = 1
+"""In `engine.cpu.base.Cpu.left`: no instruction, but the kernel, sent control elsewhere."""
+
+CHAINED = 1 << 31
+"""In `CallWord.KIND`: the record below is of the same frame; a tail call has been made there."""
+
 SITES = 1 << 13
 """Words in the table of addresses whose returns are caught; see `DetourPlaces.sites`."""
 
@@ -99,7 +105,7 @@ class CallWord(IntEnum):
     RETURN = 1
     """Where the call returns to."""
     KIND = 2
-    """Which code may end it (bits 0-31), 0 = none; number of the probe (32-63)."""
+    """Which code may end it (bits 0-30), 0 = none; CHAINED; number of the probe (32-63)."""
     TIME = 3
     DEPTH = 4
     """Of the call among those that a tracker follows, all ones = it follows none so far."""
@@ -115,7 +121,8 @@ class CallEntry:
     """What a return probe does where its function begins, for a detour: a record of the call.
 
     Only a call whose return is caught, and whose frame lies below all that are pending, is
-    recorded: the others are the engine's business.
+    recorded, and one that the newest call has made in its place (a tail call): the others are
+    the engine's business.
 
     Attributes:
         number: of the probe.
@@ -144,8 +151,8 @@ class CallEntry:
 class CallReturn:
     """What is done where calls return to, for a detour: the newest call's record goes.
 
-    If it is that of the call which has returned, by an instruction known to be a return. All
-    else is the engine's business.
+    If it is that of the call which has returned, by an instruction known to be a return; those
+    it is chained to go as well. All else is the engine's business.
 
     Attributes:
         site: the address.

@@ -14,9 +14,6 @@ Decode = Callable[[int, bytes], tuple[Insn, ...]]
 LEAVE: Final = -1
 """What a trap's action returns when the engine has to see to it."""
 
-OUTSIDE: Final = 1
-"""In `Cpu.left`: no instruction, but the kernel, sent control elsewhere."""
-
 StepAction = Callable[[int], int]
 """Deals with the trap behind a single step, from where it came to: where to go on, or LEAVE."""
 

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from engine.arch.base import SignalFrame
-from engine.cpu.base import OUTSIDE, Cpu
+from engine.arch.jump import OUTSIDE
+from engine.cpu.base import Cpu
 from engine.errors import GuestFaultError
 from engine.guest.memory import Memory
 from engine.linux import signals as sig

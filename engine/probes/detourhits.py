@@ -57,7 +57,7 @@ class DetourHits:
         for number, part in enumerate(detour.recorder.parts):
             if part.slow >= 0:
                 place = detour.start + part.slow
-                entry = isinstance(live.probes[number], Kretprobe)
+                entry = isinstance(live.probe(number), Kretprobe)
                 plant(
                     place,
                     self._entering(live, place) if entry else partial(self._slow, detour, place),
@@ -189,7 +189,7 @@ class DetourHits:
         """Record a hit for the probe whose code is left; where the detour goes on."""
         live, number = self._detours.at(detour.start), detour.part(pc)
         assert live is not None
-        probe = live.probes[number]
+        probe = live.probe(number)
         if isinstance(probe, Kretprobe):
             return self._enter(live, pc)
         self._give_up(detour, pc, probe)

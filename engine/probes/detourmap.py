@@ -27,6 +27,10 @@ class LiveDetour:
     zombie: bool = False
     unchecked: set[int] = field(default_factory=set)
 
+    def probe(self, part: int) -> Kprobe:
+        """The probe that a part of the recorder is for; all of them may be for one."""
+        return self.probes[part if len(self.probes) > 1 else 0]
+
 
 class DetourMap:
     """Detours by their own addresses and by those of the instructions that they displace.

@@ -29,7 +29,7 @@ _COUNTERS: Final = 3 * PAGE
 _RING: Final = 1 << 20
 _MOST: Final = (_RING - _COUNTERS) // 8
 _CALLS: Final = SITES * 8 + RECORDS * CallWord.SIZE * 8
-_NEVER: Final = 1
+_NEVER: Final = (1 << 64) - 1
 """No instruction ends there."""
 
 

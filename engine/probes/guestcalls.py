@@ -19,9 +19,17 @@ import struct
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol
 
-from engine.arch.jump import CALLS, LOWEST, SITES, CallEntry, CallReturn, CallWord
+from engine.arch.jump import (
+    CALLS,
+    CHAINED,
+    LOWEST,
+    SITES,
+    CallEntry,
+    CallReturn,
+    CallWord,
+)
 from engine.guest.memory import Memory
 from engine.probes.kretprobe import CallEnd, Kretprobe, KretprobeInstance, Tracker
 from engine.probes.returns import Pending
@@ -35,8 +43,8 @@ _LAST: Final = (RECORDS - 1) * _BYTES
 _NEWEST: Final = CALLS // 8
 _LOWEST: Final = LOWEST // 8
 _ALL: Final = (1 << 64) - 1
-_BELOW: Final = struct.Struct("<Q24xQ")
-"""Frame and depth."""
+_BELOW: Final = struct.Struct("<QQ16xQ")
+"""Frame, return and depth."""
 _CALL: Final = struct.Struct("<6Q")
 """Frame, return, kind, time, depth and function."""
 
@@ -58,8 +66,22 @@ class CallMemory:
     sites: "memoryview[int]"
 
 
-Newest: TypeAlias = tuple[Kretprobe, int, int, int]
-"""A call in a record: probe, time, depth, and where the record stands."""
+class Newest(NamedTuple):
+    """A call in a record.
+
+    Attributes:
+        probe: whose it is.
+        time: when it began.
+        depth: see `CallWord.DEPTH`.
+        chained: whether the record below is of the same frame.
+        offset: of the record.
+    """
+
+    probe: Kretprobe
+    time: int
+    depth: int
+    chained: bool
+    offset: int
 
 
 class Catcher(Protocol):
@@ -73,6 +95,9 @@ class Catcher(Protocol):
 
     def ended(self, instance: KretprobeInstance) -> None:
         """It has returned, and that is recorded."""
+
+    def called(self, address: int) -> bool:
+        """Whether what has led to where the guest is now is a call that returns to an address."""
 
     def recompile(self, end: CallEnd) -> None:
         """Code that ends calls in this way serves nobody any more."""
@@ -213,12 +238,14 @@ class GuestCalls:
         offset = save[_NEWEST] - self._start
         if not 0 <= offset < _LAST:
             return None
-        frame, below = _BELOW.unpack_from(records, offset)
+        frame, to, below = _BELOW.unpack_from(records, offset)
+        kind = entry.number << 32 | entry.kind
         if not save[_LOWEST] <= slot < frame:
-            return None
+            if slot != frame or to != ret_addr or self._catcher.called(ret_addr):
+                return None
+            kind |= CHAINED
         depth: int = below + entry.deeper & _ALL
         at = offset + _BYTES
-        kind = entry.number << 32 | entry.kind
         _CALL.pack_into(records, at, slot, ret_addr, kind, time, depth, entry.function)
         for index, value in enumerate(kept):
             records[(at >> 3) + CallWord.KEPT + index] = value
@@ -234,11 +261,11 @@ class GuestCalls:
         if frame != slot or to != address or kind >> 32 >= len(self._probes):
             return None
         probe = self._probes[kind >> 32]
-        return None if probe is None else (probe, time, depth, offset)
+        return Newest(probe, time, depth, bool(kind & CHAINED), offset) if probe else None
 
     def take(self, newest: Newest) -> tuple[int, ...]:
         """The newest call has returned: what was captured."""
-        probe, _, _, offset = newest
+        probe, offset = newest.probe, newest.offset
         self._save[_NEWEST] -= _BYTES
         count = len(probe.call.kept) if probe.call is not None else 0
         at = (offset >> 3) + CallWord.KEPT
@@ -290,8 +317,10 @@ class GuestCalls:
         return self._catcher.brought(instance)
 
     def _aligned(self, slot: int, number: int) -> bool:
-        """Whether a record's frame lies below the one before it, as code makes them."""
-        return slot < self._records[(number - 1) * _WORDS + CallWord.FRAME]
+        """Whether a record's frame lies below the one before it, or is it, as code makes them."""
+        before = self._records[(number - 1) * _WORDS + CallWord.FRAME]
+        chained = self._records[number * _WORDS + CallWord.KIND] & CHAINED
+        return slot < before or (slot == before and chained != 0)
 
     def _damage(self) -> None:
         """The guest has written to the records: what they said is lost, and code rests."""
@@ -317,7 +346,7 @@ class GuestCalls:
         self._take(slot)
         bounds = self._look_at_stack(slot)
         if bounds is None:
-            if newest is not None:
+            if newest is not None and not self._is_aside(slot):
                 insort(self._aside, slot)
             self._rest()
             return
@@ -363,7 +392,7 @@ class GuestCalls:
         """Frames below one are on another stack, or were left without a return."""
         while self._window and self._window[-1].slot < slot:
             frame = self._window.pop()
-            if frame.instance is not None:
+            if frame.instance is not None and not self._is_aside(frame.slot):
                 insort(self._aside, frame.slot)
         while not self._window and self._outer and self._outer[-1] < slot:
             insort(self._aside, self._outer.pop())
@@ -371,17 +400,23 @@ class GuestCalls:
     def _take(self, slot: int) -> bool:
         """Nothing is pending in a frame any more; whether anything was."""
         if self._window:
-            if self._window[-1].slot == slot:
+            found = False
+            while self._window and self._window[-1].slot == slot:
                 self._window.pop()
+                found = True
+            if found:
                 return True
         elif self._outer and self._outer[-1] == slot:
             self._outer.pop()
             return True
-        at = bisect_left(self._aside, slot)
-        if at < len(self._aside) and self._aside[at] == slot:
-            del self._aside[at]
+        if self._is_aside(slot):
+            del self._aside[bisect_left(self._aside, slot)]
             return True
         return False
+
+    def _is_aside(self, slot: int) -> bool:
+        at = bisect_left(self._aside, slot)
+        return at < len(self._aside) and self._aside[at] == slot
 
     def _look_at_stack(self, slot: int) -> tuple[int, int, int] | None:
         """(start, end, depth) of the stack that a frame lies on; None where code must rest.
@@ -400,7 +435,9 @@ class GuestCalls:
 
     def _spill(self) -> None:
         """The frames that code could end are the engine's alone."""
-        self._outer += [frame.slot for frame in self._window if frame.instance is not None]
+        for frame in self._window:
+            if frame.instance is not None and frame.slot not in self._outer[-1:]:
+                self._outer.append(frame.slot)
         self._window.clear()
 
     def _ground(self, slot: int, bounds: tuple[int, int, int], depth: int) -> None:

@@ -31,9 +31,10 @@ not harmed.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from engine.cpu.base import LEAVE, OUTSIDE, TrapAction
+from engine.arch.jump import OUTSIDE
+from engine.cpu.base import LEAVE, TrapAction
 from engine.errors import GuestFaultError
-from engine.probes.guestcalls import GuestCalls
+from engine.probes.guestcalls import GuestCalls, Newest
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallEnd, Kretprobe, KretprobeInstance
 from engine.probes.point import ProbePoint
@@ -229,9 +230,7 @@ class Watched(Returns):
     def _clear(self, pending: Pending, key: int, ret_addr: int) -> None:
         """A frame begins: what is pending in its place is gone, but for a tail call's caller."""
         older = pending.get(key)
-        left = self._left
-        called = ret_addr in self._called_from() or left[1] == OUTSIDE
-        if older is not None and called:
+        if older is not None and self.called(ret_addr):
             self._drop(pending.pop(key))
         if self._stacked:
             before = self._frames.get(key)
@@ -239,6 +238,13 @@ class Watched(Returns):
                 self._frames[key] = pending
                 if before is not None:
                     self._drop(before.pop(key, None))
+
+    def called(self, address: int) -> bool:
+        """Whether what has led to where the guest is now is a call that returns to an address.
+
+        Or the kernel, which has entered a handler.
+        """
+        return address in self._called_from() or self._left[1] == OUTSIDE
 
     def _called_from(self) -> tuple[int, int]:
         """Where the last two instructions that led elsewhere would return to as calls."""
@@ -345,23 +351,29 @@ class Watched(Returns):
         optional = self._may_be_passed(address)
         calls, behind = self.calls, self._behind
 
+        def over(newest: Newest, thread: int) -> None:
+            """What `finish` does, for a call without an instance."""
+            kept, probe = calls.take(newest), newest.probe
+            site.last = probe
+            if site.known is not None:
+                site.known[0] = left[0]
+            if probe.tracker is not None:
+                probe.tracker.over(probe, address, newest.time, newest.depth)
+            elif probe.record_return is not None and kept:
+                probe.record_return(thread, address, kept)
+            elif probe.record_return is not None:
+                probe.record_return(thread, address)
+
         def returned(thread: int) -> None:
             key = key_of(read())
             if calls.live:
                 newest = calls.newest(key - behind, address)
-                if newest is not None and (left[0] in known or came(left[0])):
-                    probe, began, depth, _ = newest
-                    kept = calls.take(newest)
-                    site.last = probe
-                    if site.known is not None:
-                        site.known[0] = left[0]
-                    if probe.tracker is not None:
-                        probe.tracker.over(probe, address, began, depth)
-                    elif probe.record_return is not None and kept:
-                        probe.record_return(thread, address, kept)
-                    elif probe.record_return is not None:
-                        probe.record_return(thread, address)
-                    return
+                if newest is not None and (left[0] in known or unseen or came(left[0])):
+                    while newest is not None:
+                        over(newest, thread)
+                        if not newest.chained:
+                            return
+                        newest = calls.newest(key - behind, address)
                 calls.sync()
             instance = take(key, None)
             if instance is None:
@@ -488,7 +500,11 @@ class Watched(Returns):
 
     def ended(self, instance: KretprobeInstance) -> None:
         """It has returned, and that is recorded."""
-        self._pending[instance.ret_addr].pop(instance.slot + self._behind, None)
+        pending, key = self._pending[instance.ret_addr], instance.slot + self._behind
+        if instance.next is None:
+            pending.pop(key, None)
+        else:
+            pending[key] = instance.next
         instance.rp.active -= 1
         if instance.rp.tracker is not None:
             instance.rp.tracker.ended(instance)

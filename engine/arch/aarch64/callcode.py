@@ -11,6 +11,7 @@ from engine.arch.aarch64.emit import (
     BASE,
     CBZ,
     EOR,
+    LSL,
     LSR,
     ORN,
     ORR,
@@ -22,8 +23,10 @@ from engine.arch.aarch64.emit import (
 from engine.arch.aarch64.fetches import ROW, SAVED, Fetches
 from engine.arch.jump import (
     CALLS,
+    CHAINED,
     CURSOR,
     LOWEST,
+    OUTSIDE,
     SITES,
     CallEntry,
     CallReturn,
@@ -41,6 +44,9 @@ OTHER: Final = 14
 
 _LINK, _THIRD = 30, 13
 _RECORD: Final = CallWord.SIZE * 8
+_CHAINED_BIT: Final = CHAINED.bit_length() - 1
+_MINUS_ONE: Final = 0xD1000400
+"""`sub` of 1 with its registers left out."""
 _SITE_BITS: Final = SITES.bit_length() - 1
 _USED: Final = (ROW, OTHER, _THIRD)
 
@@ -61,6 +67,8 @@ def enter(work: CallEntry, places: DetourPlaces) -> Recorder:
     fetches.changed |= set(_USED)
     again = code.label("again")
     _may_enter(fetches)
+    code.branch(CBZ | VALUE, "known")
+    _is_tail_call(fetches)
     code.branch(CBZ | VALUE, "known")
     slow = code.label("slow")
     code.add(TRAP)
@@ -111,6 +119,28 @@ def _may_enter(fetches: Fetches) -> None:
     code.three(ORR, VALUE, VALUE, _THIRD, LSR | 63 << 10)
 
 
+def _is_tail_call(fetches: Fetches) -> None:
+    """x17 is 0 if the newest call has made this one in its own frame; x14 is its record.
+
+    That is so where both return to the same place, unless the call in front of that place has
+    just been executed, or the kernel has just entered a handler (see `engine.probes.watched`).
+    """
+    code, places = fetches.code, fetches.places
+    code.load(VALUE, OTHER, CallWord.FRAME * 8)
+    code.three(EOR, VALUE, VALUE, ROW)
+    code.load(BASE, OTHER, CallWord.RETURN * 8)
+    code.three(EOR, BASE, BASE, _LINK)
+    code.three(ORR, VALUE, VALUE, BASE)
+    for offset, outside in ((0, False), (8, False), (8, True)):
+        code.constant(BASE, places.left)
+        code.load(_THIRD, BASE, offset)
+        if outside:
+            code.constant(BASE, OUTSIDE)
+        code.three(EOR, _THIRD, _THIRD, BASE if outside else _LINK)
+        code.add(_MINUS_ONE | _THIRD << 5 | _THIRD)
+        code.three(ORR, VALUE, VALUE, _THIRD, LSR | 63 << 10)  # 1 if they were the same
+
+
 def _new_record(fetches: Fetches, work: CallEntry) -> None:
     """The record behind the one that x14 points to."""
     code, places = fetches.code, fetches.places
@@ -118,7 +148,12 @@ def _new_record(fetches: Fetches, work: CallEntry) -> None:
     code.move(VALUE, SP)
     code.store(VALUE, OTHER, at[CallWord.FRAME])
     code.store(_LINK, OTHER, at[CallWord.RETURN])
-    code.constant(VALUE, work.number << 32 | work.kind)
+    code.load(BASE, OTHER, CallWord.FRAME * 8)
+    code.three(EOR, VALUE, VALUE, BASE)
+    code.add(_MINUS_ONE | VALUE << 5 | VALUE)
+    code.three(ORR, VALUE, SP, VALUE, LSR | 63 << 10)  # 1 if it is the same frame
+    code.constant(BASE, work.number << 32 | work.kind)
+    code.three(ORR, VALUE, BASE, VALUE, LSL | _CHAINED_BIT << 10)
     code.store(VALUE, OTHER, at[CallWord.KIND])
     code.load(VALUE, OTHER, CallWord.DEPTH * 8)
     code.plus(VALUE, int(work.deeper))
@@ -174,13 +209,19 @@ def check_return(fetches: Fetches, work: CallReturn) -> None:
     code.load(OTHER, ROW, CallWord.KIND * 8, 4)
     code.constant(BASE, work.kind)
     code.three(EOR, OTHER, OTHER, BASE)
-    code.three(ORR, VALUE, VALUE, OTHER)
+    code.three(ORR, VALUE, VALUE, OTHER, LSL | 32 << 10)  # CHAINED: a bit that no address has
     code.constant(BASE, places.left)
     code.load(OTHER, BASE, 0)
     code.constant(BASE, work.known)
     code.load(BASE, BASE, 0)
     code.three(EOR, OTHER, OTHER, BASE)
     code.three(ORR, VALUE, VALUE, OTHER)
+
+
+def is_chained(code: Code) -> None:
+    """Behind `check_return`: x17 is 0 if only `CHAINED` was in the way."""
+    code.constant(BASE, 1 << 63)
+    code.three(EOR, VALUE, VALUE, BASE)
 
 
 def forget_call(fetches: Fetches) -> None:

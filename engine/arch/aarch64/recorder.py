@@ -9,8 +9,15 @@ behind it nothing is mapped.
 
 from typing import Final
 
-from engine.arch.aarch64.callcode import OTHER, TRAP, check_return, enter, forget_call
-from engine.arch.aarch64.emit import ADD, BASE, CBZ, LSL, ORR, SUB, VALUE, Code
+from engine.arch.aarch64.callcode import (
+    OTHER,
+    TRAP,
+    check_return,
+    enter,
+    forget_call,
+    is_chained,
+)
+from engine.arch.aarch64.emit import ADD, BASE, CBZ, LSL, ORR, SUB, VALUE, B, Code
 from engine.arch.aarch64.fetches import ROW, SAVED, Fetches
 from engine.arch.aarch64.rowfilter import RowFilter
 from engine.arch.aarch64.rowtexts import USED, RowTexts
@@ -63,7 +70,6 @@ class _Maker:
             raise NotCompilableError("too many strings or elements of arrays")
         self._code = Code()
         self._fetches = Fetches(self._code, places)
-        self._slow: dict[int, int] = {}
         self._lends = -1
         used: tuple[int, ...] = (OTHER,) if ends is not None else ()
         if any(strings):
@@ -101,21 +107,26 @@ class _Maker:
         fetches.changed.add(ROW)
         if self._ends is not None:
             fetches.changed.add(OTHER)
-        found = [
-            self._part(number, one, filtered=early) for number, one in enumerate(self._recordings)
-        ]
+        found = (
+            [
+                self._part(str(number), one, filtered=early)
+                for number, one in enumerate(self._recordings)
+            ]
+            if self._ends is None
+            else self._ending(self._ends)
+        )
         finish = code.label("finish")
         fetches.save_area()
         self._keep(0xA9400000, 0xF9400000)
         code.constant(VALUE, 0)  # not the cursor: how much is in the ring hangs on the host's time
         code.label("rejected")
-        starts = [start for start, _ in found]
+        behinds = [*(start for start, _, _ in found[1:]), finish]
+        if self._ends is not None:
+            behinds = [finish] * len(found)
         lent = {f"x{register}": offset for register, offset in fetches.lent.items()}
         parts = tuple(
-            Part(start, again, behind, self._slow.get(number, -1), lent, self._lends)
-            for number, ((start, again), behind) in enumerate(
-                zip(found, [*starts[1:], finish], strict=True)
-            )
+            Part(start, again, behind, slow, lent, self._lends)
+            for (start, again, slow), behind in zip(found, behinds, strict=True)
         )
         saved = {f"x{register}": offset for register, offset in self._saved.items()}
         return Recorder(code.finished(), saved, parts, finish)
@@ -129,26 +140,44 @@ class _Maker:
             register, offset = rest[-1]
             self._code.add(single | offset // 8 << 10 | BASE << 5 | register)
 
-    def _part(self, number: int, one: Recording, *, filtered: bool) -> tuple[int, int]:
-        """The code of one recording: its start, and where its row is begun anew."""
+    def _part(self, name: str, one: Recording, *, filtered: bool) -> tuple[int, int, int]:
+        """The code of one recording: where it begins, begins its row anew, and is slow."""
         code = self._code
-        start = code.label(f"{number}start")
-        if self._ends is not None:
-            check_return(self._fetches, self._ends)
-            code.branch(CBZ | VALUE, f"{number}known")
-            self._slow[number] = code.label(f"{number}slow")
-            code.add(TRAP)
-            code.label(f"{number}known")
-        elif not filtered:
+        start = code.label(f"{name}start")
+        if not filtered:
             self._count(one)
-        if not filtered and one.filter:
-            RowFilter(self._fetches, one, str(number)).emit(f"{number}again", f"{number}end")
-        again = code.label(f"{number}again")
-        self._row(one, number)
-        code.label(f"{number}end")
-        if self._ends is not None:
-            forget_call(self._fetches)
-        return (0 if filtered else start), again
+        again, slow = self._tested_row(name, one, filtered=filtered)
+        return (0 if filtered else start), again, slow
+
+    def _tested_row(self, name: str, one: Recording, *, filtered: bool) -> tuple[int, int]:
+        code = self._code
+        if one.filter and not filtered:
+            RowFilter(self._fetches, one, name).emit(f"{name}again", f"{name}end")
+        again = code.label(f"{name}again")
+        slow = self._row(one, name)
+        code.label(f"{name}end")
+        return again, slow
+
+    def _ending(self, ends: CallReturn) -> list[tuple[int, int, int]]:
+        """The code for a return: for the last call of a frame, and for one that is chained."""
+        code = self._code
+        start = code.label("start")
+        check_return(self._fetches, ends)
+        code.branch(CBZ | VALUE, "last")
+        is_chained(code)
+        code.branch(CBZ | VALUE, "chained")
+        slow = code.label("slow")
+        code.add(TRAP)
+        chained = self._end(ends, "chained")
+        code.branch(B, "start")
+        last = self._end(ends, "last")
+        return [(start, last[1], slow), chained, last]
+
+    def _end(self, ends: CallReturn, name: str) -> tuple[int, int, int]:
+        start = self._code.label(name)
+        again, slow = self._tested_row(name, ends.row, filtered=False)
+        forget_call(self._fetches)
+        return start, again, slow
 
     def _count(self, one: Recording) -> None:
         code, distance = self._code, one.counter - self._places.save
@@ -160,7 +189,8 @@ class _Maker:
 
     # -- a row ----------------------------------------------------------------------------
 
-    def _row(self, one: Recording, number: int) -> None:
+    def _row(self, one: Recording, name: str) -> int:
+        """The row; where the engine is asked to record it, -1 for nowhere."""
         code, places, fetches = self._code, self._places, self._fetches
         fetches.start_of_row()
         for field in one.layout.fields:
@@ -184,14 +214,13 @@ class _Maker:
             code.store(BASE, ROW, 24)
         texts = _texts(one)
         size = one.layout.words * 8
-        end = ROW
+        end, slow = ROW, -1
         if texts:
             if fetches.lent:
                 self._lends = code.label("lends")
-            copies = RowTexts(fetches, one, str(number), self._used)
-            copies.slow = self._slow.get(number, -1)
+            copies = RowTexts(fetches, one, name, self._used)
             copies.add(texts)
-            self._slow[number], end = copies.slow, copies.end
+            slow, end = copies.slow, copies.end
             code.three(SUB, end, end, ROW)
             code.plus(end, 7)
             code.add(0x927DF000 | end << 5 | end)  # and ~7
@@ -209,6 +238,7 @@ class _Maker:
         code.store(VALUE, BASE, CURSOR)
         for register, offset in fetches.lent.items():
             code.load(register, ROW, offset)
+        return slow
 
     def _number(self, field: RecordField, one: Recording) -> None:
         arg, code, fetches = field.arg, self._code, self._fetches

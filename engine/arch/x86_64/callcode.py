@@ -8,8 +8,10 @@ from typing import Final
 
 from engine.arch.jump import (
     CALLS,
+    CHAINED,
     CURSOR,
     LOWEST,
+    OUTSIDE,
     SITES,
     CallEntry,
     CallReturn,
@@ -31,6 +33,7 @@ _OR, _SUB, _AND, _XOR = 0x09, 0x29, 0x21, 0x31
 """Instructions on two registers (`Code.two`)."""
 _XOR_MEMORY: Final = "33"
 _RECORD: Final = CallWord.SIZE * 8
+_CHAINED_BIT: Final = CHAINED.bit_length() - 1
 
 
 def enter(work: CallEntry, places: DetourPlaces, window: bytes) -> Recorder:
@@ -55,6 +58,8 @@ def enter(work: CallEntry, places: DetourPlaces, window: bytes) -> Recorder:
     fetches.changed |= used.keys()
     again = code.label("again")
     _may_enter(code, places)
+    code.jump("known", JE)
+    _is_tail_call(code, places)
     code.jump("known", JE)
     slow = code.label("slow")
     code.raw("cc")
@@ -107,6 +112,29 @@ def _may_enter(code: Code, places: DetourPlaces) -> None:
     code.two(_OR, RCX, RDX)
 
 
+def _is_tail_call(code: Code, places: DetourPlaces) -> None:
+    """Flags say E if the newest call has made this one in its own frame; rsi is its record.
+
+    That is so where both return to the same place, unless the call in front of that place has
+    just been executed, or the kernel has just entered a handler (see `engine.probes.watched`).
+    """
+    code.memory(LOAD, RCX, RSP, 0)
+    code.memory(LOAD, RAX, RSI, CallWord.FRAME * 8)
+    code.two(_XOR, RSP, RAX)
+    code.memory(LOAD, RDX, RSI, CallWord.RETURN * 8)
+    code.two(_XOR, RCX, RDX)
+    code.two(_OR, RDX, RAX)
+    for offset, outside in ((0, False), (8, False), (8, True)):
+        code.constant(RDX, places.left)
+        code.memory(LOAD, RDX, RDX, offset)
+        if outside:
+            code.constant(RCX, OUTSIDE)
+        code.two(_XOR, RCX, RDX)
+        code.memory(LEA, RDX, RDX, -1)
+        code.shift(5, RDX, 63)  # 1 if they were the same
+        code.two(_OR, RDX, RAX)
+
+
 def _new_record(fetches: Fetches, work: CallEntry) -> None:
     """The record behind the one that rsi points to."""
     code, places = fetches.code, fetches.places
@@ -114,7 +142,13 @@ def _new_record(fetches: Fetches, work: CallEntry) -> None:
     code.memory(STORE, RSP, RSI, at[CallWord.FRAME])
     code.memory(LOAD, RAX, RSP, 0)
     code.memory(STORE, RAX, RSI, at[CallWord.RETURN])
-    code.constant(RAX, work.number << 32 | work.kind)
+    code.memory(LOAD, RAX, RSI, CallWord.FRAME * 8)
+    code.two(_XOR, RSP, RAX)
+    code.memory(LEA, RAX, RAX, -1)
+    code.shift(5, RAX, 63)  # 1 if it is the same frame
+    code.shift(4, RAX, _CHAINED_BIT)
+    code.constant(RDX, work.number << 32 | work.kind)
+    code.two(_OR, RDX, RAX)
     code.memory(STORE, RAX, RSI, at[CallWord.KIND])
     code.memory(LOAD, RAX, RSI, CallWord.DEPTH * 8)
     fetches.add(RAX, int(work.deeper))
@@ -166,6 +200,7 @@ def check_return(code: Code, places: DetourPlaces, work: CallReturn) -> None:
     code.load(RCX, RCX, CallWord.KIND * 8, 4)
     code.constant(RDX, work.kind)
     code.two(_XOR, RCX, RDX)
+    code.shift(4, RDX, 32)  # CHAINED becomes a bit that no address has
     code.two(_OR, RDX, RAX)
     code.two(0x89, RAX, RCX)
     code.absolute(places.left)
@@ -173,6 +208,12 @@ def check_return(code: Code, places: DetourPlaces, work: CallReturn) -> None:
     code.absolute(work.known)
     code.two(_XOR, RDX, RAX)
     code.two(_OR, RCX, RAX)
+
+
+def is_chained(code: Code) -> None:
+    """Behind `check_return`: flags say E if only `CHAINED` was in the way."""
+    code.constant(RDX, 1 << 63)
+    code.two(_XOR, RDX, RAX)
 
 
 def forget_call(code: Code, places: DetourPlaces) -> None:

@@ -27,7 +27,7 @@ from engine.arch.jump import (
     Work,
 )
 from engine.arch.program import Kind, RecordField, Source
-from engine.arch.x86_64.callcode import FLAGS, check_return, enter, forget_call
+from engine.arch.x86_64.callcode import FLAGS, check_return, enter, forget_call, is_chained
 from engine.arch.x86_64.emit import JE, LEA, LOAD, R8, RAX, RCX, RDI, RDX, RSI, STORE, Code
 from engine.arch.x86_64.fetches import SAVED, Fetches
 from engine.arch.x86_64.liveness import overwrites_flags
@@ -86,7 +86,6 @@ class _Maker:
             used.add(RDX)
         self._saved = {register: SAVED[register] for register in sorted(used)}
         self._fetches.changed.discard(RCX)
-        self._slow: dict[int, int] = {}
         self._lends = -1
 
     def _lendable(self) -> dict[int, int]:
@@ -118,10 +117,14 @@ class _Maker:
             if register != RAX:
                 code.memory(STORE, register, RAX, offset)
         self._fetches.changed.add(RCX)
-        found = [
-            self._part(number, one, filtered=light is not None)
-            for number, one in enumerate(self._recordings)
-        ]
+        found = (
+            [
+                self._part(str(number), one, filtered=light is not None)
+                for number, one in enumerate(self._recordings)
+            ]
+            if self._ends is None
+            else self._ending(self._ends)
+        )
         finish = code.label("finish")
         code.constant(RAX, save)
         for register, offset in self._saved.items():
@@ -133,13 +136,13 @@ class _Maker:
         if self._flags:
             code.raw("047f 9e")  # add al, 127: sets OF if it was set; sahf
         code.absolute(save)
-        starts = [start for start, _ in found]
+        behinds = [*(start for start, _, _ in found[1:]), finish]
+        if self._ends is not None:
+            behinds = [finish] * len(found)
         lent = {NAMES[register]: offset for register, offset in self._fetches.lent.items()}
         parts = tuple(
-            Part(start, again, behind, self._slow.get(number, -1), lent, self._lends)
-            for number, ((start, again), behind) in enumerate(
-                zip(found, [*starts[1:], finish], strict=True)
-            )
+            Part(start, again, behind, slow, lent, self._lends)
+            for (start, again, slow), behind in zip(found, behinds, strict=True)
         )
         saved = {NAMES[register]: offset for register, offset in self._saved.items()}
         return Recorder(code.finished(), saved, parts, finish)
@@ -151,26 +154,44 @@ class _Maker:
         alone = not others and self._ends is None
         return found if one.filter and alone and found.light else None
 
-    def _part(self, number: int, one: Recording, *, filtered: bool) -> tuple[int, int]:
-        """The code of one recording: its start, and where its row is begun anew."""
+    def _part(self, name: str, one: Recording, *, filtered: bool) -> tuple[int, int, int]:
+        """The code of one recording: where it begins, begins its row anew, and is slow."""
         code = self._code
-        start = code.label(f"{number}start")
-        if self._ends is not None:
-            check_return(code, self._places, self._ends)
-            code.jump(f"{number}known", JE)
-            self._slow[number] = code.label(f"{number}slow")
-            code.raw("cc")
-            code.label(f"{number}known")
-        elif not filtered:
+        start = code.label(f"{name}start")
+        if not filtered:
             self._count(one)
-        if not filtered and one.filter:
-            RowFilter(self._fetches, one, str(number)).emit(f"{number}again", f"{number}end")
-        again = code.label(f"{number}again")
-        self._row(one, number)
-        code.label(f"{number}end")
-        if self._ends is not None:
-            forget_call(code, self._places)
-        return (0 if filtered else start), again
+        again, slow = self._tested_row(name, one, filtered=filtered)
+        return (0 if filtered else start), again, slow
+
+    def _tested_row(self, name: str, one: Recording, *, filtered: bool) -> tuple[int, int]:
+        code = self._code
+        if one.filter and not filtered:
+            RowFilter(self._fetches, one, name).emit(f"{name}again", f"{name}end")
+        again = code.label(f"{name}again")
+        slow = self._row(one, name)
+        code.label(f"{name}end")
+        return again, slow
+
+    def _ending(self, ends: CallReturn) -> list[tuple[int, int, int]]:
+        """The code for a return: for the last call of a frame, and for one that is chained."""
+        code = self._code
+        start = code.label("start")
+        check_return(code, self._places, ends)
+        code.jump("last", JE)
+        is_chained(code)
+        code.jump("chained", JE)
+        slow = code.label("slow")
+        code.raw("cc")
+        chained = self._end(ends, "chained")
+        code.jump("start")
+        last = self._end(ends, "last")
+        return [(start, last[1], slow), chained, last]
+
+    def _end(self, ends: CallReturn, name: str) -> tuple[int, int, int]:
+        start = self._code.label(name)
+        again, slow = self._tested_row(name, ends.row, filtered=False)
+        forget_call(self._code, self._places)
+        return start, again, slow
 
     def _count(self, one: Recording) -> None:
         code = self._code
@@ -180,7 +201,8 @@ class _Maker:
 
     # -- a row ----------------------------------------------------------------------------
 
-    def _row(self, one: Recording, number: int) -> None:
+    def _row(self, one: Recording, name: str) -> int:
+        """The row; where the engine is asked to record it, -1 for nowhere."""
         code, places, fetches = self._code, self._places, self._fetches
         fetches.start_of_row(RCX)
         fields = sorted(one.layout.fields, key=self._late)
@@ -215,14 +237,12 @@ class _Maker:
             code.memory(STORE, RAX, RCX, 0)
             fetches.add(RCX, size)
             fetches.move_cursor()
-            return
+            return -1
         fetches.add(RCX, size)
         if fetches.lent:
             self._lends = code.label("lends")
-        copies = RowTexts(fetches, one, str(number))
-        copies.slow = self._slow.get(number, -1)
+        copies = RowTexts(fetches, one, name)
         copies.add(texts)
-        self._slow[number] = copies.slow
         code.raw("488d4907 4883e1f8")  # lea rcx, [rcx+7]; and rcx, -8
         code.two(0x89, RCX, RAX)
         code.two(0x29, RDX, RAX)  # sub rax, rdx
@@ -235,6 +255,7 @@ class _Maker:
         for register, offset in sorted(fetches.lent.items(), key=lambda item: item[0] == RDX):
             code.memory(LOAD, register, RDX, offset)
         fetches.move_cursor()
+        return copies.slow
 
     def _spare(self, one: Recording) -> tuple[int, int]:
         """A register to compute the time with, and where the row has its value (0: it is saved).
