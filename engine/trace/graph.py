@@ -183,7 +183,9 @@ class Calls:
         left are recorded as such.
         """
         calls = self._calls
-        if not self._low <= slot < self._high or not self._exact or (calls and calls[-1].gone):
+        if not self._low <= slot < self._high or not self._exact:
+            return None
+        if calls and (calls[-1].gone or calls[-1].slot < slot):
             return None
         return self._low, self._high, self._stack.base + len(calls)
 
