@@ -89,6 +89,9 @@ CHAINED = 1 << 31
 SITES = 1 << 13
 """Words in the table of addresses whose returns are caught; see `DetourPlaces.sites`."""
 
+SITE_SHIFT = 2
+"""Low bits of an address that say nothing of its word there."""
+
 STRING_TOTAL = 4000
 """Bytes of strings in a row beyond which a detour asks the engine to record it."""
 
@@ -185,7 +188,7 @@ class DetourPlaces:
         ring: where rows go. Behind its end nothing is mapped.
         left: the words of `engine.cpu.base.Cpu.left`.
         sites: table of addresses that calls return to and where that is caught: each may stand
-            in the word of its number of code units modulo `SITES`.
+            in the word (address >> SITE_SHIFT) % SITES.
     """
 
     save: int

@@ -25,6 +25,7 @@ from engine.arch.jump import (
     CALLS,
     CHAINED,
     LOWEST,
+    SITE_SHIFT,
     SITES,
     CallEntry,
     CallReturn,
@@ -118,13 +119,12 @@ class GuestCalls:
         damaged: times that the guest had written something there that cannot be.
     """
 
-    def __init__(self, memory: Memory, catcher: Catcher, unit: int) -> None:
-        """No code deals with calls yet; `unit` is the architecture's `code_unit`."""
+    def __init__(self, memory: Memory, catcher: Catcher) -> None:
+        """No code deals with calls yet."""
         self.live = False
         self.damaged = 0
         self._memory = memory
         self._catcher = catcher
-        self._shift = unit.bit_length() - 1
         self._probes: list[Kretprobe | None] = []
         self._numbers: dict[Kretprobe, int] = {}
         self._kinds: dict[CallEnd, int] = {}
@@ -205,7 +205,7 @@ class GuestCalls:
     def watch(self, address: int) -> None:
         """Returns to an address are caught from now on."""
         if self.live:
-            self._sites[(address >> self._shift) % SITES] = address
+            self._sites[(address >> SITE_SHIFT) % SITES] = address
 
     def forget(self, address: int | None = None) -> None:
         """They are no more; None: nowhere."""
@@ -214,7 +214,7 @@ class GuestCalls:
         if address is None:
             for at in range(SITES):
                 self._sites[at] = 0
-        elif self._sites[at := (address >> self._shift) % SITES] == address:
+        elif self._sites[at := (address >> SITE_SHIFT) % SITES] == address:
             self._sites[at] = 0
 
     # -- the plain case at a breakpoint -----------------------------------------------------

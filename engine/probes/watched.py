@@ -61,7 +61,7 @@ class Watched(Returns):
 
     def __init__(self, owner: Owner) -> None:
         super().__init__(owner)
-        self.calls = GuestCalls(owner.memory, self, owner.arch.code_unit)
+        self.calls = GuestCalls(owner.memory, self)
         self.sites: dict[int, ReturnSite] = {}
         self._pending: dict[int, Pending] = {}
         self._frames: dict[int, Pending] = {}  # by stack pointer: where its call is pending

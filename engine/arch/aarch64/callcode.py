@@ -27,6 +27,7 @@ from engine.arch.jump import (
     CURSOR,
     LOWEST,
     OUTSIDE,
+    SITE_SHIFT,
     SITES,
     CallEntry,
     CallReturn,
@@ -104,8 +105,8 @@ def _may_enter(fetches: Fetches) -> None:
     """
     code, places = fetches.code, fetches.places
     code.constant(BASE, places.sites)
-    bits = 2 << 16 | _SITE_BITS + 1 << 10
-    code.add(0xD3400000 | bits | _LINK << 5 | VALUE)  # ubfx: its number of instructions
+    bits = SITE_SHIFT << 16 | _SITE_BITS + SITE_SHIFT - 1 << 10
+    code.add(0xD3400000 | bits | _LINK << 5 | VALUE)  # ubfx
     code.add(0xF8607800 | VALUE << 16 | BASE << 5 | VALUE)  # ldr x17, [x16, x17, lsl #3]
     code.three(EOR, VALUE, VALUE, _LINK)
     fetches.save_area()

@@ -12,6 +12,7 @@ from engine.arch.jump import (
     CURSOR,
     LOWEST,
     OUTSIDE,
+    SITE_SHIFT,
     SITES,
     CallEntry,
     CallReturn,
@@ -94,9 +95,9 @@ def _may_enter(code: Code, places: DetourPlaces) -> None:
     and that of the newest call.
     """
     code.memory(LOAD, RCX, RSP, 0)
-    code.constant(RDX, SITES - 1)
+    code.constant(RDX, SITES - 1 << SITE_SHIFT)
     code.two(_AND, RCX, RDX)
-    code.shift(4, RDX, 3)
+    code.shift(4, RDX, 3 - SITE_SHIFT)
     code.constant(RAX, places.sites)
     code.sum(RAX, RAX, RDX)
     code.memory(_XOR_MEMORY, RCX, RAX, 0)
