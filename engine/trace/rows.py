@@ -4,6 +4,7 @@ The layout of a row is described in `engine.arch.program`. An `EventInfo` holds 
 to show rows without the session that recorded them, so it can be stored beside them.
 """
 
+import re
 import struct
 import sys
 from array import array
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, Kind, RecordLayout
 from engine.errors import EngineError
@@ -299,13 +300,34 @@ def whole_rows(data: bytes) -> int:
     and strings inside the row are asked for.
     """
     position, end = 0, len(data)
+    kinds: list[bytes] = []
     unpack = HEAD.unpack_from
     while position + HEAD.size <= end:
         number, words, _ = unpack(data, position)
         if not number or words < ROW_HEAD or position + words * 8 > end:
             return position
-        position += words * 8
+        if len(kinds) < _KINDS:
+            kinds.append(data[position : position + 4])
+            found = _rows_of(frozenset(kinds)).match(data, position)
+            assert found is not None, "any number of rows match, none included"
+            position = found.end()
+        else:
+            position += words * 8
     return position
+
+
+_KINDS: Final = 8
+"""Kinds of rows, by event and size, that are looked for together: most stretches have two."""
+
+
+@lru_cache(maxsize=64)
+def _rows_of(kinds: frozenset[bytes]) -> re.Pattern[bytes]:
+    """What matches rows that begin with one of these event ids and sizes, as many as there are."""
+    rows = (
+        re.escape(kind) + b".{%d}" % (int.from_bytes(kind[2:], "little") * 8 - len(kind))
+        for kind in sorted(kinds)
+    )
+    return re.compile(b"(?:" + b"|".join(rows) + b")*+", re.DOTALL)
 
 
 _Shape: TypeAlias = Callable[[Iterator[int], "bytes | memoryview", int], Value]
