@@ -32,6 +32,7 @@ from engine.arch.jump import (
     CallWord,
 )
 from engine.guest.memory import Memory
+from engine.probes.callwork import COUNTED, call_entry
 from engine.probes.kretprobe import CallEnd, Kretprobe, KretprobeInstance, Tracker
 from engine.probes.returns import Pending
 
@@ -145,7 +146,7 @@ class GuestCalls:
         if call is None or probe.entry_handler is not None:
             return "a return probe begins there"
         if probe.limit is not None:
-            return "the instances of a return probe are counted there"
+            return COUNTED
         if len(call.kept) > CallWord.SIZE - CallWord.KEPT:
             return "a return probe keeps too many values from there"
         if probe.tracker is not None:
@@ -155,16 +156,8 @@ class GuestCalls:
         if probe not in self._numbers:
             self._numbers[probe] = len(self._probes)
             self._probes.append(probe)
-        return CallEntry(
-            self._numbers[probe],
-            self._kind(call.end),
-            call.function,
-            probe.tracker is not None,
-            call.image_base,
-            call.pc,
-            call.kept,
-            call.row,
-        )
+        deeper = probe.tracker is not None
+        return call_entry(call, self._numbers[probe], self._kind(call.end), deeper=deeper)
 
     def ending(self, site: int, probe: Kretprobe | None) -> CallReturn | str:
         """What is done where calls of a probe return to, or why that takes the engine."""

@@ -14,6 +14,7 @@ from engine.errors import ImageError, ProbeError
 from engine.image import Symbol
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
+from engine.probes.callwork import COUNTED, call_entry, call_work
 from engine.probes.detourwork import not_worth, uncompiled
 from engine.probes.jump import AT_ONCE
 from engine.probes.jumprules import JumpPlace, checklist, fitting
@@ -192,15 +193,21 @@ class Placing:
         def takes(window: bytes) -> str:
             if self._technique in AT_ONCE or not boosted:
                 return ""
-            if definition.is_return:
+            if definition.is_return and (mode or self._mode) is Mode.KERNEL:
                 return not_worth("a return probe begins there")
+            if definition.maxactive:
+                return not_worth(COUNTED)
             try:
                 args = self.at_one(definition, placed, one).args
             except ProbeError:
                 return ""
             address = one.place.link
-            wanted = Recording(1, RecordLayout.of(args), address, 0, address)
-            return not_worth(uncompiled(self._arch, (wanted,), window))
+            layout = RecordLayout.of(args, returns=definition.is_return)
+            wanted = Recording(1, layout, address, 0, address)
+            if not definition.is_return:
+                return not_worth(uncompiled(self._arch, (wanted,), window))
+            entry = call_entry(call_work(self._arch, wanted), 0, 1, deeper=False)
+            return not_worth(uncompiled(self._arch, entry, window))
 
         return replace(one, ask=partial(self._jump, self.site(one.place, mode=mode), takes))
 

@@ -1,26 +1,16 @@
 """How the probes of a trace get their recorders."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from engine.arch.jump import CallWord, Recording
+from engine.arch.jump import Recording
 from engine.arch.plan import Mode, Rules
-from engine.arch.program import (
-    Base,
-    FetchArg,
-    FieldType,
-    Kind,
-    RecordField,
-    RecordLayout,
-    Source,
-)
-from engine.fetch.bases import argument
-from engine.fetch.emit import captured_by
+from engine.arch.program import RecordLayout
 from engine.fetch.evaluate import FetchContext, Recorder, Site, capturer, recorder
-from engine.fetch.functiontext import Captured
+from engine.probes.callwork import call_work
 from engine.probes.kprobe import Kprobe
-from engine.probes.kretprobe import CallEnd, CallWork, Kretprobe
+from engine.probes.kretprobe import CallWork, Kretprobe
 from engine.probes.watched import Watched
 from engine.session.places import Place
 from engine.session.probing import Probing, Ready
@@ -148,17 +138,8 @@ class Recorders:
         self, probe: Kretprobe, number: int, layout: RecordLayout, base: int
     ) -> CallWork | None:
         """What code in the guest would do about a return probe's calls."""
-        captured = captured_by(layout)
-        places = {wanted: CallWord.KEPT + index for index, wanted in enumerate(captured)}
-        row = self._in_guest(probe, number, _of_calls(layout, places), base)
-        if row is None:
-            return None
-        arch, word = self._session.arch, FieldType(Kind.HEX, self._session.arch.bits // 8)
-        kept: list[FetchArg | None] = []
-        for one in captured:
-            fetch = (argument(arch, one), ()) if isinstance(one, int) else one
-            kept.append(None if fetch is None else FetchArg("", "", *fetch, word))
-        return CallWork(row.address, base, row.pc, tuple(kept), None, CallEnd(row))
+        row = self._in_guest(probe, number, layout, base)
+        return None if row is None else call_work(self._session.arch, row)
 
     def _replace_call(self, probe: Kretprobe, call: CallWork | None) -> None:
         before, returns = probe.call, self._probing.manager.returns
@@ -180,21 +161,6 @@ class Recorders:
         as_linux = self._mode is Mode.KERNEL and probe.rules is Rules.KPROBE
         behind = len(arch.breakpoint) if as_linux and arch.trap_advances_pc else 0
         return probe.addr + behind
-
-
-def _of_calls(layout: RecordLayout, places: Mapping[Captured, int]) -> RecordLayout:
-    """A return event's layout for code that finds what was captured in a call's record."""
-
-    def moved(field: RecordField) -> RecordField:
-        base = field.arg.base
-        wanted = base.value if base.source is Source.ENTRY else base.fetch
-        if base.source in (Source.ENTRY, Source.AT_ENTRY):
-            base = Base(Source.CALL, value=places[wanted])
-        elif base.source is Source.DURATION:
-            base = replace(base, value=places[None])
-        return replace(field, arg=replace(field.arg, base=base))
-
-    return replace(layout, fields=tuple(map(moved, layout.fields)))
 
 
 def _compiled(
