@@ -5,7 +5,7 @@ from typing import Final
 
 from engine.arch.jump import NotCompilableError
 
-RAX, RCX, RDX, RSP, RSI, RDI, R8 = 0, 1, 2, 4, 6, 7, 8
+RAX, RCX, RDX, RSP, RSI, RDI = 0, 1, 2, 4, 6, 7
 
 STORE, LOAD, LEA = "89", "8b", "8d"
 """`mov` to memory and from it, and `lea`, as opcodes of `Code.memory`."""

@@ -8,10 +8,10 @@ from typing import Final
 
 from engine.arch.jump import CallEntry, DetourPlaces, NotCompilableError, Recording
 from engine.arch.program import FetchArg, Kind, Source
-from engine.arch.x86_64.emit import LEA, LOAD, R8, RAX, RCX, RDI, RDX, RSI, RSP, Code
+from engine.arch.x86_64.emit import LEA, LOAD, RAX, RCX, RDI, RDX, RSI, RSP, Code
 from engine.arch.x86_64.operations import NAMES
 
-SAVED: Final = {RAX: 0, RCX: 8, RDX: 16, RSI: 24, RDI: 32, R8: 40}
+SAVED: Final = {RAX: 0, RCX: 8, RDX: 16, RSI: 24, RDI: 32}
 """Where each is kept in the save area."""
 
 

@@ -28,7 +28,7 @@ from engine.arch.jump import (
 )
 from engine.arch.program import Kind, RecordField, Source
 from engine.arch.x86_64.callcode import FLAGS, check_return, enter, forget_call, is_chained
-from engine.arch.x86_64.emit import JE, LEA, LOAD, R8, RAX, RCX, RDI, RDX, RSI, STORE, Code
+from engine.arch.x86_64.emit import JE, LEA, LOAD, RAX, RCX, RDI, RDX, RSI, STORE, Code
 from engine.arch.x86_64.fetches import SAVED, Fetches
 from engine.arch.x86_64.liveness import overwrites_flags
 from engine.arch.x86_64.operations import NAMES
@@ -81,7 +81,7 @@ class _Maker:
         if any(strings):
             if ends is None:
                 self._fetches.lent = self._lendable()
-            used |= {RDX, RSI, RDI, R8} - self._fetches.lent.keys()
+            used |= {RDX, RSI, RDI} - self._fetches.lent.keys()
         elif arrays or not all(self._spare(one)[1] for one in recordings):
             used.add(RDX)
         self._saved = {register: SAVED[register] for register in sorted(used)}
@@ -95,7 +95,7 @@ class _Maker:
         for field in one.layout.fields if not others else ():
             register = self._fetches.direct(field.arg)
             plain = not field.arg.type.is_string and not field.arg.type.count
-            if plain and register in (RDX, RSI, RDI, R8):
+            if plain and register in (RDX, RSI, RDI):
                 found.setdefault(register, field.word * 8)
         return found
 
@@ -216,7 +216,12 @@ class _Maker:
         code.memory(LOAD, spare, spare, 0)
         code.sum(RAX, RAX, spare, 1)
         code.memory(STORE, RAX, RCX, 8)
-        if kept:
+        texts = _texts(one)
+        # Strings change it anyway: it is given back behind them, if the first is not found by it.
+        if spare in fetches.lent and texts[0].arg.base.register != NAMES[spare]:
+            fetches.changed.add(spare)
+            self._lends = code.label("lends")
+        elif kept:
             code.memory(LOAD, spare, RCX, kept)
         else:
             fetches.changed.add(spare)
@@ -230,7 +235,6 @@ class _Maker:
             code.constant(RAX, one.address)
         code.memory(STORE, RAX, RCX, 16)
         size = one.layout.words * 8
-        texts = _texts(one)
         if not texts:
             code.absolute(places.thread)
             fetches.add(RAX, one.event | one.layout.words << 16)
@@ -239,7 +243,7 @@ class _Maker:
             fetches.move_cursor()
             return -1
         fetches.add(RCX, size)
-        if fetches.lent:
+        if fetches.lent and self._lends < 0:
             self._lends = code.label("lends")
         copies = RowTexts(fetches, one, name)
         copies.add(texts)

@@ -9,7 +9,6 @@ from engine.arch.x86_64.emit import (
     JNE,
     LEA,
     LOAD,
-    R8,
     RAX,
     RCX,
     RDI,
@@ -114,19 +113,20 @@ class RowTexts:
         """The string at rdx."""
         code = self._code
         labels = [f"{self._name}{part}{self._count}" for part in ("first", "second", "found")]
-        self._fetches.changed |= {RDX, RSI, RDI, R8}
+        self._fetches.changed |= {RDX, RSI, RDI}
         for label in labels[:2]:
             code.label(label)
             code.memory(LOAD, RAX, RDX, 0)
             code.memory(LOAD, RSI, RDX, 8)
-            code.constant(R8, -_ONES)
-            self._zeros(RAX, RDI, R8)
-            self._zeros(RSI, R8, R8)
-            code.two(0x09, R8, RDI)  # or rdi, r8
-            code.constant(R8, _HIGHS)
-            code.two(0x85, R8, RDI)  # test rdi, r8
+            code.memory(STORE, RAX, RCX, 0)  # written again below if there is a NUL
+            code.constant(RDI, -_ONES)
+            self._zeros(RAX, RDI, RDI)
+            code.constant(RAX, -_ONES)
+            self._zeros(RSI, RAX, RAX)
+            code.two(0x09, RAX, RDI)  # or rdi, rax
+            code.constant(RAX, _HIGHS)
+            code.two(0x85, RAX, RDI)  # test rdi, rax
             code.jump(labels[2], JNE)
-            code.memory(STORE, RAX, RCX, 0)
             code.memory(STORE, RSI, RCX, 8)
             self._fetches.add(RDX, _PAIR)
             self._fetches.add(RCX, _PAIR)
@@ -140,20 +140,20 @@ class RowTexts:
         else:
             code.jump(self._name + "slow")
         code.label(labels[2])
-        code.memory(STORE, RAX, RCX, 0)  # written again below if the NUL is in it
+        code.memory(LOAD, RAX, RCX, 0)
         self._marked(RAX)
-        code.memory(LEA, R8, RCX, 8)
-        code.raw("490f44c8")  # cmovz rcx, r8
+        code.memory(LEA, RDX, RCX, 8)
+        code.raw("480f44ca")  # cmovz rcx, rdx
         code.raw("480f44c6")  # cmovz rax, rsi
         self._marked(RAX)
-        code.two(0x89, RDI, R8)
-        code.raw("49f7d8")  # neg r8
-        code.two(0x21, RDI, R8)  # and r8, rdi: the lowest of the marks
+        code.two(0x89, RDI, RDX)
+        code.raw("48f7da")  # neg rdx
+        code.two(0x21, RDI, RDX)  # and rdx, rdi: the lowest of the marks
         code.raw("480fbcff")  # bsf rdi, rdi
         code.shift(5, RDI, 3)
-        code.shift(5, R8, 7)
-        code.raw("49ffc8")  # dec r8
-        code.two(0x21, R8, RAX)
+        code.shift(5, RDX, 7)
+        code.raw("48ffca")  # dec rdx
+        code.two(0x21, RDX, RAX)
         code.memory(STORE, RAX, RCX, 0)
         code.sum(RCX, RCX, RDI, 1)
 
@@ -168,10 +168,10 @@ class RowTexts:
     def _marked(self, piece: int) -> None:
         """The highest bit of each NUL of `piece` in rdi, but for those above the first one."""
         code = self._code
-        code.constant(R8, -_ONES)
-        self._zeros(piece, RDI, R8)
-        code.constant(R8, _HIGHS)
-        code.two(0x21, R8, RDI)
+        code.constant(RDX, -_ONES)
+        self._zeros(piece, RDI, RDX)
+        code.constant(RDX, _HIGHS)
+        code.two(0x21, RDX, RDI)
 
     def _invert(self, register: int) -> None:
         self._code.raw(f"{0x48 | register >> 3:02x}f7{0xD0 | register & 7:02x}")

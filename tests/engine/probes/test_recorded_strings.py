@@ -25,6 +25,7 @@ LEFT = 0x300
 """Where the walk ends; code is below."""
 ALONE = "s=+{0}({1}):string"
 LENT = "n={1} s=+{0}({1}):string {2}"
+ELSEWHERE = "{2} s=+{0}({1}):string n={1}"
 TWO = "s=+{0}({1}):string n={1} t=+{0}({1}):string c=$comm u=+{0}({1}):string {2}"
 
 Outcome = tuple[bytes, object, int]
@@ -67,7 +68,7 @@ def alike(arch: str, folder: Path, fetch: str, memory: bytes, calls: int) -> byt
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-@pytest.mark.parametrize("fetch", [ALONE, LENT, TWO])
+@pytest.mark.parametrize("fetch", [ALONE, LENT, ELSEWHERE, TWO])
 def test_all_lengths_at_all_alignments(
     arch: str, fetch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,10 +80,13 @@ def test_all_lengths_at_all_alignments(
 
 
 @pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("fetch", [ELSEWHERE, TWO])
 @pytest.mark.parametrize("behind", [0, 1, 7, 8, 15, 16, 24, 31, 32, 33, 47, 48, 63, 64])
-def test_the_end_of_a_mapping_behind_the_nul(arch: str, behind: int, tmp_path: Path) -> None:
+def test_the_end_of_a_mapping_behind_the_nul(
+    arch: str, fetch: str, behind: int, tmp_path: Path
+) -> None:
     """Reading ahead faults there, or the string has no NUL at all."""
-    alike(arch, tmp_path, TWO, page(behind), 160)
+    alike(arch, tmp_path, fetch, page(behind), 160)
 
 
 @pytest.mark.parametrize("arch", ARCHES)
