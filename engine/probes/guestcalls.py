@@ -16,7 +16,7 @@ that a new one there cannot stand in the place of an old one.
 """
 
 import struct
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
@@ -101,6 +101,9 @@ class Catcher(Protocol):
     def called(self, address: int) -> bool:
         """Whether what has led to where the guest is now is a call that returns to an address."""
 
+    def elsewhere(self, slot: int, address: int) -> bool:
+        """Whether a call is pending in a frame that returns to another address than this."""
+
     def recompile(self, end: CallEnd) -> None:
         """Code that ends calls in this way serves nobody any more."""
 
@@ -136,6 +139,7 @@ class GuestCalls:
         self._window: list[_Frame] = []
         self._outer: list[int] = []
         self._aside: list[int] = []
+        self._shared: set[int] = set()  # frames of calls that return to different places
         self._stack = (0, 0)
 
     # -- what code is to do ---------------------------------------------------------------
@@ -336,7 +340,8 @@ class GuestCalls:
         if not self.live:
             return
         self._leave_below(slot)
-        self._take(slot)
+        if self._take(slot):
+            self._keep(slot, newest.ret_addr if newest is not None else 0)
         bounds = self._look_at_stack(slot)
         if bounds is None:
             if newest is not None and not self._is_aside(slot):
@@ -344,7 +349,7 @@ class GuestCalls:
             self._rest()
             return
         depth = bounds[2]
-        at = bisect_right(self._aside, slot)
+        at = bisect_left(self._aside, slot)
         if self._window and at < len(self._aside) and self._aside[at] < self._window[-1].slot:
             self._spill()  # none may lie between two that code can end
         if not self._window:
@@ -361,6 +366,8 @@ class GuestCalls:
         if not self._take(slot):
             self._leave_below(slot)
             self._take(slot)
+        if slot in self._shared:
+            self._keep(slot, 0)
         bounds = self._look_at_stack(slot)
         if bounds is None:
             self._rest()
@@ -379,6 +386,7 @@ class GuestCalls:
             for instance in pending.values()
         }
         self._window, self._outer, self._aside = [], [], sorted(slots)
+        self._shared = set(slots)
         self._rest()
 
     def _leave_below(self, slot: int) -> None:
@@ -406,6 +414,15 @@ class GuestCalls:
             del self._aside[bisect_left(self._aside, slot)]
             return True
         return False
+
+    def _keep(self, slot: int, address: int) -> None:
+        """Calls that return elsewhere may still be pending in a frame; never where calls push."""
+        if not self._catcher.elsewhere(slot, address):
+            self._shared.discard(slot)
+            return
+        self._shared.add(slot)
+        if not self._is_aside(slot):
+            insort(self._aside, slot)
 
     def _is_aside(self, slot: int) -> bool:
         at = bisect_left(self._aside, slot)
@@ -438,7 +455,7 @@ class GuestCalls:
         frame = bounds[1]
         if self._outer:
             frame = min(frame, self._outer[-1])
-        at = bisect_right(self._aside, slot)
+        at = bisect_left(self._aside, slot)
         if at < len(self._aside):
             frame = min(frame, self._aside[at])
         self._records[CallWord.FRAME] = frame

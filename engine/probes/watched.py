@@ -509,6 +509,13 @@ class Watched(Returns):
         if instance.rp.tracker is not None:
             instance.rp.tracker.ended(instance)
 
+    def elsewhere(self, slot: int, address: int) -> bool:
+        """Whether a call is pending in a frame that returns to another address than this."""
+        if self._stacked:
+            return False
+        key = slot + self._behind
+        return any(key in site.pending for at, site in self.sites.items() if at != address)
+
     def recompile(self, end: CallEnd) -> None:
         """Code that ends calls in this way serves nobody any more."""
         for address, site in self.sites.items():
