@@ -139,7 +139,7 @@ class GuestCalls:
         self._window: list[_Frame] = []
         self._outer: list[int] = []
         self._aside: list[int] = []
-        self._shared: set[int] = set()  # frames of calls that return to different places
+        self._several: set[int] = set()  # frames of calls that return to different places
         self._stack = (0, 0)
 
     # -- what code is to do ---------------------------------------------------------------
@@ -366,7 +366,7 @@ class GuestCalls:
         if not self._take(slot):
             self._leave_below(slot)
             self._take(slot)
-        if slot in self._shared:
+        if slot in self._several:
             self._keep(slot, 0)
         bounds = self._look_at_stack(slot)
         if bounds is None:
@@ -386,7 +386,7 @@ class GuestCalls:
             for instance in pending.values()
         }
         self._window, self._outer, self._aside = [], [], sorted(slots)
-        self._shared = set(slots)
+        self._several = set(slots)
         self._rest()
 
     def _leave_below(self, slot: int) -> None:
@@ -418,9 +418,9 @@ class GuestCalls:
     def _keep(self, slot: int, address: int) -> None:
         """Calls that return elsewhere may still be pending in a frame; never where calls push."""
         if not self._catcher.elsewhere(slot, address):
-            self._shared.discard(slot)
+            self._several.discard(slot)
             return
-        self._shared.add(slot)
+        self._several.add(slot)
         if not self._is_aside(slot):
             insort(self._aside, slot)
 
