@@ -137,6 +137,7 @@ class CallEntry:
         kept: what is captured, the time for None.
         row: what is recorded beside it; None for nothing. Its `Source.CALL` is the new record.
         counter: see `Recording.counter`.
+        before: what other probes record there first.
     """
 
     number: int
@@ -148,6 +149,7 @@ class CallEntry:
     kept: tuple[FetchArg | None, ...] = ()
     row: Recording | None = None
     counter: int = 0
+    before: tuple[Recording, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,13 @@ class CallReturn:
 
 Work: TypeAlias = tuple[Recording, ...] | CallEntry | CallReturn
 """What code in the guest does at one place."""
+
+
+def recorded_by(work: Work) -> tuple[Recording, ...]:
+    """The rows that it writes for events, but for those of calls that begin."""
+    if isinstance(work, CallEntry):
+        return work.before
+    return (work.row,) if isinstance(work, CallReturn) else work
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from engine.probes.detours import Detour
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.returns import Returns, ReturnSite
+from engine.probes.watched import Watched
 
 _STRING: Final = 4096 + 8
 
@@ -56,23 +57,25 @@ class DetourHits:
         detour, plant = live.detour, self._owner.cpu.traps.plant
         for number, part in enumerate(detour.recorder.parts):
             if part.slow >= 0:
-                place = detour.start + part.slow
-                entry = isinstance(live.probe(number), Kretprobe)
-                plant(
-                    place,
-                    self._entering(live, place) if entry else partial(self._slow, detour, place),
-                    detour.window,
+                place, probe = detour.start + part.slow, live.probe(number)
+                action = (
+                    self._entering(live, place, probe)
+                    if isinstance(probe, Kretprobe)
+                    else partial(self._slow, detour, place)
                 )
+                plant(place, action, detour.window)
 
-    def _entering(self, live: LiveDetour, place: int) -> TrapAction:
+    def _entering(self, live: LiveDetour, place: int, probe: Kretprobe) -> TrapAction:
         """The entry of a return probe that code leaves to the engine."""
-        behind = live.detour.start + live.detour.recorder.parts[0].behind
-        action = self._owner.returns.action(live.point, lambda: behind)
+        returns, detour = self._owner.returns, live.detour
+        assert isinstance(returns, Watched), "no code deals with calls elsewhere"
+        behind = detour.start + detour.recorder.parts[detour.part(place)].behind
+        action = returns.single(live.point, probe, lambda: behind)
 
         def enter() -> int:
             if live.zombie:
                 return LEAVE
-            self._give_up(live.detour, place, live.probes[0])
+            self._give_up(detour, place, probe)
             return action()
 
         return enter
@@ -80,19 +83,22 @@ class DetourHits:
     def late(self, address: int) -> bool:
         """The engine is to see to an entry at a detour's trap; False if there is no such one."""
         live = self._detours.at(address)
-        if live is None or live.detour.slow != address:
+        if live is None:
             return False
-        if not isinstance(live.probes[0], Kretprobe):
+        number = live.detour.part(address)
+        slow = live.detour.recorder.parts[number].slow
+        if live.detour.start + slow != address or not isinstance(live.probe(number), Kretprobe):
             return False
         self._owner.cpu.write_register(self._owner.arch.roles.pc, self._enter(live, address))
         return True
 
     def _enter(self, live: LiveDetour, pc: int) -> int:
         """See to the entry of a return probe; where the detour goes on."""
-        self._give_up(live.detour, pc, live.probes[0])
+        number = live.detour.part(pc)
+        self._give_up(live.detour, pc, live.probe(number))
         if not live.zombie:
             self._owner.returns.enter(live.point)
-        return live.detour.start + live.detour.recorder.parts[0].behind
+        return live.detour.start + live.detour.recorder.parts[number].behind
 
     def reap(self) -> None:
         """Free the detours that nobody uses any more, once the guest is not in them."""

@@ -6,7 +6,7 @@ them: handlers, several return probes, triggers. The displaced instructions run 
 all the same, so that nothing is stepped or emulated, and no second trap is taken.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +19,7 @@ from engine.arch.jump import (
     Recorder,
     Recording,
     Work,
+    recorded_by,
 )
 from engine.probes.guestcalls import GuestCalls
 from engine.probes.kprobe import Kprobe
@@ -49,33 +50,52 @@ def work(probes: Sequence[Kprobe], calls: GuestCalls | None) -> Work | str:
     Args:
         probes: those of one place, newest first.
         calls: keeps the calls that code records; None where it may not.
+
+    Returns:
+        It, for the probes in the order of `in_parts`.
     """
-    if len(probes) == 1 and calls is not None:
-        probe = probes[0]
-        if isinstance(probe, Kretprobe):
-            return calls.entry(probe)
-        if isinstance(probe, ReturnSite):
-            if probe.record is None:
-                return "a handler runs at the return"
-            return calls.ending(probe.addr or 0, probe.last)
+    entry: CallEntry | None = None
+    if len(probes) == 1 and isinstance(probes[0], ReturnSite) and calls is not None:
+        site = probes[0]
+        if site.record is None:
+            return "a handler runs at the return"
+        return calls.ending(site.addr or 0, site.last)
     found: list[Recording] = []
     for probe in probes:
         if needs_engine(probe):
             return "a handler runs there"
         if isinstance(probe, Kretprobe):
-            return "a return probe begins there"
-        if probe.recording is None:
+            begun = _begun(probe, calls) if entry is None else "several return probes begin there"
+            if isinstance(begun, str):
+                return begun
+            entry = begun
+        elif probe.recording is None:
             return "what its event does takes the engine"
-        found.append(probe.recording)
-    return tuple(found)
+        else:
+            found.append(probe.recording)
+    return tuple(found) if entry is None else replace(entry, before=tuple(found))
+
+
+def _begun(probe: Kretprobe, calls: GuestCalls | None) -> CallEntry | str:
+    return "a return probe begins there" if calls is None else calls.entry(probe)
+
+
+def in_parts(probes: Iterable[Kprobe]) -> tuple[Kprobe, ...]:
+    """Probes in the order of a detour's parts: the entry of a return probe comes last."""
+    return tuple(sorted(probes, key=lambda probe: isinstance(probe, Kretprobe)))
 
 
 def counted(wanted: Work, counters: Sequence[int]) -> Work:
     """The same with the words that each probe has for itself."""
-    if isinstance(wanted, CallEntry):
-        return replace(wanted, counter=counters[0])
     if isinstance(wanted, CallReturn):
         return replace(wanted, known=counters[0])
+    if isinstance(wanted, CallEntry):
+        before = _each(wanted.before, counters[:-1])
+        return replace(wanted, counter=counters[-1], before=before)
+    return _each(wanted, counters)
+
+
+def _each(wanted: tuple[Recording, ...], counters: Sequence[int]) -> tuple[Recording, ...]:
     pairs = zip(wanted, counters, strict=True)
     return tuple(replace(one, counter=counter) for one, counter in pairs)
 
@@ -86,7 +106,7 @@ def uncompiled(arch: Arch, wanted: Work, window: bytes = b"") -> str:
         return f"there are no jump probes on {arch.name}"
     if not wanted:
         return ""
-    count = len(wanted) if isinstance(wanted, tuple) else 1
+    count = len(recorded_by(wanted)) + isinstance(wanted, CallEntry)
     try:
         arch.jumps.record(counted(wanted, [_TRIAL_COUNTER] * count), _TRIAL, window)
     except NotCompilableError as error:

@@ -20,7 +20,7 @@ from engine.probes.detourhits import DetourHits
 from engine.probes.detourmap import DetourMap
 from engine.probes.detourmemory import DetourMemory, Sink
 from engine.probes.detours import Detour, build
-from engine.probes.detourwork import counted, not_worth, serving, trap, uncompiled, work
+from engine.probes.detourwork import counted, in_parts, not_worth, serving, trap, uncompiled, work
 from engine.probes.djprobe import SafetyCheck, SafetyChecks
 from engine.probes.guestcalls import GuestCalls
 from engine.probes.jumprules import Check, JumpPlace, first_failure, moved
@@ -257,7 +257,7 @@ class Jumps:
         if slot or point.address < pc < point.address + len(window):
             point.considered = False
             return Check("other-probe", False, "the program stands in the window")
-        probes = tuple(serving(point))
+        probes = in_parts(serving(point))
         recorder = self._recorder(probes, shared.places, window)
         if recorder is None:
             probes, recorder = (), trap(owner.arch)

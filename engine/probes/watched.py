@@ -123,10 +123,10 @@ class Watched(Returns):
 
         if len(probes) > 1 or plain:
             return action
-        return self._single(point, probes[0], go)
+        return self.single(point, probes[0], go)
 
-    def _single(self, point: ProbePoint, probe: Kretprobe, go: TrapAction) -> TrapAction:
-        """The usual case, with as few calls as can be."""
+    def single(self, point: ProbePoint, probe: Kretprobe, go: TrapAction) -> TrapAction:
+        """The usual case, one probe that is a return probe, with as few calls as can be."""
         frame, find, behind = self.frame, self._pending.get, self._behind
         clear, make, frames, left = self._clear, self.make, self._frames, self._left
         stacked, capture, limited = self._stacked, probe.capture, probe.limit is not None

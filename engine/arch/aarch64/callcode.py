@@ -20,7 +20,7 @@ from engine.arch.aarch64.emit import (
     VALUE,
     Code,
 )
-from engine.arch.aarch64.fetches import ROW, SAVED, Fetches
+from engine.arch.aarch64.fetches import ROW, Fetches
 from engine.arch.jump import (
     CALLS,
     CHAINED,
@@ -32,10 +32,7 @@ from engine.arch.jump import (
     CallEntry,
     CallReturn,
     CallWord,
-    DetourPlaces,
     NotCompilableError,
-    Part,
-    Recorder,
 )
 
 TRAP: Final = 0xD42000C0
@@ -44,36 +41,36 @@ OTHER: Final = 14
 """A register that `check_return` uses beside `ROW`, x16 and x17."""
 
 _LINK, _THIRD = 30, 13
+ENTRY_USES: Final = (OTHER, _THIRD)
+"""Registers that `enter` uses beside `ROW`, x16 and x17."""
+
 _RECORD: Final = CallWord.SIZE * 8
 _CHAINED_BIT: Final = CHAINED.bit_length() - 1
 _MINUS_ONE: Final = 0xD1000400
 """`sub` of 1 with its registers left out."""
 _SITE_BITS: Final = SITES.bit_length() - 1
-_USED: Final = (ROW, OTHER, _THIRD)
 
 
-def enter(work: CallEntry, places: DetourPlaces) -> Recorder:
-    """The recorder for the entry of a return probe.
+def enter(fetches: Fetches, work: CallEntry) -> tuple[int, int, int]:
+    """The code for the entry of a return probe: where it begins, begins anew, and is slow.
+
+    `ROW` and `ENTRY_USES` change.
 
     Raises:
         NotCompilableError: more is captured than a record holds, or what code cannot read.
     """
     if len(work.kept) > CallWord.SIZE - CallWord.KEPT:
         raise NotCompilableError("too many values from the entry")
-    code = Code()
-    fetches = Fetches(code, places)
-    fetches.save_area()
-    for register in _USED:
-        code.store(register, BASE, SAVED[register])
-    fetches.changed |= set(_USED)
-    again = code.label("again")
+    code, places = fetches.code, fetches.places
+    fetches.changed |= {ROW, *ENTRY_USES}
+    start = code.label("enter")
     _may_enter(fetches)
-    code.branch(CBZ | VALUE, "known")
+    code.branch(CBZ | VALUE, "entered")
     _is_tail_call(fetches)
-    code.branch(CBZ | VALUE, "known")
-    slow = code.label("slow")
+    code.branch(CBZ | VALUE, "entered")
+    slow = code.label("refused")
     code.add(TRAP)
-    code.label("known")
+    code.label("entered")
     fetches.call = OTHER, _RECORD
     _new_record(fetches, work)
     if work.row is not None:
@@ -88,13 +85,7 @@ def enter(work: CallEntry, places: DetourPlaces) -> Recorder:
     code.load(VALUE, BASE, 0)
     code.plus(VALUE, 1)
     code.store(VALUE, BASE, 0)
-    finish = code.label("finish")
-    fetches.save_area()
-    for register in _USED:
-        code.load(register, BASE, SAVED[register])
-    code.constant(VALUE, 0)  # not what hangs on the host's time
-    saved = {f"x{register}": SAVED[register] for register in _USED}
-    return Recorder(code.finished(), saved, (Part(0, again, finish, slow),), finish)
+    return start, start, slow
 
 
 def _may_enter(fetches: Fetches) -> None:

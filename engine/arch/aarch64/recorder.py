@@ -10,6 +10,7 @@ behind it nothing is mapped.
 from typing import Final
 
 from engine.arch.aarch64.callcode import (
+    ENTRY_USES,
     OTHER,
     TRAP,
     check_return,
@@ -33,6 +34,7 @@ from engine.arch.jump import (
     Recorder,
     Recording,
     Work,
+    recorded_by,
 )
 from engine.arch.program import RecordField, Source
 
@@ -44,36 +46,31 @@ _STRINGS: Final = 8
 def record(work: Work, places: DetourPlaces, window: bytes = b"") -> Recorder:
     """The recorder for a place; raises `NotCompilableError`."""
     del window
-    if isinstance(work, CallEntry):
-        return enter(work, places)
-    if isinstance(work, CallReturn):
-        return _Maker((work.row,), places, work).make()
-    return _Maker(work, places, None).make()
+    return _Maker(work, places).make()
 
 
 class _Maker:
-    def __init__(
-        self,
-        recordings: tuple[Recording, ...],
-        places: DetourPlaces,
-        ends: CallReturn | None,
-    ) -> None:
-        self._recordings = recordings
-        self._ends = ends
+    def __init__(self, work: Work, places: DetourPlaces) -> None:
+        self._enters = work if isinstance(work, CallEntry) else None
+        self._ends = work if isinstance(work, CallReturn) else None
+        alone = isinstance(work, tuple)
+        self._recordings = recordings = recorded_by(work)
         self._places = places
         types = [[field.arg.type for field in one.layout.fields] for one in recordings]
         strings = [sum(max(t.count, 1) for t in kinds if t.is_string) for kinds in types]
         if (
-            max(strings) > _STRINGS
-            or max(sum(t.count for t in kinds) for kinds in types) > _ELEMENTS
+            max(strings, default=0) > _STRINGS
+            or max((sum(t.count for t in kinds) for kinds in types), default=0) > _ELEMENTS
         ):
             raise NotCompilableError("too many strings or elements of arrays")
         self._code = Code()
         self._fetches = Fetches(self._code, places)
         self._lends = -1
-        used: tuple[int, ...] = (OTHER,) if ends is not None else ()
+        used: tuple[int, ...] = (OTHER,) if self._ends is not None else ()
+        if self._enters is not None:
+            used = ENTRY_USES
         if any(strings):
-            if ends is None:
+            if alone:
                 self._fetches.lent = self._lendable()
             others = [register for register in USED if register not in self._fetches.lent]
             used = (*self._fetches.lent, *others)[: len(USED)]
@@ -94,12 +91,9 @@ class _Maker:
 
     def make(self) -> Recorder:
         code, fetches = self._code, self._fetches
-        one = self._recordings[0]
-        light = RowFilter(fetches, one, "")
-        alone = len(self._recordings) == 1 and self._ends is None
-        early = bool(one.filter) and alone and light.light
-        if early:
-            self._count(one)
+        light = self._light()
+        if light is not None:
+            self._count(light.one)
             light.emit("passed", "rejected")
             code.label("passed")
         fetches.save_area()
@@ -109,12 +103,14 @@ class _Maker:
             fetches.changed.add(OTHER)
         found = (
             [
-                self._part(str(number), one, filtered=early)
+                self._part(str(number), one, filtered=light is not None)
                 for number, one in enumerate(self._recordings)
             ]
             if self._ends is None
             else self._ending(self._ends)
         )
+        if self._enters is not None:
+            found.append(enter(fetches, self._enters))
         finish = code.label("finish")
         fetches.save_area()
         self._keep(0xA9400000, 0xF9400000)
@@ -130,6 +126,13 @@ class _Maker:
         )
         saved = {f"x{register}": offset for register, offset in self._saved.items()}
         return Recorder(code.finished(), saved, parts, finish)
+
+    def _light(self) -> RowFilter | None:
+        """The one filter, if it only looks at registers that are in place."""
+        if len(self._recordings) != 1 or self._ends is not None or self._enters is not None:
+            return None
+        found = RowFilter(self._fetches, self._recordings[0], "")
+        return found if found.one.filter and found.light else None
 
     def _keep(self, pair: int, single: int) -> None:
         """Save or restore what is used; in pairs, as they lie side by side."""

@@ -19,16 +19,15 @@ from engine.arch.jump import (
     CallWord,
     DetourPlaces,
     NotCompilableError,
-    Part,
-    Recorder,
 )
 from engine.arch.x86_64.emit import JE, LEA, LOAD, RAX, RCX, RDX, RSI, RSP, STORE, Code
-from engine.arch.x86_64.fetches import SAVED, Fetches
-from engine.arch.x86_64.liveness import overwrites_flags
-from engine.arch.x86_64.operations import NAMES
+from engine.arch.x86_64.fetches import Fetches
 
 FLAGS: Final = CURSOR + 16
 """Where flags are kept, in the save area."""
+
+ENTRY_USES: Final = (RAX, RCX, RDX, RSI)
+"""Registers that `enter` changes."""
 
 _OR, _SUB, _AND, _XOR = 0x09, 0x29, 0x21, 0x31
 """Instructions on two registers (`Code.two`)."""
@@ -37,34 +36,26 @@ _RECORD: Final = CallWord.SIZE * 8
 _CHAINED_BIT: Final = CHAINED.bit_length() - 1
 
 
-def enter(work: CallEntry, places: DetourPlaces, window: bytes) -> Recorder:
-    """The recorder for the entry of a return probe.
+def enter(fetches: Fetches, work: CallEntry) -> tuple[int, int, int]:
+    """The code for the entry of a return probe: where it begins, begins anew, and is slow.
+
+    rax, rcx, rdx, rsi and flags change.
 
     Raises:
         NotCompilableError: more is captured than a record holds, or what code cannot read.
     """
     if len(work.kept) > CallWord.SIZE - CallWord.KEPT:
         raise NotCompilableError("too many values from the entry")
-    code = Code()
-    fetches = Fetches(code, places)
-    flags = not overwrites_flags(window)
-    used = {register: SAVED[register] for register in (RAX, RCX, RDX, RSI)}
-    code.absolute(places.save, store=True)
-    if flags:
-        code.raw("9f 0f90c0")  # lahf; seto al
-        code.absolute(places.save + FLAGS, store=True)
-    code.constant(RAX, places.save)
-    for register in (RCX, RDX, RSI):
-        code.memory(STORE, register, RAX, used[register])
-    fetches.changed |= used.keys()
-    again = code.label("again")
+    code, places = fetches.code, fetches.places
+    fetches.changed |= set(ENTRY_USES)
+    start = code.label("enter")
     _may_enter(code, places)
-    code.jump("known", JE)
+    code.jump("entered", JE)
     _is_tail_call(code, places)
-    code.jump("known", JE)
-    slow = code.label("slow")
+    code.jump("entered", JE)
+    slow = code.label("refused")
     code.raw("cc")
-    code.label("known")
+    code.label("entered")
     fetches.call = RSI, _RECORD
     _new_record(fetches, work)
     if work.row is not None:
@@ -76,16 +67,7 @@ def enter(work: CallEntry, places: DetourPlaces, window: bytes) -> Recorder:
     code.absolute(work.counter)
     fetches.add(RAX, 1)
     code.absolute(work.counter, store=True)
-    finish = code.label("finish")
-    code.constant(RAX, places.save)
-    for register in (RCX, RDX, RSI):
-        code.memory(LOAD, register, RAX, used[register])
-    if flags:
-        code.absolute(places.save + FLAGS)
-        code.raw("047f 9e")  # add al, 127: sets OF if it was set; sahf
-    code.absolute(places.save)
-    saved = {NAMES[register]: offset for register, offset in used.items()}
-    return Recorder(code.finished(), saved, (Part(0, again, finish, slow),), finish)
+    return start, start, slow
 
 
 def _may_enter(code: Code, places: DetourPlaces) -> None:

@@ -25,9 +25,17 @@ from engine.arch.jump import (
     Recorder,
     Recording,
     Work,
+    recorded_by,
 )
 from engine.arch.program import Kind, RecordField, Source
-from engine.arch.x86_64.callcode import FLAGS, check_return, enter, forget_call, is_chained
+from engine.arch.x86_64.callcode import (
+    ENTRY_USES,
+    FLAGS,
+    check_return,
+    enter,
+    forget_call,
+    is_chained,
+)
 from engine.arch.x86_64.emit import JE, LEA, LOAD, RAX, RCX, RDI, RDX, RSI, STORE, Code
 from engine.arch.x86_64.fetches import SAVED, Fetches
 from engine.arch.x86_64.liveness import overwrites_flags
@@ -42,44 +50,38 @@ _STRINGS: Final = 8
 
 def record(work: Work, places: DetourPlaces, window: bytes = b"") -> Recorder:
     """The recorder for a place, `window` being what is displaced; raises `NotCompilableError`."""
-    if isinstance(work, CallEntry):
-        return enter(work, places, window)
-    ends = work if isinstance(work, CallReturn) else None
-    recordings = (work.row,) if isinstance(work, CallReturn) else work
-    return _Maker(recordings, places, window, ends).make()
+    return _Maker(work, places, window).make()
 
 
 class _Maker:
-    def __init__(
-        self,
-        recordings: tuple[Recording, ...],
-        places: DetourPlaces,
-        window: bytes,
-        ends: CallReturn | None,
-    ) -> None:
-        self._recordings = recordings
-        self._ends = ends
+    def __init__(self, work: Work, places: DetourPlaces, window: bytes) -> None:
+        self._enters = work if isinstance(work, CallEntry) else None
+        self._ends = work if isinstance(work, CallReturn) else None
+        alone = isinstance(work, tuple)
+        self._recordings = recordings = recorded_by(work)
         self._places = places
         types = [[field.arg.type for field in one.layout.fields] for one in recordings]
         strings = [sum(max(t.count, 1) for t in kinds if t.is_string) for kinds in types]
         if (
-            max(strings) > _STRINGS
-            or max(sum(t.count for t in kinds) for kinds in types) > _ELEMENTS
+            max(strings, default=0) > _STRINGS
+            or max((sum(t.count for t in kinds) for kinds in types), default=0) > _ELEMENTS
         ):
             raise NotCompilableError("too many strings or elements of arrays")
         bits = any(t.kind is Kind.BITFIELD for kinds in types for t in kinds)
-        computes = any(strings) or bits or any(one.filter for one in recordings) or bool(ends)
+        computes = any(strings) or bits or any(one.filter for one in recordings) or not alone
         self._flags = computes and not overwrites_flags(window)
         self._code = Code()
         self._fetches = Fetches(self._code, places)
         self._fetches.changed.add(RCX)
         arrays = any(t.count for kinds in types for t in kinds)
         used = {RAX, RCX}
-        if ends is not None:
+        if self._ends is not None:
             used.add(RDX)
             self._fetches.changed.add(RDX)
+        if self._enters is not None:
+            used |= set(ENTRY_USES)
         if any(strings):
-            if ends is None:
+            if alone:
                 self._fetches.lent = self._lendable()
             used |= {RDX, RSI, RDI} - self._fetches.lent.keys()
         elif arrays or not all(self._spare(one)[1] for one in recordings):
@@ -125,6 +127,8 @@ class _Maker:
             if self._ends is None
             else self._ending(self._ends)
         )
+        if self._enters is not None:
+            found.append(enter(self._fetches, self._enters))
         finish = code.label("finish")
         code.constant(RAX, save)
         for register, offset in self._saved.items():
@@ -149,10 +153,10 @@ class _Maker:
 
     def _light(self) -> RowFilter | None:
         """The one filter, if it gets along with rax left alone."""
-        (one, *others) = self._recordings
-        found = RowFilter(self._fetches, one, "")
-        alone = not others and self._ends is None
-        return found if one.filter and alone and found.light else None
+        if len(self._recordings) != 1 or self._ends is not None or self._enters is not None:
+            return None
+        found = RowFilter(self._fetches, self._recordings[0], "")
+        return found if found.one.filter and found.light else None
 
     def _part(self, name: str, one: Recording, *, filtered: bool) -> tuple[int, int, int]:
         """The code of one recording: where it begins, begins its row anew, and is slow."""
