@@ -234,20 +234,23 @@ def test_a_place_where_nothing_records_can_be_asked() -> None:
 
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("technique", ["auto", "jump"])
-def test_uprobes_need_no_step_in_a_detour(arch: str, technique: str) -> None:
-    """Their copies are never boosted: a trap in a detour saves the second one."""
+@pytest.mark.parametrize("returns", [1, 2])
+def test_uprobes_need_no_step_in_a_detour(arch: str, technique: str, returns: int) -> None:
+    """Their copies are never boosted: where code cannot serve them a trap in a detour does."""
     path = SAMPLES / arch / "recursion"
 
     def prepare(tracing: Tracing) -> None:
         (place,) = tracing.session.probes().placing.places.resolve("fibonacci")
         offset = place.image.file_offset(place.link)
-        tracing.define(f"r:back {path}:{offset:#x} v=$retval")
+        for number in range(returns):
+            tracing.define(f"r:back{number} {path}:{offset:#x} v=$retval")
         tracing.define(f"p:there {path}:{offset:#x} n={FIRST[arch]}")
 
     points = alike(arch, "recursion", prepare, technique)
-    point = next(point for point in points if len(point.probes) == 2)
+    point = next(point for point in points if len(point.probes) == 1 + returns)
     assert point.detour is not None, point.why
-    assert point.detour.trap is not None
+    assert recorded(point) is (returns == 1)
+    assert (point.detour.trap is None) is (returns == 1)
     assert point.how in ("xol", "emulated")
 
 
