@@ -189,7 +189,7 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
 
     Args:
         arch: of the guest.
-        calls: hits of a recording jump; the others get a tenth of them.
+        calls: hits of jumps that record in code; the others get a tenth of them.
         runs: of each, of which the quickest counts.
 
     Raises:
@@ -197,7 +197,8 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
     """
     plain: dict[int, float] = {}
     for case in CASES:
-        count = calls if case.technique == "jump" else max(calls // 10, 1)
+        in_code = case.entry == "jump" and case.technique != "handler"
+        count = calls if in_code else max(calls // 10, 1)
         if count not in plain:
             plain[count] = min(_run(arch, count, None)[0] for _ in range(runs))
         found = [_run(arch, count, case) for _ in range(runs)]

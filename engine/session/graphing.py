@@ -5,19 +5,18 @@ a plain probe) on its entry. Where a compiler has left nops there, they are what
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from engine.arch.jump import CallWord, Recording
 from engine.arch.plan import Mode
-from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.program import FetchArg, RecordLayout
 from engine.errors import ProbeError
 from engine.fetch.evaluate import Site, capturer
-from engine.fetch.variables import VariableError
 from engine.probes.kprobe import Kprobe
-from engine.probes.kretprobe import CallEnd, CallWork
+from engine.probes.kretprobe import CallEnd
 from engine.session.defining import collector_paused
+from engine.session.graphrows import arguments, call_end, call_row, calls_of
 from engine.session.parts import is_part
 from engine.session.places import Place
 from engine.session.probing import Wanted
@@ -29,7 +28,6 @@ from engine.trace.rows import EventInfo
 
 TRACERS: Final = ("function_graph", "function")
 _EVERY: Final = 1 << 31
-_ARGUMENTS_MAX: Final = 16
 _SHOWN: Final = 10
 _NOP_SECTIONS: Final = ("__patchable_function_entries", "__mcount_loc")
 
@@ -119,7 +117,12 @@ class Graphing:
             )
             self.calls.depth_max = options.depth_max
             self.calls.rooted = bool(options.under)
-        self._end = self._call_end()
+        plain = not (options.depth_max or options.under or options.without)
+        self._end: CallEnd | None = (
+            None  # what code records for returns, where it can follow all calls
+        )
+        if self._exits is not None and plain:
+            self._end = call_end(self._exits, retval=options.retval)
         self._roots = self._keys(options.under)
         self._muted = self._keys(options.without)
         if self._graph:
@@ -218,7 +221,9 @@ class Graphing:
     # -- probes ---------------------------------------------------------------------------
 
     def _make(self, place: Place, key: Key) -> tuple[Kprobe, Wanted]:
-        args = self._arguments(place) if self.options.args else ()
+        args: tuple[FetchArg, ...] = ()
+        if self.options.args:
+            args = arguments(self._probing.placing.lookup.scope_at(place))
         info = self._event_of(args)
         name = place.name
         if self._exits is None:
@@ -245,28 +250,15 @@ class Graphing:
         graph.function = (graph.addr or 0) - place.offset
         graph.capture = self._capture(graph, place, args)
         if self._end is not None and self._tracing.in_guest:
-            parent = _of_call(CallWord.RETURN)
-            row = self._recording(probe, place, event, (_of_call(CallWord.DEPTH), parent), args)
-            base, pc = row.image_base, row.pc
-            graph.call = CallWork(graph.function, base, pc, (), row, self._end)
-
-    def _call_end(self) -> CallEnd | None:
-        """What code in the guest records for returns; None where it cannot follow all calls."""
-        options = self.options
-        if self._exits is None or options.depth_max or options.under or options.without:
-            return None
-        zero, value = Base(Source.IMMEDIATE), Base(Source.RETVAL)
-        of_call = (_of_call(word) for word in (CallWord.DEPTH, CallWord.TIME))
-        bases = (*of_call, zero, value if options.retval else zero)
-        layout = RecordLayout.of(tuple(_word(base) for base in bases), returns=True)
-        return CallEnd(Recording(self._exits.id, layout, 0, 0, 0), of_call=True)
+            graph.call = calls_of(graph, place, event, args, self._end)
 
     def _record(
         self, probe: Kprobe, place: Place, info: EventInfo, args: tuple[FetchArg, ...]
     ) -> None:
         context = self._context
         function = (probe.addr or 0) - place.offset
-        probe.recording = self._in_guest(probe, place, info, args)
+        if self._tracing.in_guest:
+            probe.recording = call_row(self._session.arch, probe, place, info, args)
         probe.record = function_recorder(
             function,
             info,
@@ -276,56 +268,12 @@ class Graphing:
             self._capture(probe, place, args),
         )
 
-    def _in_guest(
-        self, probe: Kprobe, place: Place, info: EventInfo, args: tuple[FetchArg, ...]
-    ) -> Recording | None:
-        """The same for code in the guest; None while its rows would go elsewhere."""
-        roles = self._session.arch.roles
-        if not self._tracing.in_guest:
-            return None
-        parent = Base(Source.STACK) if roles.link is None else Base(Source.REGISTER, roles.link)
-        return self._recording(probe, place, info, (parent,), args)
-
-    @staticmethod
-    def _recording(
-        probe: Kprobe,
-        place: Place,
-        info: EventInfo,
-        columns: Sequence[Base],
-        args: tuple[FetchArg, ...],
-    ) -> Recording:
-        """A row with some words and the arguments of a function."""
-        fetches = [arg.base.fetch for arg in args if arg.base.fetch is not None]
-        words = [*map(_word, columns), *(_word(base, derefs) for base, derefs in fetches)]
-        address = probe.addr or 0
-        base, layout = address - (place.file_offset or 0), RecordLayout.of(tuple(words))
-        return Recording(info.id, layout, address - place.offset, base, address)
-
     def _capture(self, probe: Kprobe, place: Place, args: tuple[FetchArg, ...]) -> Any:
         if not args:
             return None
         address = probe.addr or 0
         site = Site(address, address - (place.file_offset or 0))
         return capturer(RecordLayout.of(args, returns=True), site, self._context)
-
-    def _arguments(self, place: Place) -> tuple[FetchArg, ...]:
-        """What a function is called with, as far as debug information says and words hold it."""
-        scope = self._probing.placing.lookup.scope_at(place)
-        args: list[FetchArg] = []
-        seen: set[object] = set()
-        try:
-            names = scope.parameters()[:_ARGUMENTS_MAX]
-            for name in names:
-                found = scope.resolve(name)
-                kind, where = found.kind, (found.base, found.derefs)
-                if kind is None or kind.is_string or kind.count or kind.width or where in seen:
-                    continue
-                seen.add(where)
-                base = Base(Source.AT_ENTRY, fetch=where)
-                args.append(FetchArg(name, name, base, (), FieldType(kind.kind, kind.size)))
-        except VariableError:
-            return ()
-        return tuple(args)
 
     def _stack_of(self, slot: int) -> Stack:
         """The stack of the program that a frame lies on, by what frames are known by."""
@@ -409,14 +357,6 @@ class Graphing:
         ]
         listed = f" (the compiler lists {', '.join(sections)})" if sections else ""
         return f"{nops} are nops for tracers{listed}, {pads} begin with a landing pad"
-
-
-def _word(base: Base, derefs: tuple[int, ...] = ()) -> FetchArg:
-    return FetchArg("", "", base, derefs, FieldType(Kind.HEX, 8))
-
-
-def _of_call(word: CallWord) -> Base:
-    return Base(Source.CALL, value=word)
 
 
 def _key(place: Place) -> Key:
