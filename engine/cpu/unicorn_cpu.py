@@ -25,6 +25,7 @@ from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode, Stop, StopKind, TrapTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
+from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import Clock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_guard import ABORTED, Guard
@@ -85,6 +86,7 @@ class UnicornCpu(UnicornState):
         self._halted = False
         self._stop: Stop | None = None
         self._progress = True
+        self._checks = StopChecks(self._handle.value or 0, arch.name)
         self._counted = False  # whether the translations count instructions
         self._idle = (0, 0)
         self._approaches = 0
@@ -231,6 +233,7 @@ class UnicornCpu(UnicornState):
         if count and not self._counted:
             self._uc.ctl_flush_tb()
         self._counted = count != 0
+        self._checks.choose(needed=self._counted or self._screen.hooked)
         return self._guard.start(pc, end, count)
 
     def _approach(self, count: int) -> int:
@@ -376,10 +379,12 @@ class UnicornCpu(UnicornState):
         if self._screen.covers(pc):
             self._screen.let_pass(pc)
         self.flush_tlb()
+        self.invalidate(pc, self.arch.insn_max)
         try:
-            with self._traps.ignored(), self._deaf():
+            with self._traps.ignored(), self._deaf(), self._checks.kept():
                 self._start(pc)
         finally:
+            self.invalidate(pc, self.arch.insn_max)
             self._clock.resume(kept_clock)
             self.restore(state)
             if kept and self.read(front, WIDE) != kept:

@@ -84,6 +84,11 @@ class Screen:
         """Whether blocks wait for their hooks."""
         return bool(self._blocks)
 
+    @property
+    def hooked(self) -> bool:
+        """Whether any instruction has a hook."""
+        return bool(self._at)
+
     def covers(self, address: int) -> bool:
         """Whether an instruction has a hook."""
         return address in self._at
@@ -109,6 +114,7 @@ class Screen:
 
     def install(self) -> None:
         """Hook what was found and have those blocks translated again."""
+        fresh = not self._at
         for pc, size, found in self._blocks:
             for at in found:
                 if at not in self._at:
@@ -116,6 +122,8 @@ class Screen:
                         uc_const.UC_HOOK_CODE, self._callback, begin=at, end=at
                     )
             self._uc.ctl_remove_cache(pc, pc + size)
+        if fresh and self._at:  # a hook may stop in the middle of a block: see `unicorn_checks`
+            self._uc.ctl_flush_tb()
         self._blocks.clear()
 
     def _on_code(self, uc: int, address: int, size: int, data: int) -> None:
