@@ -11,8 +11,11 @@ from typing import Final
 from engine.cpu.base import StopKind
 from engine.errors import EngineError
 from engine.probes.detours import Detour
+from engine.probes.detourwork import serving
+from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager, Status
 from engine.probes.phase import HitMachine, Phase, stop_name
+from engine.probes.returns import ReturnSite
 
 _TO_THE_START: Final = (Phase.ARMED, Phase.JUMP)
 _PAST_IT: Final = (Phase.ARMED, Phase.TRAP, Phase.PRE)
@@ -77,6 +80,9 @@ class JumpMachine(HitMachine):
         self.parts = parts(point.detour)
         self._entry = _PAST_IT if point.held == "check" else _TO_THE_START
         recorder = point.detour.recorder
+        served = serving(point)
+        self._enters = any(isinstance(probe, Kretprobe) for probe in served)
+        self._returns = any(isinstance(probe, ReturnSite) for probe in served)
         self._slow = {self.detour.start + part.slow for part in recorder.parts if part.slow >= 0}
         self._do: dict[Phase, Callable[[], str]] = {
             Phase.ARMED: self._armed,
@@ -174,11 +180,16 @@ class JumpMachine(HitMachine):
         return f"control goes to the detour at {self.detour.start:#x}, {how}"
 
     def _save(self) -> str:
-        self._through()
+        seen = self._through()
         if self.detour.trap is not None:
             return "a trap in the detour: the engine serves the hit's probes"
         kept = ", ".join(self.detour.recorder.saved) or "no register"
-        text = f"{kept} kept in the save area; the hit is counted"
+        text = f"{kept} kept in the save area"
+        if self._returns:
+            return text if seen else f"{text}; the newest call is the one that has returned"
+        if self._enters:
+            return text
+        text = f"{text}; the hit is counted"
         if self.next is not Phase.RECORD:
             return f"{text}; the filter rejects it"
         return text
@@ -188,6 +199,10 @@ class JumpMachine(HitMachine):
         slow = self._through()
         if slow:
             return f"the engine has recorded the hit: {slow}"
+        if self._returns:
+            return "the row is written to the ring; the call's record goes"
+        if self._enters:
+            return "a record of the call is put on those that are pending; rows go to the ring"
         ring = "the ring" if self._regs.ip != pc else "nothing"
         return f"the row is written to {ring}"
 

@@ -50,6 +50,35 @@ def test_hits_are_stepped_through_the_detour(arch: str, fetch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHES)
+def test_calls_and_returns_are_stepped_through_their_detours(arch: str) -> None:
+    """The same events and times as with breakpoints; the second half runs by itself."""
+    line = "r fibonacci v=$retval n=$arg1 t=$duration"
+    with opened(arch, "recursion", "breakpoint", line) as (guest, tracing):
+        guest.run(tracing)
+        wanted = guest.text, guest.out
+    with opened(arch, "recursion", "jump", line) as (guest, tracing):
+        manager = guest.session.probes().manager
+        entry, _ = only(guest)
+        tracing.start()
+        assert manager.jumps is not None
+        manager.jumps.after = 3
+        told = {"enter": 0, "leave": 0}
+        while min(told.values()) < 40:
+            jumps = {point.address: point for point in manager.jumps.standing()}
+            point = jumps.get(manager.regs.ip)
+            if point is None:
+                guest.session.kernel.step()
+                continue
+            texts = [record.text for record in JumpMachine(manager).run()]
+            told["enter"] += any("put on those that are pending" in text for text in texts)
+            told["leave"] += any("the call's record goes" in text for text in texts)
+            assert (point is entry) is not any("has returned" in text for text in texts)
+        guest.session.run()
+        tracing.finish()
+        assert (guest.text, guest.out) == wanted
+
+
+@pytest.mark.parametrize("arch", ARCHES)
 def test_a_handler_runs_at_the_trap_in_its_detour(arch: str) -> None:
     with opened(arch, "recursion", "jump") as (guest, tracing):
         manager = guest.session.probes().manager
@@ -108,7 +137,8 @@ def test_a_fault_of_a_displaced_instruction_is_its_own(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-def test_backtraces_from_inside_a_detour(arch: str) -> None:
+@pytest.mark.parametrize("line", ["p fibonacci n={0}:u32", "r fibonacci v=$retval"])
+def test_backtraces_from_inside_a_detour(arch: str, line: str) -> None:
     """At every instruction of the buffer: the frames of the original's place."""
     with opened(arch, "recursion", "breakpoint") as (guest, _):
         address = symbol(guest, "fibonacci")
@@ -119,7 +149,7 @@ def test_backtraces_from_inside_a_detour(arch: str) -> None:
             frames = traces.take().frames
             wanted[frames[0].pc] = [(frame.pc, frame.cfa) for frame in frames]
             guest.session.kernel.step()
-    with opened(arch, "recursion", "jump", "p fibonacci n={0}:u32") as (guest, tracing):
+    with opened(arch, "recursion", "jump", line) as (guest, tracing):
         _, detour = only(guest)
         tracing.start()
         traces = Backtraces(guest.session)
