@@ -133,6 +133,7 @@ class Watched(Returns):
         track = probe.tracker.entered if probe.tracker is not None else None
         guest = self.calls
         slot = point.slot if not point.scratch and point.detour is None else None
+        detoured = point.detour is not None
         found, now = guest.entry(probe), self.owner.cpu.blocks
         entry = None if isinstance(found, str) else found
         recorded = probe.tracker.recorded if probe.tracker is not None else None
@@ -145,6 +146,8 @@ class Watched(Returns):
             pending = find(ret_addr)
             if pending is None:
                 return LEAVE
+            if detoured and pending is not _NOWHERE:
+                guest.watch(ret_addr)  # another may have taken its word of the table
             if guest.live:
                 if entry is not None and pending is not _NOWHERE:
                     args, time = () if capture is None else capture(), now()
