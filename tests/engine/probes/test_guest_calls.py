@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from graphkit import compiled
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from sessionkit import Guest, loaded
 from sysroot import CHECKOUT
 
+from engine.probes.guestcalls import GuestCalls
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.watched import Watched
 from engine.session import tracing as tracing_module
@@ -308,3 +310,37 @@ def test_probes_come_and_go_between_calls(programs: dict[str, Path], arch: str) 
         play = Editor(arch, seed).play
         prepare = partial(both, arch=arch, lines=(), names=FUNCTIONS[:3])
         alike(programs[arch], (mixed(seed + 10),), prepare, play)
+
+
+SAME_WORD = """
+#define N __attribute__((noinline, noclone, used))
+volatile long sink;
+N long leaf(long n) { return sink += n; }
+N __attribute__((aligned(1 << 15))) long one(long n) { leaf(n); return leaf(n) + 1; }
+N __attribute__((aligned(1 << 15))) long two(long n) { leaf(n); return leaf(n) + 1; }
+int main(void)
+{
+    for (int i = 0; i < 300; i++) one(i);
+    for (int i = 0; i < 300; i++) two(i);
+    for (int i = 0; i < 300; i++) one(i);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_places_with_one_word_in_the_table(
+    arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take turns; a stretch of calls from one of them does not take the engine."""
+    program = compiled(tmp_path, SAME_WORD, arch, "-O1")
+    traps = []
+    record = GuestCalls.record
+
+    def counted(calls: GuestCalls, *args: Any) -> int | None:
+        traps.append(args)
+        return record(calls, *args)
+
+    monkeypatch.setattr(GuestCalls, "record", counted)
+    assert alike(program, (), partial(both, arch=arch, lines=(), names=("leaf",))) == 1
+    assert len(traps) < 30
