@@ -6,6 +6,7 @@ from typing import Final
 from engine.arch.plan import Rules
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
+from engine.probes.watched import Watched
 from engine.session.eventset import TraceEvent
 from engine.session.probing import Probing
 from engine.session.report import Report
@@ -77,6 +78,14 @@ def remarks(
         yield _list("never placed, as their file was not mapped:", pending)
     if probing.notices:
         yield _list("changes to probes:", probing.notices)
+    returns = probing.manager.returns
+    if isinstance(returns, Watched) and returns.calls.damaged:
+        yield Report(
+            (
+                "the program has written to the memory where code records its calls: "
+                "some returns may not be recorded",
+            )
+        )
     missed = [f"{p}: {p.nmissed} of {p.hits} hits missed" for p in probes if p.nmissed]
     if missed:
         yield _list("missed hits:", missed)
