@@ -233,7 +233,7 @@ class GuestCalls:
         """
         save, records = self._save, self._records
         offset = save[_NEWEST] - self._start
-        if not 0 <= offset < _LAST:
+        if not 0 <= offset < _LAST or offset % _BYTES:
             return None
         frame, to, below = _BELOW.unpack_from(records, offset)
         kind = entry.number << 32 | entry.kind
@@ -252,7 +252,7 @@ class GuestCalls:
     def newest(self, slot: int, address: int) -> Newest | None:
         """The newest call, if these are its frame and return, and it is in a record only."""
         offset = self._save[_NEWEST] - self._start
-        if not len(self._window) * _BYTES < offset <= _LAST:
+        if not len(self._window) * _BYTES < offset <= _LAST or offset % _BYTES:
             return None
         frame, to, kind, time, depth, _ = _CALL.unpack_from(self._records, offset)
         if frame != slot or to != address or kind >> 32 >= len(self._probes):

@@ -3,7 +3,7 @@
 A hit whose probes only record never comes here: `breakpoint` serves it inside the emulator.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -11,10 +11,11 @@ from engine.arch.base import Arch, TrapKind
 from engine.cpu.base import Cpu, Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.breakpoint import Breakpoints
+from engine.probes.detourwork import in_parts
 from engine.probes.jump import Jumps
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe
-from engine.probes.point import ProbePoint, missed
+from engine.probes.point import ProbePoint, missed, needs_engine
 from engine.probes.regs import PtRegs
 from engine.probes.returns import Returns, ReturnSite, own
 from engine.probes.slots import InsnSlots, XolArea
@@ -159,7 +160,10 @@ class Hits:
         if self.jumps is not None:
             self.jumps.hit(point)
         entered = False
-        for probe in self.served(point):
+        served: Sequence[Kprobe] = self.served(point)
+        if not any(needs_engine(probe) for probe in served if not probe.stops):
+            served = in_parts(served)  # as inside of the emulator and in code
+        for probe in served:
             if isinstance(probe, Kretprobe):
                 if not entered:  # all of them at once
                     entered = True

@@ -344,3 +344,14 @@ def test_places_with_one_word_in_the_table(
     monkeypatch.setattr(GuestCalls, "record", counted)
     assert alike(program, (), partial(both, arch=arch, lines=(), names=("leaf",))) == 1
     assert len(traps) < 30
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_order_of_probes_on_one_function(programs: dict[str, Path], arch: str) -> None:
+    """It is the same at the first call from a place, which takes the engine, as at later ones."""
+
+    def prepare(tracing: Tracing) -> Graphing:
+        tracing.define("p:d leaf")
+        return graphed(tracing, "leaf", "plain", "marked")
+
+    assert alike(programs[arch], (mixed(3),), prepare, technique="jump") > 1
