@@ -164,7 +164,7 @@ class CallReturn:
         kind: which calls this code may end.
         row: what is recorded. Its `Source.CALL` is the record.
         of_call: whether the row's address is the record's.
-        known: guest address of a word with the end of the return instruction seen last.
+        known: guest address of two words with the ends of the return instructions seen last.
     """
 
     site: int

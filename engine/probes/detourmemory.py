@@ -27,7 +27,9 @@ THREAD: Final = CURSOR + 24
 """Offset of the thread's word in the page of the save area."""
 _COUNTERS: Final = 3 * PAGE
 _RING: Final = 1 << 20
-_MOST: Final = (_RING - _COUNTERS) // 8
+_PAIR: Final = 2
+"""Words that each probe has for itself."""
+_MOST: Final = (_RING - _COUNTERS) // (8 * _PAIR)
 _CALLS: Final = SITES * 8 + RECORDS * CallWord.SIZE * 8
 _NEVER: Final = (1 << 64) - 1
 """No instruction ends there."""
@@ -191,7 +193,7 @@ class DetourMemory:
     def counter(self, probe: Kprobe) -> int | None:
         """Guest address of a word that counts a probe's hits; None if all are taken.
 
-        For a place that calls return to it is the word `ReturnSite.known`.
+        For a place that calls return to there are two words: `ReturnSite.known`.
         """
         assert self.shared is not None, "opened first"
         if self._free:
@@ -202,9 +204,9 @@ class DetourMemory:
             return None
         self._counters[probe] = number
         if isinstance(probe, ReturnSite):
-            probe.known = self.shared.counters[number : number + 1]
-            probe.known[0] = _NEVER
-        return self.shared.places.save + _COUNTERS + 8 * number
+            probe.known = self.shared.counters[_PAIR * number : _PAIR * (number + 1)]
+            probe.known[0] = probe.known[1] = _NEVER
+        return self.shared.places.save + _COUNTERS + 8 * _PAIR * number
 
     def give_back(self, probes: Iterable[Kprobe]) -> None:
         """Probes need their counters no more; their counts are brought up to date."""
@@ -214,7 +216,7 @@ class DetourMemory:
                 self._collect(probe)
                 number = self._counters.pop(probe)
                 self._free.append(number)
-                self.shared.counters[number] = 0
+                self.shared.counters[_PAIR * number] = 0
                 if isinstance(probe, ReturnSite):
                     probe.known = None
 
@@ -225,10 +227,10 @@ class DetourMemory:
 
     def _collect(self, probe: Kprobe) -> None:
         assert self.shared is not None, "counters are given out after it is"
-        number = self._counters[probe]
         if isinstance(probe, ReturnSite):
             return
-        hits, self.shared.counters[number] = self.shared.counters[number], 0
+        at, counters = _PAIR * self._counters[probe], self.shared.counters
+        hits, counters[at] = counters[at], 0
         probe.hits += hits
         if isinstance(probe, Kretprobe) and probe.tracker is not None:
             probe.tracker.counted(hits)

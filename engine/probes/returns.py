@@ -68,8 +68,8 @@ class ReturnSite(Kprobe):
     Attributes:
         pending: the calls.
         last: the probe whose call has returned there last.
-        known: a word for the end of the instruction that it has returned by, where code in the
-            guest compares it.
+        known: two words for the ends of the instructions that calls have returned by last, where
+            code in the guest compares them.
     """
 
     __slots__ = ("known", "last", "pending")

@@ -358,8 +358,8 @@ class Watched(Returns):
             """What `finish` does, for a call without an instance."""
             kept, probe = calls.take(newest), newest.probe
             site.last = probe
-            if site.known is not None:
-                site.known[0] = left[0]
+            if site.known is not None and site.known[0] != left[0]:
+                site.known[0], site.known[1] = left[0], site.known[0]
             if probe.tracker is not None:
                 probe.tracker.over(probe, address, newest.time, newest.depth)
             elif probe.record_return is not None and kept:
@@ -388,8 +388,8 @@ class Watched(Returns):
                 calls.returned(slot)
                 return
             site.last = instance.rp
-            if site.known is not None:
-                site.known[0] = left[0]
+            if site.known is not None and site.known[0] != left[0]:
+                site.known[0], site.known[1] = left[0], site.known[0]
             while instance is not None:
                 probe = instance.rp
                 if probe.handler is not None or instance.entry is not None:

@@ -189,11 +189,23 @@ def _row(fetches: Fetches, work: CallEntry) -> None:
 def check_return(fetches: Fetches, work: CallReturn) -> None:
     """x17 is 0 if the newest call is the one that has returned."""
     code, places = fetches.code, fetches.places
+    code.constant(BASE, places.left)
+    code.load(OTHER, BASE, 0)
+    code.constant(BASE, work.known)
+    code.load(VALUE, BASE, 0)
+    code.load(BASE, BASE, 8)
+    for register in (VALUE, BASE):
+        code.three(EOR, register, register, OTHER)
+        code.add(_MINUS_ONE | register << 5 | register)  # below 0 if it is that one
+    code.three(ORR, VALUE, VALUE, BASE)
+    code.three(ORR, VALUE, SP, VALUE, LSR | 63 << 10)
+    code.add(_MINUS_ONE | VALUE << 5 | VALUE)
     fetches.save_area()
     code.load(ROW, BASE, CALLS)
-    code.load(VALUE, ROW, CallWord.FRAME * 8)
+    code.load(OTHER, ROW, CallWord.FRAME * 8)
     code.move(BASE, SP)
-    code.three(EOR, VALUE, VALUE, BASE)
+    code.three(EOR, OTHER, OTHER, BASE)
+    code.three(ORR, VALUE, VALUE, OTHER)
     code.load(OTHER, ROW, CallWord.RETURN * 8)
     code.constant(BASE, work.site)
     code.three(EOR, OTHER, OTHER, BASE)
@@ -202,12 +214,6 @@ def check_return(fetches: Fetches, work: CallReturn) -> None:
     code.constant(BASE, work.kind)
     code.three(EOR, OTHER, OTHER, BASE)
     code.three(ORR, VALUE, VALUE, OTHER, LSL | 32 << 10)  # CHAINED: a bit that no address has
-    code.constant(BASE, places.left)
-    code.load(OTHER, BASE, 0)
-    code.constant(BASE, work.known)
-    code.load(BASE, BASE, 0)
-    code.three(EOR, OTHER, OTHER, BASE)
-    code.three(ORR, VALUE, VALUE, OTHER)
 
 
 def is_chained(code: Code) -> None:

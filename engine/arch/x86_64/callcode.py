@@ -172,25 +172,29 @@ def _row(fetches: Fetches, work: CallEntry) -> None:
 
 def check_return(code: Code, places: DetourPlaces, work: CallReturn) -> None:
     """Flags say E if the newest call is the one that has returned; rax, rcx, rdx change."""
-    code.absolute(places.calls)
-    code.two(0x89, RAX, RCX)
-    code.memory(LOAD, RAX, RCX, CallWord.FRAME * 8)
-    code.memory(LEA, RAX, RAX, 8)
-    code.two(_XOR, RSP, RAX)
+    code.absolute(places.left)
+    code.two(0x89, RAX, RDX)
+    code.constant(RCX, work.known)
+    for register, offset in ((RAX, 0), (RDX, 8)):
+        code.memory(_XOR_MEMORY, register, RCX, offset)
+        code.memory(LEA, register, register, -1)  # below 0 if it is that one
+    code.two(_OR, RDX, RAX)
+    code.shift(5, RAX, 63)
+    code.memory(LEA, RAX, RAX, -1)
+    code.constant(RCX, places.calls)
+    code.memory(LOAD, RCX, RCX, 0)
+    code.memory(LOAD, RDX, RCX, CallWord.FRAME * 8)
+    code.memory(LEA, RDX, RDX, 8)
+    code.two(_XOR, RSP, RDX)
+    code.two(_OR, RDX, RAX)
     code.constant(RDX, work.site)
     code.memory(_XOR_MEMORY, RDX, RCX, CallWord.RETURN * 8)
     code.two(_OR, RDX, RAX)
-    code.load(RCX, RCX, CallWord.KIND * 8, 4)
-    code.constant(RDX, work.kind)
+    code.load(RDX, RCX, CallWord.KIND * 8, 4)
+    code.constant(RCX, work.kind)
     code.two(_XOR, RCX, RDX)
     code.shift(4, RDX, 32)  # CHAINED becomes a bit that no address has
     code.two(_OR, RDX, RAX)
-    code.two(0x89, RAX, RCX)
-    code.absolute(places.left)
-    code.two(0x89, RAX, RDX)
-    code.absolute(work.known)
-    code.two(_XOR, RDX, RAX)
-    code.two(_OR, RCX, RAX)
 
 
 def is_chained(code: Code) -> None:
