@@ -354,4 +354,4 @@ def test_the_order_of_probes_on_one_function(programs: dict[str, Path], arch: st
         tracing.define("p:d leaf")
         return graphed(tracing, "leaf", "plain", "marked")
 
-    assert alike(programs[arch], (mixed(3),), prepare, technique="jump") > 1
+    assert alike(programs[arch], (mixed(3),), prepare, technique="jump") > 0
