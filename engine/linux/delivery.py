@@ -68,6 +68,7 @@ def _deliver(k: "Kernel", item: Pending) -> None:
         return
     k.cpu.expect(pc)  # entering the handler is a jump: a loop of faults takes time
     k.cpu.left[0] = OUTSIDE
+    k.hooks.signalled()
     state.saved = None
     if flags & sig.SS_AUTODISARM and fresh:
         state.altstack = (0, sig.SS_DISABLE, 0)

@@ -87,7 +87,7 @@ class Newest(NamedTuple):
 
 
 class Catcher(Protocol):
-    """What is asked of `watched.Watched`."""
+    """What is asked of `waiting.Waiting`."""
 
     def places(self) -> dict[int, Pending]:
         """The watched addresses and the calls pending there."""
@@ -103,9 +103,6 @@ class Catcher(Protocol):
 
     def elsewhere(self, slot: int, address: int) -> bool:
         """Whether a call is pending in a frame that returns to another address than this."""
-
-    def recompile(self, end: CallEnd) -> None:
-        """Code that ends calls in this way serves nobody any more."""
 
 
 @dataclass(eq=False, slots=True)
@@ -180,12 +177,6 @@ class GuestCalls:
             if number is not None:
                 self._probes[number] = None
         self.reset()
-
-    def changed(self, before: CallEnd) -> None:
-        """Calls of a probe are no longer to be ended in this way; `sync` comes first."""
-        if before in self._kinds:
-            self._catcher.recompile(before)
-            self.reset()
 
     def begin(self, shared: CallMemory) -> None:
         """There is going to be code that deals with calls."""

@@ -31,15 +31,15 @@ not harmed.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from engine.arch.jump import OUTSIDE
 from engine.cpu.base import LEAVE, TrapAction
 from engine.errors import GuestFaultError
 from engine.probes.guestcalls import GuestCalls, Newest
 from engine.probes.kprobe import Kprobe
-from engine.probes.kretprobe import CallEnd, Kretprobe, KretprobeInstance
+from engine.probes.kretprobe import CallWork, Kretprobe, KretprobeInstance
 from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
 from engine.probes.returns import Owner, Pending, Returns, ReturnSite
+from engine.probes.waiting import NOWHERE, Waiting, chain, drop
 
 _RETURN_MAX: Final = 4
 """Bytes of the longest return instruction."""
@@ -47,27 +47,23 @@ _RETURN_MAX: Final = 4
 _TO: Final = 2
 """Where `Cpu.left` has the address that the last of its instructions led to, if at all."""
 
-_NOWHERE: Final = Pending()
-"""Of a place that cannot be watched."""
-
 
 class Watched(Returns):
     """Returns are caught where they return to; the program's own data stay as they are.
 
     Attributes:
-        sites: the watched places.
+        waiting: the calls that are pending, and where they return to.
         calls: what code in the guest does about calls and returns.
     """
 
     def __init__(self, owner: Owner) -> None:
         super().__init__(owner)
-        self.calls = GuestCalls(owner.memory, self)
-        self.sites: dict[int, ReturnSite] = {}
-        self._pending: dict[int, Pending] = {}
-        self._frames: dict[int, Pending] = {}  # by stack pointer: where its call is pending
         self._left = owner.cpu.left
         self._returned: set[int] = set()  # ends of return instructions
         self._behind = self._word if self._stacked else 0
+        unit, stacked = owner.arch.code_unit, self._stacked
+        self.waiting = Waiting(self._left, unit, self._behind, stacked=stacked)
+        self.calls = GuestCalls(owner.memory, self.waiting)
 
     def admit(self, probe: Kretprobe) -> None:
         """A return probe is registered: the clock has to run."""
@@ -85,7 +81,7 @@ class Watched(Returns):
         before = bool(self._serves)
         super().attend(more)
         if bool(self._serves) != before:
-            for address, site in self.sites.items():
+            for address, site in self.waiting.sites.items():
                 self._serve(site)
                 self.owner.reconsider(address)
 
@@ -96,8 +92,8 @@ class Watched(Returns):
         enabled = point.enabled()
         plain = [probe for probe in enabled if probe.record is not None]
         probes = [probe for probe in enabled if isinstance(probe, Kretprobe)]
-        frame, find, behind = self.frame, self._pending.get, self._behind
-        thread, clear, link = self.owner.thread, self._clear, self._link
+        frame, find, behind = self.frame, self.waiting.by_return.get, self._behind
+        thread, clear, begin = self.owner.thread, self.waiting.clear, self._begin
         calls = self.calls
 
         def action() -> int:
@@ -112,12 +108,12 @@ class Watched(Returns):
             for other in plain:
                 other.hits += 1
                 other.record(thread())  # type: ignore[misc]
-            if pending is _NOWHERE:
+            if pending is NOWHERE:
                 self._unwatched(probes, sp, ret_addr)
             else:
                 clear(pending, sp + behind, ret_addr)
-                link(pending, sp + behind, self.made(point, ret_addr, sp))
-            followed = pending is _NOWHERE and self._tracked(probes)
+                begin(pending, sp + behind, self.made(point, ret_addr, sp))
+            followed = pending is NOWHERE and self._tracked(probes)
             calls.entered(sp, pending.get(sp + behind), followed=followed)
             return go()
 
@@ -127,8 +123,9 @@ class Watched(Returns):
 
     def single(self, point: ProbePoint, probe: Kretprobe, go: TrapAction) -> TrapAction:
         """The usual case, one probe that is a return probe, with as few calls as can be."""
-        frame, find, behind = self.frame, self._pending.get, self._behind
-        clear, make, frames, left = self._clear, self.make, self._frames, self._left
+        frame, find, behind = self.frame, self.waiting.by_return.get, self._behind
+        clear, frames = self.waiting.clear, self.waiting.frames
+        make, left = self.make, self._left
         stacked, capture, limited = self._stacked, probe.capture, probe.limit is not None
         track = probe.tracker.entered if probe.tracker is not None else None
         guest = self.calls
@@ -146,10 +143,10 @@ class Watched(Returns):
             pending = find(ret_addr)
             if pending is None:
                 return LEAVE
-            if detoured and pending is not _NOWHERE:
+            if detoured and pending is not NOWHERE:
                 guest.watch(ret_addr)  # another may have taken its word of the table
             if guest.live:
-                if entry is not None and pending is not _NOWHERE:
+                if entry is not None and pending is not NOWHERE:
                     args, time = () if capture is None else capture(), now()
                     kept = args if recorded is None else ()
                     depth = guest.record(entry, sp, ret_addr, time, kept)
@@ -160,7 +157,7 @@ class Watched(Returns):
                         left[0] = left[1] = 0
                         return slot or go()
                 guest.sync()
-            if pending is _NOWHERE:
+            if pending is NOWHERE:
                 probe.hits += 1
                 probe.unwatched += 1
                 if track is not None:
@@ -200,24 +197,28 @@ class Watched(Returns):
         except GuestFaultError:
             sp, ret_addr = 0, 0
         self.calls.sync()
-        pending = self._pending.get(ret_addr)
+        pending = self.waiting.by_return.get(ret_addr)
         if pending is None:
             pending = self._watch(ret_addr)
-        if pending is _NOWHERE:
+        if pending is NOWHERE:
             probes = [probe for probe in point.enabled() if isinstance(probe, Kretprobe)]
             self._unwatched(probes, sp, ret_addr)
             self.calls.entered(sp, followed=self._tracked(probes))
             self.told = f"the return to {ret_addr:#x} cannot be watched"
             return
         key = sp + self._behind
-        self._clear(pending, key, ret_addr)
+        self.waiting.clear(pending, key, ret_addr)
         made = self.made(point, ret_addr, sp)
-        self._link(pending, key, made)
+        self._begin(pending, key, made)
         self.calls.entered(sp, pending.get(key))
         self.told = (
             f"{len(made)} instance(s) wait for the return to {ret_addr:#x} with "
             f"{self.owner.arch.roles.sp} {self.sp_of(key):#x}"
         )
+
+    def _begin(self, pending: Pending, key: int, made: Sequence[KretprobeInstance]) -> None:
+        self.waiting.link(pending, key, made)
+        self._left[0] = self._left[1] = 0
 
     @staticmethod
     def _tracked(probes: Iterable[Kretprobe]) -> bool:
@@ -230,56 +231,13 @@ class Watched(Returns):
             if probe.tracker is not None:
                 probe.tracker.entered(KretprobeInstance(probe, ret_addr, sp))
 
-    def _clear(self, pending: Pending, key: int, ret_addr: int) -> None:
-        """A frame begins: what is pending in its place is gone, but for a tail call's caller."""
-        older = pending.get(key)
-        if older is not None and self.called(ret_addr):
-            self._drop(pending.pop(key))
-        if self._stacked:
-            before = self._frames.get(key)
-            if before is not pending:
-                self._frames[key] = pending
-                if before is not None:
-                    self._drop(before.pop(key, None))
-
-    def called(self, address: int) -> bool:
-        """Whether what has led to where the guest is now is a call that returns to an address.
-
-        Or the kernel, which has entered a handler.
-        """
-        return address in self._called_from() or self._left[1] == OUTSIDE
-
-    def _called_from(self) -> tuple[int, int]:
-        """Where the last two instructions that led elsewhere would return to as calls."""
-        one, two = self._left[0], self._left[1]
-        unit = self.owner.arch.code_unit
-        return one + -one % unit, two + -two % unit
-
-    def _link(self, pending: Pending, key: int, made: Sequence[KretprobeInstance]) -> None:
-        older = pending.get(key)
-        for instance in made:
-            instance.next = older
-            older = pending[key] = instance
-        self._left[0] = self._left[1] = 0
-
-    def _drop(self, instance: KretprobeInstance | None) -> None:
-        while instance is not None:
-            instance.rp.active -= 1
-            instance.gone = True
-            instance = instance.next
-
     def _sweep(self, probe: Kretprobe) -> None:
         """Frames below the stack pointer, on the same stack, are gone."""
         self.calls.sync()
         stack = self.owner.memory.find(self.owner.regs.sp)
         if stack is None:
             return
-        lowest, here = self.lowest_at(stack.start), self.frame()[0]
-        for site in self.sites.values():
-            gone = [key for key in site.pending if lowest < key <= here]
-            for key in gone:
-                if key < here or self._stacked:
-                    self._drop(site.pending.pop(key))
+        self.waiting.sweep(self.lowest_at(stack.start), self.frame()[0])
         self.calls.reset()
 
     # -- places ---------------------------------------------------------------------------
@@ -288,12 +246,9 @@ class Watched(Returns):
         site = ReturnSite(ret_addr)
         self._serve(site)
         if self._never_returns(ret_addr) or not self.owner.watch(site):
-            self._pending[ret_addr] = _NOWHERE
-            return _NOWHERE
-        self.sites[ret_addr] = site
-        self._pending[ret_addr] = site.pending
+            return self.waiting.add_nowhere(ret_addr)
         self.calls.watch(ret_addr)
-        return site.pending
+        return self.waiting.add(site)
 
     def _never_returns(self, ret_addr: int) -> bool:
         """Whether a call ends its function: what follows need not even be code."""
@@ -304,41 +259,22 @@ class Watched(Returns):
         """The code of a watched place is gone."""
         self.calls.sync()
         self.calls.forget(address)
-        site = self.sites.pop(address, None)
-        self._pending.pop(address, None)
+        self.waiting.forget(address)
         self._returned.clear()
-        if site is not None:
-            for instance in site.pending.values():
-                self._drop(instance)
-            site.pending.clear()
         self.calls.reset()
 
     def _purge(self, gone: set[Kretprobe]) -> None:
         self.calls.sync()
-        for site in self.sites.values():
-            for key, instance in list(site.pending.items()):
-                kept = [one for one in _chain(instance) if one.rp not in gone]
-                for one, after in zip(kept, [*kept[1:], None], strict=False):
-                    one.next = after
-                if kept:
-                    site.pending[key] = kept[0]
-                else:
-                    del site.pending[key]
+        self.waiting.purge(gone)
         self.calls.reset()
 
     def close(self) -> None:
         """No return probe is left: no place is watched but those that trackers wait for."""
         self.calls.sync()
         self.calls.forget()
-        kept = {address: site for address, site in self.sites.items() if site.pending}
-        self.owner.unwatch([site for at, site in self.sites.items() if at not in kept])
-        self.sites = kept
-        self._pending.clear()
-        self._pending.update((at, site.pending) for at, site in kept.items())
-        for address in kept:
+        self.owner.unwatch(self.waiting.keep_pending())
+        for address in self.waiting.sites:
             self.calls.watch(address)
-        if not kept:
-            self._frames.clear()
 
     # -- a return -------------------------------------------------------------------------
 
@@ -384,7 +320,7 @@ class Watched(Returns):
             slot = instance.slot
             fell = optional and left[_TO] != address
             if fell or (left[0] not in known and not unseen and not came(left[0])):
-                self._drop(instance)
+                drop(instance)
                 calls.returned(slot)
                 return
             site.last = instance.rp
@@ -408,7 +344,7 @@ class Watched(Returns):
             calls.sync()
             waiting = pending.get(self.left_behind())
             returned(self.owner.thread())
-            count = len(list(_chain(waiting)))
+            count = len(list(chain(waiting)))
             self.told = f"{count} instance(s) waited for this return" if count else ""
             return 0
 
@@ -426,7 +362,7 @@ class Watched(Returns):
                 fell = self._may_be_passed(point.address) and self._left[_TO] != point.address
                 came = not fell and (unseen or self._came_by_return(self._left[0]))
                 if waiting is not None and came:
-                    return tuple(_chain(waiting))
+                    return tuple(chain(waiting))
         return ()
 
     def _may_be_passed(self, address: int) -> bool:
@@ -462,72 +398,24 @@ class Watched(Returns):
         """A return came while another probe's handlers ran."""
         self.calls.sync()
         instance = site.pending.pop(self.left_behind(), None)
-        for one in _chain(instance):
+        for one in chain(instance):
             one.rp.nmissed += 1
-        self._drop(instance)
+        drop(instance)
         if instance is not None:
             self.calls.returned(instance.slot)
 
     def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
         """The calls pending in a frame, newest first."""
         self.calls.sync()
-        key = slot + self._behind
-        if self._stacked:
-            last = self._frames.get(key)
-            return tuple(_chain(last.get(key))) if last is not None else ()
-        for site in self.sites.values():
-            if key in site.pending:
-                return tuple(_chain(site.pending[key]))
-        return ()
+        return self.waiting.of_frame(slot)
 
-    # -- what code in the guest has done ----------------------------------------------------
-
-    def places(self) -> dict[int, Pending]:
-        """The watched addresses and the calls pending there."""
-        return {at: site.pending for at, site in self.sites.items()}
-
-    def brought(self, instance: KretprobeInstance) -> bool:
-        """A call was made; False if its return is not watched for."""
-        pending = self._pending.get(instance.ret_addr)
-        if pending is None or pending is _NOWHERE:
-            return False
-        key = instance.slot + self._behind
-        instance.next = pending.get(key)
-        pending[key] = instance
-        if self._stacked:
-            self._frames[key] = pending
-        instance.rp.active += 1
-        if instance.rp.tracker is not None:
-            instance.rp.tracker.brought(instance)
-        return True
-
-    def ended(self, instance: KretprobeInstance) -> None:
-        """It has returned, and that is recorded."""
-        pending, key = self._pending[instance.ret_addr], instance.slot + self._behind
-        if instance.next is None:
-            pending.pop(key, None)
-        else:
-            pending[key] = instance.next
-        instance.rp.active -= 1
-        if instance.rp.tracker is not None:
-            instance.rp.tracker.ended(instance)
-
-    def elsewhere(self, slot: int, address: int) -> bool:
-        """Whether a call is pending in a frame that returns to another address than this."""
-        if self._stacked:
-            return False
-        key = slot + self._behind
-        return any(key in site.pending for at, site in self.sites.items() if at != address)
-
-    def recompile(self, end: CallEnd) -> None:
-        """Code that ends calls in this way serves nobody any more."""
-        for address, site in self.sites.items():
-            last = site.last.call if site.last is not None else None
-            if site.known is not None and (last is None or last.end is end):
+    def replace_call(self, probe: Kretprobe, call: CallWork | None) -> None:
+        """What code in the guest is to do about a probe's calls has changed."""
+        self.calls.sync()
+        before, probe.call = probe.call, call
+        if before is None:
+            return
+        for address, site in self.waiting.sites.items():
+            if site.known is not None and site.last is probe:
                 self.owner.reconsider(address)
-
-
-def _chain(instance: KretprobeInstance | None) -> Iterable[KretprobeInstance]:
-    while instance is not None:
-        yield instance
-        instance = instance.next
+        self.calls.reset()

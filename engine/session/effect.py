@@ -3,7 +3,8 @@
 Compared are, system call by system call, its number, arguments, result and all registers, and
 the guest's clock; then output, end, and memory. The first difference is what is shown. Where
 probes may be jumps, registers that carry nothing across calls and that detours use for that
-reason (`ArchJumps.scratch`: x16 and x17 of AArch64) are not compared.
+reason (`ArchJumps.scratch`: x16 and x17 of AArch64) are not compared, nor where frames of
+signals have them.
 """
 
 import hashlib
@@ -60,6 +61,7 @@ class Observed:
         memory: (start, end, name) of a mapping to the digests of its pieces.
         hits: probe hits.
         points: probed places.
+        unseen: addresses of words of signals' frames that are not compared.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -68,6 +70,7 @@ class Observed:
     memory: dict[tuple[int, int, str], list[bytes]] = field(default_factory=dict)
     hits: int = 0
     points: int = 0
+    unseen: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +150,10 @@ def _listen(session: Session, seen: Observed) -> None:
     cpu, hooks = session.cpu, session.hooks
     pc = session.arch.roles.pc
     jumps = session.arch.jumps
-    unseen = {pc}
+    scratch: tuple[str, ...] = ()
     if jumps is not None and session.config.technique != "breakpoint":
-        unseen |= {*jumps.scratch}
+        scratch = jumps.scratch
+    unseen = {pc, *scratch}
     names = [
         register.name
         for register in session.arch.registers
@@ -169,7 +173,13 @@ def _listen(session: Session, seen: Observed) -> None:
             last.name, last.arguments, last.time, last.registers, last.pc, result
         )
 
+    def signalled() -> None:
+        at, unwind = cpu.read_register(session.arch.roles.sp), session.arch.unwind
+        if unwind is not None:
+            seen.unseen.update(at + unwind.saved[name] for name in scratch)
+
     hooks.syscall_enter, hooks.syscall_exit = enter, leave
+    hooks.signalled = signalled
 
 
 def _digest(session: Session, seen: Observed) -> None:
@@ -180,8 +190,11 @@ def _digest(session: Session, seen: Observed) -> None:
             continue
         pieces = []
         for at in range(mapping.start, mapping.end, _PIECE):
-            data = memory.read(at, min(_PIECE, mapping.end - at))
-            pieces.append(hashlib.blake2b(original(at, data), digest_size=16).digest())
+            data = bytearray(original(at, memory.read(at, min(_PIECE, mapping.end - at))))
+            for word in seen.unseen:
+                if at <= word < at + len(data):
+                    data[word - at : word - at + 8] = bytes(8)
+            pieces.append(hashlib.blake2b(data, digest_size=16).digest())
         seen.memory[mapping.start, mapping.end, mapping.name] = pieces
 
 

@@ -142,12 +142,9 @@ class Recorders:
         return None if row is None else call_work(self._session.arch, row)
 
     def _replace_call(self, probe: Kretprobe, call: CallWork | None) -> None:
-        before, returns = probe.call, self._probing.manager.returns
-        if before is not None and isinstance(returns, Watched):
-            returns.calls.sync()
-            probe.call = call
-            returns.calls.changed(before.end)
-        probe.call = call
+        returns = self._probing.manager.returns
+        if isinstance(returns, Watched):
+            returns.replace_call(probe, call)
 
     def _pc_at(self, probe: Kprobe) -> int:
         """What `%ip` is at a probe: its address.

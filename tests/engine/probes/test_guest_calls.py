@@ -81,7 +81,7 @@ def pending(guest: Guest) -> tuple[object, ...]:
     """The calls that have not returned, by where they return to and their frames."""
     returns, found = watched(guest), []
     returns.calls.sync()
-    for address, frames in sorted(returns.places().items()):
+    for address, frames in sorted(returns.waiting.places().items()):
         for key, newest in sorted(frames.items()):
             one: KretprobeInstance | None = newest
             while one is not None:

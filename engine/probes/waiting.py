@@ -1,0 +1,187 @@
+"""The calls that wait for their return, by where they return to and by their frames."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from engine.arch.jump import OUTSIDE
+from engine.probes.kretprobe import Kretprobe, KretprobeInstance
+from engine.probes.returns import Pending, ReturnSite
+
+NOWHERE: Final = Pending()
+"""Of a place that cannot be watched."""
+
+
+def chain(instance: KretprobeInstance | None) -> Iterable[KretprobeInstance]:
+    """The calls of one frame, the newest first."""
+    while instance is not None:
+        yield instance
+        instance = instance.next
+
+
+def drop(instance: KretprobeInstance | None) -> None:
+    """The calls of a frame were left without a return."""
+    while instance is not None:
+        instance.rp.active -= 1
+        instance.gone = True
+        instance = instance.next
+
+
+class Waiting:
+    """What `watched.Watched` knows of pending calls; what the keys are: `returns.Pending`.
+
+    Attributes:
+        sites: the watched places, by address.
+        by_return: the calls that return to an address; `NOWHERE` where none can be watched for.
+        frames: where calls push, by key: the calls among which the frame's one is.
+    """
+
+    def __init__(self, left: Sequence[int], unit: int, behind: int, *, stacked: bool) -> None:
+        """No call waits.
+
+        Args:
+            left: `engine.cpu.base.Cpu.left`.
+            unit: the architecture's `code_unit`.
+            behind: what a key is above the stack pointer at the entry.
+            stacked: whether calls push the return address.
+        """
+        self.sites: dict[int, ReturnSite] = {}
+        self.by_return: dict[int, Pending] = {}
+        self.frames: dict[int, Pending] = {}
+        self._left = left
+        self._unit = unit
+        self._behind = behind
+        self._stacked = stacked
+
+    # -- places ---------------------------------------------------------------------------
+
+    def add(self, site: ReturnSite) -> Pending:
+        """A place is watched."""
+        address = site.addr or 0
+        self.sites[address] = site
+        self.by_return[address] = site.pending
+        return site.pending
+
+    def add_nowhere(self, address: int) -> Pending:
+        """A place cannot be watched."""
+        self.by_return[address] = NOWHERE
+        return NOWHERE
+
+    def forget(self, address: int) -> None:
+        """The code of a watched place is gone."""
+        site = self.sites.pop(address, None)
+        self.by_return.pop(address, None)
+        if site is not None:
+            for instance in site.pending.values():
+                drop(instance)
+            site.pending.clear()
+
+    def keep_pending(self) -> list[ReturnSite]:
+        """Only places where calls wait stay; those that do not."""
+        gone = [site for site in self.sites.values() if not site.pending]
+        self.sites = {address: site for address, site in self.sites.items() if site.pending}
+        self.by_return.clear()
+        self.by_return.update((at, site.pending) for at, site in self.sites.items())
+        if not self.sites:
+            self.frames.clear()
+        return gone
+
+    # -- frames ---------------------------------------------------------------------------
+
+    def clear(self, pending: Pending, key: int, ret_addr: int) -> None:
+        """A frame begins: what is pending in its place is gone, but for a tail call's caller."""
+        older = pending.get(key)
+        if older is not None and self.called(ret_addr):
+            drop(pending.pop(key))
+        if self._stacked:
+            before = self.frames.get(key)
+            if before is not pending:
+                self.frames[key] = pending
+                if before is not None:
+                    drop(before.pop(key, None))
+
+    def called(self, address: int) -> bool:
+        """Whether what has led to where the guest is now is a call that returns to an address.
+
+        Or the kernel, which has entered a handler.
+        """
+        one, two = self._left[0], self._left[1]
+        unit = self._unit
+        return address in (one + -one % unit, two + -two % unit) or two == OUTSIDE
+
+    @staticmethod
+    def link(pending: Pending, key: int, made: Iterable[KretprobeInstance]) -> None:
+        """Calls begin in a frame, in the order in which they are chained."""
+        older = pending.get(key)
+        for instance in made:
+            instance.next = older
+            older = pending[key] = instance
+
+    def sweep(self, lowest: int, here: int) -> None:
+        """Frames between two keys are gone, the upper one included where calls push."""
+        for site in self.sites.values():
+            gone = [key for key in site.pending if lowest < key <= here]
+            for key in gone:
+                if key < here or self._stacked:
+                    drop(site.pending.pop(key))
+
+    def purge(self, probes: set[Kretprobe]) -> None:
+        """Calls of some probes return unseen."""
+        for site in self.sites.values():
+            for key, instance in list(site.pending.items()):
+                kept = [one for one in chain(instance) if one.rp not in probes]
+                for one, after in zip(kept, [*kept[1:], None], strict=False):
+                    one.next = after
+                if kept:
+                    site.pending[key] = kept[0]
+                else:
+                    del site.pending[key]
+
+    def of_frame(self, slot: int) -> tuple[KretprobeInstance, ...]:
+        """The calls pending in a frame, newest first."""
+        key = slot + self._behind
+        if self._stacked:
+            last = self.frames.get(key)
+            return tuple(chain(last.get(key))) if last is not None else ()
+        for site in self.sites.values():
+            if key in site.pending:
+                return tuple(chain(site.pending[key]))
+        return ()
+
+    # -- what code in the guest has done --------------------------------------------------
+
+    def places(self) -> dict[int, Pending]:
+        """The watched addresses and the calls pending there."""
+        return {at: site.pending for at, site in self.sites.items()}
+
+    def brought(self, instance: KretprobeInstance) -> bool:
+        """A call was made; False if its return is not watched for."""
+        pending = self.by_return.get(instance.ret_addr)
+        if pending is None or pending is NOWHERE:
+            return False
+        key = instance.slot + self._behind
+        instance.next = pending.get(key)
+        pending[key] = instance
+        if self._stacked:
+            self.frames[key] = pending
+        instance.rp.active += 1
+        if instance.rp.tracker is not None:
+            instance.rp.tracker.brought(instance)
+        return True
+
+    def ended(self, instance: KretprobeInstance) -> None:
+        """It has returned, and that is recorded."""
+        pending, key = self.by_return[instance.ret_addr], instance.slot + self._behind
+        if instance.next is None:
+            pending.pop(key, None)
+        else:
+            pending[key] = instance.next
+        instance.rp.active -= 1
+        if instance.rp.tracker is not None:
+            instance.rp.tracker.ended(instance)
+
+    def elsewhere(self, slot: int, address: int) -> bool:
+        """Whether a call is pending in a frame that returns to another address than this."""
+        if self._stacked:
+            return False
+        key = slot + self._behind
+        return any(key in site.pending for at, site in self.sites.items() if at != address)
