@@ -3,7 +3,8 @@
 `manager` registers probes (`kprobe`, `kretprobe`) and owns a `point` for each probed address;
 `breakpoint` serves a hit inside the emulator, `hits` outside of it, `phases` one visible phase
 at a time. `jump` with `jumprules` and `detours` turns busy points into jumps. Returns are caught
-by `watched` where they lead to, or by `trampoline` as Linux does (`returns` is what both share).
+by `watched` where they lead to, or by `trampoline` as Linux does (`returns` is what both share);
+`waiting` keeps the calls that wait, `guestcalls` takes over what detours have done about calls.
 
 The placement rules answer from a file alone, before anything runs. Linux asks less: its
 uprobes accept the middle of an instruction, its kprobes only look for boundaries and for

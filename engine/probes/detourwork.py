@@ -59,7 +59,7 @@ def work(probes: Sequence[Kprobe], calls: GuestCalls | None) -> Work | str:
         site = probes[0]
         if site.record is None:
             return "a handler runs at the return"
-        return calls.ending(site.addr or 0, site.last)
+        return calls.numbers.ending(site.addr or 0, site.last)
     found: list[Recording] = []
     for probe in probes:
         if needs_engine(probe):
@@ -77,7 +77,7 @@ def work(probes: Sequence[Kprobe], calls: GuestCalls | None) -> Work | str:
 
 
 def _begun(probe: Kretprobe, calls: GuestCalls | None) -> CallEntry | str:
-    return "a return probe begins there" if calls is None else calls.entry(probe)
+    return "a return probe begins there" if calls is None else calls.numbers.entry(probe)
 
 
 def in_parts(probes: Iterable[Kprobe]) -> tuple[Kprobe, ...]:

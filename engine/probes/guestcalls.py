@@ -9,14 +9,9 @@ else traps. Where a place can have no detour the engine does the same at its bre
 (`sync`): records that are new become instances, instances whose records are gone have returned.
 Afterwards `entered` and `returned` bring the records in line with what the engine has done.
 
-Pending frames are in three places: in the records, where code may end them (`window`);
-above those, in order, for the engine alone (`outer`); and elsewhere (`aside`): on other stacks,
-or left without a return. Between the newest frame and the next one aside no frame is pending, so
-that a new one there cannot stand in the place of an old one.
 """
 
 import struct
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
@@ -28,12 +23,12 @@ from engine.arch.jump import (
     SITE_SHIFT,
     SITES,
     CallEntry,
-    CallReturn,
     CallWord,
 )
 from engine.guest.memory import Memory
-from engine.probes.callwork import COUNTED, call_entry
-from engine.probes.kretprobe import CallEnd, Kretprobe, KretprobeInstance, Tracker
+from engine.probes.callframes import CallFrames, Frame
+from engine.probes.callnumbers import CallNumbers
+from engine.probes.kretprobe import Kretprobe, KretprobeInstance
 from engine.probes.returns import Pending
 
 RECORDS: Final = 512
@@ -105,77 +100,31 @@ class Catcher(Protocol):
         """Whether a call is pending in a frame that returns to another address than this."""
 
 
-@dataclass(eq=False, slots=True)
-class _Frame:
-    slot: int
-    time: int
-    instance: KretprobeInstance | None
-
-
 class GuestCalls:
     """The calls of one guest's thread.
 
     Attributes:
         live: whether there is code in the guest that deals with calls.
         damaged: times that the guest had written something there that cannot be.
+        numbers: of the probes whose calls code may deal with.
     """
 
     def __init__(self, memory: Memory, catcher: Catcher) -> None:
         """No code deals with calls yet."""
         self.live = False
         self.damaged = 0
+        self.numbers = CallNumbers()
         self._memory = memory
         self._catcher = catcher
-        self._probes: list[Kretprobe | None] = []
-        self._numbers: dict[Kretprobe, int] = {}
-        self._kinds: dict[CallEnd, int] = {}
-        self._tracker: Tracker | None = None
+        self._frames = CallFrames(catcher.elsewhere)
         self._shared: CallMemory | None = None
         self._save = self._records = self._sites = memoryview(b"").cast("Q")
         self._start = 0
-        self._window: list[_Frame] = []
-        self._outer: list[int] = []
-        self._aside: list[int] = []
-        self._several: set[int] = set()  # frames of calls that return to different places
         self._stack = (0, 0)
 
-    # -- what code is to do ---------------------------------------------------------------
-
-    def entry(self, probe: Kretprobe) -> CallEntry | str:
-        """What a probe's entry does, or why that takes the engine."""
-        call = probe.call
-        if call is None or probe.entry_handler is not None:
-            return "a return probe begins there"
-        if probe.limit is not None:
-            return COUNTED
-        if len(call.kept) > CallWord.SIZE - CallWord.KEPT:
-            return "a return probe keeps too many values from there"
-        if probe.tracker is not None:
-            if self._tracker not in (None, probe.tracker):
-                return "two tracers follow calls"
-            self._tracker = probe.tracker
-        if probe not in self._numbers:
-            self._numbers[probe] = len(self._probes)
-            self._probes.append(probe)
-        deeper = probe.tracker is not None
-        return call_entry(call, self._numbers[probe], self._kind(call.end), deeper=deeper)
-
-    def ending(self, site: int, probe: Kretprobe | None) -> CallReturn | str:
-        """What is done where calls of a probe return to, or why that takes the engine."""
-        if probe is None or probe.call is None or probe not in self._numbers:
-            return "return probes wait there for a call's return"
-        end = probe.call.end
-        return CallReturn(site, self._kind(end), end.row, end.of_call, 0)
-
-    def _kind(self, end: CallEnd) -> int:
-        return self._kinds.setdefault(end, len(self._kinds) + 1)
-
     def drop(self, probes: Iterable[Kretprobe]) -> None:
-        """Probes are gone, and so are their calls; a detour may still be about to record one."""
-        for probe in probes:
-            number = self._numbers.pop(probe, None)
-            if number is not None:
-                self._probes[number] = None
+        """Probes are gone, and so are their calls."""
+        self.numbers.drop(probes)
         self.reset()
 
     def begin(self, shared: CallMemory) -> None:
@@ -243,12 +192,12 @@ class GuestCalls:
     def newest(self, slot: int, address: int) -> Newest | None:
         """The newest call, if these are its frame and return, and it is in a record only."""
         offset = self._save[_NEWEST] - self._start
-        if not len(self._window) * _BYTES < offset <= _LAST or offset % _BYTES:
+        if not len(self._frames.window) * _BYTES < offset <= _LAST or offset % _BYTES:
             return None
         frame, to, kind, time, depth, _ = _CALL.unpack_from(self._records, offset)
-        if frame != slot or to != address or kind >> 32 >= len(self._probes):
+        if frame != slot or to != address:
             return None
-        probe = self._probes[kind >> 32]
+        probe = self.numbers.probe(kind)
         return Newest(probe, time, depth, bool(kind & CHAINED), offset) if probe else None
 
     def take(self, newest: Newest) -> tuple[int, ...]:
@@ -270,7 +219,7 @@ class GuestCalls:
         if offset % _BYTES or not 0 <= count < RECORDS:
             self._damage()
             return
-        window, records = self._window, self._records
+        window, records = self._frames.window, self._records
         same = min(count, len(window))
         while same and window[same - 1].time != records[same * _WORDS + CallWord.TIME]:
             same -= 1
@@ -287,21 +236,20 @@ class GuestCalls:
         """A new record becomes an instance; False if it cannot be one."""
         at = number * _WORDS
         record = self._records[at : at + _WORDS]
-        who = record[CallWord.KIND] >> 32
-        slot = record[CallWord.FRAME]
-        if who >= len(self._probes) or not self._aligned(slot, number):
+        kind, slot, time = (record[at] for at in (CallWord.KIND, CallWord.FRAME, CallWord.TIME))
+        if not self.numbers.knows(kind) or not self._aligned(slot, number):
             return False
-        probe = self._probes[who]
+        probe = self.numbers.probe(kind)
         if probe is None or probe.call is None:  # it has gone while its detour ran
-            self._window.append(_Frame(slot, record[CallWord.TIME], None))
+            self._frames.window.append(Frame(slot, time, None))
             return True
         instance = KretprobeInstance(probe, record[CallWord.RETURN], slot)
         if probe.tracker is not None:
-            instance.data = record[CallWord.TIME], record[CallWord.DEPTH]
+            instance.data = time, record[CallWord.DEPTH]
         elif probe.capture is not None:
             kept = len(probe.call.kept)
             instance.entry = tuple(record[CallWord.KEPT : CallWord.KEPT + kept])
-        self._window.append(_Frame(slot, record[CallWord.TIME], instance))
+        self._frames.window.append(Frame(slot, time, instance))
         return self._catcher.brought(instance)
 
     def _aligned(self, slot: int, number: int) -> bool:
@@ -330,20 +278,16 @@ class GuestCalls:
         """
         if not self.live:
             return
-        self._leave_below(slot)
-        if self._take(slot):
-            self._keep(slot, newest.ret_addr if newest is not None else 0)
+        frames = self._frames
+        frames.enter(slot, newest.ret_addr if newest is not None else 0)
         bounds = self._look_at_stack(slot)
         if bounds is None:
-            if newest is not None and not self._is_aside(slot):
-                insort(self._aside, slot)
+            if newest is not None:
+                frames.put_aside(slot)
             self._rest()
             return
         depth = bounds[2]
-        at = bisect_left(self._aside, slot)
-        if self._window and at < len(self._aside) and self._aside[at] < self._window[-1].slot:
-            self._spill()  # none may lie between two that code can end
-        if not self._window:
+        if not frames.window:
             made = followed or _followed(newest)
             self._ground(slot, bounds, depth - made)
         if newest is not None or followed:
@@ -354,16 +298,12 @@ class GuestCalls:
         """The engine has dealt with the return of the calls in a frame."""
         if not self.live:
             return
-        if not self._take(slot):
-            self._leave_below(slot)
-            self._take(slot)
-        if slot in self._several:
-            self._keep(slot, 0)
+        self._frames.leave(slot)
         bounds = self._look_at_stack(slot)
         if bounds is None:
             self._rest()
             return
-        if not self._window:
+        if not self._frames.window:
             self._ground(slot, bounds, bounds[2])
         self._publish(bounds)
 
@@ -376,118 +316,63 @@ class GuestCalls:
             for pending in self._catcher.places().values()
             for instance in pending.values()
         }
-        self._window, self._outer, self._aside = [], [], sorted(slots)
-        self._several = set(slots)
+        self._frames.reset(slots)
         self._rest()
-
-    def _leave_below(self, slot: int) -> None:
-        """Frames below one are on another stack, or were left without a return."""
-        while self._window and self._window[-1].slot < slot:
-            frame = self._window.pop()
-            if frame.instance is not None and not self._is_aside(frame.slot):
-                insort(self._aside, frame.slot)
-        while not self._window and self._outer and self._outer[-1] < slot:
-            insort(self._aside, self._outer.pop())
-
-    def _take(self, slot: int) -> bool:
-        """Nothing is pending in a frame any more; whether anything was."""
-        if self._window:
-            found = False
-            while self._window and self._window[-1].slot == slot:
-                self._window.pop()
-                found = True
-            if found:
-                return True
-        elif self._outer and self._outer[-1] == slot:
-            self._outer.pop()
-            return True
-        if self._is_aside(slot):
-            del self._aside[bisect_left(self._aside, slot)]
-            return True
-        return False
-
-    def _keep(self, slot: int, address: int) -> None:
-        """Calls that return elsewhere may still be pending in a frame; never where calls push."""
-        if not self._catcher.elsewhere(slot, address):
-            self._several.discard(slot)
-            return
-        self._several.add(slot)
-        if not self._is_aside(slot):
-            insort(self._aside, slot)
-
-    def _is_aside(self, slot: int) -> bool:
-        at = bisect_left(self._aside, slot)
-        return at < len(self._aside) and self._aside[at] == slot
 
     def _look_at_stack(self, slot: int) -> tuple[int, int, int] | None:
         """(start, end, depth) of the stack that a frame lies on; None where code must rest.
 
         Code may only end calls on the stack that the program runs on.
         """
-        if self._tracker is not None:
-            bounds = self._tracker.bounds(slot)
+        if self.numbers.tracker is not None:
+            bounds = self.numbers.tracker.bounds(slot)
         else:
             mapping = self._memory.find(slot)
             bounds = None if mapping is None else (mapping.start, mapping.end, 0)
         if bounds is not None and bounds[:2] != self._stack:
             self._stack = bounds[:2]
-            self._spill()
+            self._frames.spill()
         return bounds
-
-    def _spill(self) -> None:
-        """The frames that code could end are the engine's alone."""
-        for frame in self._window:
-            if frame.instance is not None and frame.slot not in self._outer[-1:]:
-                self._outer.append(frame.slot)
-        self._window.clear()
 
     def _ground(self, slot: int, bounds: tuple[int, int, int], depth: int) -> None:
         """The lowest record, below all that are calls: where code has to stop."""
-        frame = bounds[1]
-        if self._outer:
-            frame = min(frame, self._outer[-1])
-        at = bisect_left(self._aside, slot)
-        if at < len(self._aside):
-            frame = min(frame, self._aside[at])
-        self._records[CallWord.FRAME] = frame
+        self._records[CallWord.FRAME] = self._frames.above(slot, bounds[1])
         self._records[CallWord.DEPTH] = (depth - 1) & _ALL
 
     def _push(self, newest: KretprobeInstance | None, slot: int, depth: int) -> None:
         """A record for a frame that the engine has dealt with; code may end a single call."""
-        if len(self._window) + 1 >= RECORDS:
-            frame, below = slot + 1, self._records[len(self._window) * _WORDS + CallWord.DEPTH]
-            self._spill()
-            self._records[CallWord.FRAME], self._records[CallWord.DEPTH] = frame, below
-        at, words = (len(self._window) + 1) * _WORDS, self._records
+        window, words = self._frames.window, self._records
+        if len(window) + 1 >= RECORDS:
+            below = words[len(window) * _WORDS + CallWord.DEPTH]
+            self._frames.spill()
+            words[CallWord.FRAME], words[CallWord.DEPTH] = slot + 1, below
+        at, time = (len(window) + 1) * _WORDS, 0
         words[at + CallWord.FRAME] = slot
         words[at + CallWord.DEPTH] = depth & _ALL
         words[at + CallWord.KIND] = words[at + CallWord.TIME] = 0
-        time = 0
         if newest is not None and newest.next is None and not newest.gone:
-            probe, call = newest.rp, newest.rp.call
-            number = self._numbers.get(probe)
-            if call is not None and number is not None:
+            probe, kind = newest.rp, self.numbers.of(newest.rp)
+            if kind and probe.call is not None:
                 if probe.tracker is not None:
                     time = words[at + CallWord.TIME] = newest.data[0]
                 else:
                     for index, value in enumerate(newest.entry or ()):
                         words[at + CallWord.KEPT + index] = value
                 words[at + CallWord.RETURN] = newest.ret_addr
-                words[at + CallWord.KIND] = number << 32 | self._kind(call.end)
-                words[at + CallWord.FUNCTION] = call.function
-        self._window.append(_Frame(slot, time, newest))
+                words[at + CallWord.KIND] = kind
+                words[at + CallWord.FUNCTION] = probe.call.function
+        window.append(Frame(slot, time, newest))
 
     def _publish(self, bounds: tuple[int, int, int]) -> None:
         """What code may do next."""
-        top = len(self._window) * _WORDS
-        at = bisect_left(self._aside, self._records[top + CallWord.FRAME])
-        low = max(bounds[0], self._aside[at - 1] + 1) if at else bounds[0]
+        top = len(self._frames.window) * _WORDS
+        low = self._frames.below(self._records[top + CallWord.FRAME], bounds[0])
         self._save[_LOWEST] = low
         self._save[_NEWEST] = self._start + top * 8
 
     def _rest(self) -> None:
         """Code neither records nor ends a call."""
-        self._spill()
+        self._frames.spill()
         self._stack = (0, 0)
         self._records[CallWord.FRAME] = self._records[CallWord.RETURN] = 0
         self._save[_LOWEST] = _NEVER

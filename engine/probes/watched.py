@@ -38,11 +38,9 @@ from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe, KretprobeInstance
 from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
+from engine.probes.returncode import ReturnCode
 from engine.probes.returns import Owner, Pending, Returns, ReturnSite
 from engine.probes.waiting import NOWHERE, Waiting, chain, drop
-
-_RETURN_MAX: Final = 4
-"""Bytes of the longest return instruction."""
 
 _TO: Final = 2
 """Where `Cpu.left` has the address that the last of its instructions led to, if at all."""
@@ -59,7 +57,7 @@ class Watched(Returns):
     def __init__(self, owner: Owner) -> None:
         super().__init__(owner)
         self._left = owner.cpu.left
-        self._returned: set[int] = set()  # ends of return instructions
+        self._code = ReturnCode(owner)
         self._behind = self._word if self._stacked else 0
         unit, stacked = owner.arch.code_unit, self._stacked
         self.waiting = Waiting(self._left, unit, self._behind, stacked=stacked)
@@ -131,7 +129,7 @@ class Watched(Returns):
         guest = self.calls
         slot = point.slot if not point.scratch and point.detour is None else None
         detoured = point.detour is not None
-        found, now = guest.entry(probe), self.owner.cpu.blocks
+        found, now = guest.numbers.entry(probe), self.owner.cpu.blocks
         entry = None if isinstance(found, str) else found
         recorded = probe.tracker.recorded if probe.tracker is not None else None
 
@@ -245,22 +243,17 @@ class Watched(Returns):
     def _watch(self, ret_addr: int) -> Pending:
         site = ReturnSite(ret_addr)
         self._serve(site)
-        if self._never_returns(ret_addr) or not self.owner.watch(site):
+        if self._code.never_returns(ret_addr) or not self.owner.watch(site):
             return self.waiting.add_nowhere(ret_addr)
         self.calls.watch(ret_addr)
         return self.waiting.add(site)
-
-    def _never_returns(self, ret_addr: int) -> bool:
-        """Whether a call ends its function: what follows need not even be code."""
-        function = self.owner.placement.function(ret_addr - 1)
-        return function is not None and ret_addr >= function[1]
 
     def forget(self, address: int) -> None:
         """The code of a watched place is gone."""
         self.calls.sync()
         self.calls.forget(address)
         self.waiting.forget(address)
-        self._returned.clear()
+        self._code.known.clear()
         self.calls.reset()
 
     def _purge(self, gone: set[Kretprobe]) -> None:
@@ -281,13 +274,13 @@ class Watched(Returns):
     def _serve(self, site: ReturnSite) -> None:
         """Give a place its action: inside the emulator unless a handler wants more."""
         assert site.addr is not None
-        address, pending, left, known = site.addr, site.pending, self._left, self._returned
+        address, pending, left, known = site.addr, site.pending, self._left, self._code.known
         read, key_of = self.owner.cpu.traps.reader(self.exit), self.exit_key
-        finish, came, take = self.finish, self._came_by_return, pending.pop
+        finish, came, take = self.finish, self._code.came_by_return, pending.pop
         # The code that handlers of signals return to may lie where the clock stands still.
         plan = self.owner.arch.plan
         unseen = plan.trampoline[0] <= address < sum(plan.detour)
-        optional = self._may_be_passed(address)
+        optional = self._code.may_be_passed(address)
         calls, behind = self.calls, self._behind
 
         def over(newest: Newest, thread: int) -> None:
@@ -359,40 +352,11 @@ class Watched(Returns):
         for probe in point.probes:
             if isinstance(probe, ReturnSite):
                 waiting = probe.pending.get(self.left_behind())
-                fell = self._may_be_passed(point.address) and self._left[_TO] != point.address
-                came = not fell and (unseen or self._came_by_return(self._left[0]))
+                fell = self._code.may_be_passed(point.address) and self._left[_TO] != point.address
+                came = not fell and (unseen or self._code.came_by_return(self._left[0]))
                 if waiting is not None and came:
                     return tuple(chain(waiting))
         return ()
-
-    def _may_be_passed(self, address: int) -> bool:
-        """Whether an address is reached without the call in front of it as well."""
-        arch = self.owner.arch
-        if arch.returns is None:
-            return False
-        try:
-            code = self.owner.overlay.original(address - arch.insn_max, arch.insn_max)
-        except GuestFaultError:
-            return False
-        return arch.returns.skipped(code)
-
-    def _came_by_return(self, end: int) -> bool:
-        """Whether the instruction that ends at an address is a return; yes where unknown."""
-        if not end:
-            return True
-        owner = self.owner
-        unit = owner.arch.code_unit
-        size = max(unit, _RETURN_MAX)
-        start = (end - 1) // unit * unit if unit > 1 else end - size
-        try:
-            code = owner.overlay.original(start, size)
-        except GuestFaultError:
-            return True
-        sizes = owner.arch.probes.returns(code)
-        if not any(owner.placement.boundary(end - size) for size in sizes):
-            return False
-        self._returned.add(end)
-        return True
 
     def missed(self, site: ReturnSite) -> None:
         """A return came while another probe's handlers ran."""

@@ -4,12 +4,12 @@ import ctypes
 from importlib.metadata import version
 
 import pytest
+from sessionkit import SAMPLES
 
 from engine.cpu import native, unicorn_checks
 from engine.cpu.unicorn_checks import StopChecks
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Session
-from tests.support.sessionkit import SAMPLES
 
 KNOWN = "2.1.4"
 
