@@ -30,13 +30,12 @@ from engine.arch.jump import (
     CallWord,
     DetourPlaces,
     NotCompilableError,
-    Part,
     Recorder,
     Recording,
     Work,
-    recorded_by,
 )
 from engine.arch.program import RecordField, Source
+from engine.arch.recorderparts import Emitted, RecorderParts
 
 _ELEMENTS: Final = 128
 """Most elements of the arrays of one recording: beyond, the code would be long."""
@@ -49,12 +48,10 @@ def record(work: Work, places: DetourPlaces, window: bytes = b"") -> Recorder:
     return _Maker(work, places).make()
 
 
-class _Maker:
+class _Maker(RecorderParts):
     def __init__(self, work: Work, places: DetourPlaces) -> None:
-        self._enters = work if isinstance(work, CallEntry) else None
-        self._ends = work if isinstance(work, CallReturn) else None
-        alone = isinstance(work, tuple)
-        self._recordings = recordings = recorded_by(work)
+        super().__init__(work)
+        alone, recordings = self.alone, self.recordings
         self._places = places
         types = [[field.arg.type for field in one.layout.fields] for one in recordings]
         strings = [sum(max(t.count, 1) for t in kinds if t.is_string) for kinds in types]
@@ -66,8 +63,8 @@ class _Maker:
         self._code = Code()
         self._fetches = Fetches(self._code, places)
         self._lends = -1
-        used: tuple[int, ...] = (OTHER,) if self._ends is not None else ()
-        if self._enters is not None:
+        used: tuple[int, ...] = (OTHER,) if self.ends is not None else ()
+        if self.enters is not None:
             used = ENTRY_USES
         if any(strings):
             if alone:
@@ -80,7 +77,7 @@ class _Maker:
 
     def _lendable(self) -> dict[int, int]:
         """Registers whose values the only row has, to where: they need not be saved."""
-        (one, *others) = self._recordings
+        (one, *others) = self.recordings
         found: dict[int, int] = {}
         for field in one.layout.fields if not others else ():
             register = self._fetches.direct(field.arg)
@@ -93,45 +90,30 @@ class _Maker:
         code, fetches = self._code, self._fetches
         light = self._light()
         if light is not None:
-            self._count(light.one)
+            self.count(light.one)
             light.emit("passed", "rejected")
             code.label("passed")
         fetches.save_area()
         self._keep(0xA9000000, 0xF9000000)
         fetches.changed.add(ROW)
-        if self._ends is not None:
+        if self.ends is not None:
             fetches.changed.add(OTHER)
-        found = (
-            [
-                self._part(str(number), one, filtered=light is not None)
-                for number, one in enumerate(self._recordings)
-            ]
-            if self._ends is None
-            else self._ending(self._ends)
-        )
-        if self._enters is not None:
-            found.append(enter(fetches, self._enters))
+        found = self.emit(filtered=light is not None)
         finish = code.label("finish")
         fetches.save_area()
         self._keep(0xA9400000, 0xF9400000)
         code.constant(VALUE, 0)  # not the cursor: how much is in the ring hangs on the host's time
         code.label("rejected")
-        behinds = [*(start for start, _, _ in found[1:]), finish]
-        if self._ends is not None:
-            behinds = [finish] * len(found)
         lent = {f"x{register}": offset for register, offset in fetches.lent.items()}
-        parts = tuple(
-            Part(start, again, behind, slow, lent, self._lends)
-            for (start, again, slow), behind in zip(found, behinds, strict=True)
-        )
+        parts = self.parts(found, finish, lent, self._lends)
         saved = {f"x{register}": offset for register, offset in self._saved.items()}
         return Recorder(code.finished(), saved, parts, finish)
 
     def _light(self) -> RowFilter | None:
         """The one filter, if it only looks at registers that are in place."""
-        if len(self._recordings) != 1 or self._ends is not None or self._enters is not None:
+        if len(self.recordings) != 1 or self.ends is not None or self.enters is not None:
             return None
-        found = RowFilter(self._fetches, self._recordings[0], "")
+        found = RowFilter(self._fetches, self.recordings[0], "")
         return found if found.one.filter and found.light else None
 
     def _keep(self, pair: int, single: int) -> None:
@@ -143,46 +125,41 @@ class _Maker:
             register, offset = rest[-1]
             self._code.add(single | offset // 8 << 10 | BASE << 5 | register)
 
-    def _part(self, name: str, one: Recording, *, filtered: bool) -> tuple[int, int, int]:
-        """The code of one recording: where it begins, begins its row anew, and is slow."""
-        code = self._code
-        start = code.label(f"{name}start")
-        if not filtered:
-            self._count(one)
-        again, slow = self._tested_row(name, one, filtered=filtered)
-        return (0 if filtered else start), again, slow
+    # -- parts ----------------------------------------------------------------------------
 
-    def _tested_row(self, name: str, one: Recording, *, filtered: bool) -> tuple[int, int]:
-        code = self._code
-        if one.filter and not filtered:
-            RowFilter(self._fetches, one, name).emit(f"{name}again", f"{name}end")
-        again = code.label(f"{name}again")
-        slow = self._row(one, name)
-        code.label(f"{name}end")
-        return again, slow
+    def label(self, name: str) -> int:
+        """What follows has this name; its offset."""
+        return self._code.label(name)
 
-    def _ending(self, ends: CallReturn) -> list[tuple[int, int, int]]:
-        """The code for a return: for the last call of a frame, and for one that is chained."""
+    def go(self, name: str) -> None:
+        """Go on at a label."""
+        self._code.branch(B, name)
+
+    def test(self, one: Recording, name: str, passed: str, failed: str) -> None:
+        """The filter."""
+        RowFilter(self._fetches, one, name).emit(passed, failed)
+
+    def enter(self, work: CallEntry) -> Emitted:
+        """The record of a call that begins."""
+        return Emitted(*enter(self._fetches, work))
+
+    def check(self, ends: CallReturn, last: str, chained: str) -> int:
+        """Whether the newest call has returned: to one of two labels, or the trap given back."""
         code = self._code
-        start = code.label("start")
         check_return(self._fetches, ends)
-        code.branch(CBZ | VALUE, "last")
+        code.branch(CBZ | VALUE, last)
         is_chained(code)
-        code.branch(CBZ | VALUE, "chained")
+        code.branch(CBZ | VALUE, chained)
         slow = code.label("slow")
         code.add(TRAP)
-        chained = self._end(ends, "chained")
-        code.branch(B, "start")
-        last = self._end(ends, "last")
-        return [(start, last[1], slow), chained, last]
+        return slow
 
-    def _end(self, ends: CallReturn, name: str) -> tuple[int, int, int]:
-        start = self._code.label(name)
-        again, slow = self._tested_row(name, ends.row, filtered=False)
+    def forget(self) -> None:
+        """The newest call's record goes."""
         forget_call(self._fetches)
-        return start, again, slow
 
-    def _count(self, one: Recording) -> None:
+    def count(self, one: Recording) -> None:
+        """A hit is counted."""
         code, distance = self._code, one.counter - self._places.save
         offset = distance if 0 <= distance < 4096 * 8 else 0
         code.constant(BASE, one.counter - offset)
@@ -192,7 +169,7 @@ class _Maker:
 
     # -- a row ----------------------------------------------------------------------------
 
-    def _row(self, one: Recording, name: str) -> int:
+    def row(self, one: Recording, name: str) -> int:
         """The row; where the engine is asked to record it, -1 for nowhere."""
         code, places, fetches = self._code, self._places, self._fetches
         fetches.start_of_row()
@@ -203,7 +180,7 @@ class _Maker:
         code.load(VALUE, BASE, 0)
         code.load(BASE, BASE, 8)
         code.three(SUB, VALUE, VALUE, BASE)
-        if self._ends is not None and self._ends.of_call:
+        if self.ends is not None and self.ends.of_call:
             code.store(VALUE, ROW, 8)
             fetches.save_area()
             code.load(VALUE, BASE, CALLS)
@@ -212,8 +189,8 @@ class _Maker:
         else:
             code.constant(BASE, one.address)
             code.store_pair(VALUE, BASE, ROW, 8)
-        if self._ends is not None:
-            code.constant(BASE, self._ends.site)
+        if self.ends is not None:
+            code.constant(BASE, self.ends.site)
             code.store(BASE, ROW, 24)
         texts = _texts(one)
         size = one.layout.words * 8

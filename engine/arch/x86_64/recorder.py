@@ -21,13 +21,12 @@ from engine.arch.jump import (
     CallWord,
     DetourPlaces,
     NotCompilableError,
-    Part,
     Recorder,
     Recording,
     Work,
-    recorded_by,
 )
 from engine.arch.program import Kind, RecordField, Source
+from engine.arch.recorderparts import Emitted, RecorderParts
 from engine.arch.x86_64.callcode import (
     ENTRY_USES,
     FLAGS,
@@ -53,12 +52,10 @@ def record(work: Work, places: DetourPlaces, window: bytes = b"") -> Recorder:
     return _Maker(work, places, window).make()
 
 
-class _Maker:
+class _Maker(RecorderParts):
     def __init__(self, work: Work, places: DetourPlaces, window: bytes) -> None:
-        self._enters = work if isinstance(work, CallEntry) else None
-        self._ends = work if isinstance(work, CallReturn) else None
-        alone = isinstance(work, tuple)
-        self._recordings = recordings = recorded_by(work)
+        super().__init__(work)
+        alone, recordings = self.alone, self.recordings
         self._places = places
         types = [[field.arg.type for field in one.layout.fields] for one in recordings]
         strings = [sum(max(t.count, 1) for t in kinds if t.is_string) for kinds in types]
@@ -75,10 +72,10 @@ class _Maker:
         self._fetches.changed.add(RCX)
         arrays = any(t.count for kinds in types for t in kinds)
         used = {RAX, RCX}
-        if self._ends is not None:
+        if self.ends is not None:
             used.add(RDX)
             self._fetches.changed.add(RDX)
-        if self._enters is not None:
+        if self.enters is not None:
             used |= set(ENTRY_USES)
         if any(strings):
             if alone:
@@ -92,7 +89,7 @@ class _Maker:
 
     def _lendable(self) -> dict[int, int]:
         """Registers whose values the only row has, to where: they need not be saved."""
-        (one, *others) = self._recordings
+        (one, *others) = self.recordings
         found: dict[int, int] = {}
         for field in one.layout.fields if not others else ():
             register = self._fetches.direct(field.arg)
@@ -106,7 +103,7 @@ class _Maker:
         light = self._light()
         code.absolute(save, store=True)
         if light is not None:
-            self._count(light.one)
+            self.count(light.one)
         if self._flags:
             code.raw("9f 0f90c0")  # lahf; seto al
         if light is not None:
@@ -119,16 +116,7 @@ class _Maker:
             if register != RAX:
                 code.memory(STORE, register, RAX, offset)
         self._fetches.changed.add(RCX)
-        found = (
-            [
-                self._part(str(number), one, filtered=light is not None)
-                for number, one in enumerate(self._recordings)
-            ]
-            if self._ends is None
-            else self._ending(self._ends)
-        )
-        if self._enters is not None:
-            found.append(enter(self._fetches, self._enters))
+        found = self.emit(filtered=light is not None)
         finish = code.label("finish")
         code.constant(RAX, save)
         for register, offset in self._saved.items():
@@ -140,64 +128,53 @@ class _Maker:
         if self._flags:
             code.raw("047f 9e")  # add al, 127: sets OF if it was set; sahf
         code.absolute(save)
-        behinds = [*(start for start, _, _ in found[1:]), finish]
-        if self._ends is not None:
-            behinds = [finish] * len(found)
         lent = {NAMES[register]: offset for register, offset in self._fetches.lent.items()}
-        parts = tuple(
-            Part(start, again, behind, slow, lent, self._lends)
-            for (start, again, slow), behind in zip(found, behinds, strict=True)
-        )
+        parts = self.parts(found, finish, lent, self._lends)
         saved = {NAMES[register]: offset for register, offset in self._saved.items()}
         return Recorder(code.finished(), saved, parts, finish)
 
     def _light(self) -> RowFilter | None:
         """The one filter, if it gets along with rax left alone."""
-        if len(self._recordings) != 1 or self._ends is not None or self._enters is not None:
+        if len(self.recordings) != 1 or self.ends is not None or self.enters is not None:
             return None
-        found = RowFilter(self._fetches, self._recordings[0], "")
+        found = RowFilter(self._fetches, self.recordings[0], "")
         return found if found.one.filter and found.light else None
 
-    def _part(self, name: str, one: Recording, *, filtered: bool) -> tuple[int, int, int]:
-        """The code of one recording: where it begins, begins its row anew, and is slow."""
-        code = self._code
-        start = code.label(f"{name}start")
-        if not filtered:
-            self._count(one)
-        again, slow = self._tested_row(name, one, filtered=filtered)
-        return (0 if filtered else start), again, slow
+    # -- parts ----------------------------------------------------------------------------
 
-    def _tested_row(self, name: str, one: Recording, *, filtered: bool) -> tuple[int, int]:
-        code = self._code
-        if one.filter and not filtered:
-            RowFilter(self._fetches, one, name).emit(f"{name}again", f"{name}end")
-        again = code.label(f"{name}again")
-        slow = self._row(one, name)
-        code.label(f"{name}end")
-        return again, slow
+    def label(self, name: str) -> int:
+        """What follows has this name; its offset."""
+        return self._code.label(name)
 
-    def _ending(self, ends: CallReturn) -> list[tuple[int, int, int]]:
-        """The code for a return: for the last call of a frame, and for one that is chained."""
+    def go(self, name: str) -> None:
+        """Go on at a label."""
+        self._code.jump(name)
+
+    def test(self, one: Recording, name: str, passed: str, failed: str) -> None:
+        """The filter."""
+        RowFilter(self._fetches, one, name).emit(passed, failed)
+
+    def enter(self, work: CallEntry) -> Emitted:
+        """The record of a call that begins."""
+        return Emitted(*enter(self._fetches, work))
+
+    def check(self, ends: CallReturn, last: str, chained: str) -> int:
+        """Whether the newest call has returned: to one of two labels, or the trap given back."""
         code = self._code
-        start = code.label("start")
         check_return(code, self._places, ends)
-        code.jump("last", JE)
+        code.jump(last, JE)
         is_chained(code)
-        code.jump("chained", JE)
+        code.jump(chained, JE)
         slow = code.label("slow")
         code.raw("cc")
-        chained = self._end(ends, "chained")
-        code.jump("start")
-        last = self._end(ends, "last")
-        return [(start, last[1], slow), chained, last]
+        return slow
 
-    def _end(self, ends: CallReturn, name: str) -> tuple[int, int, int]:
-        start = self._code.label(name)
-        again, slow = self._tested_row(name, ends.row, filtered=False)
+    def forget(self) -> None:
+        """The newest call's record goes."""
         forget_call(self._code, self._places)
-        return start, again, slow
 
-    def _count(self, one: Recording) -> None:
+    def count(self, one: Recording) -> None:
+        """A hit is counted."""
         code = self._code
         code.absolute(one.counter)
         code.memory(LEA, RAX, RAX, 1)
@@ -205,7 +182,7 @@ class _Maker:
 
     # -- a row ----------------------------------------------------------------------------
 
-    def _row(self, one: Recording, name: str) -> int:
+    def row(self, one: Recording, name: str) -> int:
         """The row; where the engine is asked to record it, -1 for nowhere."""
         code, places, fetches = self._code, self._places, self._fetches
         fetches.start_of_row(RCX)
@@ -229,10 +206,10 @@ class _Maker:
             code.memory(LOAD, spare, RCX, kept)
         else:
             fetches.changed.add(spare)
-        if self._ends is not None:
-            code.constant(RAX, self._ends.site)
+        if self.ends is not None:
+            code.constant(RAX, self.ends.site)
             code.memory(STORE, RAX, RCX, 24)
-        if self._ends is not None and self._ends.of_call:
+        if self.ends is not None and self.ends.of_call:
             code.absolute(places.calls)
             code.memory(LOAD, RAX, RAX, CallWord.FUNCTION * 8)
         else:
