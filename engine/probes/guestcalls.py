@@ -8,7 +8,6 @@ else traps. Where a place can have no detour the engine does the same at its bre
 `take`). Before the engine looks at any pending call it takes over what has happened since
 (`sync`): records that are new become instances, instances whose records are gone have returned.
 Afterwards `entered` and `returned` bring the records in line with what the engine has done.
-
 """
 
 import struct
@@ -105,7 +104,7 @@ class GuestCalls:
 
     Attributes:
         live: whether there is code in the guest that deals with calls.
-        damaged: times that the guest had written something there that cannot be.
+        damaged: calls lost, at least, as the guest had written something there that cannot be.
         numbers: of the probes whose calls code may deal with.
     """
 
@@ -217,7 +216,7 @@ class GuestCalls:
         offset = self._save[_NEWEST] - self._start
         count = offset // _BYTES
         if offset % _BYTES or not 0 <= count < RECORDS:
-            self._damage()
+            self._damage(1)
             return
         window, records = self._frames.window, self._records
         same = min(count, len(window))
@@ -229,7 +228,7 @@ class GuestCalls:
         del window[same:]
         for number in range(same + 1, count + 1):
             if not self._bring(number):
-                self._damage()
+                self._damage(count - number + 1)
                 return
 
     def _bring(self, number: int) -> bool:
@@ -258,9 +257,9 @@ class GuestCalls:
         chained = self._records[number * _WORDS + CallWord.KIND] & CHAINED
         return slot < before or (slot == before and chained != 0)
 
-    def _damage(self) -> None:
+    def _damage(self, lost: int) -> None:
         """The guest has written to the records: what they said is lost, and code rests."""
-        self.damaged += 1
+        self.damaged += lost
         self.live = False
         self._rest()
 

@@ -82,8 +82,8 @@ def remarks(
     if isinstance(returns, Watched) and returns.calls.damaged:
         yield Report(
             (
-                "the program has written to the memory where code records its calls: "
-                "some returns may not be recorded",
+                "the program has written to the memory where code records its calls: at least "
+                f"{returns.calls.damaged} returns are not recorded",
             )
         )
     missed = [f"{p}: {p.nmissed} of {p.hits} hits missed" for p in probes if p.nmissed]

@@ -212,7 +212,7 @@ class Calls:
         """The return of the newest call, which had got an instance, is recorded."""
         if self._calls and self._calls[-1] is instance:
             self._calls.pop()
-        else:
+        elif instance in self._calls:
             self._calls.remove(instance)
         self.exits += 1
 
