@@ -82,7 +82,7 @@ class Hits:
                 if self.jumps is not None and point.due:
                     point.due = False
                     self.regs.ip = point.address
-                    self.jumps.consider(point)
+                    self.jumps.due(point)
                 return self._hit(point)
             live = self.jumps.running.trapped(at) if self.jumps is not None else None
             if live is not None:

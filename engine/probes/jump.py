@@ -25,6 +25,7 @@ from engine.probes.djprobe import SafetyCheck, SafetyChecks
 from engine.probes.guestcalls import GuestCalls
 from engine.probes.jumprules import Check, JumpPlace, first_failure, moved
 from engine.probes.kprobe import Kprobe
+from engine.probes.placement import Placement
 from engine.probes.point import ProbePoint
 from engine.probes.returns import Returns, ReturnSite, own
 from engine.probes.site import FunctionCode, ImageCode
@@ -36,6 +37,8 @@ AFTER: Final = 256
 To look (decode the function, ask the rules, build the detour) takes one or two milliseconds, which
 about a thousand hits save; most functions of a program are hit far less often, or far more. A
 kernel looks at once, but in a worker beside the program, after a delay that collects requests.
+Decoding takes the most, about as long for a byte as a hit of a breakpoint: in a large function as
+many hits as it has bytes are waited for.
 """
 AT_ONCE: Final = ("jump", "djprobe")
 """Techniques for which a point need not be hit before it is looked at."""
@@ -53,6 +56,7 @@ class Owner(Protocol):
     memory: Memory
     overlay: TextOverlay
     mode: Mode
+    placement: Placement
     thread: Callable[[], int]
     points: dict[int, ProbePoint]
     returns: Returns
@@ -129,11 +133,13 @@ class Jumps:
         if self.technique == "breakpoint" or self.sink is None or point.considered:
             return 0
         if self._calls is not None and all(isinstance(one, ReturnSite) for one in point.probes):
-            return self.after  # which calls return there is not known yet
+            return point.patience or self.after  # which calls return there is not known yet
         if self._wants(point):
             return 0
         takes_engine = isinstance(self._work(serving(point)), str)
-        return 0 if takes_engine and not self._saves_step(point) else self.after
+        if takes_engine and not self._saves_step(point):
+            return 0
+        return point.patience or self.after
 
     def _wants(self, point: ProbePoint) -> str:
         """What a point's probes want beyond recording, "" for nothing."""
@@ -192,6 +198,18 @@ class Jumps:
                 names = ", ".join(str(probe) for probe in point.probes)
                 why = point.why.detail if point.why else ""
                 self._owner.on_notice(f"{names}: stays a breakpoint: {why}")
+
+    def due(self, point: ProbePoint) -> None:
+        """A point has been hit so often as `waits` says."""
+        function = self._owner.placement.function(point.address)
+        size = function[1] - function[0] if function is not None else 0
+        wanted = size * self.after // AFTER
+        waiting = self.detours.waiting(point.address)
+        if not point.patience and wanted > 2 * self.after and not waiting:
+            point.patience = wanted - self.after
+            self._owner.replant(point.address)
+        else:
+            self.consider(point)
 
     def consider(self, point: ProbePoint) -> bool:
         """Make a point a jump if it can be one; otherwise it knows why not."""

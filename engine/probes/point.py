@@ -34,6 +34,7 @@ class ProbePoint:
         why: the condition of a jump that it does not meet; None if not known, or a jump.
         considered: whether it has been looked at for a jump as its probes are now.
         due: it has been hit so often that it is to be looked at.
+        patience: further hits that are waited for in a large function, 0 before the first ones.
     """
 
     __slots__ = (
@@ -47,6 +48,7 @@ class ProbePoint:
         "guard",
         "held",
         "hot",
+        "patience",
         "plan",
         "probes",
         "saved",
@@ -72,6 +74,7 @@ class ProbePoint:
         self.why: Check | None = None
         self.considered = False
         self.due = False
+        self.patience = 0
 
     @property
     def technique(self) -> str:

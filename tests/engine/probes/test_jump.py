@@ -11,6 +11,7 @@ from sessionkit import SAMPLES, Guest, loaded
 
 from engine.errors import ProbeRejectedError
 from engine.linux.kernel import Exit
+from engine.probes import jump as jump_module
 from engine.probes.jump import Jumps
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
@@ -257,3 +258,30 @@ def test_a_place_in_a_window_goes_on_in_the_detour(arch: str) -> None:
             assert guest.session.hooks.hold()
             assert manager.regs.ip == start
         assert len(detour.displaced) == (2 if arch == "x86_64" else 1)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_large_function_is_looked_at_after_more_hits(
+    arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """About as many as it has bytes: to decode it takes so long."""
+    seen = []
+    consider = Jumps.consider
+
+    def counting(self: Jumps, point: ProbePoint) -> bool:
+        seen.append(sum(probe.hits for probe in point.probes))
+        return consider(self, point)
+
+    monkeypatch.setattr(Jumps, "consider", counting)
+    monkeypatch.setattr(jump_module, "AFTER", 4)
+    with opened(arch, "recursion", "auto", after=4) as (guest, _):
+        tracing = guest.tracing()
+        tracing.define("p fibonacci")
+        manager = guest.session.probes().manager
+        (point,) = manager.placed()
+        function = manager.placement.function(point.address)
+        assert function is not None
+        guest.run(tracing)
+        assert point.detour is not None, point.why
+    # The hit that comes to the engine is not counted yet.
+    assert seen == [function[1] - function[0] - 1]
