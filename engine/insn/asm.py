@@ -1,10 +1,18 @@
-"""Text to bytes, by Keystone: what a user types over an instruction."""
+"""Text to bytes, by Keystone: what a user types over an instruction.
 
+Keystone has been seen to read "10" as sixteen, once in thousands of times: numbers are given to it
+in hexadecimal.
+"""
+
+import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from engine.arch.base import Arch
 from engine.errors import CommandError
+
+_DECIMAL: Final = re.compile(r"(?<![\w.])(?<!\bst\()([1-9]\d+)(?![\w.])")
+"""A number whose digits mean another one in hexadecimal; st(1) and the like have one digit."""
 
 
 @lru_cache(maxsize=8)
@@ -20,6 +28,11 @@ def _keystone(name: str) -> Any:
     return keystone.Ks(*modes[name])
 
 
+def in_hexadecimal(text: str) -> str:
+    """Instructions with their decimal numbers spelled so that Keystone cannot mistake them."""
+    return _DECIMAL.sub(lambda number: hex(int(number[1])), text)
+
+
 def assemble(arch: Arch, address: int, text: str) -> bytes:
     """Bytes of instructions, separated by ";", that stand at an address.
 
@@ -32,7 +45,7 @@ def assemble(arch: Arch, address: int, text: str) -> bytes:
     import keystone
 
     try:
-        code, count = engine.asm(text, address, as_bytes=True)
+        code, count = engine.asm(in_hexadecimal(text), address, as_bytes=True)
     except keystone.KsError as error:
         raise CommandError(f"{text}: {error.message}") from error
     if not code or not count:

@@ -7,6 +7,7 @@ from keystone import KS_ARCH_ARM64, KS_ARCH_X86, KS_MODE_64, KS_MODE_LITTLE_ENDI
 from probekit import CODE, SP, ProbeGuest
 
 from engine.arch.plan import Mode
+from engine.insn.asm import in_hexadecimal
 from engine.probes.kretprobe import Kretprobe
 
 F, G = CODE + 0x100, CODE + 0x200
@@ -48,10 +49,9 @@ def assembled(arch: str, text: str, at: int, **values: Any) -> bytes:
         "x86_64": (KS_ARCH_X86, KS_MODE_64),
         "aarch64": (KS_ARCH_ARM64, KS_MODE_LITTLE_ENDIAN),
     }
-    text = text.format(
-        F=f"{'#' * (arch == 'aarch64')}{F}", G=f"{'#' * (arch == 'aarch64')}{G}", **values
-    )
-    code, _ = Ks(*kinds[arch]).asm(text, at)
+    mark = "#" * (arch == "aarch64")
+    text = text.format(F=f"{mark}{F}", G=f"{mark}{G}", **values)
+    code, _ = Ks(*kinds[arch]).asm(in_hexadecimal(text), at)
     return bytes(code)
 
 
