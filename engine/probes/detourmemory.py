@@ -1,10 +1,11 @@
-"""What all detours share: the trace's rows shown to the guest, a save area, counters, room.
+"""What all detours share: the trace's rows, a save area, counters, records of calls, room.
 
 Detours write rows into the memory of the trace's own `Staging`, which is shown to the guest in an
 engine window, behind which nothing is mapped: a row that does not fit faults there, and the engine
 empties the ring and lets the detour begin the row anew. Nothing of the program's is used meanwhile
 but registers, which are kept in another page of the window. The program can write to these pages
-if it looks for them: rows are checked before they are believed, and nothing else depends on them.
+if it looks for them: rows and records of calls are checked before they are believed, and what is
+told of its own calls is all that it can spoil.
 """
 
 import ctypes
