@@ -198,7 +198,10 @@ class JumpMachine(HitMachine):
         pc = self._regs.ip
         slow = self._through()
         if slow:
-            return f"the engine has recorded the hit: {slow}"
+            what = "hit"
+            if self._enters or self._returns:
+                what = "return" if self._returns else "call"
+            return f"the engine has recorded the {what}: {slow}"
         if self._returns:
             return "the row is written to the ring; the call's record goes"
         if self._enters:
