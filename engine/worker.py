@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.arch.plan import Mode
-from engine.session import commands as cmd
-from engine.session import events as ev
-from engine.session.config import GuestConfig
-from engine.session.control import Control
-from engine.session.running import Abandoned
-from engine.session.terminal import GuestTerminal
+from engine.session.control.control import Control
+from engine.session.control.running import Abandoned
+from engine.session.guest.terminal import GuestTerminal
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
+from engine.session.protocol.config import GuestConfig
 
 ROWS_MAX: Final = 4 << 20
 """Bytes of rows in the outbox from which on the guest waits."""

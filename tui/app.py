@@ -13,10 +13,10 @@ from textual.widget import Widget
 
 from engine.errors import KprobeTuiError
 from engine.session import GuestConfig
-from engine.session import commands as cmd
-from engine.session import events as ev
-from engine.session.browser import Browser
-from engine.session.views import GuestView, RunState
+from engine.session.browse.browser import Browser
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
+from engine.session.protocol.views import GuestView, RunState
 from engine.trace.formats.base import Names
 from tui.bridge import PERIOD, Bridge
 from tui.graphing import GraphActions

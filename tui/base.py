@@ -3,8 +3,8 @@
 from typing import Any
 
 from engine.session import GuestConfig
-from engine.session.browser import Browser
-from engine.session.views import GuestView
+from engine.session.browse.browser import Browser
+from engine.session.protocol.views import GuestView
 from tui.bridge import Bridge
 from tui.keymap import Action, spelled
 from tui.layout import Layout

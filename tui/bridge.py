@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.session import GuestConfig
-from engine.session import commands as cmd
-from engine.session import events as ev
-from engine.session.views import RunState
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
+from engine.session.protocol.views import RunState
 from engine.worker import Worker
 
 PERIOD: Final = 1 / 30

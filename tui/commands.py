@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.errors import CommandError
-from engine.session import commands as cmd
+from engine.session.protocol import commands as cmd
 from tui.base import AppBase
 
 Run = Callable[[AppBase, str], None]

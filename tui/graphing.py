@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from engine.session import commands as cmd
-from engine.session.views import ProbeView
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.views import ProbeView
 from tui.base import AppBase
 from tui.panes.graph import GraphPane
 from tui.widgets.bars import MessageLine

@@ -1,8 +1,8 @@
 """Coming back and going: what is remembered of a program, and what is asked before it ends."""
 
-from engine.session import commands as cmd
-from engine.session.commands import SavedProbe
-from engine.session.views import RunState
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.commands import SavedProbe
+from engine.session.protocol.views import RunState
 from tui.base import AppBase
 from tui.settings import Memory
 from tui.widgets.bars import MessageLine

@@ -2,7 +2,7 @@
 
 from textual.message import Message
 
-from engine.session.commands import Command
+from engine.session.protocol.commands import Command
 
 
 class Ask(Message):

@@ -5,8 +5,8 @@ from typing import Final
 from textual.timer import Timer
 from textual.widgets import Input
 
-from engine.session import commands as cmd
-from engine.session.views import GuestView, RunState
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.views import GuestView, RunState
 from tui.base import AppBase
 from tui.messages import Located
 

@@ -5,7 +5,7 @@ from typing import cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from engine.session import commands as cmd
+from engine.session.protocol import commands as cmd
 from tui.base import AppBase
 from tui.commands import COMMANDS
 from tui.keymap import ACTIONS

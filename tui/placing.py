@@ -7,8 +7,8 @@ from typing import Final
 from textual.screen import ModalScreen
 
 from engine.errors import KprobeTuiError
-from engine.session import commands as cmd
-from engine.session import events as ev
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
 from tui.commands import complete, execute
 from tui.leaving import Leaving
 from tui.messages import Copied, Located

@@ -15,7 +15,7 @@ from typing import Any, Final
 import platformdirs
 
 from engine.errors import CommandError
-from engine.session.commands import SavedProbe
+from engine.session.protocol.commands import SavedProbe
 from tui.keymap import ACTIONS
 
 _APP: Final = "kprobe-tui"

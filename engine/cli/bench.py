@@ -12,8 +12,8 @@ import click
 from engine.arch import ARCHES
 from engine.arch.base import Arch
 from engine.errors import CommandError
-from engine.session import benchpeers
-from engine.session.bench import Case, Cost, can_measure, measure, native
+from engine.session.measure import bench_peers as benchpeers
+from engine.session.measure.bench import Case, Cost, can_measure, measure, native
 
 _PLAIN: Final = Case("jump", 3, entry="jump")
 """What others are compared with."""

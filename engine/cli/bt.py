@@ -12,9 +12,9 @@ from engine.cli.options import config_of, guest_options, lines_of, probe_options
 from engine.cli.run import show
 from engine.linux.fs.stdio import host_stdio
 from engine.session import Session
-from engine.session.backtrace import Backtrace
-from engine.session.stopping import StoppedRun
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.inspect.backtrace import Backtrace
+from engine.session.inspect.stopping import StoppedRun
+from engine.session.tracing.tracing import TraceOptions, Tracing
 from engine.unwind.compare import UNWINDERS
 
 

@@ -12,8 +12,8 @@ import click
 from engine.arch.plan import Mode, Rules
 from engine.cli.options import config_of, lines_of, probe_options, program_options
 from engine.errors import CommandError, ProbeError
-from engine.session.inspection import Inspection
-from engine.session.placing import Placed, Placing
+from engine.session.program.inspection import Inspection
+from engine.session.program.verdicts import Placed, Placing
 from engine.trace.definition import Definition, parse
 
 _REASONS: Final = 20

@@ -10,9 +10,9 @@ from engine.arch.plan import Mode
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, probe_options, returns_option
 from engine.session import Session
-from engine.session.effect import compare
-from engine.session.report import Reports
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.measure.effect import compare
+from engine.session.protocol.report import Reports
+from engine.session.tracing.tracing import TraceOptions, Tracing
 
 
 @click.command(context_settings={"allow_interspersed_args": False})

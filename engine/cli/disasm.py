@@ -9,9 +9,9 @@ import click
 from engine import arch as architectures
 from engine.cli.options import config_of, program_options
 from engine.errors import CommandError
-from engine.session.inspection import Inspection
-from engine.session.listing import Area, ListedInsn, Listing
-from engine.session.places import Places
+from engine.session.browse.listing import Area, ListedInsn, Listing
+from engine.session.program.inspection import Inspection
+from engine.session.program.places import Places
 
 
 def _number(text: str) -> int:

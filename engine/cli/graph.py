@@ -11,9 +11,9 @@ from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, probe_options, returns_option
 from engine.cli.run import show
 from engine.session import Session
-from engine.session.graphing import TRACERS, Graphing, GraphOptions
-from engine.session.report import Reports
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.protocol.report import Reports
+from engine.session.tracing.graphing import TRACERS, Graphing, GraphOptions
+from engine.session.tracing.tracing import TraceOptions, Tracing
 from engine.trace.formats.base import Format
 from engine.trace.formats.function import FunctionFormat
 from engine.trace.formats.graph import GraphFormat

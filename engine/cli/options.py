@@ -12,7 +12,7 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.probes.returning import RETURNS
 from engine.session import GuestConfig
-from engine.session.config import DEFAULT_MEMORY
+from engine.session.protocol.config import DEFAULT_MEMORY
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -14,11 +14,11 @@ from engine.cli.options import config_of, guest_options, lines_of, probe_options
 from engine.cli.run import show
 from engine.errors import ProbeError, ProbeSyntaxError
 from engine.session import Session
-from engine.session.exporting import KERNEL_FORM, LIST_FORMS, listed
-from engine.session.handlers import blamed, load_handlers
-from engine.session.report import Reports
-from engine.session.tracing import TraceOptions, Tracing
-from engine.session.triggers import split_option
+from engine.session.protocol.report import Reports
+from engine.session.tracing.exporting import KERNEL_FORM, LIST_FORMS, listed
+from engine.session.tracing.handlers import blamed, load_handlers
+from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.tracing.triggers import split_option
 from engine.trace.fields import format_text
 from engine.trace.formats import FORMATS
 

@@ -16,8 +16,8 @@ from typing import Any
 from engine.arch import by_name
 from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
 from engine.fetch.evaluate import FetchContext, Recorder, Site, recorder
-from engine.session.armed import ControlHooks
-from engine.session.triggers import EventControls
+from engine.session.tracing.armed import ControlHooks
+from engine.session.tracing.triggers import EventControls
 from engine.trace.filter import FilterMachine
 from engine.trace.formats import FORMATS, Names
 from engine.trace.ring import Ring

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.probes.kprobe import Kprobe
 from engine.session import GuestConfig, Session
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.tracing.tracing import TraceOptions, Tracing
 from tests.benchmarks import measuring
 
 _COMPILERS: Final = {"x86_64": "gcc", "aarch64": "aarch64-linux-gnu-gcc"}

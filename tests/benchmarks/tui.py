@@ -57,7 +57,7 @@ async def flood() -> None:
     """Key to paint, and memory, while events come."""
     os.environ.setdefault("TEXTUAL_FPS", "120")  # as the command does
     from engine.session import GuestConfig
-    from engine.session import commands as cmd
+    from engine.session.protocol import commands as cmd
     from tui.app import KprobeApp
 
     app = KprobeApp(GuestConfig(str(SAMPLES / "x86_64" / "loop"), ("2000000000",)))

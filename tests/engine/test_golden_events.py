@@ -19,8 +19,8 @@ from engine.arch.program import RecordLayout
 from engine.errors import ProbeError
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Session
-from engine.session.tail import profile_lines
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.tracing.tail import profile_lines
+from engine.session.tracing.tracing import TraceOptions, Tracing
 from engine.trace.definition import Definition, parse
 from engine.trace.fields import own_fields, print_format
 from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter

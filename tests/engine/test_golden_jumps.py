@@ -7,7 +7,7 @@ from guestrun import ARCHES
 from sessionkit import loaded
 from sysroot import SysrootUnavailable, sysroot
 
-from engine.session.tracing import TraceOptions
+from engine.session.tracing.tracing import TraceOptions
 
 SCRIPT = "local t = {} for i = 1, 300 do t[#t + 1] = tostring(i) end print(#table.concat(t))"
 ARGUMENTS = {"x86_64": ("%di", "%sp"), "aarch64": ("%x0", "%sp")}

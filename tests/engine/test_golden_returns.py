@@ -19,7 +19,7 @@ from engine.linux.fs.stdio import HostIO, host_stdio
 from engine.probes.trampoline import Hijacked
 from engine.probes.watched import Watched
 from engine.session import GuestConfig, Session
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.tracing.tracing import TraceOptions, Tracing
 
 DATA: Final = CHECKOUT / "tests" / "data" / "uprobes"
 TESTS: Final[list[dict[str, Any]]] = json.loads((DATA / "returns.json").read_text())["tests"]

@@ -20,7 +20,7 @@ from engine.arch.plan import Mode
 from engine.errors import ImageError, ProbeError, ProbeSyntaxError
 from engine.linux.fs.stdio import HostIO, host_stdio
 from engine.session import GuestConfig, Session
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.tracing.tracing import TraceOptions, Tracing
 from engine.trace.fields import own_fields, print_format
 
 DATA: Final = CHECKOUT / "tests" / "data" / "uprobes"

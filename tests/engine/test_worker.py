@@ -15,10 +15,10 @@ from controlkit import ARCHES, moods, sample
 
 from engine.errors import ImageError
 from engine.session import GuestConfig
-from engine.session import commands as cmd
-from engine.session import events as ev
-from engine.session.control import Control
-from engine.session.views import GuestView, RunState
+from engine.session.control.control import Control
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
+from engine.session.protocol.views import GuestView, RunState
 from engine.worker import OUTPUT_MAX, ROWS_MAX, Outbox, Worker
 
 both = pytest.mark.parametrize("arch", ARCHES)

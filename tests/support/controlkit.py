@@ -15,11 +15,11 @@ from sysroot import CHECKOUT
 
 from engine.arch.plan import Mode
 from engine.session import GuestConfig
-from engine.session import commands as cmd
-from engine.session import events as ev
-from engine.session.control import Control
-from engine.session.terminal import GuestTerminal
-from engine.session.views import GuestView, ProbeView
+from engine.session.control.control import Control
+from engine.session.guest.terminal import GuestTerminal
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
+from engine.session.protocol.views import GuestView, ProbeView
 from engine.trace.rows import HEAD, Event, EventInfo, decode
 
 ARCHES = ("x86_64", "aarch64")

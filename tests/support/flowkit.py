@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from engine.session import GuestConfig
-from engine.session.views import GuestView, ProbeView, RunState
+from engine.session.protocol.views import GuestView, ProbeView, RunState
 from tui.app import KprobeApp
 from tui.settings import Settings
 from tui.widgets.bars import MessageLine

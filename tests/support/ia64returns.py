@@ -15,7 +15,7 @@ from engine.linux.kernel import Exit
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.session import GuestConfig, Session
-from engine.session.probing import Probing
+from engine.session.guest.probing import Probing
 
 WAYS = ("watched", "mainline", "owens")
 GUESTS = DATA / "guests"

@@ -10,8 +10,8 @@ from engine.linux.kernel import Exit
 from engine.probes.detours import Detour
 from engine.probes.jump import Jumps
 from engine.probes.point import ProbePoint
-from engine.session import commands as cmd
-from engine.session.tracing import Tracing
+from engine.session.protocol import commands as cmd
+from engine.session.tracing.tracing import Tracing
 
 FIRST = {"x86_64": "%di", "aarch64": "%x0"}
 WORDS = "the quick brown fox jumps"

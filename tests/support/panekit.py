@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from engine.session import commands
+from engine.session.protocol import commands
 from tui.messages import Ask, Copied, Located, Say
 from tui.panes.events import EventLogPane
 from tui.panes.probes import ProbesPane

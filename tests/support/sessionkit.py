@@ -10,7 +10,7 @@ from sysroot import CHECKOUT
 
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Reports, Session
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.tracing.tracing import TraceOptions, Tracing
 
 SAMPLES = CHECKOUT / "samples" / "bin"
 

@@ -11,7 +11,7 @@ from engine.cpu.base import Stop, StopKind
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import SinkStream
 from engine.session import GuestConfig, Session
-from engine.session.backtrace import Backtraces
+from engine.session.inspect.backtrace import Backtraces
 from engine.unwind.unwinder import FORMATS, Unwinder
 
 

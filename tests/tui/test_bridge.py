@@ -9,9 +9,9 @@ import pytest
 
 import tui.bridge
 from engine.session import GuestConfig
-from engine.session import commands as cmd
-from engine.session import events as ev
-from engine.session.views import GuestView, RunState
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
+from engine.session.protocol.views import GuestView, RunState
 from tui.bridge import PERIOD, Bridge
 
 

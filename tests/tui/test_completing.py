@@ -3,7 +3,7 @@
 from flowkit import User, flow
 from textual.widgets import Input, OptionList
 
-from engine.session.completing import Completion
+from engine.session.program.completion import Completion
 from tui.screens.place import PlaceScreen
 
 

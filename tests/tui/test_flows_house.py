@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.command import CommandPalette
 from textual.widgets import OptionList
 
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 from tui.app import KprobeApp
 from tui.commands import COMMANDS
 from tui.keymap import ACTIONS

@@ -6,7 +6,7 @@ from controlkit import sample
 from flowkit import User, both, flow, place, sizes
 from textual.widgets import Input
 
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 from tui.screens.why import WhyScreen
 
 

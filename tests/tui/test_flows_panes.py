@@ -8,7 +8,7 @@ import pytest
 from controlkit import sample
 from flowkit import LARGE, SMALL, User, flow, place
 
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 from tui.layout import PANES
 from tui.screens.help import HelpScreen
 

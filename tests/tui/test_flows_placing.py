@@ -9,7 +9,7 @@ from sysroot import SysrootUnavailable, sysroot
 from textual.widgets import Input
 
 from engine.session import GuestConfig
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 from tui.screens.place import PlaceScreen
 
 

@@ -7,7 +7,7 @@ from controlkit import ARCHES, sample
 from flowkit import LARGE, User, flow
 
 from engine.session import GuestConfig
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 from tui.app import KprobeApp
 
 both = pytest.mark.parametrize("arch", ARCHES)

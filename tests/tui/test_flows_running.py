@@ -4,7 +4,7 @@ from controlkit import moods, sample
 from flowkit import User, both, flow, sizes
 from textual.widgets import Input
 
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 
 
 @sizes

@@ -9,7 +9,7 @@ from flowkit import SIZES, User, flow
 from graphkit import traced
 from sessionkit import SAMPLES, loaded
 
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 from engine.trace.formats.base import Names
 from engine.trace.formats.graph import GraphFormat
 from engine.trace.graph import EXIT_ROW, entry_info, exit_info

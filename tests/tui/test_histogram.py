@@ -8,7 +8,7 @@ from controlkit import moods
 from flowkit import LARGE, SMALL, User, flow
 from textual.widgets import Input
 
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 
 FIB = ("p:demo/fib fibonacci n=$arg1:u32",)
 

@@ -4,7 +4,7 @@ from controlkit import sample
 from flowkit import User, flow
 
 from engine.session import GuestConfig
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 
 SMALL = (80, 24)
 

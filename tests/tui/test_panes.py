@@ -7,8 +7,8 @@ import pytest
 from panekit import SIZES, Bench, drive, until
 from textual.pilot import Pilot
 
-from engine.session import commands
-from engine.session.views import ProbeView
+from engine.session.protocol import commands
+from engine.session.protocol.views import ProbeView
 from tui.messages import Located
 from tui.panes.events import EventLogPane
 from tui.panes.output import OutputPane

@@ -10,7 +10,7 @@ from hypothesis import settings as checked
 from hypothesis import strategies as st
 
 from engine.errors import CommandError
-from engine.session.commands import SavedProbe
+from engine.session.protocol.commands import SavedProbe
 from tui.keymap import ACTIONS
 from tui.settings import Memory, Settings, load_settings, template, write_template
 

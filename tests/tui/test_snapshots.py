@@ -18,7 +18,7 @@ from textual.app import App
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from engine.session import GuestConfig
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 from tui.app import KprobeApp
 from tui.samples import Picker
 from tui.settings import Settings

@@ -4,7 +4,7 @@ import pytest
 from controlkit import sample
 from flowkit import SIZES, SMALL, User, flow
 
-from engine.session.views import RunState
+from engine.session.protocol.views import RunState
 
 GUEST = sample("ia64", "recursion")
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 from rich.text import Text
 from textual.binding import Binding, BindingType
 
-from engine.session.commands import Unwind
-from engine.session.views import FrameView, GuestView, VariableView
+from engine.session.protocol.commands import Unwind
+from engine.session.protocol.views import FrameView, GuestView, VariableView
 from tui.messages import Ask, Located
 from tui.render import harmless
 from tui.widgets.list_pane import ListPane

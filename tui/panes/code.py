@@ -2,8 +2,8 @@
 
 from textual.app import ComposeResult
 
-from engine.session.browser import Browser
-from engine.session.views import GuestView
+from engine.session.browse.browser import Browser
+from engine.session.protocol.views import GuestView
 from tui.messages import Say
 from tui.panes.codeview import CodeView
 from tui.render import harmless

@@ -9,9 +9,9 @@ from typing import Final, TypeAlias
 from rich.style import Style
 from rich.text import Text
 
-from engine.session.browser import Browser
-from engine.session.coderows import CodeRow
-from engine.session.views import GuestView
+from engine.session.browse.browser import Browser
+from engine.session.browse.code_rows import CodeRow
+from engine.session.protocol.views import GuestView
 from tui.render import harmless, mark
 from tui.sources import SourceFiles
 

@@ -16,9 +16,9 @@ from textual.cache import LRUCache
 from textual.message import Message
 from textual.strip import Strip
 
-from engine.session.browser import Browser
-from engine.session.coderows import CodeRow
-from engine.session.views import GuestView
+from engine.session.browse.browser import Browser
+from engine.session.browse.code_rows import CodeRow
+from engine.session.protocol.views import GuestView
 from tui.messages import Copied, Located
 from tui.panes.codelines import Bytes, CodeLine, CodePainter, CodeWindow, find_row, signs_of
 from tui.render import is_ascii

@@ -11,7 +11,7 @@ from typing import Final
 from rich.style import Style
 from rich.text import Text
 
-from engine.session.views import DetourPart, HitView, PhaseView
+from engine.session.protocol.views import DetourPart, HitView, PhaseView
 from tui.panes.units import draw_units
 from tui.render import mark
 

@@ -7,7 +7,7 @@ from rich.segment import Segment
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
-from engine.session import commands
+from engine.session.protocol import commands
 from tui.messages import Ask
 from tui.render import grouped, harmless
 from tui.widgets.list_pane import ListPane

@@ -6,9 +6,9 @@ from itertools import groupby
 from rich.style import Style
 from rich.text import Text
 
-from engine.session.browser import Browser
-from engine.session.placing import Placed
-from engine.session.views import GuestView, HitView
+from engine.session.browse.browser import Browser
+from engine.session.program.verdicts import Placed
+from engine.session.protocol.views import GuestView, HitView
 from tui.panes.drawing import Pen, draw
 from tui.render import harmless, mark
 from tui.widgets.list_pane import ListPane

@@ -6,9 +6,9 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from engine.session import commands as cmd
-from engine.session.browser import Browser
-from engine.session.views import GuestView
+from engine.session.browse.browser import Browser
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.views import GuestView
 from tui.messages import Ask, Located
 from tui.render import harmless, mark
 from tui.widgets.list_pane import ListPane

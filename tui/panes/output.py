@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.strip import Strip
 from textual.widgets import Input
 
-from engine.session import commands
+from engine.session.protocol import commands
 from tui.messages import Ask
 from tui.render import grouped, harmless, mark
 from tui.terminal import Screenless

@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from engine.session import commands
-from engine.session.views import ProbeView
+from engine.session.protocol import commands
+from engine.session.protocol.views import ProbeView
 from tui.messages import Ask, Located
 from tui.render import grouped, harmless, mark
 from tui.widgets.list_pane import ListPane

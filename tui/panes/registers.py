@@ -6,7 +6,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from engine.session.views import GuestView, RegisterView
+from engine.session.protocol.views import GuestView, RegisterView
 from tui.messages import Located
 from tui.render import harmless, mark
 from tui.widgets.list_pane import ListPane

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from engine.session.views import HitView, UnitDrawing, UnitPart
+from engine.session.protocol.views import HitView, UnitDrawing, UnitPart
 from tui.render import mark
 
 if TYPE_CHECKING:

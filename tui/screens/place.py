@@ -13,8 +13,8 @@ from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.session.browser import Browser, Match
-from engine.session.completing import Completion
+from engine.session.browse.browser import Browser, Match
+from engine.session.program.completion import Completion
 from tui.render import harmless, is_ascii, mark
 
 _MATCHES = 200

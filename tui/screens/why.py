@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from engine.session.placing import Placed
+from engine.session.program.verdicts import Placed
 from tui.render import harmless, is_ascii, mark
 
 

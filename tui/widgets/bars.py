@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from engine.session.views import GuestView, RunState
+from engine.session.protocol.views import GuestView, RunState
 from tui.layout import PaneSpec
 from tui.render import grouped, harmless, is_ascii, mark
 

@@ -21,10 +21,10 @@ from sysroot import CHECKOUT
 from engine.probes.guestcalls import GuestCalls
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.watched import Watched
-from engine.session import tracing as tracing_module
-from engine.session.eventset import Defined
-from engine.session.graphing import Graphing, GraphOptions
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.tracing import tracing as tracing_module
+from engine.session.tracing.event_set import Defined
+from engine.session.tracing.graphing import Graphing, GraphOptions
+from engine.session.tracing.tracing import TraceOptions, Tracing
 from engine.trace.staging import SMALLEST, Staging
 
 ARCHES = ("x86_64", "aarch64")

@@ -22,7 +22,7 @@ from engine.probes.kprobe import Kprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.phases import Phase, PhaseMachine
 from engine.session import GuestConfig, Session
-from engine.session.probing import Probing
+from engine.session.guest.probing import Probing
 
 SAMPLES = CHECKOUT / "samples" / "bin" / "ia64"
 GUESTS = CHECKOUT / "tests" / "data" / "ia64" / "guests"

@@ -13,7 +13,7 @@ from engine.arch.ia64.bundle import SIZE
 from engine.linux.fs.stdio import SinkStream
 from engine.probes.kprobe import Kprobe
 from engine.session import GuestConfig, Session
-from engine.session.probing import Probing
+from engine.session.guest.probing import Probing
 
 DATA = CHECKOUT / "tests" / "data" / "ia64"
 LONG = "bench_O2"  # runs for minutes with probes in its loops

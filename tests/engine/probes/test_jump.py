@@ -15,8 +15,8 @@ from engine.probes import jump as jump_module
 from engine.probes.jump import Jumps
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
-from engine.session import tracing as tracing_module
-from engine.session.tracing import Tracing
+from engine.session.tracing import tracing as tracing_module
+from engine.session.tracing.tracing import Tracing
 from engine.trace.staging import SMALLEST, Staging
 
 FIRST = {"x86_64": "%di", "aarch64": "%x0"}

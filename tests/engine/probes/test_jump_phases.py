@@ -11,8 +11,8 @@ from engine.probes.jumpphases import JumpMachine, parts
 from engine.probes.kprobe import Kprobe
 from engine.probes.phase import Phase
 from engine.probes.phases import PhaseMachine
-from engine.session import commands as cmd
-from engine.session.backtrace import Backtraces
+from engine.session.inspect.backtrace import Backtraces
+from engine.session.protocol import commands as cmd
 
 # -- phase by phase -----------------------------------------------------------------------
 

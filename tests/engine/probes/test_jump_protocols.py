@@ -10,7 +10,7 @@ from engine.probes.djprobe import CPUS, SafetyCheck
 from engine.probes.kprobe import Kprobe
 from engine.probes.phase import Phase
 from engine.probes.phases import PhaseMachine
-from engine.session import commands as cmd
+from engine.session.protocol import commands as cmd
 
 # -- zombies ------------------------------------------------------------------------------
 

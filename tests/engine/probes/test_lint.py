@@ -8,9 +8,9 @@ from compiled import build
 
 from engine.arch.plan import Mode, Rules
 from engine.probes.lint import RULES, Judgement, judge
-from engine.session.config import GuestConfig
-from engine.session.inspection import Inspection
-from engine.session.placing import Placing
+from engine.session.program.inspection import Inspection
+from engine.session.program.verdicts import Placing
+from engine.session.protocol.config import GuestConfig
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 DATA = CHECKOUT / "tests" / "data" / "uprobes"

@@ -12,9 +12,9 @@ from guestrun import ARCHES
 from sessionkit import loaded
 
 from engine.arch import ARCHES as ALL
-from engine.session import bench
-from engine.session import tracing as tracing_module
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.measure import bench
+from engine.session.tracing import tracing as tracing_module
+from engine.session.tracing.tracing import TraceOptions, Tracing
 from engine.trace.staging import SMALLEST, Staging
 
 FIRST = {"x86_64": "%di", "aarch64": "%x0"}

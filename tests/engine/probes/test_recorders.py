@@ -11,9 +11,9 @@ from sessionkit import SAMPLES, loaded
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint
-from engine.session import tracing as tracing_module
-from engine.session.graphing import Graphing, GraphOptions
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.tracing import tracing as tracing_module
+from engine.session.tracing.graphing import Graphing, GraphOptions
+from engine.session.tracing.tracing import TraceOptions, Tracing
 from engine.trace.staging import SMALLEST, Staging
 
 FIRST = {"x86_64": "%di", "aarch64": "%x0"}

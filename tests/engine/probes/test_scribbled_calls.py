@@ -11,8 +11,8 @@ from sysroot import CHECKOUT
 from engine.arch.jump import CALLS, CURSOR, SITES
 from engine.linux.kernel import Exit
 from engine.probes.watched import Watched
-from engine.session.graphing import Graphing, GraphOptions
-from engine.session.tracing import Tracing
+from engine.session.tracing.graphing import Graphing, GraphOptions
+from engine.session.tracing.tracing import Tracing
 
 ARCHES = ("x86_64", "aarch64")
 FIRST = {"x86_64": "%di", "aarch64": "%x0"}

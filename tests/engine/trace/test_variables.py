@@ -16,8 +16,8 @@ from engine.fetch.variables import VariableError
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.variables import Variable
 from engine.session import GuestConfig
-from engine.session.inspection import Inspection
-from engine.session.placing import Placing
+from engine.session.program.inspection import Inspection
+from engine.session.program.verdicts import Placing
 from engine.trace.definition import Definition, parse
 from engine.trace.variables import ScopeVariables
 

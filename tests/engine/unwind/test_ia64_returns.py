@@ -9,7 +9,7 @@ import pytest
 from ia64returns import GUESTS, SAMPLES, WAYS, Guest, guest
 
 from engine.arch.ia64.returns import RETURNS as ARCH
-from engine.session.backtrace import Backtraces
+from engine.session.inspect.backtrace import Backtraces
 from engine.unwind.unwinder import EndReason, Unwinder, Walk
 
 STEPS = 250

@@ -12,8 +12,8 @@ from engine.errors import ProbeRejectedError
 from engine.guest.modules import Module
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
-from engine.session.backtrace import Backtraces
-from engine.session.tracing import TraceOptions, Tracing
+from engine.session.inspect.backtrace import Backtraces
+from engine.session.tracing.tracing import TraceOptions, Tracing
 from engine.unwind.unwinder import FORMATS, EndReason
 
 DATA = CHECKOUT / "tests" / "data" / "unwind"

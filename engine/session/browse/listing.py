@@ -1,0 +1,133 @@
+"""Disassembly as lines: of a program's files, of a function, of plain bytes."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from engine.arch.base import Arch, Insn
+from engine.image.headers import PF_X, SHF_EXECINSTR, SHT_NOBITS
+from engine.insn.disasm import Disassembler
+from engine.session.program.libraries import ProgramFile
+from engine.session.program.places import Place
+
+_CHUNK: Final = 1 << 14
+_WINDOW: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ListedInsn:
+    """One line of a listing.
+
+    Attributes:
+        insn: the instruction; mnemonic ".byte" for bytes that are none.
+        symbol: name of the symbol that covers it, None without.
+        offset: distance from that symbol.
+    """
+
+    insn: Insn
+    symbol: str | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A stretch of code to list: a section, a segment or a function."""
+
+    start: int
+    data: bytes
+
+
+class Listing:
+    """Decodes one file's code, starting afresh at every symbol, as objdump does."""
+
+    def __init__(self, arch: Arch, file: ProgramFile | None = None) -> None:
+        """List code of `file`, or bytes without names."""
+        self._decoder = Decoder(arch)
+        self._file = file
+        self._starts: tuple[list[int], list[int]] | None = None
+
+    def sections(self) -> Iterator[Area]:
+        """The executable sections in order of address; segments where there are none."""
+        if self._file is None:
+            return
+        image = self._file.image
+        code = [s for s in image.sections if s.flags & SHF_EXECINSTR and s.type != SHT_NOBITS]
+        for section in sorted(code, key=lambda section: section.addr):
+            yield Area(section.addr, image.section_data(section))
+        if not code:
+            for segment in image.load_segments:
+                if segment.flags & PF_X:
+                    data = image.data(segment.offset, segment.filesz)
+                    yield Area(segment.vaddr, data)
+
+    def around(self, place: Place) -> Area:
+        """The function around a place; outside of all functions, the bytes from there."""
+        start, size = place.function or (place.link, _WINDOW)
+        return Area(start, place.image.read_vaddr(start, min(size, place.image.size)))
+
+    def lines(self, area: Area) -> Iterator[ListedInsn]:
+        """All instructions of an area; names change where symbols begin and end."""
+        end = area.start + len(area.data)
+        at = area.start
+        starts, fresh = self._symbol_starts()
+        name: str | None = None
+        base = change = at
+        while at < end:
+            following = bisect_right(fresh, at)
+            stop = min(fresh[following], end) if following < len(fresh) else end
+            piece = area.data[at - area.start : stop - area.start]
+            for insn in self._decoder.all(at, piece):
+                if insn.address >= change:
+                    name, base, change = self._name_at(insn.address, starts, end)
+                yield ListedInsn(insn, name, insn.address - base)
+            at = stop
+
+    def _name_at(self, address: int, starts: list[int], end: int) -> tuple[str | None, int, int]:
+        """(symbol, its address, where another one may begin)."""
+        following = bisect_right(starts, address)
+        change = starts[following] if following < len(starts) else end
+        symbol = self._file.symbols.at(address) if self._file else None
+        if symbol is None:
+            return None, address, change
+        if address < symbol.address + symbol.size < change:
+            change = symbol.address + symbol.size
+        return symbol.name, symbol.address, change
+
+    def _symbol_starts(self) -> tuple[list[int], list[int]]:
+        """Where names begin: all of them, and those that the file itself gives."""
+        if self._starts is None:
+            symbols = list(self._file.symbols) if self._file else []
+            # The unwind tables' ranges need not begin with an instruction: glibc's signal
+            # return code is described from one byte before it.
+            stored = {s.address for s in symbols if not s.name.startswith("func_0x")}
+            self._starts = sorted({s.address for s in symbols}), sorted(stored)
+        return self._starts
+
+
+class Decoder:
+    """Decodes any bytes: what is no instruction becomes `.byte`."""
+
+    def __init__(self, arch: Arch) -> None:
+        self._disassembler = Disassembler(arch)
+        self._align = arch.insn_align
+        self._longest = arch.insn_max
+        self._unit = arch.code_unit
+
+    def all(self, address: int, data: bytes) -> Iterator[Insn]:
+        """Every instruction of `data` from its first byte on."""
+        at, end = 0, len(data)
+        while at < end:
+            chunk = data[at : at + _CHUNK]
+            # An instruction that the chunk cuts off may decode to something shorter.
+            safe = end if at + len(chunk) == end else at + len(chunk) - self._longest
+            begun = at
+            for insn in self._disassembler.decode(address + at, chunk):
+                if at > safe and not (address + at) % self._unit:
+                    break
+                yield insn
+                at += insn.size
+            if at == begun or (at < safe and at < end):
+                raw = data[at : at + self._align]
+                yield Insn(address + at, raw, ".byte", ", ".join(f"{byte:#04x}" for byte in raw))
+                at += len(raw)

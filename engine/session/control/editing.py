@@ -1,0 +1,171 @@
+"""Changes a user makes to a standing guest: registers, memory, code; and taking them back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from engine.cpu.ram import PAGE
+from engine.errors import CommandError, GuestFaultError
+from engine.insn.asm import assemble
+from engine.session.control.probe_list import ProbeBook
+from engine.session.guest.session import Session
+from engine.session.protocol import commands as cmd
+
+_KEPT: Final = 200
+_READ_MAX: Final = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Something that was done: how it is taken back and done again."""
+
+    text: str
+    back: Callable[[], object]
+    forth: Callable[[], object]
+    of_list: bool = False
+
+
+class Editing:
+    """Carries the changes out and remembers them, those of the probe list included."""
+
+    def __init__(self, session: Session, book: ProbeBook) -> None:
+        """Nothing has been changed."""
+        self._session = session
+        self._book = book
+        self._done: list[_Change] = []
+        self._undone: list[_Change] = []
+        book.on_change = self._listed
+
+    @property
+    def undo_text(self) -> str:
+        """What `Undo` would take back, "" for nothing."""
+        return self._done[-1].text if self._done else ""
+
+    @property
+    def redo_text(self) -> str:
+        """What `Redo` would do again, "" for nothing."""
+        return self._undone[-1].text if self._undone else ""
+
+    def is_of_list(self, command: cmd.Command) -> bool:
+        """Whether a command takes back (or does again) a change of the list of probes."""
+        undo = isinstance(command, cmd.Undo) and self._done and self._done[-1].of_list
+        redo = isinstance(command, cmd.Redo) and self._undone and self._undone[-1].of_list
+        return bool(undo or redo)
+
+    def carry_out(self, command: cmd.Command) -> str:
+        """Carry a change out; what was done in words.
+
+        Raises:
+            CommandError: it cannot be done.
+        """
+        if isinstance(command, cmd.Undo):
+            return self._undo()
+        if isinstance(command, cmd.Redo):
+            return self._redo()
+        if isinstance(command, cmd.WriteRegister):
+            return self._register(command.name, command.value)
+        if isinstance(command, cmd.WriteMemory):
+            return self._memory(command.address, command.data, f"{len(command.data)} bytes")
+        if isinstance(command, cmd.Assemble):
+            return self._assemble(command.address, command.text)
+        raise CommandError(f"{command} is no change")
+
+    def read(self, address: int, size: int, original: bool) -> tuple[tuple[int, bytes], ...]:
+        """What can be read of a range, in stretches.
+
+        Raises:
+            CommandError: the range is too long.
+        """
+        if size > _READ_MAX:
+            raise CommandError(f"{size} bytes at once are too many")
+        memory = self._session.memory
+        pieces: list[tuple[int, bytes]] = []
+        at, end = max(address, 0), address + size
+        while at < end:
+            stop = min(end, (at & -PAGE) + PAGE)
+            try:
+                data = memory.read(at, stop - at)
+                if original and self._session.probing is not None:
+                    data = self._session.probing.overlay.restore(at, data)
+            except GuestFaultError:
+                at = stop
+                continue
+            if pieces and pieces[-1][0] + len(pieces[-1][1]) == at:
+                pieces[-1] = (pieces[-1][0], pieces[-1][1] + data)
+            else:
+                pieces.append((at, data))
+            at = stop
+        return tuple(pieces)
+
+    # -- changes --------------------------------------------------------------------------
+
+    def _register(self, name: str, value: int) -> str:
+        cpu, arch = self._session.cpu, self._session.arch
+        found = next((r for r in arch.registers if name in (r.name, *r.aliases)), None)
+        if found is None:
+            raise CommandError(f"there is no register {name}")
+        old, value = cpu.read_register(found.name), value & (1 << found.bits) - 1
+
+        def put(number: int) -> None:
+            cpu.write_register(found.name, number)
+
+        return self._do(f"{found.name} = {value:#x}", lambda: put(old), lambda: put(value))
+
+    def _memory(self, address: int, data: bytes, what: str) -> str:
+        session = self._session
+        overlay = session.probes().overlay
+        try:
+            old = overlay.original(address, len(data))
+        except GuestFaultError as error:
+            raise CommandError(str(error)) from error
+
+        def put(content: bytes) -> None:
+            # By way of the overlay: a probe on changed code is armed again or given up.
+            overlay.rewrite(address, content)
+
+        return self._do(f"{what} at {address:#x}", lambda: put(old), lambda: put(data))
+
+    def _assemble(self, address: int, text: str) -> str:
+        session = self._session
+        code = assemble(session.arch, address, text)
+        size = 0
+        while size < len(code):  # whole instructions are replaced
+            insns = session.disassembler.decode(address + size, session.code_at(address + size))
+            size += insns[0].size if insns else session.arch.insn_align
+        nop = session.arch.probes.nop
+        rest = size - len(code)
+        if rest % len(nop):
+            raise CommandError(f"{text}: {rest} bytes are left over that no nop fills")
+        return self._memory(address, code + nop * (rest // len(nop)), text)
+
+    # -- taking back ----------------------------------------------------------------------
+
+    def _do(self, text: str, back: Callable[[], object], forth: Callable[[], object]) -> str:
+        forth()
+        self._note(_Change(text, back, forth))
+        return text
+
+    def _listed(self, text: str) -> None:
+        """The list of probes has changed; it can go back by itself."""
+        self._note(_Change(text, self._book.undo, self._book.redo, of_list=True))
+
+    def _note(self, change: _Change) -> None:
+        self._done.append(change)
+        del self._done[:-_KEPT]
+        self._undone.clear()
+
+    def _undo(self) -> str:
+        if not self._done:
+            raise CommandError("nothing to undo")
+        change = self._done[-1]
+        change.back()
+        self._undone.append(self._done.pop())
+        return f"undone: {change.text}"
+
+    def _redo(self) -> str:
+        if not self._undone:
+            raise CommandError("nothing to redo")
+        change = self._undone[-1]
+        change.forth()
+        self._done.append(self._undone.pop())
+        return f"done again: {change.text}"

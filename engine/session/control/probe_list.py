@@ -1,0 +1,401 @@
+"""The probes a user has placed, as a list that is edited: placed, changed, undone.
+
+The list outlives a run of the program: `rows` is all that is needed to place the same probes
+in a fresh one.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from engine.arch.plan import Mode, Rules
+from engine.errors import CommandError, KprobeTuiError, ProbeError
+from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
+from engine.probes.kretprobe import KretprobeInstance
+from engine.session.control.entries import Entry, Row, Rows
+from engine.session.control.event_rules import NO_TEXTS, EventRules
+from engine.session.control.probe_views import ProbeViews
+from engine.session.guest.probing import Probing, Wanted
+from engine.session.program.places import Place, PlaceError
+from engine.session.program.verdicts import Placed
+from engine.session.protocol.views import ProbeView
+from engine.session.tracing.tracing import Tracing
+
+_UNDO: Final = 200
+
+
+class ProbeBook:
+    """The list for one run.
+
+    Attributes:
+        entries: in the order they were placed.
+        on_change: told, in words, of every change but those by `undo` and `redo`.
+    """
+
+    def __init__(self, probing: Probing, tracing: Tracing, mode: Mode) -> None:
+        """Start with an empty list."""
+        self._probing = probing
+        self._tracing = tracing
+        self._mode = mode
+        self._next = 1
+        self._undo: list[tuple[str, Rows]] = []
+        self._redo: list[tuple[str, Rows]] = []
+        self._stops: set[int] = set()
+        self._rules = EventRules(tracing)
+        self._views = ProbeViews(probing)
+        self.entries: list[Entry] = []
+        self.on_change: Callable[[str], object] = lambda text: None
+
+    # -- asking ---------------------------------------------------------------------------
+
+    def stops_at(self, probes: Iterable[Kprobe]) -> Entry | None:
+        """Of the probes that were hit: the entry that stops the guest, if one does."""
+        for probe in probes:
+            if id(probe) in self._stops and probe.enabled:
+                return next(entry for entry in self.entries if probe in entry.stoppers)
+        return None
+
+    def stops_after(self, calls: Iterable[KretprobeInstance]) -> Entry | None:
+        """Of the calls that have returned: the entry that stops the guest, if one does."""
+        returned = {call.rp for call in calls if call.rp.enabled}
+        for entry in self.entries if returned else ():
+            if entry.stoppers and returned.intersection(entry.probes):
+                return entry
+        return None
+
+    @property
+    def rows(self) -> Rows:
+        """The list, to be placed in another run."""
+        return tuple(entry.row for entry in self.entries)
+
+    def entry(self, probe_id: int) -> Entry:
+        """The entry of a probe.
+
+        Raises:
+            CommandError: there is none.
+        """
+        for entry in self.entries:
+            if entry.row.id == probe_id:
+                return entry
+        raise CommandError(f"there is no probe {probe_id}")
+
+    # -- editing --------------------------------------------------------------------------
+
+    def define(self, line: str, replaces: int | None = None, *, stops: bool = False) -> str:
+        """Carry out a line of `kprobe_events`; what came of it in words.
+
+        Raises:
+            ProbeError: it is not accepted; nothing has changed.
+            CommandError: the probe to replace is gone.
+        """
+        before, line = self.rows, line.strip()
+        old = self.entry(replaces) if replaces is not None else None
+        place = self.entries.index(old) if old else len(self.entries)
+        if old:
+            self._remove(old)
+        try:
+            row = Row(
+                replaces or self._fresh(), "p", line, True, stops or bool(old and old.row.stops)
+            )
+            made = self._define(row, place)
+        except KprobeTuiError:
+            if old:
+                self._place(old.row, place)
+                self._obey([old.row])
+            raise
+        if made is None:  # a deletion, or nothing but a comment
+            self._forget_deleted()
+            text = f"deleted by {line}"
+        else:
+            text = f"placed {line}"
+            rules = old.row.rules if old and old.row.rules != NO_TEXTS else None
+            refused = self._rules.make(made.event, rules) if rules else []
+            self._note(made.event)
+            text = "; ".join([text, *refused])
+        self._changed(text, before)
+        return text
+
+    def toggle_break(self, place: str) -> str:
+        """A breakpoint at a place, or no longer; what was done in words.
+
+        Raises:
+            ProbeError: none can stand there.
+        """
+        before = self.rows
+        found = self._resolve(place)
+        for entry in self.entries:
+            if entry.row.kind == "b" and _same(entry.placed, found):
+                self._remove(entry)
+                text = f"breakpoint at {entry.row.line} deleted"
+                break
+        else:
+            self._place(Row(self._fresh(), "b", place, True, True), len(self.entries))
+            text = f"breakpoint at {place}"
+        self._changed(text, before)
+        return text
+
+    def delete(self, ids: Iterable[int]) -> str:
+        """Take probes out."""
+        before = self.rows
+        going = [self.entry(number) for number in ids]
+        for entry in going:
+            self._remove(entry)
+        text = f"deleted {_names(going)}"
+        self._changed(text, before)
+        return text
+
+    def enable(self, ids: Iterable[int], *, on: bool) -> str:
+        """Let probes record, or keep them quiet."""
+        before = self.rows
+        found = [self.entry(number) for number in ids]
+        for entry in found:
+            self._switch(entry, on)
+        text = f"{'enabled' if on else 'disabled'} {_names(found)}"
+        self._changed(text, before)
+        return text
+
+    def stop_on_hit(self, ids: Iterable[int], *, on: bool) -> str:
+        """Let the guest stop where probes are hit, or run through."""
+        before = self.rows
+        found = [self.entry(number) for number in ids]
+        for entry in found:
+            if entry.row.kind == "b":
+                raise CommandError("a breakpoint always stops; delete or disable it")
+            self._set_stops(entry, on)
+        text = f"{'stop' if on else 'no stop'} at {_names(found)}"
+        self._changed(text, before)
+        return text
+
+    def set_filter(self, event: str, wanted: str) -> str:
+        """Record of an event only what passes a filter; in words what was done.
+
+        Raises:
+            ProbeError: there is no such event, or the filter is not accepted.
+        """
+        before = self.rows
+        self._rules.set_filter(event, wanted)
+        self._note(event)
+        kept = self._rules.of(event).filter
+        text = f"{event} is recorded if {kept}" if kept else f"{event} has no filter"
+        self._changed(text, before)
+        return text
+
+    def add_trigger(self, event: str, wanted: str) -> str:
+        """Give an event a trigger or take one away; in words what was done.
+
+        Raises:
+            ProbeError: there is no such event, or the trigger is not accepted.
+            CommandError: there is none typed, or it needs a ring.
+        """
+        before = self.rows
+        self._rules.add_trigger(event, wanted)
+        self._note(event)
+        text = f"trigger of {event}: {wanted.strip()}"
+        self._changed(text, before)
+        return text
+
+    def undo(self) -> str:
+        """Take the last change back; what it was.
+
+        Raises:
+            CommandError: there is nothing to take back.
+        """
+        if not self._undo:
+            raise CommandError("nothing to undo")
+        return self._back(self._undo, self._redo)
+
+    def redo(self) -> str:
+        """Do again what was taken back.
+
+        Raises:
+            CommandError: there is nothing to do again.
+        """
+        if not self._redo:
+            raise CommandError("nothing to redo")
+        return self._back(self._redo, self._undo)
+
+    def restore(self, rows: Rows) -> list[str]:
+        """Make the list these rows: what could not be placed, in words."""
+        failures = []
+        kept = {row.id: row for row in rows}
+        for entry in list(self.entries):
+            row = kept.get(entry.row.id)
+            if row is None or (row.kind, row.line) != (entry.row.kind, entry.row.line):
+                self._remove(entry)
+        present = {entry.row.id: entry for entry in self.entries}
+        for row in rows:
+            self._next = max(self._next, row.id + 1)
+            try:
+                old = present.get(row.id)
+                if old is None:
+                    self._place(row, len(self.entries))
+                    continue
+                if old.row.enabled != row.enabled:
+                    self._switch(old, row.enabled)
+                self._set_stops(old, row.stops)
+            except KprobeTuiError as error:
+                failures.append(f"{row.line}: {error}")
+        failures += self._obey(rows)
+        order = {row.id: number for number, row in enumerate(rows)}
+        self.entries.sort(key=lambda entry: order.get(entry.row.id, len(order)))
+        return failures
+
+    def _back(self, source: list[tuple[str, Rows]], other: list[tuple[str, Rows]]) -> str:
+        text, rows = source.pop()
+        other.append((text, self.rows))
+        return "; ".join([text, *self.restore(rows)])
+
+    def _changed(self, text: str, before: Rows) -> None:
+        self._undo.append((text, before))
+        del self._undo[:-_UNDO]
+        self._redo.clear()
+        self.on_change(text)
+
+    # -- the machinery --------------------------------------------------------------------
+
+    def _obey(self, rows: Iterable[Row]) -> list[str]:
+        """Events get the rules of their rows, once all are there; what did not fit, in words."""
+        wanted = {row.id: row.rules for row in rows}
+        refused = []
+        for entry in self.entries:
+            rules = wanted.get(entry.row.id)
+            if rules is not None and entry.event and rules != self._rules.of(entry.event):
+                refused += self._rules.make(entry.event, rules)
+                self._note(entry.event)
+        return refused
+
+    def _note(self, event: str) -> None:
+        """Remember what an event does in all of its rows."""
+        rules = self._rules.of(event)
+        for entry in self.entries:
+            if entry.event == event and entry.row.rules != rules:
+                entry.row = replace(entry.row, rules=rules)
+
+    def _fresh(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _place(self, row: Row, index: int) -> None:
+        if row.kind == "b":
+            entry = Entry(row, self._resolve(row.line))
+            self._stop(entry)
+            self.entries.insert(index, entry)
+            if not row.enabled:
+                self._switch(entry, False)
+        else:
+            self._define(row, index)
+
+    def _define(self, row: Row, index: int) -> Entry | None:
+        defined = self._tracing.define(row.line)
+        if defined is None:
+            return None
+        entry = Entry(row, defined.placed, defined)
+        self.entries.insert(index, entry)
+        try:
+            if row.stops:
+                self._stop(entry)
+            if not row.enabled:
+                self._switch(entry, False)
+        except KprobeTuiError:
+            self._remove(entry)
+            raise
+        return entry
+
+    def _remove(self, entry: Entry) -> None:
+        self._unstop(entry)
+        if entry.defined is not None:
+            self._tracing.remove(entry.defined)
+        self.entries.remove(entry)
+        self._views.forget(entry)
+
+    def _forget_deleted(self) -> None:
+        """A line of definitions has deleted others."""
+        left = self._tracing.defined
+        for entry in list(self.entries):
+            if entry.defined is not None and entry.defined not in left:
+                self._unstop(entry)
+                self.entries.remove(entry)
+                self._views.forget(entry)
+
+    def _switch(self, entry: Entry, on: bool) -> None:
+        manager = self._probing.manager
+        waiting = {id(item.probe) for item in self._probing.pending}
+        for probe in {*entry.probes, *entry.stoppers}:
+            if id(probe) in waiting:
+                probe.flags = ProbeFlags.NONE if on else ProbeFlags.DISABLED
+            elif ProbeFlags.GONE not in probe.flags:
+                (manager.enable if on else manager.disable)(probe)
+        entry.row = replace(entry.row, enabled=on)
+
+    def _stop(self, entry: Entry) -> None:
+        wanted: list[Wanted] = []
+        for item in entry.placed:
+            probe = _stopper(item.place, entry.row.line)
+            wanted.append((item.place, probe, lambda _: None))
+        self._probing.place(wanted)
+        entry.stoppers = [probe for _, probe, _ in wanted]
+        self._stops.update(id(probe) for probe in entry.stoppers)
+        if entry.catches_returns:
+            self._probing.manager.returns.attend(1)
+
+    def _set_stops(self, entry: Entry, on: bool) -> None:
+        if entry.row.stops == on or entry.row.kind == "b":
+            return
+        if on:
+            self._stop(entry)
+        else:
+            self._unstop(entry)
+        entry.row = replace(entry.row, stops=on)
+        if not entry.row.enabled:
+            self._switch(entry, False)  # what stops the guest is off with the rest
+
+    def _unstop(self, entry: Entry) -> None:
+        probing = self._probing
+        if entry.stoppers and entry.catches_returns:
+            probing.manager.returns.attend(-1)
+        waiting = {id(item.probe) for item in probing.pending}
+        mine = {id(probe) for probe in entry.stoppers}
+        probing.manager.unregister_all(
+            [probe for probe in entry.stoppers if id(probe) not in waiting and probe.addr]
+        )
+        probing.pending = [item for item in probing.pending if id(item.probe) not in mine]
+        self._stops -= mine
+        entry.stoppers = []
+
+    def _resolve(self, text: str) -> tuple[Placed, ...]:
+        placing = self._probing.placing
+        try:
+            places = placing.places.resolve(text)
+        except PlaceError as error:
+            raise ProbeError(str(error)) from error
+        found = tuple(placing.judge(place, mode=Mode.KERNEL) for place in places)
+        for item in found:
+            if not item.judgement.ok:
+                raise ProbeError(f"{item.place.name}: {item.judgement.reason}")
+        return found
+
+    def views(self) -> tuple[ProbeView, ...]:
+        """All probes as a front end shows them; unchanged ones are the same objects."""
+        return self._views.of(self.entries)
+
+
+def _stopper(place: Place, name: str) -> Kprobe:
+    """A probe that does nothing but make the hit come to the engine."""
+    probe = Kprobe(mode=Mode.KERNEL, name=name, pre_handler=lambda probe, regs: None)
+    if place.rules is Rules.UPROBE:
+        probe = uprobe = Uprobe(place.path, place.file_offset or 0, mode=Mode.KERNEL, name=name)
+        uprobe.handler = lambda probe, regs: None
+    probe.stops = True
+    return probe
+
+
+def _same(one: tuple[Placed, ...], other: tuple[Placed, ...]) -> bool:
+    return [(p.place.path, p.place.link) for p in one] == [
+        (p.place.path, p.place.link) for p in other
+    ]
+
+
+def _names(entries: list[Entry]) -> str:
+    if len(entries) > 3:
+        return f"{len(entries)} probes"
+    return ", ".join(entry.row.line for entry in entries)

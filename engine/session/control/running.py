@@ -1,0 +1,361 @@
+"""How a guest moves and stops: free runs, steps, and hits carried out phase by phase."""
+
+from collections.abc import Callable
+from typing import Final
+
+from engine.arch.base import TrapKind
+from engine.arch.plan import Mode, Rules
+from engine.cpu.base import Stop, StopKind
+from engine.errors import CommandError, ProbeRejectedError
+from engine.probes.jumpphases import JumpMachine
+from engine.probes.phase import HitMachine
+from engine.probes.phases import PhaseMachine
+from engine.probes.point import ProbePoint
+from engine.session.control.entries import Entry
+from engine.session.control.probe_list import ProbeBook
+from engine.session.control.stepping import Motion, Motions
+from engine.session.guest.probing import Probing
+from engine.session.guest.session import Session
+from engine.session.inspect.viewing import Viewing
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.views import HitView, Origin, PhaseView, RunState
+
+_OFTEN: Final = 256
+"""Steps between two looks at whether the user wants something."""
+
+
+class Abandoned(Exception):  # noqa: N818 - not an error
+    """Leaves a system call in which the guest is blocked: its run is given up."""
+
+
+class Running:
+    """The motions of one run.
+
+    Attributes:
+        state: what the guest is doing.
+        reason: why it stopped, or how it ended.
+        origin: who changed registers since `origin` was last taken; None for no motion since.
+        wanted: why the guest is to stop as soon as it can, "" for no reason.
+    """
+
+    def __init__(
+        self, session: Session, probing: Probing, book: ProbeBook, viewing: Viewing
+    ) -> None:
+        """Hook into a run that has not begun."""
+        self._session = session
+        self._manager = probing.manager
+        self._book = book
+        self._viewing = viewing
+        self._motions = Motions(session, viewing.backtraces)
+        self._goal: Motion | None = None
+        self._machine: HitMachine | None = None
+        self._phases: tuple[PhaseView, ...] = ()
+        self._over: HitView | None = None
+        self._halted = False
+        self._stays = False  # at a return's trampoline, instead of going on behind it
+        self.state, self.reason = RunState.READY, "loaded"
+        self.origin: Origin | None = ""
+        self.wanted = ""
+        session.hooks.stopped = self._stopped
+
+    @property
+    def ended(self) -> bool:
+        """Whether the program is over."""
+        return self.state is RunState.ENDED
+
+    @property
+    def machine(self) -> HitMachine | None:
+        """The hit at hand, None if the guest is not in the middle of one."""
+        return self._machine
+
+    @property
+    def hit(self) -> HitView | None:
+        """The hit at hand, or the one that the last step has carried out."""
+        if self._machine is not None:
+            return self._viewing.hit(self._machine, self._phases)
+        return self._over
+
+    def stands_at(self, pc: int) -> int:
+        """The program's own address for the processor's pc: where the hit at hand began."""
+        machine = self._machine
+        if machine is None or isinstance(machine, JumpMachine):
+            return self._session.hooks.original_pc(pc)
+        return machine.calls[0].ret_addr if machine.calls else machine.point.address
+
+    @property
+    def own(self) -> dict[str, int]:
+        """Registers as the program would see them, where the hit at hand has changed them."""
+        return self._machine.own if self._machine is not None else {}
+
+    # -- motions ------------------------------------------------------------------------------
+
+    def on(self) -> None:
+        """Run on to a stop."""
+        self._run(None)
+
+    def to(self, address: int) -> None:
+        """Run to an address, or another stop.
+
+        Raises:
+            ProbeRejectedError: the guest cannot be stopped there.
+        """
+        if address not in self._manager.points:
+            self._manager.check(address, Rules.KPROBE, Mode.KERNEL)
+        self._run(self._motions.to(address))
+
+    def out(self) -> None:
+        """Run until the current function has returned.
+
+        Raises:
+            CommandError: its caller is not known.
+        """
+        self._run(self._motions.out())
+
+    def steps(self, count: int, *, over: bool) -> None:
+        """Execute instructions; `over`: a call counts as one."""
+        for _ in range(max(count, 1)):
+            motion = self._motions.over() if over else None
+            if motion is not None:
+                self._run(motion)
+            else:
+                self._move(self._step_to_stop)
+            if self.state is not RunState.STOPPED or self.reason != "stepped":
+                break
+
+    def step_line(self, *, over: bool) -> None:
+        """Run on to another source line.
+
+        Raises:
+            CommandError: the current one is not known.
+        """
+        motions, kernel = self._motions, self._session.kernel
+        start = motions.line()
+        if start is None:
+            raise CommandError("no line information here; i steps an instruction")
+
+        def go() -> None:
+            done = 0
+            while not self.wanted and kernel.exit is None:
+                motion = motions.line_call(over)
+                if motion is not None:
+                    self._through(motion)
+                else:
+                    self._step_to_stop()
+                done += 1
+                if done % _OFTEN == 0:
+                    self._session.hooks.attention()
+                if motions.left_line(start):
+                    return
+
+        self._move(go)
+
+    def step_phase(self) -> None:
+        """Carry out the next phase of the hit at hand; without one, an instruction."""
+        if self._machine is None and not self._take_up():
+            self._move(self._step, stays=True)
+            return
+        machine = self._machine
+        assert machine is not None
+        record = machine.advance()
+        shown = self._viewing.phase(record, machine)
+        self._phases = (*self._phases, shown)
+        self.origin = "insn" if shown.by_guest else "machinery"
+        self.state, self.reason = RunState.STOPPED, shown.name
+        if machine.next is None:
+            self.wanted, self.state = "", RunState.RUNNING  # the kernel's part may block
+            try:
+                self._hit_over(machine)
+            finally:
+                self._look()
+
+    def finish_hit(self) -> None:
+        """Carry out all that is left of the hit at hand.
+
+        Raises:
+            CommandError: the guest stands at no probe.
+        """
+        if self._machine is None and not self._take_up():
+            raise CommandError("the guest stands at no probe")
+        self._move(self._step)
+
+    def motion(self, command: cmd.Command) -> Callable[[], None] | None:
+        """What makes the guest move, None for a command that does not."""
+        match command:
+            case cmd.Continue():
+                return self.on
+            case cmd.StepInsn(count):
+                return lambda: self.steps(count, over=False)
+            case cmd.StepOver(count):
+                return lambda: self.steps(count, over=True)
+            case cmd.StepLine(over):
+                return lambda: self.step_line(over=over)
+            case cmd.StepPhase():
+                return self.step_phase
+            case cmd.FinishHit():
+                return self.finish_hit
+            case cmd.RunTo(address):
+                return lambda: self.to(address)
+            case cmd.Finish():
+                return self.out
+        return None
+
+    # -- how they are done ----------------------------------------------------------------------
+
+    def _move(self, call: Callable[[], None], *, stays: bool = False) -> None:
+        """Let the guest move, and see how it stands afterwards."""
+        self.state, self.reason, self.wanted = RunState.RUNNING, "stepped", ""
+        self._over, self._stays = None, stays
+        try:
+            call()
+            self._settle()
+        finally:
+            self.origin = "insn"
+            self._look()
+
+    def _look(self) -> None:
+        """See whether the guest stands or has ended."""
+        if self._session.kernel.exit is not None:
+            self.state = RunState.ENDED
+            self._machine = None
+        else:
+            self.state = RunState.STOPPED
+            self.reason = self.wanted or self.reason
+
+    def _run(self, motion: Motion | None) -> None:
+        def go() -> None:
+            if motion is not None:
+                self._through(motion)
+            else:
+                self._go()
+
+        self._move(go)
+
+    def _go(self, motion: Motion | None = None) -> None:
+        kernel = self._session.kernel
+        self._pass()
+        while not self.wanted and kernel.exit is None and not (motion and motion.reached):
+            kernel.resume()
+
+    def _through(self, motion: Motion) -> None:
+        """Run until a motion has led to its place."""
+        manager = self._manager
+        try:
+            manager.register(motion.probe)
+        except ProbeRejectedError:  # as between an exclusive load and its store
+            self._on_foot(motion)
+            return
+        if manager.points[motion.probe.addr or 0].plan.predicate:  # it may be passed over
+            manager.unregister(motion.probe)
+            self._on_foot(motion)
+            return
+        self._goal = motion
+        try:
+            self._go(motion)
+        finally:
+            self._goal = None
+            point = manager.points.get(motion.probe.addr or 0)
+            if point is not None and motion.probe in point.probes:
+                manager.unregister(motion.probe)
+        if motion.reached:
+            self.reason = motion.text
+
+    def _on_foot(self, motion: Motion) -> None:
+        """The same where no probe can stand: instruction by instruction."""
+        regs, kernel = self._manager.regs, self._session.kernel
+        while not self.wanted and kernel.exit is None:
+            self._step_to_stop()
+            if regs.ip == motion.probe.addr and motion.arrived():
+                self.reason = motion.text
+                return
+
+    def _step(self) -> None:
+        """One instruction, with everything that its probes do."""
+        if self._pass():
+            return
+        kernel = self._session.kernel
+        self._halted = True
+        while self._halted and not self.wanted and kernel.exit is None:
+            self._halted = False  # `_stopped` sees whether somebody asked for attention instead
+            kernel.step()
+
+    def _step_to_stop(self) -> None:
+        """One instruction; a breakpoint that it leads to is the user's as in a run."""
+        self._step()
+        self._settle()
+        point = self._point()
+        if point is not None and not self.wanted:
+            self._wants(point)
+
+    def _point(self) -> ProbePoint | None:
+        """The armed probes at pc."""
+        point = self._manager.points.get(self._manager.regs.ip)
+        return point if point is not None and self._manager.traps(point) else None
+
+    def _take_up(self) -> bool:
+        """Whether an armed probe stands at pc; its hit is at hand then."""
+        manager, point = self._manager, self._point()
+        if point is None:
+            return False
+        machine = PhaseMachine if point.detour is None else JumpMachine
+        self._machine, self._phases, self._over = machine(manager), (), None
+        return True
+
+    def _pass(self) -> bool:
+        """Carry out the hit at hand, if there is one: whether there was."""
+        if self._machine is None and not self._take_up():
+            return False
+        machine = self._machine
+        assert machine is not None
+        for record in machine.run():
+            self._phases = (*self._phases, self._viewing.phase(record, machine))
+        self._hit_over(machine)
+        return True
+
+    def _hit_over(self, machine: HitMachine) -> None:
+        self._over = self._viewing.hit(machine, self._phases)
+        self._machine = None
+        if machine.stop is not None:
+            self._session.kernel.take(machine.stop)
+
+    def _settle(self) -> None:
+        """Leave slots and detours: the guest is shown at its own code."""
+        kernel = self._session.kernel
+        while kernel.exit is None and self._machine is None and self._manager.busy():
+            if self._stays and self._point() is not None:
+                return
+            kernel.step()
+
+    # -- stops ----------------------------------------------------------------------------------
+
+    def _stopped(self, stop: Stop) -> Stop | None:
+        """See a stop of the CPU before the machinery does: is it one of the user's?"""
+        manager, arch = self._manager, self._session.arch
+        self._halted = stop.kind is StopKind.HALTED
+        if stop.kind is StopKind.TRAP and stop.trap is TrapKind.BREAKPOINT:
+            at = manager.regs.ip - (len(arch.breakpoint) if arch.trap_advances_pc else 0)
+            point = manager.points.get(at)
+            if point is not None and point.armed and self._ends_here(point):
+                manager.regs.ip = at
+                return None
+        return manager.handle(stop)
+
+    def _ends_here(self, point: ProbePoint) -> bool:
+        motion = self._goal
+        if motion is not None and motion.probe in point.probes and motion.arrived():
+            motion.reached = True
+            return True
+        return self._wants(point)
+
+    def _wants(self, point: ProbePoint) -> bool:
+        """Whether the user wants to stop at this hit, be it a call or a return."""
+        entry, what = self._book.stops_at(point.probes), ""
+        if entry is None:
+            entry, what = self._book.stops_after(self._manager.returns.arriving(point)), " returns"
+        if entry is not None:
+            self.wanted, self._stays = _hit_text(entry) + what, True
+        return entry is not None
+
+
+def _hit_text(entry: Entry) -> str:
+    kind = "breakpoint" if entry.row.kind == "b" else "probe"
+    return f"{kind} {entry.row.id}: {entry.row.line}"

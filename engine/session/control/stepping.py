@@ -1,0 +1,129 @@
+"""Motions of a debugger that end at a place: over a call, out of a function, to an address."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from engine.arch.plan import Mode, Rules
+from engine.errors import CommandError
+from engine.probes.kprobe import Kprobe
+from engine.session.guest.session import Session
+from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
+
+_CALLS: Final = frozenset(
+    ("call", "lcall", "bl", "blr", "blraa", "blraaz", "blrab", "blrabz", "br.call")
+)
+"""Mnemonics of calls, without their completers."""
+
+Line = tuple[str, int]
+
+
+@dataclass(eq=False, slots=True)
+class Motion:
+    """A run that ends at a place of its own.
+
+    Attributes:
+        probe: stands at the place.
+        text: why the guest stops when it is reached.
+        arrived: whether reaching the place is the end (a recursion reaches it too early).
+        reached: whether it was.
+    """
+
+    probe: Kprobe
+    text: str
+    arrived: Callable[[], bool]
+    reached: bool = False
+
+
+class Motions:
+    """The motions of one run of a guest."""
+
+    def __init__(self, session: Session, backtraces: Backtraces) -> None:
+        """Nothing moves yet."""
+        self._session = session
+        self._backtraces = backtraces
+
+    def to(self, address: int) -> Motion:
+        """Run to an address."""
+        return _motion(address, f"reached {address:#x}", lambda: True)
+
+    def over(self) -> Motion | None:
+        """Run over the call at pc; None if none stands there."""
+        session = self._session
+        pc = session.cpu.read_register(session.arch.roles.pc)
+        code = session.code_at(pc)
+        insns = session.disassembler.decode(pc, code)
+        if not insns or not _is_call(insns[0].mnemonic):
+            return None
+        arch = session.arch
+        guard = arch.probes.analyze(code, pc, Rules.KPROBE, Mode.STRICT, b"").predicate
+        if guard and not session.cpu.read_register(guard):
+            return None  # it will not be carried out
+        floor, behind = self._depth(), pc + insns[0].size
+        behind += -behind % arch.code_unit  # where calls return to a unit's beginning
+        return _motion(behind, "stepped", lambda: self._depth() >= floor)
+
+    def line(self) -> Line | None:
+        """The source line of pc."""
+        session = self._session
+        pc = session.cpu.read_register(session.arch.roles.pc)
+        module = session.modules.at(pc)
+        return module.line_at(pc) if module is not None else None
+
+    def left_line(self, start: Line) -> bool:
+        """Whether pc is at another line now (code without a line is none)."""
+        now = self.line()
+        return now is not None and now != start
+
+    def line_call(self, over: bool) -> Motion | None:
+        """In a step by lines: how to pass the call at pc, if it is to be passed.
+
+        A function without line information is passed even if the step goes into functions.
+        """
+        motion = self.over()
+        if motion is None or over:
+            return motion
+        session = self._session
+        pc = session.cpu.read_register(session.arch.roles.pc)
+        target = session.arch.probes.target(session.code_at(pc), pc)
+        module = session.modules.at(target) if target is not None else None
+        if target is None or (module is not None and module.line_at(target) is not None):
+            return None
+        return motion
+
+    def out(self) -> Motion:
+        """Run until the current function has returned.
+
+        Raises:
+            CommandError: nobody knows where to.
+        """
+        frames = [
+            frame
+            for frame in self._backtraces.take(limit=3).frames
+            if not frame.inlined and frame.function != TRAMPOLINE_NAME
+        ]
+        if len(frames) < 2 or frames[0].cfa is None:
+            raise CommandError("the function's caller is not known")
+        floor, returns = frames[0].cfa, self._session.arch.returns
+        if returns is not None:
+            others = [frames[0].registers[name] for name in returns.keys.entry[1:]]
+            floor = returns.keys.entered([floor, *others])
+        return _motion(frames[1].pc, "finished", lambda: self._depth() >= floor)
+
+    def _depth(self) -> int:
+        """More with each return: the stack pointer, or what tells frames apart."""
+        cpu, returns = self._session.cpu, self._session.arch.returns
+        if returns is None:
+            return cpu.read_register(self._session.arch.roles.sp)
+        return returns.keys.returned(cpu.read_registers(returns.keys.exit))
+
+
+def _motion(address: int, text: str, arrived: Callable[[], bool]) -> Motion:
+    probe = Kprobe(addr=address, mode=Mode.KERNEL, name=text, pre_handler=lambda probe, regs: None)
+    probe.stops = probe.always = True
+    return Motion(probe, text, arrived)
+
+
+def _is_call(mnemonic: str) -> bool:
+    name = mnemonic.rpartition(" ")[2]  # behind a predicate
+    return name in _CALLS or name.startswith(("br.call", "brl.call"))

@@ -1,0 +1,350 @@
+"""Probes of a session: the machinery wired to the guest, and places turned into probes."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from engine.arch.plan import Mode
+from engine.cpu.base import SharesTime
+from engine.errors import ProbeRejectedError
+from engine.guest.modules import Module
+from engine.guest.text import TextOverlay
+from engine.probes.jump import Jumps, Located
+from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import Kretprobe
+from engine.probes.manager import ProbeManager
+from engine.probes.site import ImageCode
+from engine.session.program.inspection import program_of
+from engine.session.program.libraries import GuestTree, ProgramFile
+from engine.session.program.places import Place, guest_address
+from engine.session.program.verdicts import Placing
+
+if TYPE_CHECKING:
+    from engine.session.guest.session import Session
+
+_SLOT_BYTES: Final = 1 << 20
+"""Of the window below the program: for slots; the rest is for detours."""
+_SHORT: Final = 64
+"""Distance from a function's start that is decoded rather than looked up."""
+
+
+class GuestCode:
+    """The guest's code by guest address; satisfies `engine.probes.placement.Placement`."""
+
+    def __init__(self, session: "Session", placing: Placing) -> None:
+        self._session = session
+        self._placing = placing
+        self._known: dict[int, tuple[ProgramFile, ImageCode]] = {}
+
+    def symbol(self, name: str) -> int | None:
+        """Address of a function in a file that is mapped, None if there is none."""
+        for place in self._placing.places.resolve(name):
+            return guest_address(place, self._session.modules, self._session.memory)
+        return None
+
+    def _of(self, module: Module) -> tuple[ProgramFile, ImageCode]:
+        found = self._known.get(id(module.image))
+        if found is None:
+            file = self._placing.main
+            if file.image is not module.image:
+                file = ProgramFile(module.name, module.image, frozenset({module.name}))
+            code = ImageCode(self._session.arch, module.image, file.symbols)
+            found = self._known[id(module.image)] = (file, code)
+        return found
+
+    def locate(self, address: int) -> Located | None:
+        """The code around an address, as the conditions of jumps look at it."""
+        module = self._session.modules.at(address)
+        if module is None:
+            return None
+        code = self._of(module)[1]
+        function = self.function(address)
+        if function is None:
+            return code, None, module.bias
+        start, end = function
+        return code, code.function(start - module.bias, end - start), module.bias
+
+    def function(self, address: int) -> tuple[int, int] | None:
+        """(start, end) of the function around an address."""
+        module = self._session.modules.at(address)
+        if module is None:
+            return None
+        found = self._placing.places.ranges.at(self._of(module)[0], address - module.bias)
+        if found is None:
+            return None
+        start = found[0] + module.bias
+        return start, start + found[1]
+
+    def boundary(self, address: int) -> bool:
+        """Whether an instruction begins there; yes where no function is known."""
+        function = self.function(address)
+        if function is None or function[0] == address:
+            return True
+        start, end = function
+        module = self._session.modules.at(address)
+        assert module is not None, "a function lies in a file"
+        if address - start > _SHORT or self._session.arch.code_unit > 1:
+            code = self._of(module)[1]
+            return code.function(start - module.bias, end - start).holds(address - module.bias)
+        probes, longest = self._session.arch.probes, self._session.arch.insn_max
+        data = module.image.read_vaddr(start - module.bias, _SHORT + longest)
+        at = 0
+        while at < address - start:
+            size = probes.length(data[at : at + longest])
+            if not size:
+                return False
+            at += size
+        return at == address - start
+
+
+Ready = Callable[[Kprobe], None]
+"""Called once a probe's address is known, before it is armed."""
+
+Wanted = tuple[Place, Kprobe, Ready]
+"""A probe, where it goes, and what is to be done once it is known where that is."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """A probe whose file is not mapped yet.
+
+    Attributes:
+        place: where it will go.
+        probe: it.
+        text: for messages.
+        ready: see `Wanted`.
+        again: its file was mapped before.
+    """
+
+    place: Place
+    probe: Kprobe
+    text: str
+    ready: "Ready"
+    again: bool = False
+
+
+class Probing:
+    """What a session with probes has.
+
+    Attributes:
+        manager: registration and hits.
+        placing: places and verdicts from the files alone.
+        pending: probes that wait for their file.
+        notices: what happened to probes without the user's doing, in order.
+    """
+
+    def __init__(self, session: "Session", mode: Mode = Mode.STRICT) -> None:
+        """Wire the machinery to a loaded guest that has not run yet."""
+        self._session = session
+        config, memory, cpu = session.config, session.memory, session.cpu
+        program = program_of(
+            config, session.paths, session.image, session.arch, GuestTree(session.fs)
+        )
+        self.placing = Placing(session.arch, program, mode, config.technique)
+        self.overlay = TextOverlay(memory, cpu)
+        code = GuestCode(session, self.placing)
+        self.manager = ProbeManager(
+            session.arch,
+            cpu,
+            memory,
+            self.overlay,
+            code,
+            _windows(session),
+            mode=mode,
+            thread=partial(getattr, session.kernel, "pid"),  # asked at each hit: no frame for it
+            trampoline=session.arch.plan.trampoline[0] + session.arch.plan.page_size,
+            returns=config.returns,
+        )
+        if session.arch.jumps is not None and isinstance(cpu, SharesTime):
+            self.manager.jumps = _jumps(session, cpu.time_page, self.manager, code.locate)
+        self.pending: list[Pending] = []
+        self.notices: list[str] = []
+        self._placed: dict[int, Pending] = {}
+        self._symbols: dict[str, int | None] = {}
+        self.manager.on_notice = self.notices.append
+        self.manager.on_unmapped = self._unmapped
+        self.manager.counters.on_notice = self.notices.append
+        session.modules.engine_name = self.manager.name
+        hooks = session.hooks
+        hooks.stopped = self.manager.handle
+        hooks.hold = self.manager.busy
+        hooks.original_pc = self.manager.original_pc
+        hooks.resolve_return = self.manager.resolve_return
+        hooks.return_pending = lambda slot: bool(self.manager.returns.pending(slot))
+        hooks.unwind_info = self.manager.returns.unwind_info
+        hooks.opened = self.overlay.refused
+        hooks.original = self.overlay.restore
+        hooks.mapped = self._mapped
+        hooks.unmapped = self._gone
+        memory.before_write = self.overlay.before_write
+        memory.after_write = self.overlay.written
+        self._arming = False
+
+    def where(self, name: str) -> int | None:
+        """Address of a symbol of the program; None while its file is not mapped."""
+        if name not in self._symbols:
+            self._symbols[name] = self._find_symbol(name)
+        return self._symbols[name]
+
+    def _find_symbol(self, name: str) -> int | None:
+        found = self.placing.places.symbol(name)
+        if found is None:
+            return None
+        file, link = found
+        main = self._session.modules.main
+        if main is not None and main.image is file.image:
+            return link + main.bias
+        for mapping in self._session.memory.mappings:
+            if mapping.name in file.paths:
+                first = file.image.vaddr_of(mapping.offset)
+                return None if first is None else mapping.start + link - first
+        return None
+
+    def place(self, wanted: Iterable[Wanted]) -> None:
+        """Register probes at places, all or none; those of files not mapped yet wait.
+
+        Raises:
+            ProbeRejectedError: one of them cannot be placed.
+        """
+        session = self._session
+        now: list[Pending] = []
+        later: list[Pending] = []
+        for place, probe, ready in wanted:
+            address = guest_address(place, session.modules, session.memory)
+            item = Pending(place, probe, place.text, ready)
+            if address is None:
+                later.append(item)
+                continue
+            probe.addr = address
+            ready(probe)
+            now.append(item)
+        if now:
+            self.manager.register_all([item.probe for item in now])
+            self._remember(now)
+        self.pending += later
+
+    def _remember(self, items: Iterable[Pending]) -> None:
+        """Probes whose file may be unmapped and mapped again."""
+        main = self._session.image
+        self._placed.update({id(i.probe): i for i in items if i.place.image is not main})
+
+    def _unmapped(self, probes: list[Kprobe]) -> list[Kprobe]:
+        """Code is gone: its probes wait for their file to be mapped again, as uprobes do.
+
+        (Kprobe events of a kernel module do too: trace_kprobe_module_callback.)
+        """
+        back = [self._placed.pop(id(probe), None) for probe in probes]
+        waiting = [item for item in back if item is not None and item.probe in probes]
+        for item in waiting:
+            item.again = True
+        self.pending += waiting
+        return [item.probe for item in waiting]
+
+    def place_each(self, wanted: Iterable[Wanted]) -> list[tuple[Place, str]]:
+        """Register as many as can be: the places that cannot take a probe, and why."""
+        refused: list[tuple[Place, str]] = []
+        good: list[Wanted] = []
+        session, manager = self._session, self.manager
+        for place, probe, ready in wanted:
+            address = guest_address(place, session.modules, session.memory)
+            if address is not None and address not in manager.points:
+                try:
+                    self._check(probe, address)
+                except ProbeRejectedError as error:
+                    refused.append((place, error.reason))
+                    continue
+            good.append((place, probe, ready))
+        self.place(good)
+        return refused
+
+    def _check(self, probe: Kprobe, address: int) -> None:
+        self.manager.check(address, probe.rules, probe.mode or self.manager.mode)
+        if isinstance(probe, Kretprobe):
+            self.manager.allow_return(probe, address)
+
+    def _mapped(self, start: int, size: int) -> None:
+        self.overlay.mapped(start, size)
+        self._moved()
+        if not self.pending or self._arming:
+            return
+        self._arming = True  # committing slots maps memory too
+        try:
+            self._arm_pending()
+        finally:
+            self._arming = False
+
+    def _gone(self, start: int, size: int) -> None:
+        self.overlay.unmapped(start, size)
+        self._moved()
+
+    def _moved(self) -> None:
+        """Mappings have changed."""
+        self._symbols.clear()
+        self.manager.counters.changed()
+
+    def _arm_pending(self) -> None:
+        session = self._session
+        waiting, ready = [], []
+        for item in self.pending:
+            address = guest_address(item.place, session.modules, session.memory)
+            if address is None:
+                waiting.append(item)
+            else:
+                item.probe.addr = address
+                item.ready(item.probe)
+                ready.append(item)
+        self.pending = waiting
+        for item in ready:
+            try:
+                self._check(item.probe, item.probe.addr or 0)
+            except ProbeRejectedError as error:
+                self.notices.append(f"{item.text}: not placed when its file was mapped: {error}")
+                ready = [other for other in ready if other is not item]
+        if ready:
+            self.manager.register_all([item.probe for item in ready])
+            self._remember(ready)
+
+
+def _windows(session: "Session") -> list[tuple[int, int]]:
+    """(start, size) for slots: between the libraries and the stack, and below the program."""
+    plan = session.arch.plan
+    windows = [plan.xol]
+    windows += [
+        (mapping.start, min(mapping.size, _SLOT_BYTES))
+        for mapping in session.memory.mappings
+        if mapping.reserved and mapping.end <= plan.trampoline[0]
+    ][:1]
+    return windows
+
+
+def _jumps(
+    session: "Session",
+    time_page: int,
+    manager: ProbeManager,
+    locate: Callable[[int], Located | None],
+) -> Jumps:
+    """Detours stand in the window near the libraries, and below the program behind the slots."""
+    plan = session.arch.plan
+    beside = tuple(
+        (mapping.start + _SLOT_BYTES, mapping.size - _SLOT_BYTES)
+        for mapping in session.memory.mappings
+        if mapping.reserved
+        and mapping.end <= plan.trampoline[0]
+        and mapping.size > 2 * _SLOT_BYTES
+    )[:1]
+    for start, size in (plan.detour, *beside):
+        manager.blacklist.add(start, start + size, "[kprobe-tui]")
+    return Jumps(manager, plan.detour, beside, time_page, locate, session.config.technique)
+
+
+def exempt_windows(session: "Session") -> list[tuple[int, int]]:
+    """(start, size) of where no time passes: all windows of the engine."""
+    plan = session.arch.plan
+    start, end = plan.trampoline[0], sum(plan.detour)
+    low = [
+        (mapping.start, mapping.size)
+        for mapping in session.memory.mappings
+        if mapping.reserved and mapping.end <= start
+    ]
+    return [(start, end - start), *low[:1]]

@@ -1,0 +1,274 @@
+"""Backtraces of a session's guest: the unwinder's frames with names, lines, inlined functions.
+
+A system call that is being made is the top frame, so that program, library and kernel stand in
+one trace.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.cpu.ram import EXECUTE
+from engine.cpu.regstack import RegisterStack
+from engine.errors import CommandError, GuestFaultError
+from engine.unwind.compare import UNWINDERS, Comparison, by_name
+from engine.unwind.expression import ReadMemory
+from engine.unwind.unwinder import LIMIT, EndReason, Frame, GuestView, Unwinder, Walk
+
+if TYPE_CHECKING:
+    from engine.session.guest.session import Session
+
+TRAMPOLINE_NAME: Final = "kretprobe_trampoline"
+KERNEL_NAME: Final = "[kernel]"
+_PAGE: Final = 4096
+"""The first page of the window has the signal return code."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFrame:
+    """A frame as people read it.
+
+    Attributes:
+        pc: guest address of its next instruction.
+        function: its name, "" if nothing has one there.
+        offset: of pc in the function; in the module where there is no function.
+        module: guest path of the file, "" outside of all.
+        file: source file, "" without debug information.
+        line: in it, 0 without.
+        cfa: the canonical frame address, None where it is not known.
+        source: what found the frame: "cfi", "prologue", "framepointer", "trampoline", "syscall".
+        trampoline: a return probe catches the callee's return to here.
+        inlined: the function has been inlined into the next frame, whose pc and CFA it shares.
+        signal: a signal has put the frame there.
+        registers: what is known of the registers in this frame.
+    """
+
+    pc: int
+    function: str
+    offset: int
+    module: str
+    file: str
+    line: int
+    cfa: int | None
+    source: str
+    trampoline: bool = False
+    inlined: bool = False
+    signal: bool = False
+    registers: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `bt --json`."""
+        return {
+            "pc": f"{self.pc:#x}",
+            "function": self.function or None,
+            "offset": self.offset,
+            "module": self.module or None,
+            "file": self.file or None,
+            "line": self.line or None,
+            "cfa": None if self.cfa is None else f"{self.cfa:#x}",
+            "source": self.source,
+            "trampoline": self.trampoline,
+            "inlined": self.inlined,
+        }
+
+    def text(self, number: int) -> str:
+        """A line like those of gdb's `bt`."""
+        if self.source == "syscall":
+            return f"#{number:<3}{self.function} () in the kernel"
+        if self.signal:
+            place = "<signal handler called>"
+        else:
+            place = f"{self.function}+{self.offset:#x} ()" if self.function else "?? ()"
+        words = [f"#{number:<3}{self.pc:#018x} in {place}"]
+        if self.file:
+            words.append(f"at {self.file}:{self.line}" if self.line else f"at {self.file}")
+        elif self.module:
+            words.append(f"from {self.module}")
+        notes = [self.source] if self.source not in ("cfi", "") else []
+        notes += ["inlined"] if self.inlined else []
+        notes += ["its call returns through a return probe"] if self.trampoline else []
+        return " ".join(words) + (f" [{', '.join(notes)}]" if notes else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Backtrace:
+    """The frames, innermost first, and why there are no more."""
+
+    frames: tuple[NamedFrame, ...]
+    reason: EndReason
+    end: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `bt --json`."""
+        return {"frames": [frame.as_json() for frame in self.frames], "end": self.end}
+
+    def lines(self) -> Iterator[str]:
+        """The form of `bt`."""
+        for number, frame in enumerate(self.frames):
+            yield frame.text(number)
+        yield f"(end: {self.end})"
+
+
+class Backtraces:
+    """Takes backtraces of one session; keeps what was read of tables and code."""
+
+    def __init__(self, session: "Session") -> None:
+        """Nothing is read yet."""
+        self._session = session
+        arch = session.arch
+        self.names = tuple(r.name for r in arch.registers if r.group in ("general", "flags"))
+
+    @cached_property
+    def view(self) -> GuestView:
+        """The guest as the unwinder sees it."""
+        session, hooks = self._session, self._session.hooks
+        return GuestView(
+            session.arch,
+            session.modules.at,
+            self._reader(),
+            self._code,
+            self._executable,
+            lambda address, slot: hooks.resolve_return(address, slot),
+            lambda slot: hooks.return_pending(slot),
+            lambda address: hooks.original_pc(address),
+            lambda address: hooks.unwind_info(address),
+        )
+
+    def _reader(self) -> ReadMemory:
+        """Memory as it is once a register stack has been written out."""
+        cpu, read = self._session.cpu, self._session.memory.read
+        if not isinstance(cpu, RegisterStack):
+            return read
+        with_stack = cpu.with_stack
+        return lambda address, size: with_stack(address, read(address, size))
+
+    @cached_property
+    def _unwinder(self) -> Unwinder:
+        return Unwinder(self.view)
+
+    @property
+    def trampoline(self) -> int:
+        """The return probes' trampoline, or the address where it would be."""
+        probing = self._session.probing
+        known = probing.manager.trampoline() if probing is not None else None
+        return known[0] if known is not None else self._session.arch.plan.trampoline[0] + _PAGE
+
+    def _code(self, address: int, size: int) -> bytes:
+        """Original code; fewer bytes where the memory ends."""
+        session = self._session
+        for count in range(size, 0, -1):
+            try:
+                return session.hooks.original(address, session.memory.read(address, count))
+            except GuestFaultError:
+                continue
+        return b""
+
+    def _executable(self, address: int) -> bool:
+        mapping = self._session.memory.find(address)
+        return mapping is not None and bool(mapping.perms & EXECUTE)
+
+    def registers(self) -> dict[str, int]:
+        """The registers now."""
+        values = self._session.cpu.read_registers(self.names)
+        return dict(zip(self.names, values, strict=True))
+
+    def take(
+        self,
+        registers: Mapping[str, int] | None = None,
+        *,
+        syscall: str = "",
+        unwinder: str = UNWINDERS[0].name,
+        limit: int = LIMIT,
+    ) -> Backtrace:
+        """The backtrace of the guest as it stands.
+
+        Args:
+            registers: to begin with others than those of now.
+            syscall: name of the system call that is being made, "" for none; pc stands behind
+                its instruction then.
+            unwinder: which one, of `engine.unwind.compare.UNWINDERS`.
+            limit: of frames, inlined ones not counted.
+
+        Raises:
+            CommandError: there is no such unwinder.
+        """
+        known = self.registers() if registers is None else registers
+        chosen = comparison(unwinder)
+        if chosen is UNWINDERS[0]:
+            walk = self._unwinder.walk(known, limit=limit, exact=not syscall)
+        else:
+            walk = chosen.walk(self.view, self.trampoline, known, limit)
+        frames = [named for frame in walk.frames for named in self._named(frame)]
+        if syscall:
+            frames.insert(0, self._kernel_frame(syscall, known, walk))
+        return Backtrace(tuple(frames), walk.end.reason, walk.end.text)
+
+    def _kernel_frame(self, name: str, registers: Mapping[str, int], walk: Walk) -> NamedFrame:
+        roles = self._session.arch.roles
+        return NamedFrame(
+            pc=registers[roles.pc],
+            function=name,
+            offset=0,
+            module=KERNEL_NAME,
+            file="",
+            line=0,
+            cfa=registers[roles.sp],
+            source="syscall",
+            registers=registers,
+        )
+
+    def _named(self, frame: Frame) -> Iterator[NamedFrame]:
+        """One frame, and those of the functions inlined there before it."""
+        location = self._session.modules.locate(frame.place)
+        module, symbol = location.module, location.symbol
+        path = module.name if module is not None else ""
+        line = module.line_at(frame.lookup) if module is not None else None
+        file, number = line or ("", 0)
+        trampoline = frame.trampoline
+        for call in module.inlined_at(frame.lookup) if module is not None else ():
+            yield NamedFrame(
+                frame.pc,
+                call.name,
+                0,
+                path,
+                file,
+                number,
+                frame.cfa,
+                frame.source,
+                trampoline,
+                True,
+                registers=frame.registers,
+            )
+            file, number, trampoline = call.file, call.line, False
+        name = symbol.demangled if symbol is not None else location.engine.partition("+")[0]
+        if not name and frame.pc == self.trampoline:
+            name = TRAMPOLINE_NAME
+        offset = location.offset + frame.pc - frame.place if module is not None else 0
+        yield NamedFrame(
+            frame.pc,
+            name,
+            offset,
+            path,
+            file,
+            number,
+            frame.cfa,
+            frame.source,
+            trampoline,
+            False,
+            frame.signal,
+            frame.registers,
+        )
+
+
+def comparison(name: str) -> Comparison:
+    """The unwinder of a name.
+
+    Raises:
+        CommandError: there is none.
+    """
+    try:
+        return by_name(name)
+    except KeyError:
+        known = ", ".join(unwinder.name for unwinder in UNWINDERS)
+        raise CommandError(f"no unwinder {name!r}; there are {known}") from None

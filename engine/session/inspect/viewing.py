@@ -1,0 +1,314 @@
+"""Makes the frozen views of a guest from the session that runs it."""
+
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import partial
+from typing import Final, Literal
+
+from engine.arch.base import Register
+from engine.arch.drawing import DrawnHit, UnitDrawing
+from engine.arch.plan import Fixup
+from engine.cpu.ram import EXECUTE, READ, WRITE
+from engine.errors import GuestFaultError
+from engine.probes.jumpphases import JumpMachine
+from engine.probes.phase import HitMachine, Phase, PhaseRecord
+from engine.probes.point import ProbePoint
+from engine.session.guest.session import Session
+from engine.session.inspect.backtrace import Backtraces, NamedFrame, comparison
+from engine.session.inspect.detour_view import DetourViews
+from engine.session.inspect.frame_variables import FrameVariables
+from engine.session.protocol.views import (
+    Change,
+    FrameView,
+    HitView,
+    MappingView,
+    ModuleView,
+    Origin,
+    PhaseView,
+    RegisterView,
+)
+from engine.unwind.compare import UNWINDERS
+
+_FIXUPS: Final = {
+    Fixup.IP: "pc moves from behind the copy to behind the original",
+    Fixup.CALL: "the return address becomes the original's",
+    Fixup.NOT_TAKEN: "pc moves behind the original if the branch was not taken",
+    Fixup.VALUE: "the register that was given the copy's address gets the original's",
+    Fixup.SCRATCH: "the register that stood in for pc gets its own value back",
+    Fixup.FLAGS: "TF stays as the instruction left it",
+    Fixup.TRACE_FLAG: "the pushed flags show TF of the single step",
+}
+_BY_GUEST: Final = frozenset({Phase.SLOT, Phase.EMULATED, Phase.DISPLACED})
+
+
+class Viewing:
+    """The parts of a `GuestView` that take work, remembered until they change.
+
+    Attributes:
+        backtraces: of the session.
+        unwinder: finds the frames that are shown.
+        build_id: of the program.
+        detours: its detour buffers.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """Nothing is looked at yet."""
+        self._session = session
+        self._before: dict[str, int] = {}
+        self._registers: tuple[RegisterView, ...] = ()
+        self._modules: dict[tuple[int, int], ModuleView] = {}
+        self._planted: tuple[int, dict[int, bytes]] = (-1, {})
+        self.detours = DetourViews(session)
+        self.backtraces = Backtraces(session)
+        self._variables = FrameVariables(session.arch, session.modules.at, session.memory.read)
+        self.unwinder = UNWINDERS[0]
+        self._asked: tuple[str, Mapping[str, int]] = "", {}
+        self._frames: tuple[tuple[FrameView, ...], str] = ((), "")
+        self.build_id = session.image.identity
+
+    # -- registers ------------------------------------------------------------------------
+
+    def registers(self, origin: Origin) -> tuple[RegisterView, ...]:
+        """All registers now; those that changed since the last call were changed by `origin`."""
+        session = self._session
+        items = session.arch.registers
+        values = [session.cpu.read_register(item.name) for item in items]
+        before, views = self._before, []
+        for item, value in zip(items, values, strict=True):
+            old = before.get(item.name, value)
+            views.append(
+                RegisterView(
+                    item.name,
+                    value,
+                    item.bits,
+                    item.group,
+                    origin if old != value else "",
+                    old,
+                    self._meaning(item, value),
+                )
+            )
+        self._before = {item.name: value for item, value in zip(items, values, strict=True)}
+        self._registers = tuple(views)
+        return self._registers
+
+    def same_registers(self) -> tuple[RegisterView, ...]:
+        """Those of the last stop."""
+        return self._registers
+
+    def _meaning(self, register: Register, value: int) -> str:
+        if register.flags:
+            return " ".join(name for bit, name in register.flags if value >> bit & 1)
+        if register.group != "general" or value < self._session.arch.plan.mmap_min:
+            return ""
+        mapping = self._session.memory.find(value)
+        if mapping is None:
+            return ""
+        location = str(self._session.modules.locate(value))
+        return mapping.name if location == "?" else location
+
+    # -- frames -----------------------------------------------------------------------------
+
+    def frames(self, waiting_in: str, own: Mapping[str, int]) -> tuple[tuple[FrameView, ...], str]:
+        """The backtrace now, and why it ends.
+
+        Args:
+            waiting_in: name of the system call that is being made, "" for none.
+            own: registers that hold something of the machinery's, as the program would see them.
+        """
+        self._asked = waiting_in, own
+        registers = self.backtraces.registers()
+        registers.update(own)
+        take = partial(self.backtraces.take, registers, syscall=waiting_in)
+        trace = take(unwinder=self.unwinder.name)
+        differing, end = frozenset[int](), trace.end
+        if self.unwinder is not UNWINDERS[0]:
+            whole = take()
+            differing, missing = _differences(whole.frames, trace.frames)
+            end += f"; {missing} frame(s) of the whole backtrace are missing" if missing else ""
+        variables = self._variables.of_frames(trace.frames)
+        views = tuple(
+            FrameView(
+                number,
+                frame.pc,
+                "<signal handler called>" if frame.signal else frame.function,
+                frame.offset,
+                frame.module,
+                frame.file,
+                frame.line,
+                frame.cfa or 0,
+                frame.source,
+                frame.trampoline,
+                frame.inlined,
+                number in differing,
+                variables[number],
+            )
+            for number, frame in enumerate(trace.frames)
+        )
+        self._frames = views, end
+        return self._frames
+
+    def choose(self, name: str, *, now: bool) -> str:
+        """Find frames with another unwinder from here on; what it is, in words.
+
+        Args:
+            name: of the unwinder, "" for the one that follows the one at hand.
+            now: whether the guest stands, so that the frames of now can be found anew.
+
+        Raises:
+            CommandError: there is no such unwinder.
+        """
+        if name:
+            self.unwinder = comparison(name)
+        else:
+            self.unwinder = UNWINDERS[(UNWINDERS.index(self.unwinder) + 1) % len(UNWINDERS)]
+        if now:
+            self.frames(*self._asked)
+        return f"{self.unwinder.name}: {self.unwinder.text}"
+
+    def same_frames(self) -> tuple[tuple[FrameView, ...], str]:
+        """Those of the last stop."""
+        return self._frames
+
+    # -- code and memory ------------------------------------------------------------------
+
+    def planted(self) -> dict[int, bytes]:
+        """What stands in place of original bytes."""
+        probing = self._session.probing
+        if probing is None:
+            return {}
+        if self._planted[0] != probing.overlay.changes:
+            self._planted = probing.overlay.changes, probing.overlay.planted()
+        return self._planted[1]
+
+    def modules(self) -> tuple[ModuleView, ...]:
+        """The files in memory, by address."""
+        session = self._session
+        spans: dict[int, list[int]] = {}
+        found = {}
+        for mapping in session.memory.mappings:
+            if not mapping.perms or mapping.reserved:
+                continue
+            module = session.modules.at(mapping.start)
+            if module is None:
+                continue
+            found[id(module)] = module
+            span = spans.setdefault(id(module), [mapping.start, mapping.end])
+            span[0], span[1] = min(span[0], mapping.start), max(span[1], mapping.end)
+        views = []
+        for key, module in found.items():
+            start, end = spans[key]
+            known = self._modules.get((key, end))
+            if known is None or known.start != start:
+                known = self._modules[key, end] = ModuleView(
+                    module.name, start, end, module.bias, module is session.modules.main
+                )
+            views.append(known)
+        return tuple(sorted(views, key=lambda view: view.start))
+
+    def mappings(self) -> tuple[MappingView, ...]:
+        """The memory map as /proc/PID/maps shows it, the engine's windows included."""
+        return tuple(
+            MappingView(mapping.start, mapping.end, _perms(mapping.perms), mapping.name)
+            for mapping in self._session.memory.mappings
+            if mapping.perms or not mapping.reserved
+        )
+
+    # -- a hit ----------------------------------------------------------------------------
+
+    def hit(self, machine: HitMachine, done: tuple[PhaseView, ...]) -> HitView:
+        """A hit as far as it has come."""
+        point, session = machine.point, self._session
+        detour = self.detours.of(machine) if isinstance(machine, JumpMachine) else None
+        planted = self.planted().get(point.address, b"")
+        slot = machine.slot
+        code = self._slot_code(point, slot)
+        listed = session.disassembler.decode(slot or 0, code) if slot is not None else ()
+        insn = session.disassembler.decode(point.address, point.plan.raw)
+        return HitView(
+            address=point.address,
+            place=str(session.modules.locate(point.address)),
+            probes=_names(point, machine),
+            route=(*(phase.name for phase in done), *(phase.value for phase in machine.ahead)),
+            done=done,
+            next=machine.next.value if machine.next is not None else "",
+            how=point.how if detour is None else "detour",
+            reason=point.plan.reason if detour is None else _why_jump(point),
+            original=point.plan.raw,
+            planted=planted,
+            insn=insn[0].text if insn else "",
+            slot=slot,
+            slot_bytes=code,
+            slot_text=tuple(f"{item.address:x}  {item.text}" for item in listed),
+            fixups=() if detour else tuple(_FIXUPS[fixup] for fixup in point.plan.fixups),
+            returns_to=machine.calls[0].ret_addr if machine.calls else None,
+            detour=detour,
+            units=self._units(point, slot, code),
+        )
+
+    def _units(self, point: ProbePoint, slot: int | None, code: bytes) -> tuple[UnitDrawing, ...]:
+        """The units of code of a hit, where bytes do not say enough."""
+        draw, plan = self._session.arch.probes.draw, point.plan
+        if draw is None:
+            return ()
+        standing = self._session.memory.read(plan.base, len(plan.raw))
+        return draw(plan, DrawnHit(standing, slot, code, point.boosted))
+
+    def _slot_code(self, point: ProbePoint, slot: int | None) -> bytes:
+        if slot is None:
+            return b""
+        if slot == point.slot:
+            return point.code
+        size = len(point.plan.scratch_copy or point.plan.copy)
+        try:
+            return self._session.memory.read(slot, size + len(self._session.arch.probes.after))
+        except GuestFaultError:
+            return b""
+
+    def phase(self, record: PhaseRecord, machine: HitMachine) -> PhaseView:
+        """A phase that was carried out."""
+        site, slot = record.point, machine.slot
+        kinds: dict[int | None, Literal["site", "slot"]] = {slot: "slot", site: "site"}
+        changes = [
+            Change(address, old, new, kinds.get(address, "stack"))
+            for address, old, new in record.memory
+        ]
+        return PhaseView(
+            record.phase.value,
+            record.text,
+            record.before,
+            record.after,
+            tuple((name, old, new) for name, (old, new) in record.registers.items()),
+            tuple(changes),
+            record.phase in _BY_GUEST,
+        )
+
+
+def _differences(
+    whole: Sequence[NamedFrame], other: Sequence[NamedFrame]
+) -> tuple[frozenset[int], int]:
+    """Numbers of the other trace's frames that the whole one lacks; how many it has more."""
+    keys = [
+        [(frame.pc, frame.function, frame.inlined) for frame in each] for each in (whole, other)
+    ]
+    same: set[int] = set()
+    for _, start, count in SequenceMatcher(None, keys[0], keys[1]).get_matching_blocks():
+        same.update(range(start, start + count))
+    return frozenset(range(len(other))) - same, len(whole) - len(same)
+
+
+def _names(point: ProbePoint, machine: HitMachine) -> tuple[str, ...]:
+    """The probes that a hit is of, each once: those of calls that have returned last."""
+    served = [call.rp for call in machine.calls]
+    return tuple(dict.fromkeys(str(probe) for probe in (*point.probes, *served)))
+
+
+def _why_jump(point: ProbePoint) -> str:
+    if point.why is not None:
+        return point.why.detail
+    why = "every condition of a jump holds"
+    return f"{why}; a stop stands in front of it" if point.held == "stop" else why
+
+
+def _perms(perms: int) -> str:
+    letters = ((READ, "r"), (WRITE, "w"), (EXECUTE, "x"))
+    return "".join(letter if perms & bit else "-" for bit, letter in letters) + "p"

@@ -1,0 +1,283 @@
+"""What a hit costs: a guest made for it, run with and without probes in this process.
+
+The guest calls one function again and again; a hit is the CPU time of a probed run minus that of
+the unprobed run with the clock on, over the calls, each the minimum of some runs. On a host of its
+architecture the guest is also an ordinary program, on which `benchpeers` measures others.
+"""
+
+import gc
+import platform
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from engine.arch import ARCHES
+from engine.arch.base import Arch
+from engine.errors import EngineError
+from engine.insn.asm import assemble
+from engine.linux.fs.stdio import FeedStream, SinkStream
+from engine.probes.kprobe import Kprobe
+from engine.session.guest.session import Session
+from engine.session.measure.bench_peers import Command, Native
+from engine.session.protocol.config import GuestConfig
+from engine.session.tracing.graphing import Graphing, GraphOptions
+from engine.session.tracing.tracing import TraceOptions, Tracing
+
+_BASE: Final = 0x40_0000
+_CODE: Final = 0x1000
+_TEXT: Final = b"a string of thirty-one bytes ..\0"
+_EVENT: Final = "bench"
+_FUNCTION: Final = "work"
+_WORK: Final = 0x100
+"""Offset of the function in the code."""
+_TRACERS: Final = {"graph": "function_graph", "function": "function"}
+
+# One instruction a line, so that every form has one text; `work` comes last.
+_PROGRAMS: Final = {
+    "x86_64": (
+        "mov rbx, {count:#x}; again: mov rdi, rbx; lea rsi, [rbx + 1]; mov rdx, {text:#x}; "
+        "mov rcx, rbx; mov r8, rbx; mov r9, rbx; call {work:#x}; dec rbx; jnz again; "
+        "mov eax, 60; xor edi, edi; syscall",
+        "mov rax, rdi; add rax, rsi; ret",
+    ),
+    "aarch64": (
+        "movz x19, #{low:#x}; movk x19, #{high:#x}, lsl #16; again: mov x0, x19; "
+        "add x1, x19, #1; movz x2, #{text_low:#x}; movk x2, #{text_high:#x}, lsl #16; "
+        "mov x3, x19; mov x4, x19; bl #{work:#x}; sub x19, x19, #1; cbnz x19, again; "
+        "mov x0, #0; mov x8, #93; svc #0",
+        "add x5, x0, x1; mov x0, x5; ret",
+    ),
+}
+_REGISTERS: Final = {
+    "x86_64": ("%di", "%si", "%dx", "%cx", "%r8", "%r9", "%bp", "%bx"),
+    "aarch64": ("%x0", "%x1", "%x2", "%x3", "%x4", "%x6", "%x7", "%x8"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is measured.
+
+    Attributes:
+        technique: "breakpoint" or "jump", recording; "handler" (an empty one in Python), "return"
+            (a return probe), "graph" or "function" (the tracers).
+        args: registers recorded.
+        string: whether a string of 32 bytes is recorded too.
+        filter_pass: percentage of hits that a filter lets pass; None without one.
+        entry: what stands at the function: "breakpoint" or "jump".
+    """
+
+    technique: str
+    args: int
+    string: bool = False
+    filter_pass: int | None = None
+    entry: str = "breakpoint"
+
+
+def _recorded(technique: str) -> Iterator[Case]:
+    for args in (0, 1, 3, 8):
+        yield Case(technique, args, entry=technique)
+    yield Case(technique, 3, string=True, entry=technique)
+    for share in (0, 10, 100):
+        yield Case(technique, 3, filter_pass=share, entry=technique)
+
+
+CASES: Final = (
+    *_recorded("jump"),
+    *_recorded("breakpoint"),
+    *(
+        Case(technique, 0, entry=entry)
+        for technique in ("handler", "return", "graph", "function")
+        for entry in ("jump", "breakpoint")
+    ),
+)
+"""Those that a jump at the entry cannot serve are left out of the results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a case came to.
+
+    Attributes:
+        case: it.
+        ns_per_hit: CPU nanoseconds over the unprobed run.
+        slot_bytes: of the guest's memory for the displaced instruction's copy.
+        detour_bytes: of the detour buffer; 0 without one.
+    """
+
+    case: Case
+    ns_per_hit: float
+    slot_bytes: int
+    detour_bytes: int
+
+
+def can_measure(arch: Arch) -> bool:
+    """Whether there is a guest for an architecture."""
+    return arch.name in _PROGRAMS
+
+
+def program(arch: Arch, calls: int) -> bytes:
+    """An ELF file that calls its function `work` so often."""
+    start = _BASE + _CODE
+    main, work = _PROGRAMS[arch.name]
+    place = start + _WORK
+    text = start + 0x200
+    values = {
+        "count": calls,
+        "low": calls & 0xFFFF,
+        "high": calls >> 16,
+        "text": text,
+        "text_low": text & 0xFFFF,
+        "text_high": text >> 16,
+        "work": place,
+    }
+    code = assemble(arch, start, main.format(**values))
+    function = assemble(arch, place, work)
+    body = code.ljust(_WORK, b"\0") + function.ljust(0x100, b"\0") + _TEXT
+    return _elf(arch, body, [("_start", start, len(code)), (_FUNCTION, place, len(function))])
+
+
+def _elf(arch: Arch, body: bytes, functions: list[tuple[str, int, int]]) -> bytes:
+    """A static program of one segment, with a symbol table."""
+    names, symbols = b"\0", bytes(24)
+    for name, address, size in functions:
+        symbols += struct.pack("<IBBHQQ", len(names), 0x12, 0, 1, address, size)
+        names += name.encode() + b"\0"
+    titles = b"\0.text\0.symtab\0.strtab\0.shstrtab\0"
+    end = _CODE + len(body)
+    at = (end, end + len(symbols), end + len(symbols) + len(names))
+    table = at[2] + len(titles)
+    head = b"\x7fELF\2\1\1" + bytes(9)
+    head += struct.pack("<HHIQQQI", 2, arch.elf_machine, 1, _BASE + _CODE, 64, table, 0)
+    head += struct.pack("<6H", 64, 56, 1, 64, 5, 4)
+    head += struct.pack("<IIQQQQQQ", 1, 5, 0, _BASE, _BASE, end, end, 0x1000)
+    sections = [
+        (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+        (1, 1, 6, _BASE + _CODE, _CODE, len(body), 0, 0, 16, 0),
+        (7, 2, 0, 0, at[0], len(symbols), 3, 1, 8, 24),
+        (15, 3, 0, 0, at[1], len(names), 0, 0, 1, 0),
+        (23, 3, 0, 0, at[2], len(titles), 0, 0, 1, 0),
+    ]
+    rows = b"".join(struct.pack("<IIQQQQIIQQ", *section) for section in sections)
+    return head.ljust(_CODE, b"\0") + body + symbols + names + titles + rows
+
+
+def native(folder: Path) -> Native | None:
+    """The same as a program of the host, in a folder; None where the host is another machine."""
+    arch = next((arch for arch in ARCHES if arch.name == platform.machine()), None)
+    if arch is None or not can_measure(arch) or sys.platform != "linux":
+        return None
+
+    def command(calls: int) -> Command:
+        path = folder / f"bench-{calls}"
+        if not path.exists():
+            path.write_bytes(program(arch, calls))
+            path.chmod(0o755)
+        return [path]
+
+    registers = _REGISTERS[arch.name][:3]
+    return Native(command, _BASE + _CODE + _WORK, _CODE + _WORK, registers)
+
+
+def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
+    """Measure all cases, one after the other.
+
+    Args:
+        arch: of the guest.
+        calls: hits of jumps that record in code; the others get a tenth of them.
+        runs: of each, of which the quickest counts.
+
+    Raises:
+        EngineError: a probe was not hit at each call, or is not what it should be.
+    """
+    plain: dict[int, float] = {}
+    for case in CASES:
+        in_code = case.entry == "jump" and case.technique != "handler"
+        count = calls if in_code else max(calls // 10, 1)
+        if count not in plain:
+            plain[count] = min(_run(arch, count, None)[0] for _ in range(runs))
+        found = [_run(arch, count, case) for _ in range(runs)]
+        point = found[0][1]
+        if point is None or point.entry != case.entry:
+            continue
+        quickest = min(spent for spent, _ in found)
+        spent = (quickest - plain[count]) / count * 1e9
+        yield Cost(case, spent, point.slot_bytes, point.detour_bytes)
+
+
+def _definition(arch: Arch, case: Case) -> str:
+    registers = _REGISTERS[arch.name]
+    kind = "r" if case.technique == "return" else "p"
+    words = [f"{kind}:{_EVENT} {_FUNCTION}"]
+    words += [f"a{number}={name}" for number, name in enumerate(registers[: case.args])]
+    if case.string:
+        words.append(f"s=+0({registers[2]}):string")
+    return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """What stood at the function when a run was over."""
+
+    entry: str
+    slot_bytes: int
+    detour_bytes: int
+
+
+def _run(arch: Arch, calls: int, case: Case | None) -> tuple[float, _Point | None]:
+    """CPU seconds of a run, and what stood at the function."""
+    technique = case.entry if case is not None else "breakpoint"
+    sink = SinkStream(lambda data: None)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench"
+        path.write_bytes(program(arch, calls))
+        path.chmod(0o755)
+        config = GuestConfig(str(path), isolated=True, technique=technique, count_blocks=True)
+        session = Session(config, (FeedStream(ended=True), sink, sink))
+    try:
+        if case is not None:
+            _prepare(session, arch, case, calls)
+        started = time.process_time()
+        session.run()
+        spent = time.process_time() - started
+        return spent, _checked(session, arch, case, calls) if case is not None else None
+    finally:
+        session.close()
+        gc.collect()
+
+
+def _prepare(session: Session, arch: Arch, case: Case, calls: int) -> None:
+    """Plant what is measured."""
+    tracing = Tracing(session, TraceOptions(output="/dev/null"))
+    if case.technique in _TRACERS:
+        Graphing(tracing, GraphOptions(_TRACERS[case.technique])).add(_FUNCTION)
+    elif case.technique == "handler":
+        probe = Kprobe(symbol_name=_FUNCTION, pre_handler=lambda probe, regs: None)
+        tracing.start()
+        session.probes().manager.register(probe)
+    else:
+        tracing.define(_definition(arch, case))
+    if case.filter_pass is not None:
+        tracing.set_filter("kprobes", _EVENT, f"a0 <= {calls * case.filter_pass // 100}")
+    if case.technique != "handler":
+        tracing.start()
+    session.at_end.append(tracing.finish)
+
+
+def _checked(session: Session, arch: Arch, case: Case, calls: int) -> _Point:
+    assert session.probing is not None, "a trace has been set up"
+    points = session.probing.manager.placed()
+    point = next(point for point in points if point.address == _BASE + _CODE + _WORK)
+    hits = sum(probe.hits for probe in point.probes)
+    if hits != calls:
+        raise EngineError(f"{hits} hits of {calls}")
+    if point.technique != case.entry == case.technique:
+        why = point.why.detail if point.why else "?"
+        raise EngineError(f"the probe is a {point.technique}, no {case.entry}: {why}")
+    slot = arch.probes.kprobe_slot if point.slot is not None else 0
+    return _Point(point.technique, slot, len(point.detour.code) if point.detour else 0)

@@ -1,0 +1,260 @@
+"""The probe-effect differ: a guest run plain and probed, and where the two runs part.
+
+Compared are, system call by system call, its number, arguments, result and all registers, and
+the guest's clock; then output, end, and memory. The first difference is what is shown. Where
+probes may be jumps, registers that carry nothing across calls and that detours use for that
+reason (`ArchJumps.scratch`: x16 and x17 of AArch64) are not compared, nor where frames of
+signals have them.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.arch.plan import Mode
+from engine.errors import CommandError
+from engine.linux.fs.stdio import host_stdio
+from engine.probes.returns import own
+from engine.session.guest.session import Session
+from engine.session.measure.replay import RecordedIO, ReplayedIO
+from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.report import Reports
+
+_PIECE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A system call as it was made.
+
+    Attributes:
+        name: of the call.
+        arguments: its registers.
+        result: what it returned; None for one that did not return.
+        time: of the guest's clock when it was made.
+        registers: (name, value) of the general registers and flags when it was made.
+        pc: the program's own address behind it.
+    """
+
+    name: str
+    arguments: tuple[int, ...]
+    time: int
+    registers: tuple[tuple[str, int], ...]
+    pc: int
+    result: int | None = None
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{value:#x}" for value in self.arguments)
+        result = "?" if self.result is None else f"{self.result}"
+        return f"{self.name}({shown}) = {result}"
+
+
+@dataclass(slots=True)
+class Observed:
+    """What a run did.
+
+    Attributes:
+        calls: its system calls.
+        reports: how it ended.
+        time: the guest's clock at the end.
+        memory: (start, end, name) of a mapping to the digests of its pieces.
+        hits: probe hits.
+        points: probed places.
+        unseen: addresses of words of signals' frames that are not compared.
+    """
+
+    calls: list[Call] = field(default_factory=list)
+    reports: Reports | None = None
+    time: int = 0
+    memory: dict[tuple[int, int, str], list[bytes]] = field(default_factory=dict)
+    hits: int = 0
+    points: int = 0
+    unseen: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The outcome of a comparison.
+
+    Attributes:
+        lines: the first difference, in words; empty if there is none.
+        plain: the run without probes.
+        probed: the run with them.
+    """
+
+    lines: tuple[str, ...]
+    plain: Observed
+    probed: Observed
+
+
+def compare(
+    config: GuestConfig,
+    place: Callable[[Session], None],
+    attach: Callable[[Session, Callable[[], Reports]], Reports],
+    mode: Mode = Mode.STRICT,
+) -> Effect:
+    """Run a guest twice.
+
+    Args:
+        config: the guest; its clock must be the guest's own.
+        place: puts the probes into the second run's session.
+        attach: runs a session with the host's signals and limits.
+        mode: strictness of placement.
+
+    Raises:
+        CommandError: the runs could differ without any probe.
+    """
+    if config.clock == "host":
+        raise CommandError("--clock host makes two runs differ without any probe")
+    if any(writable for _, writable in config.shares):
+        raise CommandError("--share PATH:rw: the second run would see what the first one wrote")
+    recorded = RecordedIO()
+    plain = _observe(config, recorded, lambda session: None, attach)
+    replayed = ReplayedIO(recorded)
+
+    def probe(session: Session) -> None:
+        session.probes(mode)
+        place(session)
+
+    probed = _observe(config, replayed, probe, attach)
+    return Effect(tuple(_difference(plain, probed, replayed)), plain, probed)
+
+
+def _observe(
+    config: GuestConfig,
+    io: RecordedIO | ReplayedIO,
+    prepare: Callable[[Session], None],
+    attach: Callable[[Session, Callable[[], Reports]], Reports],
+) -> Observed:
+    session = Session(config, host_stdio(io))
+    seen = Observed()
+    try:
+        io.now = lambda: session.kernel.syscall_count
+        _listen(session, seen)
+        prepare(session)
+        session.cpu.count_blocks(True)
+        seen.reports = attach(session, session.run)
+        seen.time = session.cpu.blocks()
+        if session.probing is not None:
+            points = session.probing.manager.placed()
+            seen.points = len(points)
+            seen.hits = sum(p.hits for at in points for p in at.probes if not own(p))
+        _digest(session, seen)
+    finally:
+        session.close()
+    return seen
+
+
+def _listen(session: Session, seen: Observed) -> None:
+    cpu, hooks = session.cpu, session.hooks
+    pc = session.arch.roles.pc
+    jumps = session.arch.jumps
+    scratch: tuple[str, ...] = ()
+    if jumps is not None and session.config.technique != "breakpoint":
+        scratch = jumps.scratch
+    unseen = {pc, *scratch}
+    names = [
+        register.name
+        for register in session.arch.registers
+        if register.group in ("general", "flags")
+        and register.bits <= 64
+        and register.name not in unseen
+    ]
+
+    def enter(number: int, name: str, arguments: tuple[int, ...]) -> None:
+        values = tuple(zip(names, cpu.read_registers(names), strict=True))
+        at = hooks.original_pc(cpu.read_register(pc))
+        seen.calls.append(Call(name, arguments, cpu.blocks(), values, at))
+
+    def leave(number: int, name: str, result: int) -> None:
+        last = seen.calls[-1]
+        seen.calls[-1] = Call(
+            last.name, last.arguments, last.time, last.registers, last.pc, result
+        )
+
+    def signalled() -> None:
+        at, unwind = cpu.read_register(session.arch.roles.sp), session.arch.unwind
+        if unwind is not None:
+            seen.unseen.update(at + unwind.saved[name] for name in scratch)
+
+    hooks.syscall_enter, hooks.syscall_exit = enter, leave
+    hooks.signalled = signalled
+
+
+def _digest(session: Session, seen: Observed) -> None:
+    """Digests of the guest's memory as the program knows it: without patches and windows."""
+    memory, original = session.memory, session.hooks.original
+    for mapping in memory.mappings:
+        if mapping.reserved or not mapping.perms or mapping.physical is None:
+            continue
+        pieces = []
+        for at in range(mapping.start, mapping.end, _PIECE):
+            data = bytearray(original(at, memory.read(at, min(_PIECE, mapping.end - at))))
+            for word in seen.unseen:
+                if at <= word < at + len(data):
+                    data[word - at : word - at + 8] = bytes(8)
+            pieces.append(hashlib.blake2b(data, digest_size=16).digest())
+        seen.memory[mapping.start, mapping.end, mapping.name] = pieces
+
+
+def _difference(plain: Observed, probed: Observed, io: ReplayedIO) -> Iterable[str]:
+    for index, (left, right) in enumerate(zip(plain.calls, probed.calls, strict=False)):
+        if left == right:
+            continue
+        yield f"system call {index + 1} differs"
+        yield from _calls(left, right)
+        return
+    if io.difference:
+        yield f"output or input differs: {io.difference}"
+        return
+    if len(plain.calls) != len(probed.calls):
+        more, whose = (
+            (plain.calls, "plain")
+            if len(plain.calls) > len(probed.calls)
+            else (probed.calls, "probed")
+        )
+        first = more[min(len(plain.calls), len(probed.calls))]
+        yield f"the {whose} run made more system calls: {first} at {first.pc:#x}"
+        return
+    if left_over := io.left():
+        yield f"output differs: {left_over}"
+        return
+    assert plain.reports is not None
+    assert probed.reports is not None
+    if plain.reports.exit_code != probed.reports.exit_code:
+        codes = plain.reports.exit_code, probed.reports.exit_code
+        yield f"exit code {codes[0]} plain, {codes[1]} probed"
+        return
+    if plain.time != probed.time:
+        yield f"the guest's clock ended at {plain.time} plain, {probed.time} probed"
+        return
+    yield from _memories(plain, probed)
+
+
+def _calls(left: Call, right: Call) -> Iterable[str]:
+    yield f"plain:  {left} at {left.pc:#x}, time {left.time}"
+    yield f"probed: {right} at {right.pc:#x}, time {right.time}"
+    changed = [
+        f"{name} {a:#x} / {b:#x}"
+        for (name, a), (_, b) in zip(left.registers, right.registers, strict=True)
+        if a != b
+    ]
+    if changed:
+        yield f"registers (plain / probed): {', '.join(changed)}"
+
+
+def _memories(plain: Observed, probed: Observed) -> Iterable[str]:
+    if plain.memory.keys() != probed.memory.keys():
+        odd = sorted(plain.memory.keys() ^ probed.memory.keys())[0]
+        yield f"the mapping {odd[0]:#x}-{odd[1]:#x} {odd[2]} is in one run only"
+        return
+    for (start, end, name), pieces in plain.memory.items():
+        for index, piece in enumerate(pieces):
+            if piece != probed.memory[start, end, name][index]:
+                low = start + index * _PIECE
+                yield (
+                    f"memory differs in {low:#x}-{min(low + _PIECE, end):#x} "
+                    f"({name or 'anonymous'}) at the end"
+                )
+                return

@@ -1,0 +1,173 @@
+"""What may stand at a place in a definition that is being typed."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.arch.plan import Mode
+from engine.errors import ImageError, KprobeTuiError
+from engine.fetch.types import TYPES, find_type
+from engine.session.program.places import Place, PlaceError
+from engine.session.program.verdicts import Placing
+
+_MOST: Final = 200
+_PLACE: Final = 1
+_PIECE: Final = re.compile(r"[^=(]*$")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RETURN: Final = "%return"
+_BITFIELD: Final = "b1@0/8"
+_PARAMETERS: Final = 6
+"""Arguments offered of a function that nothing is known of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What fits where the cursor is.
+
+    Attributes:
+        start: column from which on a word takes the place of what is typed, up to the cursor.
+        words: what fits, the likeliest first.
+    """
+
+    start: int
+    words: tuple[str, ...] = ()
+
+
+class DefinitionCompleter:
+    """Completes definitions for one program."""
+
+    def __init__(
+        self, arch: Arch, placing: Placing, names: Callable[[str, int], Iterable[str]], mode: Mode
+    ) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            arch: of the program.
+            placing: knows its places.
+            names: (beginning, most) to names of functions, as a definition spells them.
+            mode: what the kernel does not have is left out in kernel mode.
+        """
+        self._arch = arch
+        self._placing = placing
+        self._names = names
+        self._mode = mode
+
+    def complete(self, line: str, column: int, groups: Sequence[str] = ()) -> Completion:
+        """What fits at a column.
+
+        Args:
+            line: the definition as far as it is typed.
+            column: of the cursor.
+            groups: of the events there are.
+        """
+        before = line[:column]
+        bare = before.lstrip().removeprefix("!").lstrip()
+        start = len(before) - len(bare)
+        words = bare.split()
+        typed = "" if not bare or bare[-1].isspace() else words.pop()
+        start += len(bare) - len(typed)
+        if not words:
+            return self._head(typed, start, groups)
+        if words[0][:1] not in ("p", "r"):
+            return Completion(start)
+        if len(words) == _PLACE:
+            return self._place(typed, start)
+        is_return = words[0].startswith("r") or _RETURN in words[_PLACE]
+        return self._argument(typed, start, words[_PLACE], is_return)
+
+    # -- parts of a definition ----------------------------------------------------------------
+
+    def _head(self, typed: str, start: int, groups: Sequence[str]) -> Completion:
+        letter, colon, name = typed.partition(":")
+        if not colon:
+            return _fitting(typed, ("p:", "r:"), start)
+        if "/" in name or letter[:1] not in ("p", "r", "-"):
+            return Completion(start)
+        known = dict.fromkeys((*groups, "kprobes", "uprobes"))
+        return _fitting(name, [f"{group}/" for group in known], start + len(letter) + 1)
+
+    def _place(self, typed: str, start: int) -> Completion:
+        name, percent, _ = typed.partition("%")
+        if percent:
+            return _fitting(typed[len(name) :], (_RETURN,), start + len(name))
+        if "/" in typed:
+            files = [f"{path}:" for path in self._placing.places.paths]
+            return _fitting(typed, files, start)
+        if "+" in typed or not typed:
+            return Completion(start)
+        return Completion(start, tuple(dict.fromkeys(self._names(typed, _MOST))))
+
+    def _argument(self, typed: str, start: int, place: str, is_return: bool) -> Completion:
+        match = _PIECE.search(typed)
+        assert match is not None, "the piece may be empty"
+        piece, at = match[0], start + match.start()
+        body, colon, kind = piece.partition(":")
+        uprobe = "/" in place
+        if ")" in body and not colon:
+            return Completion(start + len(typed))
+        if colon:
+            return _fitting(kind, self._types(uprobe), at + len(body) + 1)
+        if body.startswith("%"):
+            probes = self._arch.probes
+            names = (*probes.fetch_registers, *probes.fixed_registers)
+            return _fitting(body, [f"%{name}" for name in names], at)
+        found = self._at(place)
+        if body.startswith("$"):
+            return _fitting(body, self._specials(found, uprobe, is_return), at)
+        if body.startswith("@"):
+            return Completion(at, () if uprobe else tuple(self._symbols(body[1:])))
+        if not body or _NAME.fullmatch(body):
+            return _fitting(body, self._variables(found, uprobe), at)
+        return Completion(at)
+
+    # -- what there is ------------------------------------------------------------------------
+
+    def _types(self, uprobe: bool) -> list[str]:
+        extra = ("symbol", "symstr", "ustring")
+        names = [*TYPES, *(name for name in extra if name not in TYPES)]
+        known = [name for name in names if find_type(name, self._arch.bits, uprobe=uprobe)]
+        return [*known, _BITFIELD]
+
+    def _specials(self, place: Place | None, uprobe: bool, is_return: bool) -> list[str]:
+        found = ["$retval"] if is_return else []
+        if is_return and self._mode is Mode.STRICT:
+            found += ["$duration", "$entry("]
+        if not uprobe or self._variables(place, uprobe):
+            known = self._parameters(place)
+            count = _PARAMETERS if known is None else known
+            found += ["$arg*"] if known else []
+            found += [f"$arg{number}" for number in range(1, count + 1)]
+        return [*found, "$stack", "$stack0", "$comm"]
+
+    def _parameters(self, place: Place | None) -> int | None:
+        """How many the function has; None if nobody knows."""
+        if place is None:
+            return None
+        try:
+            return len(self._placing.lookup.scope_at(place).parameters())
+        except KprobeTuiError:
+            return None
+
+    def _variables(self, place: Place | None, uprobe: bool) -> list[str]:
+        if place is None or (uprobe and self._mode is Mode.KERNEL):
+            return []
+        rows = self._placing.lookup.scope_at(place).listing()
+        return list(dict.fromkeys(name for name, _, _ in rows))
+
+    def _symbols(self, typed: str) -> list[str]:
+        symbols = self._placing.main.symbols
+        return [f"@{name}" for name in symbols.complete(typed, _MOST)] if typed else []
+
+    def _at(self, text: str) -> Place | None:
+        try:
+            return self._placing.places.resolve(text.partition("%")[0])[0]
+        except (PlaceError, ImageError):
+            return None
+
+
+def _fitting(typed: str, words: Iterable[str], start: int) -> Completion:
+    """The words that begin with what is typed; none if that is the only one already."""
+    found = tuple(word for word in words if word.startswith(typed))
+    return Completion(start, () if found == (typed,) else found[:_MOST])

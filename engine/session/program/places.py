@@ -1,0 +1,403 @@
+"""From what a user types to addresses in files: `SYM+OFF`, `FILE:LINE`, `PATH:OFFSET`, ...
+
+Nothing has to run: a place is a link address in a file, and becomes a guest address when
+that file is mapped executable.
+"""
+
+import fnmatch
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.arch.plan import Rules
+from engine.cpu.ram import EXECUTE
+from engine.errors import ProbeError
+from engine.guest.memory import Memory
+from engine.guest.modules import Modules
+from engine.image import ElfImage, Symbol
+from engine.session.program.inlined import inlined_sites
+from engine.session.program.libraries import Program, ProgramFile
+from engine.session.program.names import near_names
+from engine.session.program.ranges import FunctionRanges, is_code
+from engine.trace.place import Address, FileOffset, SourceLine, Target
+
+_OFFSET: Final = re.compile(r"(.+?)\+(0[xX][0-9a-fA-F]+|\d+)$", re.DOTALL)
+_LIBRARY: Final = re.compile(r"([^:]+):(?!:)(.+)$", re.DOTALL)
+_NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+")
+_ADDRESS_END: Final = 1 << 64
+
+
+class PlaceError(ProbeError):
+    """A place that does not exist.
+
+    Attributes:
+        code: id of the kernel's error in its error_log ("BAD_PROBE_ADDR").
+        errno: name of the error the kernel gives.
+    """
+
+    def __init__(self, message: str, code: str, errno: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.errno = errno
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instruction that somebody wants to probe.
+
+    Attributes:
+        rules: of kprobes, or of uprobes for `PATH:OFFSET`.
+        path: guest path of the file.
+        image: the file.
+        link: link address; behind the landing pad where a kprobe would be put there.
+        symbol: the name it was given by, or of the symbol that covers it; None without.
+        offset: of `link` in that symbol; from the function's start without a symbol.
+        function: (start, size) of the function around it, None outside of all.
+        text: what was typed.
+        paths: all guest paths of the file.
+        indirect: the symbol is an IFUNC: `link` is its resolver, not what it picks.
+    """
+
+    rules: Rules
+    path: str
+    image: ElfImage
+    link: int
+    symbol: str | None
+    offset: int
+    function: tuple[int, int] | None
+    text: str
+    paths: frozenset[str] = frozenset()
+    indirect: bool = False
+
+    @property
+    def file_offset(self) -> int | None:
+        """Offset in the file, as uprobes count; None where nothing is stored."""
+        return self.image.file_offset(self.link)
+
+    @property
+    def name(self) -> str:
+        """SYMBOL+OFF as kprobes print it, the plain address without a symbol."""
+        return f"{self.link:#x}" if self.symbol is None else f"{self.symbol}+{self.offset:#x}"
+
+
+class Places:
+    """Resolves the places of one program.
+
+    Attributes:
+        ranges: the functions of its files.
+    """
+
+    def __init__(self, arch: Arch, program: Program) -> None:
+        """Nothing is read before the first question."""
+        self.ranges = FunctionRanges()
+        self._arch = arch
+        self._program = program
+
+    def resolve(self, text: str) -> tuple[Place, ...]:
+        """The places that a PLACE means: one, or several for `FILE:LINE`.
+
+        Raises:
+            PlaceError: there is none, or the name is not unique.
+            ImageError: a PATH is there but is no ELF file.
+        """
+        if "/" in text:
+            path, _, digits = text.rpartition(":")
+            if not path or not _NUMBER.fullmatch(digits):
+                raise PlaceError(
+                    f"{text}: not of the form PATH:OFFSET", "BAD_UPROBE_OFFS", "EINVAL"
+                )
+            return (self._path_offset(text, path, _number(digits)),)
+        if _HEX.fullmatch(text):
+            return (self._address(text, int(text, 16)),)
+        match = _LIBRARY.match(text)
+        if match is None:
+            return self._named(text, text, 0, None)
+        if match[2].isdecimal():
+            return self._line(text, match[1], int(match[2]))
+        file = self._library(match[1], text)
+        return self._named(text, match[2], 0, file)
+
+    def of_target(
+        self, target: Target, text: str, rules: Rules | None = None
+    ) -> tuple[Place, ...]:
+        """The places of a definition that is read already.
+
+        Args:
+            target: the place as read.
+            text: the place as written, for messages.
+            rules: other rules than the target's own.
+
+        Raises:
+            PlaceError: there is none, or the name is not unique.
+            ImageError: a path is there but is no ELF file.
+        """
+        kprobe = rules or Rules.KPROBE
+        if isinstance(target, FileOffset):
+            uprobe = rules or Rules.UPROBE
+            return (self._path_offset(text, target.path, target.offset, uprobe),)
+        if isinstance(target, Address):
+            return (self._address(text, target.value, kprobe),)
+        if isinstance(target, SourceLine):
+            return self._line(text, target.file, target.line, kprobe)
+        file = self._library(target.module, text) if target.module else None
+        return self._named(text, target.name, target.offset, file, kprobe)
+
+    def matching(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Place]:
+        """The entries of all functions whose name matches GLOB or LIB:GLOB, by address.
+
+        Names are those of the linker or demangled ones, compared as by fnmatch with case.
+        IFUNC resolvers are not among them: they run once, before the program does.
+
+        Raises:
+            PlaceError: LIB is no library of the program.
+        """
+        match = _LIBRARY.match(glob)
+        file = self._program.main
+        if match is not None:
+            file, pattern = self._library(match[1], glob), match[2]
+        else:
+            pattern = glob
+        wanted = re.compile(fnmatch.translate(pattern)).match
+        last = -1
+        for symbol in file.symbols.functions():
+            if symbol.kind == "ifunc" or symbol.address == last:
+                continue
+            if not _covers(file.image, symbol.address):  # a mark behind the code, as Go's etext
+                continue
+            if wanted(symbol.name) or wanted(symbol.demangled):
+                last = symbol.address
+                yield self._at(file, symbol.address, rules, glob, symbol)
+
+    @property
+    def paths(self) -> list[str]:
+        """Guest paths of the program and of its libraries."""
+        return [file.path for file in self._program.files]
+
+    def symbol(self, name: str) -> tuple[ProgramFile, int] | None:
+        """The file and the link address of a symbol of any kind: the first in load order."""
+        for file in self._program.files:
+            found = [s for s in file.symbols.find_all(name) if s.kind != "tls"]
+            if found:
+                return file, next((s for s in found if s.default), found[0]).address
+        return None
+
+    def at(self, file: ProgramFile, link: int, rules: Rules, text: str) -> Place:
+        """The place at a link address, named by the symbol that covers it."""
+        return self._at(file, link, rules, text, None)
+
+    # -- the forms of a place ----------------------------------------------------
+
+    def _named(
+        self,
+        text: str,
+        name: str,
+        offset: int,
+        file: ProgramFile | None,
+        rules: Rules = Rules.KPROBE,
+    ) -> tuple[Place, ...]:
+        """A symbol's place; of a function without one, all places it was inlined at."""
+        try:
+            return (self._symbol(text, name, offset, file, rules),)
+        except PlaceError as error:
+            if error.code != "BAD_PROBE_ADDR" or offset:
+                raise
+            found = inlined_sites(name, self._program.files if file is None else (file,))
+            if found is None:
+                raise
+        owner, links = found
+        return tuple(self._at(owner, link, rules, text, None, exact=True) for link in links)
+
+    def _symbol(
+        self,
+        text: str,
+        rest: str,
+        offset: int,
+        file: ProgramFile | None,
+        rules: Rules = Rules.KPROBE,
+    ) -> Place:
+        name = rest
+        files = self._program.files if file is None else (file,)
+        found = self._find(name, files)
+        if found is None and (match := _OFFSET.match(rest)):
+            name, offset = match[1], offset + _number(match[2])
+            found = self._find(name, files)
+        if found is None:
+            where = file.path if file else "the guest and its libraries"
+            raise PlaceError(
+                f"{text}: no symbol {name!r} in {where}{self._missing()}{self._near(name, files)}",
+                "BAD_PROBE_ADDR",
+                "ENOENT",
+            )
+        owner, symbols = found
+        if len({symbol.address for symbol in symbols}) > 1:
+            shown = ", ".join(sorted({f"{symbol.address:#x}" for symbol in symbols}))
+            raise PlaceError(
+                f"{text}: The symbol is not unique: {name} stands at {shown} of {owner.path}",
+                "NON_UNIQ_SYMBOL",
+                "EADDRNOTAVAIL",
+            )
+        return self._at(owner, symbols[0].address + offset, rules, text, symbols[0])
+
+    def _find(
+        self, name: str, files: tuple[ProgramFile, ...]
+    ) -> tuple[ProgramFile, list[Symbol]] | None:
+        """The first file with that name, and the symbols that are equally good there."""
+        for file in files:
+            found = [s for s in file.symbols.find_all(name) if s.kind != "tls"]
+            if not found:
+                continue
+            code = [s for s in found if is_code(file.image, s)] or found
+            # An old version (name@VER) is not what a program links to today.
+            current = [s for s in code if s.default] or code
+            functions = [s for s in current if s.is_function] or current
+            return file, functions
+        return None
+
+    def _missing(self) -> str:
+        missing = self._program.missing
+        return f" (not found: {', '.join(missing)}; --root gives another tree)" if missing else ""
+
+    def _near(self, name: str, files: tuple[ProgramFile, ...]) -> str:
+        close = near_names(name, files)
+        return f"; similar: {', '.join(close)}" if close else ""
+
+    def _library(self, name: str, text: str) -> ProgramFile:
+        file = self._program.named(name)
+        if file is not None:
+            return file
+        known = ", ".join(file.path.rsplit("/", 1)[-1] for file in self._program.files)
+        raise PlaceError(
+            f"{text}: no library {name!r} among the guest's ({known}){self._missing()}",
+            "BAD_PROBE_ADDR",
+            "ENOENT",
+        )
+
+    def _address(self, text: str, link: int, rules: Rules = Rules.KPROBE) -> Place:
+        file = self._program.main
+        if link >= _ADDRESS_END or not _covers(file.image, link):
+            raise PlaceError(
+                f"{text}: outside all segments of {file.path} "
+                f"({file.image.low:#x} to {file.image.high:#x})",
+                "BAD_PROBE_ADDR",
+                "EINVAL",
+            )
+        return self._at(file, link, rules, text, None)
+
+    def _line(
+        self, text: str, source: str, line: int, rules: Rules = Rules.KPROBE
+    ) -> tuple[Place, ...]:
+        for file in self._program.files:
+            copy_at = file.variables.copy_at
+            addresses = file.lines.addresses_of(source, line, copy_at) if line else []
+            if addresses:
+                return tuple(
+                    self._at(file, link, rules, text, None, exact=True) for link in addresses
+                )
+        has_lines = any(file.lines.debug_image is not None for file in self._program.files)
+        reason = (
+            f"no code at or behind line {line} of a source file {source}"
+            if has_lines
+            else "no file of the program has line information"
+        )
+        raise PlaceError(f"{text}: {reason}", "BAD_PROBE_ADDR", "ENOENT")
+
+    def _path_offset(
+        self, text: str, path: str, offset: int, rules: Rules = Rules.UPROBE
+    ) -> Place:
+        file = self._program.at_path(path)
+        if file is None:
+            raise PlaceError(
+                f"{text}: Failed to find the given file: the guest sees no readable file {path}",
+                "FILE_NOT_FOUND",
+                "ENOENT",
+            )
+        if offset >= file.image.size:
+            raise PlaceError(
+                f"{text}: the file ends at offset {file.image.size:#x}",
+                "BAD_UPROBE_OFFS",
+                "EINVAL",
+            )
+        link = file.image.vaddr_of(offset)
+        if link is None:
+            raise PlaceError(
+                f"{text}: offset {offset:#x} is in no segment of {file.path}",
+                "BAD_UPROBE_OFFS",
+                "EINVAL",
+            )
+        return self._at(file, link, rules, text, None)
+
+    # -- a place -----------------------------------------------------------------
+
+    def _at(
+        self,
+        file: ProgramFile,
+        link: int,
+        rules: Rules,
+        text: str,
+        symbol: Symbol | None,
+        *,
+        exact: bool = False,
+    ) -> Place:
+        image = file.image
+        if not _covers(image, link):
+            raise PlaceError(
+                f"{text}: {link:#x} is outside all segments of {file.path}",
+                "BAD_PROBE_ADDR",
+                "EINVAL",
+            )
+        symbol = symbol or file.symbols.at(link)
+        function = self.ranges.at(file, link)
+        probes = self._arch.probes
+        moves = rules is Rules.KPROBE and not exact and probes.skips_landing_pad
+        if moves and function is not None:
+            # The kernel puts a kprobe on a function's entry behind ENDBR
+            # (arch/x86/kernel/kprobes/core.c, arch_adjust_kprobe_addr).
+            pad = probes.landing_pad(image.read_vaddr(function[0], self._arch.insn_max))
+            if pad and link in (function[0], function[0] + pad):
+                link = function[0] + pad
+        start = symbol.address if symbol else function[0] if function else link
+        return Place(
+            rules=rules,
+            path=file.path,
+            image=image,
+            link=link,
+            symbol=symbol.name if symbol else None,
+            offset=link - start,
+            function=function,
+            text=text,
+            paths=file.paths,
+            indirect=symbol is not None and symbol.kind == "ifunc",
+        )
+
+
+def guest_address(place: Place, modules: Modules, memory: Memory) -> int | None:
+    """Where a place is in the guest; None while its file is not mapped executable there."""
+    main = modules.main
+    if main is not None and main.image is place.image:
+        return place.link + main.bias
+    offset = place.file_offset
+    if offset is None:
+        return None
+    for mapping in memory.mappings:
+        if (
+            mapping.perms & EXECUTE
+            and mapping.name in place.paths
+            and mapping.offset <= offset < mapping.offset + mapping.size
+        ):
+            return mapping.start + offset - mapping.offset
+    return None
+
+
+def _number(digits: str) -> int:
+    """A number as the kernel's kstrtoul with base 0 reads it."""
+    if digits[:2] in ("0x", "0X"):
+        return int(digits, 16)
+    octal = len(digits) > 1 and digits[0] == "0" and digits.strip("01234567") == ""
+    return int(digits, 8 if octal else 10)
+
+
+def _covers(image: ElfImage, link: int) -> bool:
+    return any(segment.covers(link) for segment in image.load_segments)

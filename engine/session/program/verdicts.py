@@ -1,0 +1,336 @@
+"""Verdicts on places: what `check` shows and what arming asks, from the files alone."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import groupby
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.arch.jump import Recording
+from engine.arch.plan import Mode, Rules
+from engine.arch.program import RecordLayout
+from engine.errors import ImageError, ProbeError
+from engine.image import Symbol
+from engine.image.headers import PF_X
+from engine.insn.disasm import Disassembler
+from engine.probes.callwork import COUNTED, call_entry, call_work
+from engine.probes.detourwork import not_worth, uncompiled
+from engine.probes.jump import AT_ONCE
+from engine.probes.jumprules import JumpPlace, checklist, fitting
+from engine.probes.lint import Check, Finding, Judgement, judge
+from engine.probes.site import ImageCode, Site
+from engine.session.program.libraries import Program, ProgramFile
+from engine.session.program.lookup import ProgramLookup
+from engine.session.program.places import Place, Places
+from engine.session.program.ranges import function_at
+from engine.trace.definition import Definition
+from engine.trace.place import FileOffset
+
+RETURN_ENTRY: Final = "return-entry"
+"""Rule: a return kprobe goes on a function's entry (register_kretprobe)."""
+
+
+def _no_checks() -> tuple[Check, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A place and the verdict on it.
+
+    Attributes:
+        place: where.
+        judgement: whether a probe may stand there, how and why.
+        ask: looks at the conditions of a jump.
+        seek: looks for the nearest place of the function that meets them.
+    """
+
+    place: Place
+    judgement: Judgement
+    ask: Callable[[], tuple[Check, ...]] = field(default=_no_checks, compare=False, repr=False)
+    seek: Callable[[], int | None] = field(default=lambda: None, compare=False, repr=False)
+
+    @cached_property
+    def jump(self) -> tuple[Check, ...]:
+        """The conditions of a jump, as far as the file tells; none where no probe may stand."""
+        return self.ask() if self.judgement.ok else ()
+
+    @cached_property
+    def technique(self) -> str:
+        """What would plant it: "jump" (first a breakpoint, as all) or "breakpoint"."""
+        return "jump" if self.jump and all(check.ok for check in self.jump) else "breakpoint"
+
+    @cached_property
+    def nearest_jump(self) -> int | None:
+        """Link address of the nearest place for a jump in the function; None where none is known.
+
+        Only asked where the place has none itself.
+        """
+        return self.seek() if self.judgement.ok and self.no_jump is not None else None
+
+    @property
+    def no_jump(self) -> Check | None:
+        """The first condition of a jump that the place does not meet."""
+        return next((check for check in self.jump if not check.ok), None)
+
+
+class Placing:
+    """Judges places of one program."""
+
+    def __init__(
+        self,
+        arch: Arch,
+        program: Program,
+        mode: Mode = Mode.STRICT,
+        technique: str = "auto",
+    ) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            arch: of the program.
+            program: its files.
+            mode: how strictly places are judged.
+            technique: "breakpoint" rules jumps out.
+        """
+        self._technique = technique
+        self.places = Places(arch, program)
+        self.lookup = ProgramLookup(arch, program, self.places, mode)
+        self._arch = arch
+        self._program = program
+        self._mode = mode
+        self._decode = Disassembler(arch).decode
+        self._codes: dict[str, ImageCode] = {}
+
+    @property
+    def main(self) -> ProgramFile:
+        """The guest's own file."""
+        return self._program.main
+
+    def judge(
+        self, place: Place, *, mode: Mode | None = None, probed: bool = False, brief: bool = False
+    ) -> Placed:
+        """The verdict on a place.
+
+        Args:
+            place: where.
+            mode: another strictness than usual, for one place.
+            probed: a probe stands there already.
+            brief: conditions of jumps are looked at only when they are asked for.
+        """
+        site = self.site(place, mode=mode, probed=probed)
+        placed = Placed(
+            place, judge(site), partial(self._jump, site), partial(self._nearest_jump, site)
+        )
+        if not brief:
+            _ = placed.jump
+        return placed
+
+    def _jump(
+        self, site: Site, takes: Callable[[bytes], str] = lambda window: ""
+    ) -> tuple[Check, ...]:
+        """The conditions; `takes` says why a window's detour could not do what is wanted."""
+        if self._technique == "breakpoint":
+            return (Check("technique", False, "--technique breakpoint asks for none"),)
+        place = self._jump_place(site)
+        if self._arch.jumps is not None:
+            place.unfit = takes(b"".join(raw for _, raw in place.window))
+        return checklist(place)
+
+    def _jump_place(self, site: Site) -> JumpPlace:
+        return JumpPlace(self._arch, site.address, site.rules, site.mode, site.code, site.function)
+
+    def _nearest_jump(self, site: Site) -> int | None:
+        if self._technique == "breakpoint":
+            return None
+        for address in fitting(self._jump_place(site)):
+            if judge(replace(site, address=address, _plans={})).ok:
+                return address
+        return None
+
+    def site(self, place: Place, *, mode: Mode | None = None, probed: bool = False) -> Site:
+        """A place as the rules see it."""
+        code = self._code(place)
+        return Site(
+            code=code,
+            address=place.link,
+            rules=place.rules,
+            mode=mode or self._mode,
+            function_range=place.function,
+            symbol=code.symbols.at(place.link),
+            probed=probed,
+        )
+
+    def of_definition(
+        self, definition: Definition, rules: Rules | None = None
+    ) -> tuple[Placed, ...]:
+        """The verdicts on a definition's places; `!` lets the kernel's rules decide.
+
+        None where the kernel takes a uprobe that can never be hit: it looks at the file only
+        when code of it is mapped.
+
+        Raises:
+            PlaceError: there is no such place.
+        """
+        if self._never_mapped(definition):
+            return ()
+        found = self.places.of_target(definition.target, definition.place, rules)
+        mode = Mode.KERNEL if definition.strict_override else None
+        placed = tuple(self.judge(place, mode=mode, brief=True) for place in found)
+        placed = tuple(self._asking_for(definition, placed, one, mode) for one in placed)
+        return tuple(map(self._as_return, placed)) if definition.is_return else placed
+
+    def _asking_for(
+        self,
+        definition: Definition,
+        placed: tuple[Placed, ...],
+        one: Placed,
+        mode: Mode | None,
+    ) -> Placed:
+        """A verdict whose conditions of a jump are those of what is to be recorded there."""
+        boosted = one.judgement.how == "boosted"
+
+        def takes(window: bytes) -> str:
+            if self._technique in AT_ONCE or not boosted:
+                return ""
+            if definition.is_return and (mode or self._mode) is Mode.KERNEL:
+                return not_worth("a return probe begins there")
+            if definition.maxactive:
+                return not_worth(COUNTED)
+            try:
+                args = self.at_one(definition, placed, one).args
+            except ProbeError:
+                return ""
+            address = one.place.link
+            layout = RecordLayout.of(args, returns=definition.is_return)
+            wanted = Recording(1, layout, address, 0, address)
+            if not definition.is_return:
+                return not_worth(uncompiled(self._arch, (wanted,), window))
+            entry = call_entry(call_work(self._arch, wanted), 0, 1, deeper=False)
+            return not_worth(uncompiled(self._arch, entry, window))
+
+        return replace(one, ask=partial(self._jump, self.site(one.place, mode=mode), takes))
+
+    def _never_mapped(self, definition: Definition) -> bool:
+        """Whether a uprobe is taken by the kernel's rules where no code can be."""
+        target = definition.target
+        kernel = definition.strict_override or self._mode is Mode.KERNEL
+        if not kernel or not isinstance(target, FileOffset):
+            return False
+        try:
+            file = self._program.at_path(target.path)
+        except ImageError:
+            return True
+        if file is None or target.offset >= file.image.size:
+            return False
+        link = file.image.vaddr_of(target.offset)
+        segments = file.image.load_segments
+        return link is None or not any(s.flags & PF_X and s.covers(link) for s in segments)
+
+    def _as_return(self, placed: Placed) -> Placed:
+        """The verdict on a place for a return probe."""
+        place = placed.place
+        if place.rules is Rules.UPROBE or place.function is None:
+            return placed
+        start = place.function[0]
+        pad = 0
+        if self._arch.probes.skips_landing_pad:
+            code = place.image.read_vaddr(start, self._arch.insn_max)
+            pad = self._arch.probes.landing_pad(code)
+        if place.link in (start, start + pad):
+            return placed
+        why = "a return probe goes on a function's entry"
+        return _refused_return(placed, start, why, "EINVAL")
+
+    def at_one(
+        self, definition: Definition, placed: tuple[Placed, ...], one: Placed
+    ) -> Definition:
+        """A definition with the arguments that hold at one of its places.
+
+        Raises:
+            ProbeSyntaxError: a variable cannot be fetched there.
+        """
+        if len(placed) == 1 or not definition.args:
+            return definition
+        return self.lookup.definition_at(definition, one.place)
+
+    def of_functions(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Placed]:
+        """The verdicts on the entries of functions; see `Places.matching`."""
+        for place in self.places.matching(glob, rules):
+            yield self.judge(place, brief=True)
+
+    def of_all(self, rules: Rules = Rules.KPROBE) -> Iterator[Placed]:
+        """The verdict on every instruction of every function of the guest's own file.
+
+        Functions that lie over each other share their instructions: each address comes once.
+        """
+        file = self._program.main
+        done = 0
+        for start, end, symbol in _ranges(file):
+            place = Place(
+                rules=rules,
+                path=file.path,
+                image=file.image,
+                link=start,
+                symbol=symbol.name,
+                offset=0,
+                function=(start, end - start),
+                text="",
+                paths=file.paths,
+            )
+            function = self._code(place).function(start, end - start)
+            for address in function.starts:
+                if address >= done:
+                    at = replace(place, link=address, offset=address - symbol.address)
+                    yield self.judge(at, brief=True)
+            done = max(done, end)
+
+    def instructions(self, place: Place) -> Iterator[Place]:
+        """Every instruction of the function around a place."""
+        if place.function is None:
+            return
+        start, size = place.function
+        base = place.link - place.offset
+        for address in self._code(place).function(start, size).starts:
+            yield replace(place, link=address, offset=address - base)
+
+    def _code(self, place: Place) -> ImageCode:
+        code = self._codes.get(place.path)
+        if code is None:
+            file = self._program.at_path(place.path)
+            assert file is not None, "the place was found in it"
+            code = ImageCode(self._arch, file.image, file.symbols, self._decode)
+            self._codes[place.path] = code
+        return code
+
+
+def _refused_return(placed: Placed, suggestion: int | None, why: str, errno: str) -> Placed:
+    """A place refused for a return probe, whatever else is said about it."""
+    finding = Finding(RETURN_ENTRY, "error", why, suggestion, errno)
+    old = placed.judgement
+    judgement = Judgement(False, None, why, errno, old.plan, (finding, *old.findings))
+    return Placed(placed.place, judgement)
+
+
+def _ranges(file: ProgramFile) -> Iterator[tuple[int, int, Symbol]]:
+    """(start, end, symbol) of all functions; those without a size reach to the next."""
+    symbols = (s for s in file.symbols.functions() if _is_executable(file, s.address))
+    groups = [(start, list(group)) for start, group in groupby(symbols, lambda s: s.address)]
+    for number, (start, group) in enumerate(groups):
+        end = start + max(symbol.size for symbol in group)
+        if end == start:
+            section = next((s for s in file.image.sections if s.holds(start)), None)
+            end = section.addr + section.size if section else file.image.high
+            if number + 1 < len(groups):
+                end = min(end, groups[number + 1][0])
+        yield _first_insn(file, start), end, group[0]
+
+
+def _first_insn(file: ProgramFile, start: int) -> int:
+    """A function's first instruction; unwind ranges may begin before it."""
+    function = function_at(file, start + 1)
+    return start + 1 if function is not None and function[0] == start + 1 else start
+
+
+def _is_executable(file: ProgramFile, address: int) -> bool:
+    return any(s.flags & PF_X and s.covers(address) for s in file.image.load_segments)

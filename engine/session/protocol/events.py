@@ -1,0 +1,119 @@
+"""What a front end is told: plain records that leave the engine's thread in batches."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from engine.session.protocol.commands import Command
+from engine.session.protocol.views import GuestView
+from engine.trace.rows import EventInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """A new view; only the last one counts."""
+
+    view: GuestView
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Events that rows may be of from now on."""
+
+    infos: tuple[EventInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Recorded events: `count` rows, one behind the other as `engine.trace.rows` has them."""
+
+    data: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot trigger: what has been recorded up to here is to be kept, whatever follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """A new run begins: rows and numbers of events start afresh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What the guest wrote to its terminal."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A command was carried out; `text` says what it came to, "" if there is nothing to say."""
+
+    command: Command
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A command was not carried out.
+
+    Attributes:
+        command: it.
+        text: why, as the command line would print it.
+        hint: the way out, "" if unknown.
+        source: the line with the mistake, "" where the error is not about a text.
+        column: where in it, from 0; None where the error is not about a text.
+    """
+
+    command: Command
+    text: str
+    hint: str = ""
+    source: str = ""
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRead:
+    """The answer to `ReadMemory`: stretches that could be read, by address.
+
+    Attributes:
+        command: the question.
+        pieces: (address, bytes).
+        changed: `GuestView.changed` when they were read.
+    """
+
+    command: Command
+    pieces: tuple[tuple[int, bytes], ...]
+    changed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something happened to the guest or a probe that the user did not ask for."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The engine itself failed: a defect. The session is over."""
+
+    text: str
+    trace: str
+
+
+SessionEvent: TypeAlias = (
+    Viewed
+    | Declared
+    | Rows
+    | Snapshot
+    | Restarted
+    | Output
+    | Done
+    | Failed
+    | MemoryRead
+    | Notice
+    | Crashed
+)

@@ -1,0 +1,222 @@
+"""Definitions carried out: events made, probes placed, and taken out again."""
+
+import gc
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from engine.arch.plan import Mode, Rules
+from engine.arch.program import RecordLayout
+from engine.errors import ProbeError, ProbeRejectedError
+from engine.probes.kprobe import Kprobe, Uprobe
+from engine.probes.kretprobe import Kretprobe, Uretprobe
+from engine.session.guest.probing import Probing, Wanted
+from engine.session.guest.session import Session
+from engine.session.program.places import Place, PlaceError
+from engine.session.program.verdicts import RETURN_ENTRY, Placed
+from engine.session.protocol.report import Report
+from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
+from engine.session.tracing.recorders import Recorders
+from engine.trace.definition import Definition, Deletion, compatible, matches, parse
+from engine.trace.place import FileOffset
+
+_UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No search for garbage: thousands of new probes all stay, and each search reads them all."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        if not gc.get_freeze_count():  # else somebody keeps objects frozen for good
+            # All that was made is old from now on, without a look at each.
+            gc.freeze()
+            gc.unfreeze()
+        gc.enable()
+
+
+class Definitions:
+    """The definitions of one trace.
+
+    Attributes:
+        defined: those that were carried out, in order.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        mode: Mode,
+        probing: Probing,
+        events: EventSet,
+        recorders: Recorders,
+    ) -> None:
+        """Set up.
+
+        Args:
+            session: the guest.
+            mode: strictness.
+            probing: places probes.
+            events: of the trace; definitions add theirs.
+            recorders: give probes their recorders.
+        """
+        self.defined: list[Defined] = []
+        self._session = session
+        self._mode = mode
+        self._probing = probing
+        self._events = events
+        self._recorders = recorders
+
+    def define(self, line: str) -> Defined | None:
+        """Carry out one line of `kprobe_events`: what it has defined, if anything.
+
+        Raises:
+            ProbeError: it is not accepted; what came before stays.
+        """
+        lookup = self._probing.placing.lookup
+        parsed = parse(line, self._session.arch, mode=self._mode, lookup=lookup)
+        if isinstance(parsed, Definition):
+            return self._define(parsed)
+        if parsed is not None:
+            self._delete(parsed, line)
+        return None
+
+    def _define(self, definition: Definition) -> Defined:
+        for earlier in self.defined:
+            compatible(earlier.definition, definition)
+        mode = Mode.KERNEL if definition.strict_override else self._mode
+        try:
+            placed = self._probing.placing.of_definition(definition)
+        except PlaceError as error:
+            raise _explained(definition, error.code, str(error)) from error
+        for item in placed:
+            verdict = item.judgement
+            if not verdict.ok:
+                code = "BAD_INSN_BNDRY" if verdict.errno == "EILSEQ" else "FAIL_REG_PROBE"
+                if any(finding.rule == RETURN_ENTRY for finding in verdict.findings):
+                    code = "BAD_RETPROBE"
+                nearest = next((f.nearest for f in verdict.findings if f.nearest), None)
+                hint = f"; the nearest place that would do is {nearest:#x}" if nearest else ""
+                why = f"{item.place.name}: {verdict.reason} ({verdict.errno}){hint}"
+                raise _explained(definition, code, why)
+        if not placed:
+            why = "no code of that file is ever mapped from there; it will not be hit"
+            self._session.remarks.append(Report((f"{definition.command}: {why}",)))
+        event = self._events.named(
+            definition.group,
+            definition.event,
+            RecordLayout.of(definition.args, definition.is_return),
+            definition.kind,
+        )
+        wanted = [
+            self._wanted(event, self._probing.placing.at_one(definition, placed, item), item, mode)
+            for item in placed
+        ]
+        try:
+            self._probing.place(wanted)
+        except ProbeRejectedError as error:
+            raise _explained(definition, "FAIL_REG_PROBE", str(error)) from error
+        done = Defined(definition, placed, tuple(probe for _, probe, _ in wanted))
+        event.defined.append(done)
+        event.probes += done.probes
+        self.defined.append(done)
+        return done
+
+    def _wanted(
+        self, event: TraceEvent, definition: Definition, placed: Placed, mode: Mode
+    ) -> Wanted:
+        place = placed.place
+        name = f"{definition.group}/{definition.event}"
+        probe = _make(place, mode, name, definition.is_return, definition.maxactive)
+        layout = RecordLayout.of(definition.args, definition.is_return)
+        if isinstance(definition.target, FileOffset):
+            probe.reference = definition.target.reference
+        return place, probe, self._recorders.ready(place, event.info.id, layout)
+
+    @collector_paused()
+    def on_places(self, places: Iterable[Place], option: str, *, is_return: bool = False) -> None:
+        """An event that records nothing but its place, on each of many places.
+
+        Args:
+            places: where; those that cannot take a probe are reported.
+            option: what asked for them, for messages.
+            is_return: record returns.
+
+        Raises:
+            ProbeError: there are no places.
+        """
+        layout = RecordLayout.of((), is_return)
+        wanted: list[Wanted] = []
+        owners: dict[int, TraceEvent] = {}
+        for place in places:
+            name = _identifier(place, is_return)
+            event = self._events.named("kprobes", name, layout, "kprobe")
+            probe = _make(place, self._mode, f"kprobes/{name}", is_return)
+            wanted.append((place, probe, self._recorders.ready(place, event.info.id, layout)))
+            owners[id(probe)] = event
+        if not wanted:
+            raise ProbeError(f"{option}: no function matches")
+        refused = self._probing.place_each(wanted)
+        gone = {place.link for place, _ in refused}
+        for place, probe, _ in wanted:
+            if place.link not in gone:
+                owners[id(probe)].probes.append(probe)
+        for place, why in refused:
+            self._session.remarks.append(Report((f"no probe on {place.name}: {why}",)))
+
+    def _delete(self, deletion: Deletion, line: str) -> None:
+        found = [old for old in self.defined if matches(deletion, old.definition)]
+        if not found:
+            raise ProbeError(f"{line.strip()}: no such event (ENOENT)")
+        for old in found:
+            self.remove(old)
+
+    def remove(self, old: Defined) -> None:
+        """Take the probes of one definition out; its event goes with its last definition."""
+        key = old.definition.group, old.definition.event
+        event = self._events.events[key]
+        event.defined.remove(old)
+        event.probes = [probe for probe in event.probes if probe not in old.probes]
+        self.defined.remove(old)
+        probing = self._probing
+        waiting = {id(item.probe) for item in probing.pending}
+        probing.manager.unregister_all([p for p in old.probes if id(p) not in waiting])
+        probing.pending = [item for item in probing.pending if item.probe not in old.probes]
+        for probe in old.probes:
+            self._recorders.forget(probe)
+        if not event.defined:
+            self._events.forget(*key)
+
+    def listing(self) -> Iterator[str]:
+        """The definitions as the kernel lists them."""
+        for done in self.defined:
+            yield done.definition.listing()
+
+
+def _make(
+    place: Place, mode: Mode, name: str, is_return: bool = False, maxactive: int = 0
+) -> Kprobe:
+    if place.rules is Rules.UPROBE:
+        kind = Uretprobe if is_return else Uprobe
+        return kind(place.path, place.file_offset or 0, mode=mode, name=name)
+    if is_return:
+        return Kretprobe(maxactive=maxactive, mode=mode, name=name)
+    return Kprobe(mode=mode, name=name)
+
+
+def _explained(definition: Definition, code: str, why: str) -> ProbeError:
+    error = definition.error(code)
+    error.explain(why)
+    return error
+
+
+def _identifier(place: Place, is_return: bool = False) -> str:
+    """The kernel's automatic name for a probe on a function."""
+    name = place.symbol or f"{place.link:#x}"
+    letter = "r" if is_return else "p"
+    return f"{letter}_{_UNNAMEABLE.sub('_', name)}_{place.offset}"

@@ -1,0 +1,139 @@
+"""The events of one trace, by number and by name, and the probes that make them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.arch.program import RecordLayout
+from engine.errors import CommandError, ProbeError
+from engine.probes.kprobe import Kprobe
+from engine.session.program.verdicts import Placed
+from engine.trace.definition import Definition
+from engine.trace.rows import EventInfo
+
+_EVENTS_MAX: Final = 0xFFFF
+_SHOWN: Final = 10
+
+
+@dataclass(slots=True)
+class TraceEvent:
+    """An event and its probes.
+
+    Attributes:
+        info: what its rows are.
+        defined: the lines that make it, siblings included.
+        probes: one for each place of them, or of a pattern.
+    """
+
+    info: EventInfo
+    defined: list["Defined"] = field(default_factory=list)
+    probes: list[Kprobe] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Defined:
+    """A definition that was carried out.
+
+    Attributes:
+        definition: it.
+        placed: its places and the verdicts on them.
+        probes: one for each place.
+    """
+
+    definition: Definition
+    placed: tuple[Placed, ...]
+    probes: tuple[Kprobe, ...]
+
+
+class EventSet:
+    """All events of a trace.
+
+    Attributes:
+        events: those of definitions and patterns, by group and name, in the order of definition.
+        infos: what rows are, by group and name, in the same order, system calls' included.
+        table: the same by number, with the events that have no name of the user's.
+    """
+
+    def __init__(self) -> None:
+        self.events: dict[tuple[str, str], TraceEvent] = {}
+        self.infos: dict[tuple[str, str], EventInfo] = {}
+        self.table: dict[int, EventInfo] = {}
+
+    def add(self, make: Callable[[int], EventInfo]) -> EventInfo:
+        """Add an event to the table alone.
+
+        Args:
+            make: describes it, given its number.
+
+        Raises:
+            CommandError: there are too many.
+        """
+        number = self._number(len(self.table) + 1)
+        info = self.table[number] = make(number)
+        return info
+
+    def add_each(
+        self, choose: Callable[[Callable[[], int]], Iterable[EventInfo]]
+    ) -> list[EventInfo]:
+        """Add events that are described together.
+
+        Args:
+            choose: describes them, given what gives the next number.
+
+        Raises:
+            CommandError: there are too many; none is added then.
+        """
+        taken = len(self.table)
+
+        def number() -> int:
+            nonlocal taken
+            taken = self._number(taken + 1)
+            return taken
+
+        found = list(choose(number))
+        for info in found:
+            self._put(info)
+        return found
+
+    def named(self, group: str, name: str, layout: RecordLayout, kind: str) -> TraceEvent:
+        """The event of a definition, made if it is not there yet.
+
+        Raises:
+            ProbeError: a system call's event has that name.
+            CommandError: there are too many.
+        """
+        event = self.events.get((group, name))
+        if event is None:
+            if (group, name) in self.infos:
+                raise ProbeError(f"{group}/{name} is a system call's event")
+            number = self._number(len(self.table) + 1)
+            info = EventInfo.of(number, group, name, layout, symbolic=kind == "kprobe")
+            self._put(info)
+            event = self.events[group, name] = TraceEvent(info)
+        return event
+
+    def forget(self, group: str, name: str) -> None:
+        """Take an event's name away; rows with its number still say what they are."""
+        del self.events[group, name], self.infos[group, name]
+
+    def info(self, group: str, name: str) -> EventInfo:
+        """What an event's rows are.
+
+        Raises:
+            ProbeError: there is no such event.
+        """
+        found = self.infos.get((group, name))
+        if found is None:
+            known = ", ".join("/".join(key) for key in list(self.infos)[:_SHOWN])
+            raise ProbeError(f"there is no event {group}/{name}; there are {known or 'none'}")
+        return found
+
+    def _put(self, info: EventInfo) -> None:
+        self.table[info.id] = info
+        self.infos[info.group, info.name] = info
+
+    @staticmethod
+    def _number(number: int) -> int:
+        if number > _EVENTS_MAX:
+            raise CommandError(f"more than {_EVENTS_MAX} events")
+        return number

@@ -1,0 +1,374 @@
+"""Tracing of whole sets of functions: ftrace's function and function_graph tracers for a guest.
+
+No help of a compiler is needed: a traced function is a return probe (or, for the function tracer,
+a plain probe) on its entry. Where a compiler has left nops there, they are what is displaced.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from engine.arch.plan import Mode
+from engine.arch.program import FetchArg, RecordLayout
+from engine.errors import ProbeError
+from engine.fetch.evaluate import Site, capturer
+from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import CallEnd
+from engine.session.guest.probing import Wanted
+from engine.session.program.cold_parts import is_part
+from engine.session.program.places import Place
+from engine.session.protocol.report import Report
+from engine.session.tracing.defining import collector_paused
+from engine.session.tracing.graph_rows import arguments, call_end, call_row, calls_of
+from engine.session.tracing.tracing import Tracing
+from engine.trace.function import function_info, function_recorder
+from engine.trace.graph import Calls, GraphProbe, Stack, entry_info, exit_info
+from engine.trace.rows import EventInfo
+
+TRACERS: Final = ("function_graph", "function")
+_EVERY: Final = 1 << 31
+_SHOWN: Final = 10
+_NOP_SECTIONS: Final = ("__patchable_function_entries", "__mcount_loc")
+
+Key = tuple[str, int]
+"""Guest path of a file and link address of a function in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOptions:
+    """What is traced and recorded.
+
+    Attributes:
+        tracer: one of `TRACERS`.
+        depth_max: deeper calls are not followed, 0 for no limit (max_graph_depth).
+        args: record what functions are called with.
+        retval: record what they return.
+        under: patterns: only calls made in these functions (set_graph_function).
+        without: patterns: not these functions, nor, in the graph, what is called in them
+            (set_ftrace_notrace, set_graph_notrace).
+    """
+
+    tracer: str = TRACERS[0]
+    depth_max: int = 0
+    args: bool = False
+    retval: bool = False
+    under: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Added:
+    """What came of adding functions.
+
+    Attributes:
+        count: functions that are traced now and were not before.
+        refused: the others that matched: name and why.
+    """
+
+    count: int = 0
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Graphing:
+    """The tracer of one session: functions come and go while the guest runs.
+
+    Attributes:
+        calls: follows them, for the graph.
+        probes: of the traced functions.
+        refused: functions that cannot be traced, and why.
+        parts: names of what is no function but a part of one: nobody calls it.
+    """
+
+    def __init__(self, tracing: Tracing, options: GraphOptions | None = None) -> None:
+        """Trace nothing yet.
+
+        Args:
+            tracing: keeps and writes the rows.
+            options: what is recorded.
+
+        Raises:
+            ProbeError: a pattern of the options names a library that is not there.
+        """
+        self.options = options = options or GraphOptions()
+        self.probes: dict[Key, Kprobe] = {}
+        self.refused: dict[str, str] = {}
+        self.parts: set[str] = set()
+        self._tracing = tracing
+        session = tracing.session
+        self._session = session
+        self._probing = session.probes(tracing.options.mode)
+        self._places: dict[Key, Place] = {}
+        context = self._context = tracing.context
+        traps = session.cpu.traps
+        self._graph = options.tracer == TRACERS[0]
+        self._exits = tracing.add_event(exit_info) if self._graph else None
+        self._entries = tracing.add_event(entry_info if self._graph else function_info)
+        self.calls: Calls | None = None
+        if self._exits is not None:
+            self.calls = Calls(
+                context.sink,
+                self._exits,
+                context.cpu.now,
+                lambda: session.kernel.pid,
+                self._stack_of,
+                self._probing.manager.placement.function if session.arch.roles.link else None,
+                traps.reader((session.arch.probes.retval,)) if options.retval else None,
+            )
+            self.calls.depth_max = options.depth_max
+            self.calls.rooted = bool(options.under)
+        plain = not (options.depth_max or options.under or options.without)
+        self._end: CallEnd | None = (
+            None  # what code records for returns, where it can follow all calls
+        )
+        if self._exits is not None and plain:
+            self._end = call_end(self._exits, retval=options.retval)
+        self._roots = self._keys(options.under)
+        self._muted = self._keys(options.without)
+        if self._graph:
+            for glob in (*options.under, *options.without):
+                self._add(glob, only=self._roots | self._muted)
+
+    # -- functions ------------------------------------------------------------------------
+
+    def add(self, *globs: str) -> Added:
+        """Trace the functions that match; those that do already stay. They start at once.
+
+        Raises:
+            ProbeError: no function matches one of the patterns.
+        """
+        done = Added()
+        for glob in globs:
+            more = self._add(glob)
+            done.count += more.count
+            done.refused += more.refused
+        return done
+
+    def add_places(self, places: Iterable[Place]) -> Added:
+        """Trace functions by the places of their entries."""
+        done, wanted, keys = Added(), [], {}
+        with collector_paused():
+            for place in places:
+                key = _key(place)
+                if key in self.probes or (not self._graph and key in self._muted):
+                    continue
+                if is_part(self._session.arch, place):
+                    self.parts.add(place.name)
+                    continue
+                probe, one = self._make(place, key)
+                keys[id(probe)] = key
+                wanted.append(one)
+                self.probes[key] = probe
+                self._places[key] = place
+            refused = {id(place): why for place, why in self._probing.place_each(wanted)}
+        for place, probe, _ in wanted:
+            why = refused.get(id(place))
+            if why is None:
+                done.count += 1
+                continue
+            del self.probes[keys[id(probe)]], self._places[keys[id(probe)]]
+            done.refused.append((place.name, why))
+            self.refused[place.name] = why
+        return done
+
+    def remove(self, *globs: str) -> int:
+        """No longer trace the functions that match; how many they were.
+
+        Returns of calls that are pending are still recorded.
+
+        Raises:
+            ProbeError: a pattern names a library that is not there.
+        """
+        gone = [key for key in self._keys(globs) if key in self.probes]
+        self._take_out(gone)
+        return len(gone)
+
+    def clear(self) -> int:
+        """Trace nothing any more; how many functions were traced."""
+        count = len(self.probes)
+        self._take_out(list(self.probes))
+        return count
+
+    def _take_out(self, keys: list[Key]) -> None:
+        probes = [self.probes.pop(key) for key in keys]
+        for key in keys:
+            del self._places[key]
+        probing, mine = self._probing, {id(probe) for probe in probes}
+        waiting = {id(item.probe) for item in probing.pending}
+        points = probing.manager.points
+        placed = [
+            probe
+            for probe in probes
+            if id(probe) not in waiting
+            and (point := points.get(probe.addr or 0)) is not None
+            and probe in point.probes
+        ]
+        probing.manager.unregister_all(placed)
+        probing.pending = [item for item in probing.pending if id(item.probe) not in mine]
+
+    def _add(self, glob: str, only: set[Key] | None = None) -> Added:
+        found = list(self._probing.placing.places.matching(glob))
+        if not found:
+            raise ProbeError(f"-f {glob}: no function matches")
+        if only is not None:
+            found = [place for place in found if _key(place) in only]
+        return self.add_places(found)
+
+    def _keys(self, globs: Iterable[str]) -> set[Key]:
+        places = self._probing.placing.places
+        return {_key(place) for glob in globs for place in places.matching(glob)}
+
+    # -- probes ---------------------------------------------------------------------------
+
+    def _make(self, place: Place, key: Key) -> tuple[Kprobe, Wanted]:
+        args: tuple[FetchArg, ...] = ()
+        if self.options.args:
+            args = arguments(self._probing.placing.lookup.scope_at(place))
+        info = self._event_of(args)
+        name = place.name
+        if self._exits is None:
+            plain = Kprobe(name=name)
+            return plain, (place, plain, lambda probe: self._record(probe, place, info, args))
+        mode = self._tracing.options.mode
+        maxactive = _EVERY if mode is Mode.KERNEL else 0
+        root, muted = key in self._roots, key in self._muted
+        probe = GraphProbe(0, info, root=root, muted=muted, name=name, maxactive=maxactive)
+        probe.tracker = self.calls
+        return probe, (place, probe, lambda probe: self._follow(probe, place, info, args))
+
+    def _event_of(self, args: tuple[FetchArg, ...]) -> EventInfo:
+        if not args:
+            return self._entries
+        shown = [(arg.name, arg.type) for arg in args]
+        make = entry_info if self._graph else function_info
+        return self._tracing.add_event(lambda number: make(number, shown))
+
+    def _follow(
+        self, probe: Kprobe, place: Place, event: EventInfo, args: tuple[FetchArg, ...]
+    ) -> None:
+        graph = cast("GraphProbe", probe)
+        graph.function = (graph.addr or 0) - place.offset
+        graph.capture = self._capture(graph, place, args)
+        if self._end is not None and self._tracing.in_guest:
+            graph.call = calls_of(graph, place, event, args, self._end)
+
+    def _record(
+        self, probe: Kprobe, place: Place, info: EventInfo, args: tuple[FetchArg, ...]
+    ) -> None:
+        context = self._context
+        function = (probe.addr or 0) - place.offset
+        if self._tracing.in_guest:
+            probe.recording = call_row(self._session.arch, probe, place, info, args)
+        probe.record = function_recorder(
+            function,
+            info,
+            context.sink,
+            context.cpu.now,
+            self._probing.manager.returns.frame,
+            self._capture(probe, place, args),
+        )
+
+    def _capture(self, probe: Kprobe, place: Place, args: tuple[FetchArg, ...]) -> Any:
+        if not args:
+            return None
+        address = probe.addr or 0
+        site = Site(address, address - (place.file_offset or 0))
+        return capturer(RecordLayout.of(args, returns=True), site, self._context)
+
+    def _stack_of(self, slot: int) -> Stack:
+        """The stack of the program that a frame lies on, by what frames are known by."""
+        returns = self._probing.manager.returns
+        found, at = self._stack_at(returns.sp_of(slot)), returns.lowest_at
+        found.low, found.high = at(found.low), at(found.high)
+        return found
+
+    def _stack_at(self, slot: int) -> Stack:
+        """The stack of the program that an address lies on."""
+        base, _, size = self._session.kernel.signals.altstack
+        mapping = self._session.memory.find(slot)
+        low, high, exact = slot, slot + 1, False
+        if mapping is not None:
+            low, high, exact = mapping.start, mapping.end, mapping.name == "[stack]"
+        if size and base <= slot < base + size:
+            return Stack(base, base + size, exact=True, signal=True)
+        if size and low <= base < high:
+            low, high = (low, base) if slot < base else (base + size, high)
+        return Stack(low, high, exact)
+
+    # -- what it comes to -----------------------------------------------------------------
+
+    def remarks(self, *, every: bool = False) -> Iterator[Report]:
+        """What could not be traced, all of it or the first of it."""
+        if self.refused:
+            lines = [f"{name}: {why}" for name, why in self.refused.items()]
+            shown = lines if every else lines[:_SHOWN]
+            more = len(lines) - len(shown)
+            tail = (f"and {more} more; --summary shows all",) if more else ()
+            yield Report((f"{len(lines)} functions are not traced:", *shown, *tail))
+        if self.calls is not None and self.calls.late:
+            yield Report((f"{self.calls.late} returns of calls that were taken for left",))
+
+    def summary(self) -> Report:
+        """Functions, their sites, calls, and the memory it all takes."""
+        manager, arch = self._probing.manager, self._session.arch
+        points = [
+            point
+            for probe in self.probes.values()
+            if (point := manager.points.get(probe.addr or 0)) is not None
+        ]
+        slots = sum(point.slot is not None for point in points)
+        size = arch.probes.kprobe_slot
+        symbols = max(len(self.probes), 1)
+        objects = sum(_bytes(probe) for probe in self.probes.values()) + sum(map(_bytes, points))
+        lines = [
+            f"{len(self.probes)} functions traced, {len(self.refused)} refused, "
+            f"{len(self.parts)} are parts of others that are jumped to",
+            f"entries: {self._entry_text()}",
+            f"slots: {slots} of {size} bytes, {slots * size} bytes of the guest's address space",
+            f"memory: {objects // symbols} bytes a function, {objects} in all",
+        ]
+        calls = self.calls
+        if calls is not None:
+            lines.append(
+                f"calls: {calls.entries} entered, {calls.exits} returned, {calls.left} left "
+                f"without a return, {calls.pending} pending"
+            )
+        else:
+            lines.append(f"calls: {sum(probe.hits for probe in self.probes.values())}")
+        return Report(("function tracing:", *lines))
+
+    def _entry_text(self) -> str:
+        decode, arch = self._session.disassembler.decode, self._session.arch
+        nops = pads = 0
+        for place in self._places.values():
+            if place.function is None:
+                continue
+            start = place.function[0]
+            pad = arch.probes.landing_pad(place.image.read_vaddr(start, arch.insn_max))
+            pads += pad > 0
+            code = place.image.read_vaddr(start + pad, arch.insn_max)
+            first = next(iter(decode(start + pad, code)), None)
+            nops += first is not None and first.mnemonic == "nop"
+        image = self._probing.placing.main.image
+        sections = [
+            f"{section.size // 8} in {name}"
+            for name in _NOP_SECTIONS
+            if (section := image.section(name)) is not None
+        ]
+        listed = f" (the compiler lists {', '.join(sections)})" if sections else ""
+        return f"{nops} are nops for tracers{listed}, {pads} begin with a landing pad"
+
+
+def _key(place: Place) -> Key:
+    return place.path, place.link - place.offset
+
+
+def _bytes(thing: object) -> int:
+    """Memory of an object with what it alone holds on to."""
+    total = sys.getsizeof(thing)
+    for kind in type(thing).__mro__:
+        for name in getattr(kind, "__slots__", ()):
+            value = getattr(thing, name, None)
+            if isinstance(value, bytes | list | tuple | str) or callable(value):
+                total += sys.getsizeof(value)
+    return total

@@ -1,0 +1,107 @@
+"""Probes written in Python: the file of `--handlers`.
+
+The file is an ordinary module with a list `probes` of `Kprobe`s (named by symbol or address)
+and `Uprobe`s (by path and file offset), and of `Kretprobe`s and `Uretprobe`s likewise; these
+classes and `guest`, the session, are there by name. A function `init()` runs before the guest
+does and `exit()` after it has ended, as in a kernel module.
+"""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import CommandError, KprobeTuiError, ProbeError
+from engine.probes.kprobe import Kprobe, Uprobe
+from engine.probes.kretprobe import Kretprobe, Uretprobe
+
+if TYPE_CHECKING:
+    from engine.session.guest.probing import Wanted
+    from engine.session.guest.session import Session
+
+
+def load_handlers(path: str, session: "Session") -> dict[str, Any]:
+    """Execute a file and register its probes; the module's names.
+
+    Raises:
+        CommandError: the file cannot be read or fails, or has no probes.
+        ProbeError: a probe cannot be placed.
+    """
+    try:
+        source = Path(path).read_bytes()
+    except OSError as error:
+        raise CommandError(f"--handlers {path}: {error.strerror}") from error
+    names: dict[str, Any] = {
+        "__name__": "handlers",
+        "__file__": path,
+        "Kprobe": Kprobe,
+        "Uprobe": Uprobe,
+        "Kretprobe": Kretprobe,
+        "Uretprobe": Uretprobe,
+        "guest": session,
+    }
+    try:
+        exec(compile(source, path, "exec"), names)
+    except Exception as error:
+        raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
+    probes = names.get("probes")
+    if not isinstance(probes, list | tuple) or not probes:
+        raise CommandError(f"--handlers {path}: it defines no list 'probes'")
+    probing = session.probes()
+    wanted: list[Wanted] = []
+    for probe in probes:
+        if not isinstance(probe, Kprobe):
+            raise CommandError(f"--handlers {path}: {probe!r} in 'probes' is no probe")
+        wanted += [(place, probe, lambda probe: None) for place in _places(probe, session)]
+    probing.place(wanted)
+    if callable(names.get("init")):
+        with blamed(path):
+            names["init"]()
+    if callable(names.get("exit")):
+        session.at_end.append(names["exit"])
+    return names
+
+
+@contextmanager
+def blamed(path: str | None) -> Iterator[None]:
+    """An error out of code of a handlers file becomes the user's, with its line.
+
+    Raises:
+        CommandError: for such an error; others pass.
+    """
+    try:
+        yield
+    except KprobeTuiError:
+        raise
+    except Exception as error:
+        if path is None or not _lines(error, path):
+            raise
+        raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
+
+
+def _places(probe: Kprobe, session: "Session") -> "list[Any]":
+    places = session.probes().placing.places
+    if isinstance(probe, Uprobe | Uretprobe):
+        return [places.resolve(f"{probe.path}:{probe.place:#x}")[0]]
+    if probe.symbol_name is not None:
+        name, probe.symbol_name = probe.symbol_name, None
+        probe.name = probe.name or f"{name}+{probe.offset:#x}"
+        found = places.resolve(f"{name}+{probe.offset:#x}" if probe.offset else name)
+        return [found[0]]
+    if probe.addr is None:
+        raise ProbeError("a Kprobe needs a symbol_name or an addr (EINVAL)")
+    return [places.resolve(f"{probe.addr:#x}")[0]]
+
+
+def _where(error: BaseException, path: str) -> str:
+    """An exception in a handlers file, with its line."""
+    lines = _lines(error, path)
+    place = f"line {lines[-1]}: " if lines else ""
+    return f"{place}{type(error).__name__}: {error}"
+
+
+def _lines(error: BaseException, path: str) -> list[int]:
+    """Lines of the file that an exception passed, the innermost last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [frame.lineno for frame in frames if frame.filename == path and frame.lineno]

@@ -1,0 +1,167 @@
+"""How the probes of a trace get their recorders."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from engine.arch.jump import Recording
+from engine.arch.plan import Mode, Rules
+from engine.arch.program import RecordLayout
+from engine.fetch.evaluate import FetchContext, Recorder, Site, capturer, recorder
+from engine.probes.callwork import call_work
+from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import CallWork, Kretprobe
+from engine.probes.watched import Watched
+from engine.session.guest.probing import Probing, Ready
+from engine.session.guest.session import Session
+from engine.session.program.places import Place
+from engine.session.tracing.triggers import EventControls
+from engine.trace.rows import EventTable
+from engine.trace.staging import Staging
+
+
+class ProbeCpu:
+    """The session's processor as the evaluator sees it at one probe.
+
+    Its pc is `pc`, wherever the trap left the real one.
+    """
+
+    def __init__(self, session: Session, pc: int = 0) -> None:
+        self._reader = session.cpu.traps.reader
+        self._pc = session.arch.roles.pc
+        self._address = pc
+        self.now = session.cpu.now
+
+    def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
+        """Reads registers, all at once."""
+        read = self._reader(names)
+        if self._pc not in names:
+            return read
+        places = [index for index, name in enumerate(names) if name == self._pc]
+
+        def at_probe() -> tuple[int, ...]:
+            values = list(read())
+            for index in places:
+                values[index] = self._address
+            return tuple(values)
+
+        return at_probe
+
+
+class Recorders:
+    """Compiles a probe's recorder once its address is known, and again when its event changes."""
+
+    def __init__(
+        self,
+        session: Session,
+        mode: Mode,
+        probing: Probing,
+        controls: EventControls,
+        context: FetchContext,
+        staging: Staging,
+        table: EventTable,
+    ) -> None:
+        """Set up.
+
+        Args:
+            session: the guest.
+            mode: strictness, which decides what `%ip` is.
+            probing: its probes.
+            controls: filters and triggers, which stand around a recorder.
+            context: what recorders share.
+            staging: where rows go, which code in the guest writes to as well.
+            table: events by number.
+        """
+        self._session = session
+        self._mode = mode
+        self._probing = probing
+        self._controls = controls
+        self._context = context
+        self._staging = staging
+        self._table = table
+        self._prepare: dict[Kprobe, Ready] = {}
+
+    def ready(self, place: Place, number: int, layout: RecordLayout) -> Ready:
+        """What gives a probe its recorder once its address is known.
+
+        Args:
+            place: of the probe.
+            number: of the event.
+            layout: of its rows.
+        """
+        names_pc = any(f.arg.base.register == self._session.arch.roles.pc for f in layout.fields)
+
+        def ready(probe: Kprobe) -> None:
+            assert probe.addr is not None
+            base = probe.addr - (place.file_offset or 0)
+            cpu = ProbeCpu(self._session, self._pc_at(probe)) if names_pc else None
+            context = self._context if cpu is None else replace(self._context, cpu=cpu)
+            site = Site(probe.addr, base)
+            make = partial(_compiled, number, layout, site, cpu)
+            record = self._controls.recorder(self._table[number], make, probe.addr)
+            self._prepare[probe] = ready
+            if isinstance(probe, Kretprobe):
+                probe.capture = capturer(layout, site, context)
+                probe.record_return = record
+                self._replace_call(probe, self._call(probe, number, layout, base))
+            else:
+                probe.record = record
+                probe.recording = self._in_guest(probe, number, layout, base)
+
+        return ready
+
+    def again(self, probe: Kprobe) -> None:
+        """Compile a probe's recorder once more; nothing while its file is not mapped."""
+        if probe.addr is None:
+            return
+        manager = self._probing.manager
+        self._prepare[probe](probe)
+        point = manager.points.get(probe.addr)
+        if point is not None:
+            manager.refresh(point)
+
+    def forget(self, probe: Kprobe) -> None:
+        """A probe is gone."""
+        self._prepare.pop(probe, None)
+
+    def _in_guest(
+        self, probe: Kprobe, number: int, layout: RecordLayout, base: int
+    ) -> Recording | None:
+        """What code in the guest would record for a probe; None where that is not all."""
+        jumps, ops = self._probing.manager.jumps, self._controls.predicate(self._table[number])
+        if jumps is None or jumps.sink is not self._staging or ops is None:
+            return None
+        assert probe.addr is not None
+        return Recording(number, layout, probe.addr, base, self._pc_at(probe), ops)
+
+    def _call(
+        self, probe: Kretprobe, number: int, layout: RecordLayout, base: int
+    ) -> CallWork | None:
+        """What code in the guest would do about a return probe's calls."""
+        row = self._in_guest(probe, number, layout, base)
+        return None if row is None else call_work(self._session.arch, row)
+
+    def _replace_call(self, probe: Kretprobe, call: CallWork | None) -> None:
+        returns = self._probing.manager.returns
+        if isinstance(returns, Watched):
+            returns.replace_call(probe, call)
+
+    def _pc_at(self, probe: Kprobe) -> int:
+        """What `%ip` is at a probe: its address.
+
+        For Linux's kprobes on x86 it is the address behind the int3, one byte on, also where
+        ftrace or a jump stands in for it (arch/x86/kernel/kprobes: core.c, ftrace.c, opt.c);
+        uprobes put it back (kernel/events/uprobes.c, handle_swbp).
+        """
+        assert probe.addr is not None
+        arch = self._session.arch
+        as_linux = self._mode is Mode.KERNEL and probe.rules is Rules.KPROBE
+        behind = len(arch.breakpoint) if as_linux and arch.trap_advances_pc else 0
+        return probe.addr + behind
+
+
+def _compiled(
+    number: int, layout: RecordLayout, site: Site, cpu: ProbeCpu | None, context: FetchContext
+) -> Recorder:
+    """An event's recorder for a sink; `cpu` where the pc is another than the real one."""
+    return recorder(number, layout, site, context if cpu is None else replace(context, cpu=cpu))

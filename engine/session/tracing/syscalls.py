@@ -1,0 +1,231 @@
+"""System calls of a session's guest as events of its trace."""
+
+import struct
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from engine.errors import GuestFaultError, ProbeError
+from engine.fetch.evaluate import FetchContext, Recorder
+from engine.trace.rows import EventInfo
+from engine.trace.syscalls import (
+    ENTER,
+    EXIT,
+    GROUP,
+    Argument,
+    arguments,
+    enter_info,
+    event_name,
+    exit_info,
+)
+
+if TYPE_CHECKING:
+    from engine.session.guest.session import Session
+
+STRING_MAX: Final = 255
+"""Bytes of a string that are recorded."""
+BYTES_MAX: Final = 63
+"""Bytes of a buffer that are (syscall_user_buf_size)."""
+_MORE: Final = b"..."
+_WORD: Final = (1 << 64) - 1
+
+Chosen = tuple[EventInfo, str, tuple[Argument, ...] | None]
+"""An event, the call, and its arguments for an enter event."""
+
+
+class SyscallEvents:
+    """The system-call events that are on.
+
+    Attributes:
+        making: the call whose event is being recorded, "" at other times.
+    """
+
+    def __init__(self, session: "Session") -> None:
+        """None is, yet."""
+        self._session = session
+        self._enter: dict[str, Recorder] = {}
+        self._exit: dict[str, Recorder] = {}
+        self._chosen: dict[int, Chosen] = {}
+        self._records: dict[int, Recorder] = {}
+        self._silent: frozenset[int] = frozenset()
+        self._hooked = False
+        self.making = ""
+        self._numbers = {name: nr for nr, name in session.arch.linux.syscalls.items()}
+
+    @property
+    def infos(self) -> list[EventInfo]:
+        """The events in the order they were chosen."""
+        return [info for info, _, _ in self._chosen.values()]
+
+    def choose(
+        self, glob: str, number: Callable[[], int], known: Callable[[str], bool]
+    ) -> list[EventInfo]:
+        """Take all events whose name, or whose call's name, matches; the new ones.
+
+        Args:
+            glob: of names as `sys_enter_openat`; with nothing in front of a call's own name
+                both its events are meant.
+            number: the next free event id.
+            known: whether an event of that name is there already.
+
+        Raises:
+            ProbeError: no event matches.
+        """
+        arch = self._session.arch
+        found: list[EventInfo] = []
+        matched = False
+        for call in arch.linux.syscalls.values():
+            fields = arguments(call, arch.name)
+            if fields is None:
+                continue
+            name = event_name(call)
+            for prefix in (ENTER, EXIT):
+                if not _matches(glob, prefix, call):
+                    continue
+                matched = True
+                if known(prefix + name):
+                    continue
+                enter = prefix == ENTER
+                info = enter_info(number(), call, fields) if enter else exit_info(number(), call)
+                self._chosen[info.id] = (info, call, fields if enter else None)
+                found.append(info)
+        if not matched:
+            raise ProbeError(f"{GROUP}/{glob}: no system call matches")
+        return found
+
+    def name_of(self, number: int) -> str | None:
+        """The kernel's name of a call by its number."""
+        name = self._session.arch.linux.syscalls.get(number)
+        return None if name is None else event_name(name)
+
+    def make(self, info: EventInfo, context: FetchContext) -> Recorder:
+        """Compiles the recorder of one of the events."""
+        _, call, fields = self._chosen[info.id]
+        number = self._numbers[call]
+        if fields is None:
+            return partial(self._record_exit, info, number, context)
+        return partial(self._record_enter, info, number, fields, context)
+
+    def is_mine(self, info: EventInfo) -> bool:
+        """Whether an event is one of these."""
+        return info.id in self._chosen
+
+    def install(self, info: EventInfo, record: Recorder) -> None:
+        """Have an event recorded by a function of (thread, values, place)."""
+        self._records[info.id] = record
+        self._wire()
+        if self._hooked:
+            return
+        self._hooked = True
+        hooks, kernel = self._session.hooks, self._session.kernel
+        before_enter, before_exit = hooks.syscall_enter, hooks.syscall_exit
+
+        def enter(number: int, name: str, values: tuple[int, ...]) -> None:
+            before_enter(number, name, values)
+            found = self._enter.get(name)
+            if found is not None:
+                self.making = name
+                found(kernel.pid, values)
+                self.making = ""
+
+        def leave(number: int, name: str, result: int) -> None:
+            before_exit(number, name, result)
+            found = self._exit.get(name)
+            if found is not None:
+                self.making = name
+                found(kernel.pid, (result,))
+                self.making = ""
+
+        hooks.syscall_enter, hooks.syscall_exit = enter, leave
+
+    def record_only(self, globs: Sequence[str]) -> None:
+        """Of the chosen events only those that match are recorded from now on."""
+        self._silent = frozenset(
+            info.id
+            for info, call, fields in self._chosen.values()
+            if not any(_matches(glob, EXIT if fields is None else ENTER, call) for glob in globs)
+        )
+        self._wire()
+
+    def _wire(self) -> None:
+        """Which recorder a call has, when it is made and when it returns."""
+        self._enter.clear()
+        self._exit.clear()
+        for number, record in self._records.items():
+            _, call, fields = self._chosen[number]
+            if number not in self._silent:
+                (self._exit if fields is None else self._enter)[call] = record
+
+    @property
+    def place(self) -> int:
+        """The program's address behind the system call's instruction."""
+        session = self._session
+        return session.hooks.original_pc(session.cpu.read_register(session.arch.roles.pc))
+
+    def _record_exit(
+        self,
+        info: EventInfo,
+        number: int,
+        context: FetchContext,
+        thread: int,
+        values: Sequence[int],
+    ) -> None:
+        self._write(info, context, thread, [number & 0xFFFFFFFF, values[0] & _WORD], [])
+
+    def _record_enter(
+        self,
+        info: EventInfo,
+        number: int,
+        fields: tuple[Argument, ...],
+        context: FetchContext,
+        thread: int,
+        values: Sequence[int],
+    ) -> None:
+        words = [number & 0xFFFFFFFF, *values[: len(fields)]]
+        texts = [self._read(field, values) for field in fields if field.is_read]
+        self._write(info, context, thread, words, texts)
+
+    def _read(self, field: Argument, values: Sequence[int]) -> bytes:
+        """What an argument points to, with a NUL behind it; nothing if it cannot be read."""
+        memory, address = self._session.memory, values[field.index]
+        try:
+            if field.string:
+                text = memory.read_cstring(address, STRING_MAX + 1)
+                if len(text) > STRING_MAX:
+                    text = text[:STRING_MAX] + _MORE
+            else:
+                text = memory.read(address, min(values[field.size_from], BYTES_MAX))
+        except GuestFaultError:
+            return b""
+        return text + b"\0"
+
+    def _write(
+        self,
+        info: EventInfo,
+        context: FetchContext,
+        thread: int,
+        words: list[int],
+        texts: list[bytes],
+    ) -> None:
+        end = info.words * 8
+        for text in texts:
+            words.append(end | len(text) << 32)
+            end += len(text)
+        size = (end + 7) & ~7
+        head = (info.id | size << 13, thread, context.cpu.now(), self.place)
+        row = struct.pack(f"<II{2 + len(words)}Q", *head, *words) + b"".join(texts)
+        sink = context.sink
+        position = sink.position
+        if position + size > sink.limit:
+            sink.drain()
+            position = sink.position
+        sink.buffer[position + 8 : position + len(row)] = row[8:]
+        sink.buffer[position : position + 8] = row[:8]
+        sink.position = position + size
+
+
+def _matches(glob: str, prefix: str, call: str) -> bool:
+    """Whether a pattern means an event of a call: its name, or the call's own for both."""
+    name = event_name(call)
+    return any(fnmatchcase(one, glob) for one in (prefix + name, prefix + call, name, call))

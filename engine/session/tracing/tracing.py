@@ -1,0 +1,409 @@
+"""A trace: definitions turned into events, recorded as rows, written as text."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from engine.arch.plan import Mode
+from engine.errors import CommandError, ProbeError
+from engine.fetch.evaluate import FetchContext
+from engine.probes.kretprobe import Kretprobe
+from engine.session.guest.probing import Probing
+from engine.session.guest.session import Session
+from engine.session.inspect.backtrace import Backtraces
+from engine.session.protocol.report import Report
+from engine.session.tracing.armed import ControlHooks
+from engine.session.tracing.defining import Definitions
+from engine.session.tracing.event_set import Defined, EventSet
+from engine.session.tracing.filter_names import FilterNames
+from engine.session.tracing.output import TraceOutput
+from engine.session.tracing.recorders import ProbeCpu, Recorders
+from engine.session.tracing.stacks import StackRecorder
+from engine.session.tracing.syscalls import SyscallEvents
+from engine.session.tracing.tail import Tail, profile_lines, remarks
+from engine.session.tracing.triggers import EventControls
+from engine.trace.formats import FORMATS
+from engine.trace.formats.base import Format, Names
+from engine.trace.ring import Ring
+from engine.trace.rows import EventInfo, EventSource, EventTable
+from engine.trace.staging import Consumer, Staging, describe
+from engine.trace.syscalls import selection
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """How a trace is kept and shown.
+
+    Attributes:
+        format: name of the output format.
+        output: file to write to, None for `stream`.
+        buffer: keep so many events and print them at the end; None = stream all.
+        overwrite: keep the last ones rather than the first.
+        mode: strictness of placement.
+        stack: record the call stack behind each event.
+        profile: print hits and misses at the end.
+        text: trace options of the text format, as in tracefs.
+    """
+
+    format: str = "ftrace"
+    output: str | None = None
+    buffer: int | None = None
+    overwrite: bool = False
+    mode: Mode = Mode.STRICT
+    stack: bool = False
+    profile: bool = False
+    text: tuple[str, ...] = ()
+
+
+class Tracing:
+    """The trace of one session.
+
+    Attributes:
+        events: by group and name, in the order of definition.
+        infos: what their rows are, in the same order, system calls' included.
+        table: the same by number, with events of the trace's own.
+        defined: the definitions that were carried out.
+        ring: what is kept, None while streaming.
+        controls: filters and triggers.
+        syscalls: system-call events.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        options: TraceOptions,
+        stream: BinaryIO | None = None,
+        consumer: Consumer | None = None,
+        keep: Callable[[], object] | None = None,
+    ) -> None:
+        """Set up an empty trace.
+
+        Args:
+            session: the guest, loaded and not running.
+            options: how.
+            stream: where text goes without an output file.
+            consumer: takes the rows as they are; nothing becomes text then.
+            keep: called for a snapshot trigger, when the consumer has got all rows before it.
+
+        Raises:
+            CommandError: the output cannot be written.
+        """
+        self.session = session
+        self.options = options
+        self._events = EventSet()
+        self.events = self._events.events
+        self.infos = self._events.infos
+        self.table = self._events.table
+        self._probing: Probing = session.probes(options.mode)
+        self.ring: Ring | None = None
+        self._keep = keep
+        path = options.output
+        if options.buffer is not None:
+            self.ring = Ring(options.buffer, options.overwrite)
+        names = Names(self.symbol, lambda thread: session.kernel.comm, self._returning)
+        formats = {kind.name: kind for kind in FORMATS}
+        if options.format not in formats:
+            known = ", ".join(formats)
+            raise CommandError(f"--format {options.format}: there is {known}")
+        make_format = formats[options.format]
+        text = options.text
+        if options.mode is Mode.KERNEL:
+            text = (*text, "nosym-userobj")
+        self._output = TraceOutput(make_format(self.table, names, text), path, stream)
+        backing = None
+        if path is not None and not self._output.discard and self.ring is None:
+            backing = Path(path + ".ring")
+        self._staging = Staging(consumer or self._consume, path=backing)
+        jumps = self._probing.manager.jumps
+        if jumps is not None and jumps.sink is None:
+            jumps.sink = self._staging
+            jumps.running.comm = lambda: session.kernel.comm
+        self._context = FetchContext(
+            session.arch,
+            ProbeCpu(session),
+            session.memory,
+            self._staging,
+            comm=lambda thread: session.kernel.comm,
+            symbol=self.symbol,
+            where=self._probing.where,
+        )
+        self._comm = session.kernel.comm
+        self._started = False
+        self.syscalls = SyscallEvents(session)
+        self._stacks = StackRecorder(
+            Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
+        )
+        self.tail = Tail(lambda: make_format(self.table, names, text))
+        hooks = ControlHooks(
+            stack=self._stacks.record,
+            stack_now=lambda: self._stacks.frames(self.controls.place),
+            snapshot=None if self.ring is None and keep is None else self._snapshot,
+            symbol=self.symbol,
+            comm=lambda thread: session.kernel.comm,
+            syscall=self.syscalls.name_of,
+            read_cstring=session.memory.read_cstring,
+            here=lambda: self.syscalls.place,
+            changed=self._changed,
+        )
+        names_of = FilterNames(options.mode, self._probing.manager.placement)
+        self.controls = EventControls(self.infos, self._context, hooks, names_of)
+        stacks = {"stacktrace", "userstacktrace"} & set(options.text)
+        self.controls.stacks = options.stack or bool(stacks) or make_format.wants_stacks
+        guest, sink = (session, options.mode, self._probing), self._staging
+        self._recorders = Recorders(*guest, self.controls, self._context, sink, self.table)
+        self._definitions = Definitions(*guest, self._events, self._recorders)
+        self.defined = self._definitions.defined
+
+    # -- definitions ----------------------------------------------------------------------
+
+    def define(self, line: str) -> Defined | None:
+        """Carry out one line of `kprobe_events`: what it has defined, if anything.
+
+        Raises:
+            ProbeError: it is not accepted; what came before stays.
+        """
+        glob = selection(line)
+        if glob is not None:
+            self._choose_syscalls(glob)
+            return None
+        return self._definitions.define(line)
+
+    def _choose_syscalls(self, glob: str) -> None:
+        def known(name: str) -> bool:
+            return ("syscalls", name) in self.infos
+
+        found = self._events.add_each(lambda number: self.syscalls.choose(glob, number, known))
+        if self._started:
+            for info in found:
+                self._install_syscall(info)
+
+    def _install_syscall(self, info: EventInfo) -> None:
+        syscalls = self.syscalls
+        record = self.controls.recorder(info, lambda context: syscalls.make(info, context), None)
+        syscalls.install(info, record)
+
+    # -- filters and triggers -------------------------------------------------------------
+
+    def set_filter(self, group: str, name: str, text: str) -> str:
+        """Give an event a filter; in kernel mode a bad one lets everything pass.
+
+        Returns:
+            What was refused, "" if nothing was.
+
+        Raises:
+            ProbeError: there is no such event, or the filter is not accepted.
+        """
+        lenient = self.options.mode is Mode.KERNEL
+        return self.controls.set_filter(self.info(group, name), text, lenient=lenient)
+
+    def add_trigger(self, group: str, name: str, text: str) -> str:
+        """Give an event a trigger, or with `!` in front take one away.
+
+        Returns:
+            What was refused in kernel mode, where the event goes on without it; else "".
+
+        Raises:
+            ProbeError: there is no such event, or the trigger is not accepted.
+        """
+        info = self.info(group, name)
+        try:
+            self.controls.add_trigger(info, text)
+        except ProbeError as error:
+            if self.options.mode is not Mode.KERNEL:
+                raise
+            return str(error)
+        return ""
+
+    def info(self, group: str, name: str) -> EventInfo:
+        """What an event's rows are.
+
+        Raises:
+            ProbeError: there is no such event.
+        """
+        return self._events.info(group, name)
+
+    def _changed(self, info: EventInfo) -> None:
+        """An event records in another way: compile its probes' recorders again."""
+        if not self._started:
+            return
+        if self.syscalls.is_mine(info):
+            self._install_syscall(info)
+            return
+        event = self.events.get((info.group, info.name))
+        for probe in event.probes if event is not None else ():
+            self._recorders.again(probe)
+
+    def _snapshot(self) -> None:
+        self._staging.drain()
+        if self._keep is not None:
+            self._keep()
+        if self.ring is not None:
+            self.tail.keep(self.ring)
+
+    def _returning(self, address: int) -> bool:
+        """Whether a return event is recorded for the function at an address."""
+        point = self._probing.manager.points.get(address)
+        if point is None:
+            return False
+        return any(
+            isinstance(probe, Kretprobe) and probe.record_return is not None
+            for probe in point.probes
+        )
+
+    @property
+    def in_guest(self) -> bool:
+        """Whether code in the guest may write rows too: one trace's only."""
+        jumps = self._probing.manager.jumps
+        return jumps is not None and jumps.sink is self._staging
+
+    @property
+    def context(self) -> FetchContext:
+        """What recorders of this guest share."""
+        return self._context
+
+    def add_event(self, make: Callable[[int], EventInfo]) -> EventInfo:
+        """Add an event that no definition makes.
+
+        Args:
+            make: describes it, given its number.
+
+        Raises:
+            CommandError: there are too many.
+        """
+        return self._events.add(make)
+
+    def print_as(self, make: Callable[[EventTable, Names], Format]) -> None:
+        """Print rows in another format than the one of the options; before `start`."""
+        self._output.format = make(
+            self.table, Names(self.symbol, lambda _: self.session.kernel.comm)
+        )
+
+    def trace_functions(self, glob: str) -> None:
+        """An entry event on every function that matches a pattern.
+
+        Raises:
+            ProbeError: none does.
+        """
+        places = self._probing.placing.places.matching(glob)
+        self._definitions.on_places(places, f"-f {glob}")
+
+    def trace_returns(self, glob: str) -> None:
+        """A return event on every function that matches a pattern.
+
+        Raises:
+            ProbeError: none does.
+        """
+        places = self._probing.placing.places.matching(glob)
+        self._definitions.on_places(places, f"-r {glob}", is_return=True)
+
+    def trace_bodies(self, glob: str) -> None:
+        """An event on every instruction of the functions that match a pattern.
+
+        Raises:
+            ProbeError: none does.
+        """
+        placing = self._probing.placing
+        places = (
+            at for entry in placing.places.matching(glob) for at in placing.instructions(entry)
+        )
+        self._definitions.on_places(places, f"--every-insn {glob}")
+
+    def remove(self, old: Defined) -> None:
+        """Take the probes of one definition out; its event goes with its last definition."""
+        self._definitions.remove(old)
+
+    def listing(self) -> Iterator[str]:
+        """The definitions as the kernel lists them."""
+        return self._definitions.listing()
+
+    # -- output ---------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Before the guest runs: the clock goes, the header is out."""
+        self.session.cpu.count_blocks(True)
+        self._started = True
+        self.declare_stacks()
+        for info in list(self.infos.values()):
+            if self.syscalls.is_mine(info) or self.controls.touches(info):
+                self._changed(info)
+        if self._staging.path is not None:
+            self._staging.describe(self._description())
+        if self.ring is None:
+            self._output.text(self._output.format.header())
+
+    def declare_stacks(self) -> None:
+        """Have an event for call stacks, if any are wanted by now."""
+        if self._stacks.info is None and self.controls.wants_stacks:
+            self._stacks.info = self._events.add(
+                lambda number: EventInfo(
+                    number, "ftrace", "user_stack", (), source=EventSource.STACK
+                )
+            )
+
+    def _description(self) -> dict[str, Any]:
+        """What the rows mean, for whoever finds them after a kill."""
+        kernel = self.session.kernel
+        places = {probe.addr for event in self.events.values() for probe in event.probes}
+        symbols = {place: self.symbol(place) for place in places if place is not None}
+        comms = {kernel.pid: os.fsdecode(kernel.comm)}
+        return describe(self.table.values(), self.session.arch.name, symbols, comms)
+
+    def drain(self) -> None:
+        """Hand what was recorded so far to the output."""
+        if self.session.kernel.comm != self._comm:
+            self._comm = self.session.kernel.comm
+            self._output.format.renamed(self.session.kernel.pid)
+        self._staging.drain()
+
+    def finish(self) -> list[Report]:
+        """After the run: everything out, and what is to be said about it."""
+        if self._probing.manager.jumps is not None:
+            self._probing.manager.jumps.collect()
+        self._staging.close()
+        output = self._output
+        if self.ring is not None:
+            output.ring(self.ring)
+        output.text(self._output.format.end())
+        output.tail(self._tail_text())
+        output.close()
+        failure = self._staging.failure or output.failure
+        return list(
+            remarks(
+                self.options.output or "the output",
+                failure,
+                self._staging.lost + output.lost,
+                self._probing,
+                [probe for event in self.events.values() for probe in event.probes],
+            )
+        )
+
+    def _tail_text(self) -> bytes:
+        """The snapshot, histograms and the profile."""
+        lines = list(self.controls.histograms())
+        if self.options.profile:
+            profile = profile_lines(self.events.values())
+            lines += [b"", b"# profile", *(os.fsencode(line) for line in profile)]
+        snapshot = self.tail.snapshot() if self._output.format.is_text else b""
+        return snapshot + b"".join(line + b"\n" for line in lines)
+
+    def dump(self) -> None:
+        """Write what the ring has now; nothing while streaming."""
+        if self.ring is not None:
+            self._staging.drain()
+            self._output.ring(self.ring)
+            self._output.text(self._output.format.end())
+
+    def _consume(self, rows: bytes) -> None:
+        if self.ring is not None:
+            self.ring.append(rows)
+        else:
+            self._output.rows(rows)
+
+    def symbol(self, address: int) -> str:
+        """An address as the kernel's `%pS` prints it."""
+        location = self.session.modules.locate(address)
+        if location.symbol is None:
+            return f"{address:#x}"
+        return f"{location.symbol.name}+{location.offset:#x}/{location.symbol.size:#x}"

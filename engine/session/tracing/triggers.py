@@ -1,0 +1,318 @@
+"""Filters and triggers of a trace's events: what happens at a hit before it is recorded.
+
+An event with a filter or a trigger records into a scratch buffer first, as the kernel's events do
+(trace_event_buffer_lock_reserve of kernel/trace/trace_events.c); what passes is copied into the
+trace. The order of things is the kernel's: triggers without a condition, then the row, then
+triggers with one, then the filter, then what acts behind the event.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from engine.arch.program import PredicateOp
+from engine.errors import CommandError
+from engine.fetch.evaluate import FetchContext, Recorder
+from engine.fetch.predicate import PredicateContext, RowTest, compile_predicate
+from engine.session.tracing.armed import Armed, ControlHooks, EventControl
+from engine.session.tracing.filter_buffer import Aside, Make
+from engine.session.tracing.histograms import HistogramTriggers, tables
+from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
+from engine.trace.rows import EventInfo
+from engine.trace.trigger import SWITCHES, Trigger, TriggerError, parse_trigger
+
+
+class EventControls:
+    """All filters and triggers of one trace.
+
+    Attributes:
+        on: whether the trace records (tracing_on).
+        stacks: whether every event records its call stack.
+    """
+
+    def __init__(
+        self,
+        events: Mapping[tuple[str, str], EventInfo],
+        context: FetchContext,
+        hooks: ControlHooks,
+        machine: Callable[[EventInfo], FilterMachine],
+    ) -> None:
+        """Set up without any.
+
+        Args:
+            events: the trace's events by group and name.
+            context: for recorders into the trace.
+            hooks: what triggers do.
+            machine: what an event's filters are parsed for.
+        """
+        self.on = True
+        self.stacks = False
+        self._events = events
+        self._context = context
+        self._aside = Aside(context)
+        self._hooks = hooks
+        self._machine = machine
+        self._predicates = PredicateContext(hooks.comm, hooks.read_cstring)
+        self._controls: dict[int, EventControl] = {}
+        self._histograms = HistogramTriggers(hooks)
+        self._gated = False
+        self._place = 0
+
+    # -- setting up -----------------------------------------------------------------------
+
+    def of(self, info: EventInfo) -> EventControl:
+        """What an event does."""
+        control = self._controls.get(info.id)
+        if control is None:
+            control = self._controls[info.id] = EventControl(info)
+        return control
+
+    def set_filter(self, info: EventInfo, text: str, *, lenient: bool = False) -> str:
+        """Give an event a filter; what was refused, if that is forgiven.
+
+        Args:
+            info: the event.
+            text: the filter; "0" takes it away.
+            lenient: a bad one lets everything pass, as in the kernel.
+
+        Raises:
+            FilterSyntaxError: it is not accepted; the one before stays.
+        """
+        control = self.of(info)
+        refused = bad = ""
+        passing = None
+        try:
+            found = parse_filter(text, info, self._machine(info))
+            passing = found if found.ops else None
+        except FilterSyntaxError as error:
+            if not lenient:
+                raise
+            refused, bad = str(error), error.readback
+        control.filter, control.bad_filter = passing, bad
+        self._hooks.changed(info)
+        return refused
+
+    def add_trigger(self, info: EventInfo, text: str) -> None:
+        """Give an event a trigger, or take one away.
+
+        Raises:
+            ProbeError: it is not accepted.
+        """
+        control = self.of(info)
+        trigger = parse_trigger(text, info, self._machine(info))
+        if trigger.target is not None and trigger.target not in self._events:
+            raise TriggerError(text, f"there is no event {'/'.join(trigger.target)}")
+        if trigger.remove:
+            self._remove(control, trigger, text)
+        elif not self._histograms.update(control, trigger):
+            armed = self._armed(control, trigger, text)
+            if trigger.hist is None:
+                control.triggers.insert(0, armed)
+            else:
+                control.triggers.append(armed)
+            if trigger.name in ("traceon", "traceoff") and not self._gated:
+                self._gated = True
+                for other in self._events.values():
+                    self._hooks.changed(other)
+            if trigger.target is not None:
+                target = self._events[trigger.target]
+                # What another event switches on is off until then; it cannot be hit by itself.
+                if trigger.name == "enable_event" and target is not info:
+                    self.of(target).off = True
+                self._hooks.changed(target)
+        self._hooks.changed(info)
+
+    def _remove(self, control: EventControl, trigger: Trigger, text: str) -> None:
+        for armed in control.triggers:
+            other = armed.trigger
+            if trigger.hist is not None:
+                same = other.hist is not None and other.hist.shape == trigger.hist.shape
+                same = same and other.condition == trigger.condition
+            else:
+                same = trigger.same_kind(other)
+            if same:
+                control.triggers.remove(armed)
+                return
+        raise TriggerError(text, "there is no such trigger", "ENOENT")
+
+    def _armed(self, control: EventControl, trigger: Trigger, text: str) -> Armed:
+        test = None
+        if trigger.filter is not None:
+            test = compile_predicate(trigger.filter.ops, self._predicates)
+        if trigger.hist is not None:
+            return self._histograms.arm(control, trigger, test)
+        for armed in control.triggers:
+            if trigger.same_kind(armed.trigger):
+                raise TriggerError(text, "the event has one of this kind", "EEXIST")
+        return Armed(trigger, test, self._action(trigger), trigger.count)
+
+    def _action(self, trigger: Trigger) -> Callable[[Any, int, int], bool]:
+        hooks = self._hooks
+        if trigger.name in ("traceon", "traceoff"):
+            wanted = trigger.name == "traceon"
+
+            def switch(data: Any, thread: int, place: int) -> bool:
+                changes = self.on is not wanted
+                self.on = wanted
+                return changes
+
+            return switch
+        if trigger.name in SWITCHES:
+            assert trigger.target is not None
+            target = self.of(self._events[trigger.target])
+            off = trigger.name == "disable_event"
+
+            def turn(data: Any, thread: int, place: int) -> bool:
+                changes = target.off is not off
+                target.off = off
+                return changes
+
+            return turn
+        if trigger.name == "snapshot":
+            keep = hooks.snapshot
+            if keep is None:
+                raise CommandError("the snapshot trigger needs a ring: --buffer N")
+
+            def snapshot(data: Any, thread: int, place: int) -> bool:
+                keep()
+                return True
+
+            return snapshot
+
+        def stack(data: Any, thread: int, place: int) -> bool:
+            if self.on:
+                hooks.stack(thread, place)
+            return True
+
+        return stack
+
+    @property
+    def wants_stacks(self) -> bool:
+        """Whether call stacks may be recorded as rows."""
+        return self.stacks or any(
+            armed.trigger.name == "stacktrace"
+            for control in self._controls.values()
+            for armed in control.triggers
+        )
+
+    def touches(self, info: EventInfo) -> bool:
+        """Whether an event does more than record."""
+        return self._gated or self.stacks or info.id in self._controls
+
+    # -- a hit ----------------------------------------------------------------------------
+
+    def recorder(self, info: EventInfo, make: Make, place: int | None) -> Recorder:
+        """The recorder of an event's probe, with all that the event does now.
+
+        Args:
+            info: the event.
+            make: compiles it for a sink.
+            place: the probe's address; a return event's place is where it returns to, a
+                system call's (None) where the processor is.
+        """
+        control = self._controls.get(info.id)
+        if control is None and not self._gated and not self.stacks:
+            return make(self._context)
+        control = self.of(info)
+        test = None
+        if control.filter is not None:
+            test = compile_predicate(control.filter.ops, self._predicates)
+        simple = not control.triggers and not self._gated and not self.stacks
+        if simple and not control.off and not self._switched(info):
+            return make(self._context) if test is None else self._aside.filtered(info, make, test)
+        return self._controlled(control, make, test, place)
+
+    def predicate(self, info: EventInfo) -> tuple[PredicateOp, ...] | None:
+        """The filter of an event that does nothing but record what passes, () if all does.
+
+        None for one that does more: see `recorder`.
+        """
+        control = self._controls.get(info.id)
+        if self._gated or self.stacks:
+            return None
+        if control is None:
+            return ()
+        if control.triggers or control.off or self._switched(info):
+            return None
+        return control.filter.ops if control.filter is not None else ()
+
+    def _switched(self, info: EventInfo) -> bool:
+        """Whether a trigger of some event turns this one on or off."""
+        target = (info.group, info.name)
+        return any(
+            armed.trigger.target == target
+            for control in self._controls.values()
+            for armed in control.triggers
+        )
+
+    def _controlled(
+        self, control: EventControl, make: Make, test: RowTest | None, place: int | None
+    ) -> Recorder:
+        scratch, buffer = self._aside.scratch, self._aside.scratch.buffer
+        record, keep = make(self._aside.context), self._aside.keeper(control.info)
+        triggers = control.triggers
+        needs_row = any(armed.trigger.needs_row for armed in triggers)
+        returns = control.info.returns
+        stack, here = self._hooks.stack, self._hooks.here
+
+        def controlled(*hit: Any) -> None:
+            thread: int = hit[0]
+            where: int = hit[1] if returns else here() if place is None else place
+            self._place = where
+            was_off = control.off and not needs_row
+            if not needs_row:
+                for armed in triggers:
+                    armed.fire(None, thread, where)
+            recording = self.on
+            scratch.position = 0
+            record(*hit)
+            later: list[Armed] = []
+            if needs_row:
+                for armed in triggers:
+                    if armed.paused or (armed.test is not None and not armed.test(buffer, 0)):
+                        continue
+                    if armed.trigger.after:
+                        later.append(armed)
+                    else:
+                        armed.fire(buffer, thread, where)
+            passed = recording and not was_off and not control.off
+            passed = passed and (test is None or test(buffer, 0))
+            keep(passed)
+            if passed and self.stacks:
+                stack(thread, where)
+            for armed in later:
+                armed.fire(buffer, thread, where)
+
+        return controlled
+
+    @property
+    def place(self) -> int:
+        """Where the hit is that triggers see now."""
+        return self._place
+
+    # -- afterwards -----------------------------------------------------------------------
+
+    def histograms(self) -> Iterator[bytes]:
+        """The tables of all histograms, a line each, with an empty one before each table."""
+        for table in self.tables():
+            yield b""
+            yield from table
+
+    def tables(self) -> Iterator[list[bytes]]:
+        """The lines of each histogram; one that events share comes once for each."""
+        yield from tables(
+            (key, self._controls.get(info.id))
+            for key, info in (self._events.items() if self._controls else ())
+        )
+
+
+def split_option(option: str, text: str) -> tuple[str, str, str]:
+    """Group, name and the rest of `GROUP/NAME:TEXT`.
+
+    Raises:
+        CommandError: it does not have that form.
+    """
+    event, colon, rest = text.partition(":")
+    group, slash, name = event.partition("/")
+    if not (colon and slash and group and name and rest):
+        raise CommandError(f"{option} {text}: not of the form GROUP/NAME:TEXT")
+    return group, name, rest

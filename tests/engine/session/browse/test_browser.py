@@ -1,0 +1,199 @@
+"""Looking around in a program: code rows anywhere, names, verdicts, without a guest."""
+
+import random
+from dataclasses import replace
+from itertools import islice, pairwise
+
+import pytest
+from sessionkit import SAMPLES
+from sysroot import SysrootUnavailable, sysroot
+
+from engine.errors import ProbeError
+from engine.session import GuestConfig
+from engine.session.browse.browser import Browser
+from engine.session.browse.listing import Listing
+from engine.session.protocol.views import GuestView, ModuleView
+
+ARCHES = ("x86_64", "aarch64")
+GUESTS = [(arch, name) for arch in ARCHES for name in ("lines", "sort", "structs")]
+GUESTS.append(("ia64", "recursion"))
+
+
+def browser(path: str, root: str | None = None, bias: int = 0) -> Browser:
+    """One whose program is in memory, moved by a bias."""
+    found = Browser(GuestConfig(path, root=root))
+    image = found.placing.places._program.main.image
+    main = found.placing.places._program.main.path
+    module = ModuleView(main, image.low + bias, image.high + bias, bias, main=True)
+    found.update(GuestView(modules=(module,)))
+    return found
+
+
+def sample(arch: str, name: str = "lines", bias: int = 0) -> Browser:
+    return browser(str(SAMPLES / arch / name), bias=bias)
+
+
+def rows_from(found: Browser, start: int) -> list[tuple[int, str]]:
+    return [
+        (row.address, f"{row.mnemonic} {row.operands}".strip()) for row in found.forward(start)
+    ]
+
+
+def first(found: Browser) -> int:
+    span = found.span(found.address_of("main"))
+    assert span is not None
+    return span[0]
+
+
+@pytest.mark.parametrize(("arch", "name"), GUESTS)
+def test_rows_are_those_of_the_listing(arch: str, name: str) -> None:
+    found = sample(arch, name)
+    file = found.placing.places._program.main
+    listing = Listing(found.arch, file)
+    wanted = [
+        (line.insn.address, line.insn.text)
+        for area in listing.sections()
+        for line in listing.lines(area)
+    ]
+    assert rows_from(found, first(found)) == wanted
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_program_can_be_entered_anywhere_and_left_backwards(arch: str) -> None:
+    found = sample(arch)
+    rows = list(found.forward(first(found)))
+    for one, other in pairwise(rows):
+        assert one.address < other.address
+    back = list(found.backward(rows[-1].address))
+    assert [row.address for row in back] == [row.address for row in reversed(rows[:-1])]
+    for row in random.Random(5).sample(rows, 100):
+        for address in (row.address, row.end - 1):
+            entered = found.row_at(address)
+            assert entered is not None
+            assert entered.address == row.address
+
+
+def test_a_stripped_library_is_entered_anywhere() -> None:
+    """Code without names: blocks of a few kilobytes, in step with each other."""
+    try:
+        root = sysroot("amd64")
+    except SysrootUnavailable as error:
+        pytest.skip(str(error))
+    found = browser("/usr/bin/python3.11", str(root))
+    span = found.span(found.address_of("PyEval_EvalCode"))
+    assert span is not None
+    rows = list(islice(found.forward(span[0]), 30_000))
+    middle = rows[len(rows) // 2]
+    back = list(islice(found.backward(middle.address), 5000))
+    start = len(rows) // 2
+    assert [row.address for row in back] == [
+        row.address for row in reversed(rows[start - 5000 : start])
+    ]
+
+
+def test_operands_name_guest_addresses() -> None:
+    plain, moved = sample("x86_64", "recursion"), sample("x86_64", "recursion", bias=0x1000000)
+    rows = list(islice(plain.forward(plain.address_of("main")), 40))
+    others = list(islice(moved.forward(moved.address_of("main")), 40))
+    branches = [
+        (one, two) for one, two in zip(rows, others, strict=True) if one.target is not None
+    ]
+    assert len(branches) > 5
+    for one, two in branches:
+        assert two.address == one.address + 0x1000000
+        assert two.target == one.target + 0x1000000  # type: ignore[operator]
+        assert f"{two.target:#x}" in two.operands
+        assert one.note == two.note
+
+
+def test_source_lines_begin_where_the_line_changes() -> None:
+    found = sample("x86_64")
+    lines = found.placing.places._program.main.lines
+    before = None
+    changes = 0
+    for row in islice(found.forward(found.address_of("main")), 60):
+        changes += row.line is not None
+        here = lines.line_at(row.address)
+        assert row.line == (here if here != before or row.label else None)
+        before = here
+    assert changes > 10
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_names_are_found_by_their_parts_shortest_first(arch: str) -> None:
+    found = sample(arch)
+    names = [match.name for match in found.complete("line")]
+    assert names[0] == "line" or "line" in names[0]
+    assert all("line" in name.lower() for name in names)
+    assert found.complete("read_line")[0].name == "read_line"
+    assert found.complete("READ_LINE") == []
+    assert len(found.complete("", 5)) == 5
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_place_is_written_so_that_it_means_itself(arch: str) -> None:
+    found = sample(arch)
+    for row in random.Random(9).sample(list(found.forward(first(found))), 150):
+        text = found.place_text(row.address)
+        assert found.address_of(text) == row.address
+
+
+def test_verdicts_carry_the_column_of_the_mistake() -> None:
+    found = sample("x86_64")
+    good = found.check("p:a/b main x=%di:u32")
+    assert good.ok
+    assert good.places == ("main+0x0",)
+    bad = found.check("p:a/b main x=%zz")
+    assert not bad.ok
+    assert bad.column == len("p:a/b main x=")
+    nowhere = found.check("p nosuch")
+    assert not nowhere.ok
+    assert "nosuch" in nowhere.text
+    middle = found.check("p main+1")
+    assert not middle.ok
+    assert found.check("").ok
+    assert found.check("-:a/b").ok
+
+
+def test_the_default_definition_records_arguments_of_an_entry_only() -> None:
+    found = sample("x86_64", "recursion")
+    assert found.default_definition("fibonacci").startswith("p fibonacci ")
+    assert found.check(found.default_definition("fibonacci")).ok
+    assert found.default_definition("fibonacci+4") == "p fibonacci+4"
+    assert found.default_definition("nosuch") == "p nosuch"
+
+
+def test_an_assembler_does_not_say_what_the_arguments_are() -> None:
+    found = sample("ia64", "recursion")
+    definition = found.default_definition("factorial")
+    assert definition.startswith("p factorial arg1=$arg1 arg2=$arg2 ")
+    assert found.check(definition).ok
+
+
+def test_memory_outside_of_files_is_asked_for_and_decoded() -> None:
+    found = sample("x86_64")
+    asked: list[tuple[int, int]] = []
+    found.want = lambda address, size: asked.append((address, size))
+    assert found.row_at(0x7000_0000_0010) is None
+    assert asked == [(0x7000_0000_0000, 8192)]
+    page = bytes.fromhex("9090" * 8 + "55" + "4889e5" + "c3").ljust(4096, b"\xcc")
+    found.remember(((0x7000_0000_0000, page),))
+    row = found.row_at(0x7000_0000_0010)
+    assert row is not None
+    assert (row.mnemonic, row.operands) == ("push", "rbp")
+    assert [r.mnemonic for r in islice(found.backward(0x7000_0000_0010), 3)] == ["nop"] * 3
+    found.update(replace(GuestView(), changed=1))
+    assert found.row_at(0x7000_0000_0010) is None, "what was read before is stale"
+
+
+def test_places_that_are_not_there_say_so() -> None:
+    found = sample("x86_64")
+    with pytest.raises(ProbeError, match="nosuch"):
+        found.address_of("nosuch")
+    assert found.judge(0x10) is None
+    assert found.locate(0x10) == ""
+    assert found.symbol_text(0x10) == "0x10"
+    main = found.address_of("main")
+    assert found.locate(main) == "main+0x0"
+    assert found.symbol_text(main + 4).startswith("main+0x4/0x")
+    assert found.judge(main, probed=True) is not None

@@ -1,0 +1,309 @@
+"""A session as a list of probes that is edited: everything a front end's keys come to."""
+
+import dataclasses
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from controlkit import ARCHES, held, moods, sample
+
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
+from engine.session.protocol.views import RunState
+
+both = pytest.mark.parametrize("arch", ARCHES)
+
+
+@both
+def test_a_definition_records_every_hit_with_its_argument(arch: str) -> None:
+    with held(sample(arch, "loop"), "20") as guest:
+        view = guest.do(cmd.Define("p:demo/mix mix i=$arg2:u32"), cmd.Continue())
+        assert view.state is RunState.ENDED
+        assert view.exit_code == 0
+        assert [event.values[0] for event in guest.events] == list(range(20))
+        assert view.events == 20
+        assert guest.probe(1).hits == 20
+        assert "rounds 20, " in guest.out
+
+
+@both
+def test_the_same_probes_in_a_fresh_run(arch: str) -> None:
+    with held(sample(arch, "loop"), "20") as guest:
+        guest.do(cmd.Define("r:demo/mix mix $retval"), cmd.Break("main"), cmd.Continue())
+        first = guest.do(cmd.Continue())
+        events = [dataclasses.replace(e, thread_id=0) for e in guest.events]
+        again = guest.do(cmd.Restart(), cmd.Continue(), cmd.Continue())
+        assert [dataclasses.replace(e, thread_id=0) for e in guest.events] == events
+        assert len(events) == 20
+        assert (again.time, again.system_calls) == (first.time, first.system_calls)
+        assert [(p.id, p.definition, p.hits) for p in again.probes] == [
+            (1, "r:demo/mix mix $retval", 20),
+            (2, "main", 1),
+        ]
+
+
+def test_a_changed_definition_takes_the_place_of_the_old_one() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        guest.do(cmd.Define("p:demo/a factorial"), cmd.Define("p:demo/b fibonacci"))
+        view = guest.do(cmd.Define("p:demo/a factorial n=%di:u32", replaces=1))
+        assert [(p.id, p.definition) for p in view.probes] == [
+            (1, "p:demo/a factorial n=%di:u32"),
+            (2, "p:demo/b fibonacci"),
+        ]
+        view = guest.do(cmd.Undo())
+        assert [p.definition for p in view.probes] == ["p:demo/a factorial", "p:demo/b fibonacci"]
+
+
+def test_a_wrong_change_leaves_the_old_definition() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        guest.do(cmd.Define("p:demo/a factorial", stops=True))
+        failure = guest.fail(cmd.Define("p:demo/a factorial n=%nosuch", replaces=1))
+        assert failure is not None
+        assert failure.column == failure.source.index("%nosuch")
+        assert [(p.id, p.definition, p.stops) for p in guest.view.probes] == [
+            (1, "p:demo/a factorial", True)
+        ]
+        assert guest.do(cmd.Continue()).location == "factorial+0x0"
+
+
+@pytest.mark.parametrize(
+    ("line", "at"),
+    [
+        ("p:demo/x factorial n=%zz", "%zz"),
+        ("p:demo/x factorial n=%di:u33", "u33"),
+        ("p:demo/x factorial ^$retval", None),
+        ("p:1demo/x factorial", "1demo"),
+        ("  p:demo/x factorial a=+0(%di", None),
+    ],
+)
+def test_a_mistake_has_its_column(line: str, at: str | None) -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        failure = guest.fail(cmd.Define(line))
+        assert failure is not None
+        assert failure.text
+        if at is not None:
+            assert failure.column is not None
+            assert failure.source[failure.column :].startswith(at)
+        assert guest.view.probes == ()
+        assert guest.view.undo == ""
+
+
+def test_a_breakpoint_is_set_and_cleared_at_the_same_place_however_it_is_spelled() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        view = guest.do(cmd.Break("factorial"))
+        assert [(p.kind, p.place, p.stops) for p in view.probes] == [("b", "factorial+0x0", True)]
+        at = guest.address("factorial")
+        assert guest.do(cmd.Break(f"{at:#x}")).probes == ()
+        assert guest.view.planted == {}
+
+
+@both
+def test_off_and_on_again(arch: str) -> None:
+    with held(sample(arch, "loop"), "20") as guest:
+        guest.do(cmd.Define("p:demo/mix mix"), cmd.Enable((1,), on=False))
+        assert not guest.probe(1).enabled
+        assert guest.view.planted == {}
+        guest.do(cmd.RunTo(guest.address("print_hex")))
+        assert guest.events == []
+        guest.do(cmd.Enable((1,)), cmd.Restart(), cmd.Continue())
+        assert len(guest.events) == 20
+
+
+def test_a_probe_that_is_off_does_not_stop_the_guest() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        guest.do(cmd.Define("p:demo/fact factorial"), cmd.Enable((1,), on=False))
+        guest.do(cmd.StopOnHit((1,)))
+        assert guest.do(cmd.Continue()).state is RunState.ENDED
+        guest.do(cmd.Restart(), cmd.Enable((1,)))
+        assert guest.do(cmd.Continue()).location == "factorial+0x0"
+        guest.do(cmd.Enable((1,), on=False))
+        assert guest.do(cmd.Continue()).state is RunState.ENDED
+
+
+def test_undo_and_redo_walk_through_all_kinds_of_changes() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        start = guest.registers()
+        code = guest.control.session.memory.read(guest.address("fibonacci"), 16)
+        stack = guest.registers()["rsp"]
+        word = guest.control.session.memory.read(stack, 8)
+
+        def state() -> tuple[object, ...]:
+            memory = guest.control.session.memory
+            return (
+                [(p.definition, p.enabled, p.stops) for p in guest.view.probes],
+                guest.registers()["r12"],
+                memory.read(guest.address("fibonacci"), 16),
+                memory.read(stack, 8),
+            )
+
+        states = [state()]
+        for change in (
+            cmd.Define("p:demo/fact factorial"),
+            cmd.WriteRegister("r12", 42),
+            cmd.StopOnHit((1,)),
+            cmd.WriteMemory(stack, b"ABCDEFGH"),
+            cmd.Enable((1,), on=False),
+            cmd.Assemble(guest.address("fibonacci"), "mov eax, 1; ret"),
+            cmd.Delete((1,)),
+        ):
+            guest.do(change)
+            states.append(state())
+        for before, after in pairwise(states):
+            assert before != after
+        for expected in reversed(states[:-1]):
+            assert guest.view.undo
+            guest.do(cmd.Undo())
+            assert state() == expected
+        assert state() == ([], start["r12"], code, word)
+        assert guest.fail(cmd.Undo()) is not None
+        for expected in states[1:]:
+            guest.do(cmd.Redo())
+            assert state() == expected
+        assert guest.fail(cmd.Redo()) is not None
+        assert guest.view.redo == ""
+
+
+def test_a_new_change_forgets_what_was_undone() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        guest.do(cmd.Define("p:demo/a factorial"), cmd.Undo(), cmd.Define("p:demo/b fibonacci"))
+        assert guest.fail(cmd.Redo()) is not None
+        assert [p.definition for p in guest.view.probes] == ["p:demo/b fibonacci"]
+
+
+def test_nothing_of_before_is_undone_in_a_fresh_run() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        guest.do(cmd.Define("p:demo/a factorial"), cmd.WriteRegister("r12", 1), cmd.Restart())
+        assert guest.view.undo == ""
+        assert guest.fail(cmd.Undo()) is not None
+        assert [p.definition for p in guest.view.probes] == ["p:demo/a factorial"]
+
+
+@both
+def test_assembled_code_runs_and_is_taken_back(arch: str) -> None:
+    with held(sample(arch, "recursion")) as guest:
+        text = {"x86_64": "mov eax, 7; ret", "aarch64": "mov w0, #7; ret"}[arch]
+        guest.do(cmd.Assemble(guest.address("fibonacci"), text), cmd.Continue())
+        assert "fibonacci(15) = 7\n" in guest.out
+
+
+@both
+def test_a_probe_on_code_that_is_changed_runs_the_new_code(arch: str) -> None:
+    with held(sample(arch, "recursion")) as guest:
+        text = {"x86_64": "mov eax, 7; ret", "aarch64": "mov w0, #7; ret"}[arch]
+        guest.do(
+            cmd.Define("p:demo/fib fibonacci"),
+            cmd.Assemble(guest.address("fibonacci"), text),
+            cmd.Continue(),
+        )
+        assert "fibonacci(15) = 7\n" in guest.out
+        assert len(guest.events) == 1
+
+
+@both
+def test_what_is_rubbish_to_assemble_changes_nothing(arch: str) -> None:
+    with held(sample(arch, "recursion")) as guest:
+        at = guest.address("fibonacci")
+        before = guest.control.session.memory.read(at, 32)
+        for text in ("nosuch", "mov", ";", "", "mov 1, 2"):
+            assert guest.fail(cmd.Assemble(at, text)) is not None, text
+        assert guest.fail(cmd.Assemble(0x10, "nop")) is not None
+        assert guest.control.session.memory.read(at, 32) == before
+        assert guest.view.undo == ""
+
+
+def test_a_list_of_definitions_that_deletes() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        guest.do(cmd.Define("p:demo/a factorial"), cmd.Define("p:demo/b fibonacci"))
+        assert [p.event for p in guest.do(cmd.Define("-:demo/a")).probes] == ["demo/b"]
+        assert [p.event for p in guest.do(cmd.Undo()).probes] == ["demo/a", "demo/b"]
+
+
+def test_what_is_not_there_cannot_be_changed() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        for command in (
+            cmd.Delete((7,)),
+            cmd.Enable((7,)),
+            cmd.StopOnHit((7,)),
+            cmd.Define("p:demo/a factorial", replaces=7),
+            cmd.WriteRegister("nosuch", 1),
+            cmd.Break("nosuch"),
+            cmd.WriteMemory(0, b"x"),
+            cmd.WriteMemory((1 << 64) - 2, b"xxxx"),
+            cmd.ReadMemory(0, 1 << 30),
+            cmd.Signal(0),
+            cmd.Signal(4711),
+        ):
+            assert guest.fail(command) is not None, command
+        assert guest.do(cmd.Continue()).exit_code == 0
+
+
+def test_what_can_be_read_of_a_range_is() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        guest.do(cmd.ReadMemory(0, 4096))
+        assert guest.all(ev.MemoryRead)[-1].pieces == ()
+        at = guest.address("factorial")
+        guest.do(cmd.Break("factorial"), cmd.ReadMemory(at, 4), cmd.ReadMemory(at, 4, True))
+        planted, original = guest.all(ev.MemoryRead)[-2:]
+        assert planted.pieces[0][1][:1] == b"\xcc"
+        assert original.pieces[0][1][:1] != b"\xcc"
+        assert original.pieces[0][1][1:] == planted.pieces[0][1][1:]
+        top = guest.registers()["rsp"] & -4096
+        guest.do(cmd.ReadMemory(top + 4096 * 64, 4096 * 512))
+        guest.do(cmd.ReadMemory(-4096, 8192), cmd.ReadMemory((1 << 64) - 16, 64))
+
+
+@both
+def test_memory_that_has_gone_keeps_its_change(arch: str) -> None:
+    with held(moods(arch), "u") as guest:
+        guest.do(cmd.Define("p:demo/tick tick", stops=True), cmd.Continue())
+        guest.do(cmd.WriteMemory(0x10000000, b"changed"), cmd.Continue())
+        assert guest.fail(cmd.Undo()) is not None
+        assert guest.do(cmd.Continue()).exit_code == 0
+
+
+@both
+def test_probes_of_an_earlier_session(arch: str) -> None:
+    with held(sample(arch, "recursion")) as guest:
+        guest.do(
+            cmd.Restore(
+                (
+                    cmd.SavedProbe("p", "p:demo/fact factorial", enabled=False),
+                    cmd.SavedProbe("p", "p:demo/gone nosuch_function"),
+                    cmd.SavedProbe("b", "ackermann"),
+                    cmd.SavedProbe("p", "p:demo/fib fibonacci", stops=True),
+                )
+            )
+        )
+        assert [(p.definition, p.enabled, p.stops) for p in guest.view.probes] == [
+            ("p:demo/fact factorial", False, False),
+            ("ackermann", True, True),
+            ("p:demo/fib fibonacci", True, True),
+        ]
+        assert any("nosuch_function" in notice.text for notice in guest.all(ev.Notice))
+        assert guest.do(cmd.Continue()).location == "fibonacci+0x0"
+        ids = [p.id for p in guest.view.probes]
+        guest.do(cmd.Define("p:demo/main main"))
+        assert len({*ids, guest.view.probes[-1].id}) == 4
+
+
+def test_changes_after_the_end_count_for_the_next_run() -> None:
+    with held(sample("x86_64", "loop"), "20") as guest:
+        guest.do(cmd.Continue(), cmd.Define("p:demo/mix mix"), cmd.Break("print_hex"))
+        for command in (cmd.Continue(), cmd.StepInsn(), cmd.StepPhase(), cmd.Finish()):
+            failure = guest.fail(command)
+            assert failure is not None
+            assert "ended" in failure.text
+        guest.do(cmd.ReadMemory(guest.address("main"), 16), cmd.Signal(2), cmd.Refresh())
+        view = guest.do(cmd.Restart(), cmd.Continue())
+        assert view.location == "print_hex+0x0"
+        assert len(guest.events) == 20
+
+
+def test_a_program_that_cannot_be_started_again_leaves_the_old_run(tmp_path: Path) -> None:
+    program = tmp_path / "guest"
+    program.write_bytes(Path(sample("x86_64", "recursion")).read_bytes())
+    with held(str(program)) as guest:
+        guest.do(cmd.Break("factorial"), cmd.Continue())
+        program.unlink()
+        assert guest.fail(cmd.Restart()) is not None
+        assert guest.do(cmd.Delete((1,)), cmd.Continue()).exit_code == 0

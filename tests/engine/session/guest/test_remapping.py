@@ -1,0 +1,201 @@
+"""Probes of files that come and go, with the counters that say whether anybody is probing."""
+
+import re
+from pathlib import Path
+
+import pytest
+from compiled import build
+from controlkit import held
+from sessionkit import heads, loaded
+
+from engine.arch.plan import Mode
+from engine.image import ElfImage, SymbolTable
+from engine.session.protocol import commands as cmd
+from engine.session.tracing.tracing import TraceOptions
+
+# `users` is what an SDT marker calls its semaphore, where one puts it: what stands in .bss is
+# cleared by the loader after it was counted.
+LIBRARY = """
+__attribute__((section(".probes"))) short users = 0;
+short more = 7;
+int label = 40;
+int plug(int a) { label++; return a + users * 10 + more * 100; }
+int other(int a) { return a + users; }
+"""
+# Opens the library `argv[2]` times, each time elsewhere; the last time two calls.
+LOADER = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+int seen = 5;
+int main(int argc, char **argv) {
+    int rounds = atoi(argv[2]);
+    for (int round = 1; round <= rounds; round++) {
+        void *handle = dlopen(argv[1], RTLD_NOW);
+        if (!handle) { puts(dlerror()); return 1; }
+        int (*plug)(int) = (int (*)(int))dlsym(handle, "plug");
+        printf("%d ", plug(round));
+        seen += round;
+        if (round == rounds) printf("%d ", plug(9));
+        dlclose(handle);
+        mmap((void *)((unsigned long)plug & ~4095ul), 4096, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    puts("");
+    return 0;
+}
+"""
+
+both = pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.value)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("remapping")
+    library = build(folder, "libplug.so", LIBRARY, "-shared", "-fPIC", "-O1")
+    return build(folder, "loader", LOADER, "-O1", "-ldl"), library
+
+
+def offset_of(path: Path, name: str) -> int:
+    image = ElfImage.open(str(path))
+    offset = image.file_offset(SymbolTable(image).find_all(name)[0].address)
+    assert offset is not None
+    return offset
+
+
+@both
+def test_a_uprobe_is_placed_again_whenever_its_file_is_mapped(
+    programs: tuple[Path, Path], mode: Mode
+) -> None:
+    program, library = programs
+    share = ((str(library), False),)
+    with loaded(program, str(library), "3", shares=share) as guest:
+        tracing = guest.tracing(TraceOptions(mode=mode))
+        place = f"{library}:{offset_of(library, 'plug'):#x}"
+        tracing.define(f"p:g/in {place} a=%di:s32 label=@+{label_offset(library):#x}:s32")
+        tracing.define(f"r:g/out {place} v=$retval:s32")
+        reports = guest.run(tracing)
+
+        assert guest.out == "701 702 703 709 \n"
+        assert heads(reports) == []
+        found = [re.sub(r"\(.*?\)", "()", row) for row in guest.events]
+        assert found == [
+            row
+            for a, label in ((1, 40), (2, 40), (3, 40), (9, 41))
+            for row in (f"in: () a={a} label={label}", f"out: () v={700 + a}")
+        ]
+        addresses = {row.split("(")[1].partition(")")[0] for row in guest.events[::2]}
+        assert len(addresses) == 3  # it was mapped elsewhere each time
+        waiting = [(item.probe.name, item.again) for item in guest.session.probes().pending]
+        assert sorted(waiting) == [("g/in", True), ("g/out", True)]
+        assert all(event.probes[0].hits == 4 for event in tracing.events.values())
+
+
+def label_offset(library: Path) -> int:
+    """What `@+OFF` is for the library's `label`."""
+    image = ElfImage.open(str(library))
+    symbols = SymbolTable(image)
+    plug, label = (symbols.find_all(name)[0].address for name in ("plug", "label"))
+    return label - plug + (image.file_offset(plug) or 0)
+
+
+@both
+@pytest.mark.parametrize("counter", ["users", "more"])
+def test_a_counter_is_one_higher_in_each_mapping(
+    programs: tuple[Path, Path], counter: str, mode: Mode
+) -> None:
+    """It waits for its page: the loader maps the code first. A return probe at the same place
+    does not count again, one at another place does."""
+    program, library = programs
+    share = ((str(library), False),)
+    with loaded(program, str(library), "2", shares=share) as guest:
+        tracing = guest.tracing(TraceOptions(mode=mode))
+        reference = f"({offset_of(library, counter):#x})"
+        plug = f"{library}:{offset_of(library, 'plug'):#x}"
+        tracing.define(f"p:g/a {plug}{reference}")
+        tracing.define(f"r:g/b {plug}{reference}")
+        tracing.define(f"p:g/c {library}:{offset_of(library, 'other'):#x}{reference}")
+        reports = guest.run(tracing)
+
+        more = 2 * (10 if counter == "users" else 100)
+        assert guest.out == f"{701 + more} {702 + more} {709 + more} \n"
+        assert heads(reports) == []
+        assert len(guest.events) == 6
+
+
+def test_a_counter_goes_down_with_its_breakpoint(programs: tuple[Path, Path]) -> None:
+    """Of the program itself: at once, and not below zero."""
+    program, _ = programs
+    with loaded(program, "none", "0") as guest:
+        session = guest.session
+        tracing = guest.tracing()
+        main, seen = (f"{offset_of(program, name):#x}" for name in ("main", "seen"))
+        address = session.probes().where("seen")
+        assert address is not None
+
+        def value() -> int:
+            return int.from_bytes(session.memory.read(address, 2), "little")
+
+        assert value() == 5
+        tracing.define(f"p:g/a {program}:{main}({seen})")
+        assert value() == 6
+        (probe,) = tracing.events["g", "a"].probes
+        session.probes().manager.disable(probe)
+        assert value() == 5
+        session.probes().manager.enable(probe)
+        assert value() == 6
+        session.memory.poke(address, bytes(2))
+        tracing.define("-:g/a")
+        assert value() == 0
+        assert session.probes().notices == [
+            f"the reference counter at {address:#x} would become -1"
+        ]
+
+
+def test_a_fresh_run_counts_afresh(programs: tuple[Path, Path]) -> None:
+    """Each run has the counter of its own probes, whatever became of it in the one before."""
+    program, _ = programs
+    main, seen = (f"{offset_of(program, name):#x}" for name in ("main", "seen"))
+    with held(str(program), "none", "0") as guest:
+
+        def value() -> int:
+            address = guest.control.session.probes().where("seen")
+            assert address is not None
+            return int.from_bytes(guest.control.session.memory.read(address, 2), "little")
+
+        guest.do(cmd.Define(f"p:g/a {program}:{main}({seen})", stops=True), cmd.Continue())
+        assert value() == 6
+        address = guest.control.session.probes().where("seen") or 0
+        guest.do(cmd.WriteMemory(address, bytes([90])), cmd.Restart())
+        assert value() == 6
+        guest.do(cmd.Continue(), cmd.Restart(), cmd.Enable((1,), on=False))
+        assert value() == 5
+        guest.do(cmd.Restart())
+        assert value() == 5
+        guest.do(cmd.Enable((1,)))
+        assert value() == 6
+        guest.do(cmd.Delete((1,)), cmd.Restart())
+        assert value() == 5
+
+
+def test_symbols_of_other_files_are_found_where_they_are_mapped(
+    programs: tuple[Path, Path],
+) -> None:
+    program, library = programs
+    preload = (f"LD_PRELOAD={library}",)
+    share = ((str(library), False),)
+    with loaded(program, str(library), "1", shares=share, env=preload) as guest:
+        tracing = guest.tracing()
+        tracing.define("p:g/own main v=@seen:s32")
+        tracing.define("p:g/far main v=@label:s32 w=@more-2:s16[2] x=+0(@label):u8")
+        tracing.define("p:g/near libplug.so:plug v=@label:s32 w=@seen:s32")
+        guest.run(tracing)
+
+        found = sorted(re.sub(r"\(.*?\)", "()", row) for row in guest.events)
+        assert found == [
+            "far: () v=40 w={0,7} x=0",
+            "near: () v=40 w=5",
+            "near: () v=41 w=6",
+            "own: () v=5",
+        ]

@@ -1,0 +1,41 @@
+"""Finding the program, with symlinks that must stay inside the root."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ImageError
+from engine.session.program.paths import locate
+
+
+def test_absolute_symlinks_stay_inside_the_root(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "usr/bin/tool").write_bytes(b"x")
+    (root / "bin").symlink_to("/usr/bin")
+    (root / "usr/bin/alias").symlink_to("/bin/tool")
+    found = locate(str(root / "bin/alias"), str(root))
+    assert (found.guest, found.real) == ("/bin/alias", "/usr/bin/tool")
+    assert found.host == str(root / "usr/bin/tool")
+
+
+def test_dots_cannot_leave_the_root(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    (root / "up").symlink_to("../../../../etc/x")
+    (root / "etc/x").write_bytes(b"x")
+    assert locate(str(root / "up"), str(root)).host == str(root / "etc/x")
+
+
+def test_circles_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(ImageError, match="symbolic links"):
+        locate(str(tmp_path / "a"), str(tmp_path))
+
+
+def test_outside_a_root_the_host_resolves(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"x")
+    (tmp_path / "link").symlink_to("real")
+    found = locate(str(tmp_path / "link"), None)
+    assert (found.guest, found.real) == (str(tmp_path / "link"), str(tmp_path / "real"))

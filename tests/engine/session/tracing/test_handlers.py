@@ -1,0 +1,131 @@
+"""A handlers file from its loading to its end, and what is said of its errors."""
+
+from pathlib import Path
+
+import pytest
+from sessionkit import SAMPLES, Guest, loaded
+
+from engine.errors import CommandError, ProbeError
+from engine.session.tracing.handlers import blamed, load_handlers
+
+RECURSION = SAMPLES / "x86_64" / "recursion"
+CALLS = 987
+
+
+def load(guest: Guest, folder: Path, source: str) -> dict[str, object]:
+    path = folder / "handlers.py"
+    path.write_text(source)
+    return load_handlers(str(path), guest.session)
+
+
+def test_a_life(tmp_path: Path) -> None:
+    """init, pre- and post-handlers in turn, exit."""
+    source = (
+        "log = []\n"
+        "def pre(probe, regs):\n    log.append(('pre', regs.argument(0)))\n"
+        "def post(probe, regs, flags):\n    log.append(('post', regs.ip - probe.addr, flags))\n"
+        "probe = Kprobe(symbol_name='factorial', pre_handler=pre, post_handler=post)\n"
+        "probes = [probe]\n"
+        "def init():\n    log.append(('init', probe.addr, guest.config.args))\n"
+        "def exit():\n    log.append(('exit', probe.hits))\n"
+    )
+    with loaded(RECURSION) as guest:
+        names = load(guest, tmp_path, source)
+        place = guest.session.probes().placing.places.resolve("factorial")[0]
+        assert names["log"] == [("init", place.link, ())]
+        assert guest.run().exit_code == 0
+        length = guest.session.arch.probes.length(place.image.read_vaddr(place.link, 15))
+        assert names["log"] == [
+            ("init", place.link, ()),
+            ("pre", 20),
+            ("post", length, 0),
+            ("exit", 1),
+        ]
+
+
+def test_places_by_symbol_address_and_file(tmp_path: Path) -> None:
+    with loaded(RECURSION) as guest:
+        place = guest.session.probes().placing.places.resolve("fibonacci")[0]
+        source = (
+            "seen = []\n"
+            "def pre(probe, regs):\n    seen.append(str(probe))\n"
+            "def one(probe, regs):\n    seen.append('u')\n    return Uprobe.REMOVE\n"
+            f"probes = [Kprobe(addr={place.link:#x}, pre_handler=pre, name='a'),\n"
+            "  Kprobe(symbol_name='fibonacci', offset=2, pre_handler=pre),\n"
+            f"  Uprobe({str(RECURSION)!r}, {place.file_offset}, handler=one)]\n"
+        )
+        names = load(guest, tmp_path, source)
+        guest.run()
+        seen = names["seen"]
+        assert isinstance(seen, list)
+        assert seen[:4] == ["u", "a", "fibonacci+0x2", "a"]  # newest first; u took itself out
+        assert (seen.count("a"), seen.count("fibonacci+0x2"), seen.count("u")) == (CALLS, CALLS, 1)
+
+
+def test_a_handler_changes_the_program(tmp_path: Path) -> None:
+    """Registers, memory, and a whole function left out."""
+    source = (
+        "def skip(probe, regs):\n"
+        "    regs.retval = 42\n"
+        "    regs.ip = int.from_bytes(regs.read(regs.sp, 8), 'little')\n"
+        "    regs['sp'] = regs.sp + 8\n"
+        "    return 1\n"
+        "probes = [Kprobe(symbol_name='fibonacci', pre_handler=skip)]\n"
+    )
+    with loaded(RECURSION) as guest:
+        load(guest, tmp_path, source)
+        guest.run()
+        assert guest.out.splitlines()[1] == "fibonacci(15) = 42"
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "text"),
+    [
+        ("probes = [\n", CommandError, "SyntaxError"),
+        ("x = 1\n\n1 / 0\n", CommandError, "line 3: ZeroDivisionError: division by zero"),
+        ("probes = []\n", CommandError, "it defines no list 'probes'"),
+        ("probes = 7\n", CommandError, "it defines no list 'probes'"),
+        ("probes = ['x']\n", CommandError, "'x' in 'probes' is no probe"),
+        ("probes = [Kprobe()]\n", ProbeError, "needs a symbol_name or an addr"),
+        ("probes = [Kprobe(symbol_name='nope')]\n", ProbeError, "no symbol 'nope'"),
+        ("probes = [Kprobe(addr=0x10)]\n", ProbeError, "outside all segments"),
+        ("probes = [Uprobe('/no/file', 0)]\n", ProbeError, "no readable file /no/file"),
+        ("probes = [Kprobe(symbol_name='fibonacci', offset=1)]\n", ProbeError, "EILSEQ"),
+        (
+            "probes = [Kprobe(symbol_name='main')]\ndef init():\n    return {}[1]\n",
+            CommandError,
+            "line 3: KeyError: 1",
+        ),
+    ],
+)
+def test_errors_of_loading(tmp_path: Path, source: str, error: type[Exception], text: str) -> None:
+    with loaded(RECURSION) as guest, pytest.raises(error) as caught:
+        load(guest, tmp_path, source)
+    assert text in str(caught.value)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with loaded(RECURSION) as guest, pytest.raises(CommandError, match="No such file"):
+        load_handlers(str(tmp_path / "none.py"), guest.session)
+
+
+def test_an_error_at_a_hit_ends_the_run_and_is_the_files(tmp_path: Path) -> None:
+    source = (
+        "def helper(regs):\n    raise ValueError('boom')\n"
+        "def pre(probe, regs):\n    helper(regs)\n"
+        "probes = [Kprobe(symbol_name='fibonacci', pre_handler=pre)]\n"
+    )
+    with loaded(RECURSION) as guest:
+        load(guest, tmp_path, source)
+        path = str(tmp_path / "handlers.py")
+        with pytest.raises(CommandError, match=r"line 2: ValueError: boom"), blamed(path):
+            guest.run()
+        assert guest.out.startswith("factorial(20)")
+        assert not guest.session.probes().manager.busy()
+
+
+def test_errors_of_others_pass() -> None:
+    with pytest.raises(KeyError), blamed("handlers.py"):
+        raise KeyError("engine")
+    with pytest.raises(ProbeError), blamed("handlers.py"):
+        raise ProbeError("engine")
