@@ -54,7 +54,7 @@ class Source(Enum):
     DURATION = "duration"
     """Ticks of the clock from the entry of the function to its return."""
     CALL = "call"
-    """A word of a pending call's record (`engine.arch.jump.CallWord`), for code in the guest."""
+    """A word (`engine.arch.recording.CallWord`) of a pending call, for code in the guest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from engine.arch.jump import CallEntry, CallReturn, Part, Recording, Work, recorded_by
+from engine.arch.recording import CallEntry, CallReturn, Part, Recording, Work, recorded_by
 
 
 class Emitted(NamedTuple):
     """A part that has been emitted; offsets are the recorder's.
 
     Attributes:
-        start: see `engine.arch.jump.Part`.
+        start: see `engine.arch.recording.Part`.
         again: see there.
         slow: see there.
     """

@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import Final, Protocol
 
-from engine.arch.jump import COMM_BYTES, NotCompilableError, Recording
 from engine.arch.program import FetchArg, Match, Operand, PredicateOp, RecordField, Source
+from engine.arch.recording import COMM_BYTES, NotCompilableError, Recording
 
 THREAD: Final = (4, 4)
 ADDRESS: Final = (16, 8)

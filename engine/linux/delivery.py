@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from engine.arch.base import SignalFrame
-from engine.arch.jump import OUTSIDE
+from engine.arch.recording import OUTSIDE
 from engine.cpu.base import Cpu
 from engine.errors import GuestFaultError
 from engine.guest.memory import Memory

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from engine.arch.jump import CallEntry, CallReturn, CallWord
+from engine.arch.recording import CallEntry, CallReturn, CallWord
 from engine.probes.callwork import COUNTED, call_entry
 from engine.probes.kretprobe import CallEnd, Kretprobe, Tracker
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Final
 
 from engine.arch.base import Arch
-from engine.arch.jump import CallEntry, CallWord, Recording
 from engine.arch.program import (
     Base,
     FetchArg,
@@ -15,6 +14,7 @@ from engine.arch.program import (
     RecordLayout,
     Source,
 )
+from engine.arch.recording import CallEntry, CallWord, Recording
 from engine.fetch.bases import argument
 from engine.fetch.emit import captured_by
 from engine.fetch.functiontext import Captured

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from engine.arch.base import Arch, TrapKind
-from engine.arch.jump import CURSOR, Recording
+from engine.arch.recording import CURSOR, Recording
 from engine.cpu.base import LEAVE, Cpu, Stop, StopKind, TrapAction
 from engine.cpu.ram import PAGE
 from engine.probes.detourmap import DetourMap, LiveDetour

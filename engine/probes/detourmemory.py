@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mmap import PAGESIZE, mmap
 from typing import Final, Protocol
 
-from engine.arch.jump import COMM, COMM_BYTES, CURSOR, SITES, CallWord, DetourPlaces
+from engine.arch.recording import COMM, COMM_BYTES, CURSOR, SITES, CallWord, DetourPlaces
 from engine.cpu.ram import PAGE, READ, WRITE
 from engine.guest.mapping import MappingError
 from engine.guest.memory import Memory

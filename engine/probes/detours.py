@@ -4,7 +4,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
-from engine.arch.jump import ArchJumps, Movable, Recorder
+from engine.arch.jump import ArchJumps, Movable
+from engine.arch.recording import Recorder
 from engine.cpu.ram import PAGE
 from engine.guest.memory import Memory
 from engine.probes.slots import Window

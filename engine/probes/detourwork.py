@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from engine.arch.base import Arch
-from engine.arch.jump import (
+from engine.arch.recording import (
     CallEntry,
     CallReturn,
     DetourPlaces,

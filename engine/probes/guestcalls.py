@@ -1,7 +1,7 @@
 """Calls that code in the guest records and ends, and what `watched.Watched` knows of them.
 
 Detours on functions' entries and on the places that calls return to keep a stack of records in
-memory that they share with the engine (`engine.arch.jump.CallWord`), as the kernel's
+memory that they share with the engine (`engine.arch.recording.CallWord`), as the kernel's
 fgraph keeps its shadow stack. What they do without the engine is the plain case: a call whose
 frame lies below all that are pending, on the same stack, and the return of the newest call. All
 else traps. Where a place can have no detour the engine does the same at its breakpoint (`record`,
@@ -15,15 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from engine.arch.jump import (
-    CALLS,
-    CHAINED,
-    LOWEST,
-    SITE_SHIFT,
-    SITES,
-    CallEntry,
-    CallWord,
-)
+from engine.arch.recording import CALLS, CHAINED, LOWEST, SITE_SHIFT, SITES, CallEntry, CallWord
 from engine.guest.memory import Memory
 from engine.probes.callframes import CallFrames, Frame
 from engine.probes.callnumbers import CallNumbers

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from engine.arch.base import Arch
-from engine.arch.jump import DetourPlaces, NotCompilableError, Recorder, Work
 from engine.arch.plan import Mode
+from engine.arch.recording import DetourPlaces, NotCompilableError, Recorder, Work
 from engine.cpu.base import Cpu
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from enum import Flag, auto
 
-from engine.arch.jump import Recording
 from engine.arch.plan import Mode, Rules
+from engine.arch.recording import Recording
 from engine.probes.regs import PtRegs
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from engine.arch.jump import Recording
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import FetchArg
+from engine.arch.recording import Recording
 from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.regs import PtRegs
 

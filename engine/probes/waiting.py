@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from engine.arch.jump import OUTSIDE
+from engine.arch.recording import OUTSIDE
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
 from engine.probes.returns import Pending, ReturnSite
 

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.arch.jump import CURSOR
 from engine.arch.program import ROW_HEAD
+from engine.arch.recording import CURSOR
 from engine.errors import CommandError, EngineError
 from engine.trace.rows import EventInfo, count_rows, uniform, whole_rows
 

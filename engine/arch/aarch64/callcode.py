@@ -21,7 +21,7 @@ from engine.arch.aarch64.emit import (
     Code,
 )
 from engine.arch.aarch64.fetches import ROW, Fetches
-from engine.arch.jump import (
+from engine.arch.recording import (
     CALLS,
     CHAINED,
     CURSOR,

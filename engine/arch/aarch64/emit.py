@@ -4,7 +4,7 @@ import struct
 from typing import Final
 
 from engine.arch.aarch64.relocate import load_constant, word
-from engine.arch.jump import NotCompilableError
+from engine.arch.recording import NotCompilableError
 
 BASE, VALUE = 16, 17
 """Registers that are free in a detour (`relocate.needs`)."""

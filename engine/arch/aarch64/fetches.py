@@ -7,7 +7,8 @@ read from where it was saved.
 from typing import Final
 
 from engine.arch.aarch64.emit import ADD, BASE, SP, SUB, VALUE, Code
-from engine.arch.jump import (
+from engine.arch.program import FetchArg, Kind, Source
+from engine.arch.recording import (
     CALLS,
     CURSOR,
     CallEntry,
@@ -15,7 +16,6 @@ from engine.arch.jump import (
     NotCompilableError,
     Recording,
 )
-from engine.arch.program import FetchArg, Kind, Source
 
 ROW: Final = 15
 """Where the row stands, once it is begun."""

@@ -22,7 +22,9 @@ from engine.arch.aarch64.emit import ADD, BASE, CBZ, LSL, ORR, SUB, VALUE, B, Co
 from engine.arch.aarch64.fetches import ROW, SAVED, Fetches
 from engine.arch.aarch64.rowfilter import RowFilter
 from engine.arch.aarch64.rowtexts import USED, RowTexts
-from engine.arch.jump import (
+from engine.arch.program import RecordField, Source
+from engine.arch.recorderparts import Emitted, RecorderParts
+from engine.arch.recording import (
     CALLS,
     CURSOR,
     CallEntry,
@@ -34,8 +36,6 @@ from engine.arch.jump import (
     Recording,
     Work,
 )
-from engine.arch.program import RecordField, Source
-from engine.arch.recorderparts import Emitted, RecorderParts
 
 _ELEMENTS: Final = 128
 """Most elements of the arrays of one recording: beyond, the code would be long."""

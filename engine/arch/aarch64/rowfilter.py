@@ -20,8 +20,8 @@ from engine.arch.aarch64.emit import (
     B,
 )
 from engine.arch.aarch64.fetches import ROW, Fetches
-from engine.arch.jump import COMM, NotCompilableError, Recording
 from engine.arch.program import Compare, Operand, PredicateOp
+from engine.arch.recording import COMM, NotCompilableError, Recording
 from engine.arch.rowfilter import ADDRESS, THREAD, FilterCode
 
 _SIGNS: Final = {1: 0x93401C00, 2: 0x93403C00, 4: 0x93407C00}

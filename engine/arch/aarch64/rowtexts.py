@@ -20,8 +20,8 @@ from engine.arch.aarch64.emit import (
     Code,
 )
 from engine.arch.aarch64.fetches import ROW, Fetches
-from engine.arch.jump import COMM, COMM_BYTES, STRING_TOTAL, NotCompilableError, Recording
 from engine.arch.program import Kind, RecordField, Source
+from engine.arch.recording import COMM, COMM_BYTES, STRING_TOTAL, NotCompilableError, Recording
 
 USED: Final = (14, 13, 12, 11)
 """Registers that are used where no others are to be had."""

@@ -6,7 +6,7 @@ its own to the emulator.
 
 from typing import Final
 
-from engine.arch.jump import (
+from engine.arch.recording import (
     CALLS,
     CHAINED,
     CURSOR,

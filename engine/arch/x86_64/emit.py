@@ -3,7 +3,7 @@
 import struct
 from typing import Final
 
-from engine.arch.jump import NotCompilableError
+from engine.arch.recording import NotCompilableError
 
 RAX, RCX, RDX, RSP, RSI, RDI = 0, 1, 2, 4, 6, 7
 

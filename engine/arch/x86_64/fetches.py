@@ -6,8 +6,8 @@ that the recorder has changed by then, is read from where it was saved.
 
 from typing import Final
 
-from engine.arch.jump import CallEntry, DetourPlaces, NotCompilableError, Recording
 from engine.arch.program import FetchArg, Kind, Source
+from engine.arch.recording import CallEntry, DetourPlaces, NotCompilableError, Recording
 from engine.arch.x86_64.emit import LEA, LOAD, RAX, RCX, RDI, RDX, RSI, RSP, Code
 from engine.arch.x86_64.operations import NAMES
 

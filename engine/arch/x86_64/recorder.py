@@ -15,7 +15,9 @@ in the save area, or in the row where that holds them all the same, and goes on 
 
 from typing import Final
 
-from engine.arch.jump import (
+from engine.arch.program import Kind, RecordField, Source
+from engine.arch.recorderparts import Emitted, RecorderParts
+from engine.arch.recording import (
     CallEntry,
     CallReturn,
     CallWord,
@@ -25,8 +27,6 @@ from engine.arch.jump import (
     Recording,
     Work,
 )
-from engine.arch.program import Kind, RecordField, Source
-from engine.arch.recorderparts import Emitted, RecorderParts
 from engine.arch.x86_64.callcode import (
     ENTRY_USES,
     FLAGS,

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from engine.arch.jump import NotCompilableError, Recording
 from engine.arch.program import Compare, Operand, PredicateOp
+from engine.arch.recording import NotCompilableError, Recording
 from engine.arch.rowfilter import ADDRESS, THREAD, FilterCode
 from engine.arch.x86_64.emit import (
     JA,

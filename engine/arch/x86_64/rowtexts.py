@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from engine.arch.jump import COMM_BYTES, STRING_TOTAL, NotCompilableError, Recording
 from engine.arch.program import Kind, RecordField, Source
+from engine.arch.recording import COMM_BYTES, STRING_TOTAL, NotCompilableError, Recording
 from engine.arch.x86_64.emit import (
     JA,
     JNE,

@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Final
 
 from engine.arch.base import Arch
-from engine.arch.jump import Recording
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
+from engine.arch.recording import Recording
 from engine.errors import ImageError, ProbeError
 from engine.image import Symbol
 from engine.image.headers import PF_X

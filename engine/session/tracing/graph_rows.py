@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.arch.base import Arch
-from engine.arch.jump import CallWord, Recording
 from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.recording import CallWord, Recording
 from engine.fetch.variables import VariableError
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallEnd, CallWork

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from engine.arch.jump import Recording
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
+from engine.arch.recording import Recording
 from engine.fetch.evaluate import FetchContext, Recorder, Site, capturer, recorder
 from engine.probes.callwork import call_work
 from engine.probes.kprobe import Kprobe

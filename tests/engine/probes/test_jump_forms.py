@@ -7,7 +7,6 @@ import pytest
 from forms import State, aimed, forms, state
 from probekit import CODE, CODE_SIZE, DATA, DATA_SIZE, NEAR, STACK, STACK_SIZE, ProbeGuest
 
-from engine.arch.jump import Recording
 from engine.arch.plan import Mode
 from engine.arch.program import (
     Base,
@@ -20,6 +19,7 @@ from engine.arch.program import (
     RecordLayout,
     Source,
 )
+from engine.arch.recording import Recording
 from engine.cpu.base import SharesTime
 from engine.cpu.ram import PAGE
 from engine.errors import ProbeRejectedError

@@ -8,7 +8,7 @@ from graphkit import compiled
 from sessionkit import heads, loaded
 from sysroot import CHECKOUT
 
-from engine.arch.jump import CALLS, CURSOR, SITES
+from engine.arch.recording import CALLS, CURSOR, SITES
 from engine.linux.kernel import Exit
 from engine.probes.watched import Watched
 from engine.session.tracing.graphing import Graphing, GraphOptions
