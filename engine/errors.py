@@ -98,10 +98,6 @@ class ProbeRejectedError(ProbeError):
         self.rule = rule
 
 
-class ProbeBusyError(ProbeError):
-    """A probe is in use in a way that forbids the change (EBUSY)."""
-
-
 class EngineError(KprobeTuiError):
     """The engine itself failed: a defect of ours or of the emulator, never of the guest."""
 

@@ -10,8 +10,8 @@ from engine.errors import GuestFaultError, ProbeRejectedError
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.probes.blacklist import Blacklist
+from engine.probes.code_map import CodeMap
 from engine.probes.kprobe import Kprobe
-from engine.probes.placement import Placement
 
 
 class Admission:
@@ -20,7 +20,7 @@ class Admission:
     arch: Arch
     memory: Memory
     overlay: TextOverlay
-    placement: Placement
+    code_map: CodeMap
     blacklist: Blacklist
     _checked: dict[tuple[int, Rules, Mode], InsnPlan]
     """Plans of places that were checked and are not probed yet."""
@@ -32,7 +32,7 @@ class Admission:
         if probe.addr is not None:
             return probe.addr
         assert probe.symbol_name is not None
-        address = self.placement.symbol(probe.symbol_name)
+        address = self.code_map.symbol(probe.symbol_name)
         if address is None:
             raise ProbeRejectedError(0, f"no symbol {probe.symbol_name}", "ENOENT")
         address += probe.offset
@@ -41,7 +41,7 @@ class Admission:
     def behind_pad(self, address: int) -> int:
         """Where a kprobe on a function's entry goes (arch_adjust_kprobe_addr)."""
         probes = self.arch.probes
-        function = self.placement.function(address)
+        function = self.code_map.function(address)
         if not probes.skips_landing_pad or function is None:
             return address
         pad = probes.landing_pad(self.original(function[0], self.arch.insn_max))
@@ -82,8 +82,8 @@ class Admission:
             ProbeRejectedError: it cannot be probed.
         """
         before = b""
-        function = self.placement.function(address)
-        if (rules is Rules.KPROBE or mode is Mode.STRICT) and not self.placement.boundary(address):
+        function = self.code_map.function(address)
+        if (rules is Rules.KPROBE or mode is Mode.STRICT) and not self.code_map.boundary(address):
             raise ProbeRejectedError(
                 address, "it is in the middle of an instruction", "EILSEQ", "boundary"
             )

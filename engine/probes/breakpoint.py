@@ -1,8 +1,8 @@
 """The breakpoint technique's fast executor: what happens at a hit inside the emulator.
 
 For each armed point it builds the action of its breakpoint (and of the trap behind the copy,
-where the slot is not boosted). What the actions do is what the plan says; `phases` does the
-same one visible step at a time, and tests hold the two against each other.
+where the slot is not boosted). What the actions do is what the plan says; `breakpoint_machine`
+does the same one visible step at a time, and tests hold the two against each other.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from engine.cpu.base import LEAVE, Cpu, SingleSteps, StepAction, TrapAction
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
-from engine.probes.returns import own
+from engine.probes.return_catcher import own
+from engine.probes.singlestep_fixup import settler
 from engine.probes.slots import InsnSlots, XolArea
-from engine.probes.stepped import settler
 from engine.probes.stepping import GuestStep, StepStopError, failure
 
 NAME: Final = "breakpoint"

@@ -14,7 +14,7 @@ from engine.probes.kretprobe import KretprobeInstance
 
 
 @dataclass(eq=False, slots=True)
-class Frame:
+class CallFrame:
     """One that has a record.
 
     Attributes:
@@ -38,7 +38,7 @@ class CallFrames:
 
     def __init__(self, elsewhere: Callable[[int, int], bool]) -> None:
         """None are pending."""
-        self.window: list[Frame] = []
+        self.window: list[CallFrame] = []
         self.elsewhere = elsewhere
         self._outer: list[int] = []
         self._aside: list[int] = []

@@ -14,8 +14,8 @@ from engine.probes.detourmemory import DetourMemory
 from engine.probes.detours import Detour
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
-from engine.probes.returns import Returns, ReturnSite
-from engine.probes.watched import Watched
+from engine.probes.return_catcher import Returns, ReturnSite
+from engine.probes.return_sites import ReturnSites
 
 _STRING: Final = 4096 + 8
 
@@ -68,7 +68,7 @@ class DetourHits:
     def _entering(self, live: LiveDetour, place: int, probe: Kretprobe) -> TrapAction:
         """The entry of a return probe that code leaves to the engine."""
         returns, detour = self._owner.returns, live.detour
-        assert isinstance(returns, Watched), "no code deals with calls elsewhere"
+        assert isinstance(returns, ReturnSites), "no code deals with calls elsewhere"
         behind = detour.start + detour.recorder.parts[detour.part(place)].behind
         action = returns.single(live.point, probe, lambda: behind)
 

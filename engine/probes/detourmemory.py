@@ -22,7 +22,7 @@ from engine.probes.detours import DetourSpace
 from engine.probes.guestcalls import RECORDS, CallMemory
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
-from engine.probes.returns import ReturnSite
+from engine.probes.return_catcher import ReturnSite
 
 THREAD: Final = CURSOR + 24
 """Offset of the thread's word in the page of the save area."""

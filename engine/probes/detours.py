@@ -8,7 +8,7 @@ from engine.arch.jump import ArchJumps, Movable
 from engine.arch.recording import Recorder
 from engine.cpu.ram import PAGE
 from engine.guest.memory import Memory
-from engine.probes.slots import Window
+from engine.probes.engine_window import EngineWindow
 
 _GRAIN: Final = 16
 
@@ -89,7 +89,7 @@ class DetourSpace:
 
     def __init__(self, memory: Memory, windows: list[tuple[int, int]]) -> None:
         self._memory = memory
-        self.windows = [Window(memory, start, size) for start, size in windows]
+        self.windows = [EngineWindow(memory, start, size) for start, size in windows]
         self._free: dict[int, list[int]] = {}
         self._open: dict[int, tuple[int, int]] = {}  # by window: what is left of its pages
         self.used = 0
@@ -118,7 +118,7 @@ class DetourSpace:
                 return place_or_none
         return None
 
-    def _grow(self, window: Window, size: int) -> int | None:
+    def _grow(self, window: EngineWindow, size: int) -> int | None:
         at, end = self._open.get(window.start, (0, 0))
         while end - at < size:
             page = window.page()
@@ -135,7 +135,7 @@ class DetourSpace:
         self._free.setdefault(size, []).append(start)
 
 
-def _within(window: Window, address: int, reach: int) -> bool:
+def _within(window: EngineWindow, address: int, reach: int) -> bool:
     return abs(address - window.start) < reach and abs(address - window.end) < reach
 
 

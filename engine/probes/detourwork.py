@@ -25,7 +25,7 @@ from engine.probes.guestcalls import GuestCalls
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint, needs_engine
-from engine.probes.returns import ReturnSite
+from engine.probes.return_catcher import ReturnSite
 
 _ELSEWHERE: Final = 0x7FFF_F000_0000
 _TRIAL: Final = DetourPlaces(

@@ -1,4 +1,4 @@
-"""Calls that code in the guest records and ends, and what `watched.Watched` knows of them.
+"""Calls that code in the guest records and ends, brought in line with `pending_calls`.
 
 Detours on functions' entries and on the places that calls return to keep a stack of records in
 memory that they share with the engine (`engine.arch.recording.CallWord`), as the kernel's
@@ -17,10 +17,10 @@ from typing import Final, NamedTuple, Protocol
 
 from engine.arch.recording import CALLS, CHAINED, LOWEST, SITE_SHIFT, SITES, CallEntry, CallWord
 from engine.guest.memory import Memory
-from engine.probes.callframes import CallFrames, Frame
+from engine.probes.callframes import CallFrame, CallFrames
 from engine.probes.callnumbers import CallNumbers
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
-from engine.probes.returns import Pending
+from engine.probes.return_catcher import SiteCalls
 
 RECORDS: Final = 512
 """Records that there is room for, the lowest one not being a call's."""
@@ -32,9 +32,9 @@ _NEWEST: Final = CALLS // 8
 _LOWEST: Final = LOWEST // 8
 _ALL: Final = (1 << 64) - 1
 _BELOW: Final = struct.Struct("<QQ16xQ")
-"""Frame, return and depth."""
+"""CallFrame, return and depth."""
 _CALL: Final = struct.Struct("<6Q")
-"""Frame, return, kind, time, depth and function."""
+"""CallFrame, return, kind, time, depth and function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class Newest(NamedTuple):
 
 
 class Catcher(Protocol):
-    """What is asked of `waiting.Waiting`."""
+    """What is asked of `pending_calls.PendingCalls`."""
 
-    def places(self) -> dict[int, Pending]:
+    def places(self) -> dict[int, SiteCalls]:
         """The watched addresses and the calls pending there."""
 
     def brought(self, instance: KretprobeInstance) -> bool:
@@ -232,7 +232,7 @@ class GuestCalls:
             return False
         probe = self.numbers.probe(kind)
         if probe is None or probe.call is None:  # it has gone while its detour ran
-            self._frames.window.append(Frame(slot, time, None))
+            self._frames.window.append(CallFrame(slot, time, None))
             return True
         instance = KretprobeInstance(probe, record[CallWord.RETURN], slot)
         if probe.tracker is not None:
@@ -240,7 +240,7 @@ class GuestCalls:
         elif probe.capture is not None:
             kept = len(probe.call.kept)
             instance.entry = tuple(record[CallWord.KEPT : CallWord.KEPT + kept])
-        self._frames.window.append(Frame(slot, time, instance))
+        self._frames.window.append(CallFrame(slot, time, instance))
         return self._catcher.brought(instance)
 
     def _aligned(self, slot: int, number: int) -> bool:
@@ -352,7 +352,7 @@ class GuestCalls:
                 words[at + CallWord.RETURN] = newest.ret_addr
                 words[at + CallWord.KIND] = kind
                 words[at + CallWord.FUNCTION] = probe.call.function
-        window.append(Frame(slot, time, newest))
+        window.append(CallFrame(slot, time, newest))
 
     def _publish(self, bounds: tuple[int, int, int]) -> None:
         """What code may do next."""

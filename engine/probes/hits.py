@@ -17,12 +17,12 @@ from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint, missed, needs_engine
 from engine.probes.regs import PtRegs
-from engine.probes.returns import Returns, ReturnSite, own
+from engine.probes.return_catcher import Returns, ReturnSite, own
+from engine.probes.return_sites import ReturnSites
+from engine.probes.singlestep_fixup import settler
 from engine.probes.slots import InsnSlots, XolArea
-from engine.probes.stepped import settler
 from engine.probes.stepping import GuestStep, StepStopError, failure
-from engine.probes.trampoline import NAME, Hijacked
-from engine.probes.watched import Watched
+from engine.probes.trampoline import NAME, LinuxTrampoline
 
 
 class Status(Enum):
@@ -149,7 +149,7 @@ class Hits:
             raise EngineError(f"probe {point.address:#x} was hit in a hit in a hit")
         missed(self.served(point))
         for probe in point.probes:
-            if isinstance(probe, ReturnSite) and isinstance(self.returns, Watched):
+            if isinstance(probe, ReturnSite) and isinstance(self.returns, ReturnSites):
                 self.returns.missed(probe)
         self._saved = (self.status, self.current)
         self.status, self.current = Status.REENTER, point
@@ -217,7 +217,7 @@ class Hits:
 
     def _as_seen(self, point: ProbePoint, stop: Stop) -> Stop:
         """A return to the trampoline that nobody made is an illegal instruction."""
-        if isinstance(self.returns, Hijacked) and point is self.returns.point:
+        if isinstance(self.returns, LinuxTrampoline) and point is self.returns.point:
             return Stop(StopKind.TRAP, TrapKind.ILLEGAL)
         return stop
 

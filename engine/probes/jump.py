@@ -16,6 +16,7 @@ from engine.arch.recording import DetourPlaces, NotCompilableError, Recorder, Wo
 from engine.cpu.base import Cpu
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
+from engine.probes.code_map import CodeMap
 from engine.probes.detourhits import DetourHits
 from engine.probes.detourmap import DetourMap
 from engine.probes.detourmemory import DetourMemory, Sink
@@ -25,11 +26,10 @@ from engine.probes.djprobe import SafetyCheck, SafetyChecks
 from engine.probes.guestcalls import GuestCalls
 from engine.probes.jumprules import Check, JumpPlace, first_failure, moved
 from engine.probes.kprobe import Kprobe
-from engine.probes.placement import Placement
 from engine.probes.point import ProbePoint
-from engine.probes.returns import Returns, ReturnSite, own
+from engine.probes.return_catcher import Returns, ReturnSite, own
+from engine.probes.return_sites import ReturnSites
 from engine.probes.site import FunctionCode, ImageCode
-from engine.probes.watched import Watched
 
 AFTER: Final = 256
 """Hits of a breakpoint before it is looked at.
@@ -56,7 +56,7 @@ class Owner(Protocol):
     memory: Memory
     overlay: TextOverlay
     mode: Mode
-    placement: Placement
+    code_map: CodeMap
     thread: Callable[[], int]
     points: dict[int, ProbePoint]
     returns: Returns
@@ -160,7 +160,7 @@ class Jumps:
     def _calls(self) -> GuestCalls | None:
         """What is known of calls, where returns are caught by places that they lead to."""
         returns = self._owner.returns
-        return returns.calls if isinstance(returns, Watched) else None
+        return returns.calls if isinstance(returns, ReturnSites) else None
 
     def _unfit(self, point: ProbePoint) -> str:
         """Why a detour there would not be worth it, "" if it would.
@@ -201,7 +201,7 @@ class Jumps:
 
     def due(self, point: ProbePoint) -> None:
         """A point has been hit so often as `waits` says."""
-        function = self._owner.placement.function(point.address)
+        function = self._owner.code_map.function(point.address)
         size = function[1] - function[0] if function is not None else 0
         wanted = size * self.after // AFTER
         waiting = self.detours.waiting(point.address)

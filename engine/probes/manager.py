@@ -17,19 +17,20 @@ from engine.probes.admission import Admission
 from engine.probes.blacklist import Blacklist
 from engine.probes.boost import boost_again, crowded, unboost
 from engine.probes.breakpoint import Breakpoints
+from engine.probes.code_map import CodeMap
+from engine.probes.engine_window import EngineWindow
 from engine.probes.hits import Status
 from engine.probes.jump import Jumps
 from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.kretprobe import Kretprobe
-from engine.probes.placement import Placement
 from engine.probes.point import ProbePoint
 from engine.probes.refcount import ReferenceCounters
 from engine.probes.regs import PtRegs
+from engine.probes.return_catcher import Returns, ReturnSite, own
+from engine.probes.return_sites import ReturnSites
 from engine.probes.returning import RETURNS, Returning, catcher
-from engine.probes.returns import Returns, ReturnSite, own
-from engine.probes.slots import InsnSlots, Window, XolArea
+from engine.probes.slots import InsnSlots, XolArea
 from engine.probes.stepping import GuestStep
-from engine.probes.watched import Watched
 
 __all__ = ["ProbeManager", "Status"]
 
@@ -60,7 +61,7 @@ class ProbeManager(Admission, Returning):
         cpu: Cpu,
         memory: Memory,
         overlay: TextOverlay,
-        placement: Placement,
+        code_map: CodeMap,
         windows: Sequence[tuple[int, int]],
         *,
         mode: Mode = Mode.STRICT,
@@ -75,7 +76,7 @@ class ProbeManager(Admission, Returning):
             cpu: its processor.
             memory: its memory.
             overlay: owner of patched bytes.
-            placement: what is known about the code around an address.
+            code_map: what is known about the code around an address.
             windows: (start, size) of engine windows for slots; the first page of the first is
                 the XOL area.
             mode: default strictness.
@@ -87,7 +88,7 @@ class ProbeManager(Admission, Returning):
             CommandError: the architecture cannot catch returns in that way.
         """
         self.arch, self.cpu, self.memory, self.overlay = arch, cpu, memory, overlay
-        self.placement = placement
+        self.code_map = code_map
         self.mode = mode
         self.thread = thread
         self.points: dict[int, ProbePoint] = {}
@@ -103,7 +104,7 @@ class ProbeManager(Admission, Returning):
         area_page = windows[0][0]
         ranges = [(windows[0][0] + page, windows[0][1] - page), *windows[1:]]
         slots = tuple(
-            InsnSlots(Window(memory, start, size), arch.probes.kprobe_slot)
+            InsnSlots(EngineWindow(memory, start, size), arch.probes.kprobe_slot)
             for start, size in ranges
         )
         for start, size in windows:
@@ -361,7 +362,7 @@ class ProbeManager(Admission, Returning):
         for probe in point.probes:
             if probe not in waiting:
                 probe.flags |= ProbeFlags.GONE
-        if isinstance(self.returns, Watched):
+        if isinstance(self.returns, ReturnSites):
             self.returns.forget(address)
         self.dismiss([probe for probe in asked if isinstance(probe, Kretprobe)])
         names = ", ".join(str(probe) for probe in asked if probe not in waiting)

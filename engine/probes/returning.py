@@ -7,15 +7,15 @@ from typing import Final
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.errors import CommandError, ProbeRejectedError
 from engine.guest.memory import Memory
-from engine.probes.carried import Carried
+from engine.probes.code_map import CodeMap
 from engine.probes.hits import Hits
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import DATA_MAX, Kretprobe
-from engine.probes.placement import Placement
+from engine.probes.owens import OwensTrampoline
 from engine.probes.point import ProbePoint
-from engine.probes.returns import Owner, Returns, ReturnSite, own
-from engine.probes.trampoline import Hijacked
-from engine.probes.watched import Watched
+from engine.probes.return_catcher import Owner, Returns, ReturnSite, own
+from engine.probes.return_sites import ReturnSites
+from engine.probes.trampoline import LinuxTrampoline
 
 RETURNS: Final = ("auto", "watched", "mainline", "owens")
 """How returns are caught: where they lead; by a trampoline as Linux does it; by one that every
@@ -37,20 +37,20 @@ def catcher(owner: Owner, how: str, trampoline: int) -> Returns:
     if how == "auto":
         how = "mainline" if owner.mode is Mode.KERNEL else "watched"
     if how == "watched" or not trampoline:
-        return Watched(owner)
+        return ReturnSites(owner)
     if how == "mainline":
-        return Hijacked(owner, trampoline)
+        return LinuxTrampoline(owner, trampoline)
     ways = owner.arch.returns
     if ways is None or ways.carried is None:
         raise CommandError(f"{owner.arch.name} has no trampoline with unwind data")
-    return Carried(owner, trampoline, ways.carried)
+    return OwensTrampoline(owner, trampoline, ways.carried)
 
 
 class Returning(Hits):
     """The part of `ProbeManager` that deals with return probes."""
 
     memory: Memory
-    placement: Placement
+    code_map: CodeMap
     _return_probes: int
 
     def behind_pad(self, address: int) -> int:
@@ -85,7 +85,7 @@ class Returning(Hits):
         """What register_kretprobe asks more than register_kprobe."""
         if probe.data_size > DATA_MAX:
             raise ProbeRejectedError(address, f"a pouch has at most {DATA_MAX} bytes", "E2BIG")
-        function = self.placement.function(address)
+        function = self.code_map.function(address)
         if probe.rules is Rules.UPROBE or function is None:
             return
         if address not in (function[0], self.behind_pad(function[0])):
@@ -97,7 +97,7 @@ class Returning(Hits):
         """Return probes are registered."""
         if not probes:
             return
-        if isinstance(self.returns, Hijacked) and not self.returns.point.armed:
+        if isinstance(self.returns, LinuxTrampoline) and not self.returns.point.armed:
             point, start = self.returns.point, self.returns.address - self.returns.kind.entry
             self.memory.commit(start, self.memory.plan.page_size)
             self.memory.poke(start, self.returns.kind.code)
@@ -196,7 +196,7 @@ class Returning(Hits):
             self.jumps.collect()
         found = []
         for point in self.points.values():
-            trampoline = isinstance(self.returns, Hijacked) and point is self.returns.point
+            trampoline = isinstance(self.returns, LinuxTrampoline) and point is self.returns.point
             if not trampoline and not all(own(probe) for probe in point.probes):
                 found.append(point)
         return found

@@ -11,8 +11,8 @@ from enum import Enum, auto
 from typing import Final
 
 from engine.cpu.ram import PAGE
-from engine.guest.mapping import MappingError
 from engine.guest.memory import Memory
+from engine.probes.engine_window import EngineWindow
 from engine.probes.point import ProbePoint
 
 
@@ -25,32 +25,10 @@ class SlotState(Enum):
     """Given back, but boosted code may still be executing in it."""
 
 
-class Window:
-    """A run of addresses of the engine that is filled page by page, from its start."""
-
-    def __init__(self, memory: Memory, start: int, size: int) -> None:
-        self._memory = memory
-        self.start = start
-        self.end = start + size
-        self._used = start
-
-    def page(self) -> int | None:
-        """A fresh executable page; None when the window is full."""
-        if self._used + PAGE > self.end:
-            return None
-        page = self._used
-        try:
-            self._memory.commit(page, PAGE)
-        except MappingError:
-            return None
-        self._used += PAGE
-        return page
-
-
 class InsnSlots:
     """Slots of one size in one window."""
 
-    def __init__(self, window: Window, slot_size: int) -> None:
+    def __init__(self, window: EngineWindow, slot_size: int) -> None:
         self.window = window
         self.slot_size = slot_size
         self._free: list[int] = []

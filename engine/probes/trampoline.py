@@ -15,21 +15,21 @@ from engine.arch.returns import Trampoline
 from engine.cpu.base import LEAVE, TrapAction
 from engine.cpu.ram import EXECUTE, WRITE
 from engine.errors import GuestFaultError
+from engine.probes.hooked_calls import HookedCall, HookedCalls, KeyedCalls, StackedCalls, drop
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
-from engine.probes.pending import Hook, Keyed, PendingCalls, Stacked, drop
 from engine.probes.point import ProbePoint
-from engine.probes.returns import Owner, Returns
+from engine.probes.return_catcher import Owner, Returns
 
 DEPTH_MAX: Final = 64
-"""Pending uretprobes of a thread (MAX_URETPROBE_DEPTH)."""
+"""SiteCalls uretprobes of a thread (MAX_URETPROBE_DEPTH)."""
 
 NAME: Final = "kretprobe_trampoline"
 
 _ACCESS: Final = WRITE | EXECUTE
 
 
-class Hijacked(Returns):
+class LinuxTrampoline(Returns):
     """Return addresses are replaced.
 
     Attributes:
@@ -60,7 +60,7 @@ class Hijacked(Returns):
             kind = usual.trampoline if usual is not None else Trampoline(owner.arch.breakpoint)
         self.kind = kind
         self.address = address = start + kind.entry
-        self.threads: dict[int, PendingCalls] = {}
+        self.threads: dict[int, HookedCalls] = {}
         plan = InsnPlan(
             address,
             kind.code[kind.entry : kind.entry + owner.arch.insn_max],
@@ -138,7 +138,7 @@ class Hijacked(Returns):
             return
         leads = made[0].rp.rules is Rules.UPROBE
         for instance in made:
-            thread.push(Hook(instance, chained=chained, leads=leads))
+            thread.push(HookedCall(instance, chained=chained, leads=leads))
             chained, leads = True, False
         self._replaced = real
 
@@ -150,7 +150,7 @@ class Hijacked(Returns):
         """
         if self._keys is None or instance.ret_addr == ret_addr:
             return False
-        around = self.owner.placement.function(instance.rp.addr or 0)
+        around = self.owner.code_map.function(instance.rp.addr or 0)
         return around is not None and around[0] <= ret_addr < around[1]
 
     def _replace(self, sp: int, made: list[KretprobeInstance]) -> bool:
@@ -201,11 +201,11 @@ class Hijacked(Returns):
 
     # -- what others ask ------------------------------------------------------------------
 
-    def _thread(self) -> PendingCalls:
+    def _thread(self) -> HookedCalls:
         number = self.owner.thread()
         found = self.threads.get(number)
         if found is None:
-            found = Stacked(self._stacked) if self._keys is None else Keyed()
+            found = StackedCalls(self._stacked) if self._keys is None else KeyedCalls()
             self.threads[number] = found
         return found
 
@@ -216,7 +216,7 @@ class Hijacked(Returns):
     def _cut(self, slot: int) -> None:
         """Frames below one, on the same stack, are gone."""
         thread, stack = self._thread(), self.owner.memory.find(self.sp_of(slot))
-        if isinstance(thread, Keyed) and stack is not None:
+        if isinstance(thread, KeyedCalls) and stack is not None:
             thread.below(slot, self.lowest_at(stack.start))
 
     def _purge(self, gone: set[Kretprobe]) -> None:

@@ -73,7 +73,7 @@ class GoldenLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class CodeMap:
     """Where the program of a line is, and what it must be shown."""
 
     program: Path
@@ -118,7 +118,7 @@ def unique_names(lines: list[GoldenLine]) -> list[str]:
     return names
 
 
-def place(line: GoldenLine) -> Placement:
+def place(line: GoldenLine) -> CodeMap:
     """Find, build or unpack the program of a line.
 
     Raises:
@@ -144,10 +144,10 @@ def place(line: GoldenLine) -> Placement:
             root = _root(line.arch, folder)
     except SysrootUnavailable as error:
         raise GuestUnavailable(f"{line.program} for {line.arch}: {error}") from error
-    return Placement(program, root, shares)
+    return CodeMap(program, root, shares)
 
 
-def command(line: GoldenLine, where: Placement) -> list[str]:
+def command(line: GoldenLine, where: CodeMap) -> list[str]:
     """Return the words behind `kprobe-tui` that run a line."""
     words = ["run", "--clean-env"]
     for key, value in line.env.items():
@@ -168,7 +168,7 @@ def run_command(
         return captured(words, cwd, os.environ, source.fileno(), timeout)
 
 
-def run_line(line: GoldenLine, where: Placement, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+def run_line(line: GoldenLine, where: CodeMap, cwd: Path) -> subprocess.CompletedProcess[bytes]:
     """Run a line in a fresh copy of the data folder, made at `cwd`."""
     shutil.copytree(data_folder(), cwd)
     return run_command(command(line, where), cwd, cwd / line.stdin if line.stdin else None)

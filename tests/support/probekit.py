@@ -18,7 +18,7 @@ READ, WRITE, EXECUTE = 1, 2, 4
 
 
 class Names:
-    """A placement from tables: symbols, functions, and what is no boundary."""
+    """A map of code from tables: symbols, functions, and what is no boundary."""
 
     def __init__(self) -> None:
         self.symbols: dict[str, int] = {}

@@ -115,7 +115,7 @@ def _is_tail_call(fetches: Fetches) -> None:
     """x17 is 0 if the newest call has made this one in its own frame; x14 is its record.
 
     That is so where both return to the same place, unless the call in front of that place has
-    just been executed, or the kernel has just entered a handler (see `engine.probes.watched`).
+    just been executed, or the kernel has just entered a handler: `engine.probes.return_sites`.
     """
     code, places = fetches.code, fetches.places
     code.load(VALUE, OTHER, CallWord.FRAME * 8)

@@ -99,7 +99,7 @@ def _is_tail_call(code: Code, places: DetourPlaces) -> None:
     """Flags say E if the newest call has made this one in its own frame; rsi is its record.
 
     That is so where both return to the same place, unless the call in front of that place has
-    just been executed, or the kernel has just entered a handler (see `engine.probes.watched`).
+    just been executed, or the kernel has just entered a handler: `engine.probes.return_sites`.
     """
     code.memory(LOAD, RCX, RSP, 0)
     code.memory(LOAD, RAX, RSI, CallWord.FRAME * 8)

@@ -7,9 +7,9 @@ from engine.arch.base import TrapKind
 from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.errors import CommandError, ProbeRejectedError
-from engine.probes.jumpphases import JumpMachine
-from engine.probes.phase import HitMachine
-from engine.probes.phases import PhaseMachine
+from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.hit_machine import HitMachine
+from engine.probes.jump_machine import JumpMachine
 from engine.probes.point import ProbePoint
 from engine.session.control.entries import Entry
 from engine.session.control.probe_list import ProbeBook
@@ -296,7 +296,7 @@ class Running:
         manager, point = self._manager, self._point()
         if point is None:
             return False
-        machine = PhaseMachine if point.detour is None else JumpMachine
+        machine = BreakpointMachine if point.detour is None else JumpMachine
         self._machine, self._phases, self._over = machine(manager), (), None
         return True
 

@@ -30,7 +30,7 @@ _SHORT: Final = 64
 
 
 class GuestCode:
-    """The guest's code by guest address; satisfies `engine.probes.placement.Placement`."""
+    """The guest's code by guest address; satisfies `engine.probes.code_map.CodeMap`."""
 
     def __init__(self, session: "Session", placing: Placing) -> None:
         self._session = session

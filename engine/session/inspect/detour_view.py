@@ -2,7 +2,7 @@
 
 from engine.probes.detours import Detour
 from engine.probes.djprobe import CPUS
-from engine.probes.jumpphases import JumpMachine, Part
+from engine.probes.jump_machine import JumpMachine, Part
 from engine.session.guest.session import Session
 from engine.session.protocol.views import DetourCounts, DetourPart, DetourView
 

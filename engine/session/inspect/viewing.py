@@ -10,8 +10,8 @@ from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.plan import Fixup
 from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
-from engine.probes.jumpphases import JumpMachine
-from engine.probes.phase import HitMachine, Phase, PhaseRecord
+from engine.probes.hit_machine import HitMachine, Phase, PhaseRecord
+from engine.probes.jump_machine import JumpMachine
 from engine.probes.point import ProbePoint
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces, NamedFrame, comparison

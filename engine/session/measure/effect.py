@@ -15,7 +15,7 @@ from typing import Final
 from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.linux.fs.stdio import host_stdio
-from engine.probes.returns import own
+from engine.probes.return_catcher import own
 from engine.session.guest.session import Session
 from engine.session.measure.replay import RecordedIO, ReplayedIO
 from engine.session.protocol.config import GuestConfig

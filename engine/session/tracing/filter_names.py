@@ -1,7 +1,7 @@
 """What names in a filter mean to a trace's events."""
 
 from engine.arch.plan import Mode
-from engine.probes.placement import Placement
+from engine.probes.code_map import CodeMap
 from engine.session.program.places import PlaceError
 from engine.trace.filter import FilterMachine
 from engine.trace.rows import EventInfo, EventSource
@@ -10,15 +10,15 @@ from engine.trace.rows import EventInfo, EventSource
 class FilterNames:
     """Says what the filter of an event is parsed for; called with the event."""
 
-    def __init__(self, mode: Mode, placement: Placement) -> None:
+    def __init__(self, mode: Mode, code_map: CodeMap) -> None:
         """Set up.
 
         Args:
             mode: kernel mode has the kernel's pointers only.
-            placement: finds functions.
+            code_map: finds functions.
         """
         self._strict = mode is not Mode.KERNEL
-        self._placement = placement
+        self._placement = code_map
 
     def __call__(self, info: EventInfo) -> FilterMachine:
         """The names that a filter of an event may use."""

@@ -112,7 +112,7 @@ class Graphing:
                 context.cpu.now,
                 lambda: session.kernel.pid,
                 self._stack_of,
-                self._probing.manager.placement.function if session.arch.roles.link else None,
+                self._probing.manager.code_map.function if session.arch.roles.link else None,
                 traps.reader((session.arch.probes.retval,)) if options.retval else None,
             )
             self.calls.depth_max = options.depth_max

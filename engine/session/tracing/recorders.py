@@ -11,7 +11,7 @@ from engine.fetch.evaluate import FetchContext, Recorder, Site, capturer, record
 from engine.probes.callwork import call_work
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe
-from engine.probes.watched import Watched
+from engine.probes.return_sites import ReturnSites
 from engine.session.guest.probing import Probing, Ready
 from engine.session.guest.session import Session
 from engine.session.program.places import Place
@@ -143,7 +143,7 @@ class Recorders:
 
     def _replace_call(self, probe: Kretprobe, call: CallWork | None) -> None:
         returns = self._probing.manager.returns
-        if isinstance(returns, Watched):
+        if isinstance(returns, ReturnSites):
             returns.replace_call(probe, call)
 
     def _pc_at(self, probe: Kprobe) -> int:

@@ -6,7 +6,7 @@ from typing import Final
 from engine.arch.plan import Rules
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
-from engine.probes.watched import Watched
+from engine.probes.return_sites import ReturnSites
 from engine.session.guest.probing import Probing
 from engine.session.protocol.report import Report
 from engine.session.tracing.event_set import TraceEvent
@@ -79,7 +79,7 @@ def remarks(
     if probing.notices:
         yield _list("changes to probes:", probing.notices)
     returns = probing.manager.returns
-    if isinstance(returns, Watched) and returns.calls.damaged:
+    if isinstance(returns, ReturnSites) and returns.calls.damaged:
         yield Report(
             (
                 "the program has written to the memory where code records its calls: at least "

@@ -147,7 +147,7 @@ class Tracing:
             here=lambda: self.syscalls.place,
             changed=self._changed,
         )
-        names_of = FilterNames(options.mode, self._probing.manager.placement)
+        names_of = FilterNames(options.mode, self._probing.manager.code_map)
         self.controls = EventControls(self.infos, self._context, hooks, names_of)
         stacks = {"stacktrace", "userstacktrace"} & set(options.text)
         self.controls.stacks = options.stack or bool(stacks) or make_format.wants_stacks

@@ -25,9 +25,9 @@ from engine.arch.plan import Mode, Rules, Verdict
 from engine.arch.x86_64.decode import decode
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, ProbeRejectedError
+from engine.probes.breakpoint_machine import BreakpointMachine
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.manager import Status
-from engine.probes.phases import PhaseMachine
 
 WANTED = os.environ.get("KPROBE_TUI_FORMS", "")
 ALL = bool(WANTED)
@@ -157,7 +157,7 @@ class Bench:
 
     def phases(self, values: State, site: int) -> Result:
         self.set(values, site)
-        machine = PhaseMachine(self.guest.manager)
+        machine = BreakpointMachine(self.guest.manager)
         machine.run()
         return self.result(self.guest.pc, machine.stop)
 

@@ -20,7 +20,7 @@ from sysroot import CHECKOUT
 
 from engine.probes.guestcalls import GuestCalls
 from engine.probes.kretprobe import KretprobeInstance
-from engine.probes.watched import Watched
+from engine.probes.return_sites import ReturnSites
 from engine.session.tracing import tracing as tracing_module
 from engine.session.tracing.event_set import Defined
 from engine.session.tracing.graphing import Graphing, GraphOptions
@@ -71,9 +71,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {arch: compiled(folder, SOURCE, arch, *flags) for arch in ARCHES}
 
 
-def watched(guest: Guest) -> Watched:
+def watched(guest: Guest) -> ReturnSites:
     returns = guest.session.probes().manager.returns
-    assert isinstance(returns, Watched)
+    assert isinstance(returns, ReturnSites)
     return returns
 
 
@@ -81,7 +81,7 @@ def pending(guest: Guest) -> tuple[object, ...]:
     """The calls that have not returned, by where they return to and their frames."""
     returns, found = watched(guest), []
     returns.calls.sync()
-    for address, frames in sorted(returns.waiting.places().items()):
+    for address, frames in sorted(returns.pending_calls.places().items()):
         for key, newest in sorted(frames.items()):
             one: KretprobeInstance | None = newest
             while one is not None:

@@ -18,9 +18,9 @@ from engine.arch.ia64.encode import assemble, long_jump, nop
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.cpu.base import StopKind
 from engine.linux.fs.stdio import SinkStream
+from engine.probes.breakpoint_machine import BreakpointMachine, Phase
 from engine.probes.kprobe import Kprobe
 from engine.probes.manager import ProbeManager
-from engine.probes.phases import Phase, PhaseMachine
 from engine.session import GuestConfig, Session
 from engine.session.guest.probing import Probing
 
@@ -189,7 +189,7 @@ def test_phases_leave_what_the_fast_way_leaves() -> None:
             pc = manager.regs.ip
             point = manager.points.get(pc)
             if point is not None and slowly and manager.traps(point):
-                machine = PhaseMachine(manager)
+                machine = BreakpointMachine(manager)
                 assert machine.run()[3].phase in (Phase.SLOT, Phase.EMULATED)
                 stop = machine.stop
             else:

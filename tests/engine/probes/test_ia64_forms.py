@@ -18,9 +18,9 @@ from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import PAGE
 from engine.errors import ProbeRejectedError
+from engine.probes.breakpoint_machine import BreakpointMachine
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.manager import Status
-from engine.probes.phases import PhaseMachine
 
 FORMS = forms()
 TEMPLATES_WITHOUT_BRANCHES = (0x00, 0x01, 0x02, 0x08, 0x0A, 0x0C, 0x0E)
@@ -47,7 +47,7 @@ class Bench:
     def phases(self, slot: int, state: object, data: bytes) -> Outcome:
         """The same in visible phases."""
         self.guest.start(slot, state, data)
-        machine = PhaseMachine(self.guest.manager)
+        machine = BreakpointMachine(self.guest.manager)
         machine.run()
         return self.guest.outcome(machine.stop)
 

@@ -279,7 +279,7 @@ def test_a_large_function_is_looked_at_after_more_hits(
         tracing.define("p fibonacci")
         manager = guest.session.probes().manager
         (point,) = manager.placed()
-        function = manager.placement.function(point.address)
+        function = manager.code_map.function(point.address)
         assert function is not None
         guest.run(tracing)
         assert point.detour is not None, point.why

@@ -6,10 +6,10 @@ from guestrun import ARCHES
 from jumpkit import jumps_of, only, opened, run_to, stopped_at_jump, symbol
 from sessionkit import loaded
 
+from engine.probes.breakpoint_machine import BreakpointMachine
 from engine.probes.djprobe import CPUS, SafetyCheck
+from engine.probes.hit_machine import Phase
 from engine.probes.kprobe import Kprobe
-from engine.probes.phase import Phase
-from engine.probes.phases import PhaseMachine
 from engine.session.protocol import commands as cmd
 
 # -- zombies ------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def test_djprobe_frees_the_stub_once_all_cpus_have_passed(arch: str) -> None:
         for _ in range(CPUS):
             assert len(jumps.detours.zombies) == 1
             assert run_to(guest, point.address)
-            records = {record.phase: record for record in PhaseMachine(manager).run()}
+            records = {record.phase: record for record in BreakpointMachine(manager).run()}
             told.append(records[Phase.PRE].text)
         assert "1 of 4" in told[0]
         assert "the stub is freed" in told[-1]

@@ -1,4 +1,4 @@
-"""Placement rules: on a live kernel's matrix, on compiled functions, on what they must not say."""
+"""CodeMap rules: on a live kernel's matrix, on compiled functions, on what they must not say."""
 
 import json
 from pathlib import Path

@@ -10,7 +10,7 @@ from sysroot import CHECKOUT
 
 from engine.arch.recording import CALLS, CURSOR, SITES
 from engine.linux.kernel import Exit
-from engine.probes.watched import Watched
+from engine.probes.return_sites import ReturnSites
 from engine.session.tracing.graphing import Graphing, GraphOptions
 from engine.session.tracing.tracing import Tracing
 
@@ -64,7 +64,7 @@ def scribbled(
         prepare(tracing, arch, graph=graph)
         reports = guest.run(tracing)
         returns = guest.session.probes().manager.returns
-        assert isinstance(returns, Watched)
+        assert isinstance(returns, ReturnSites)
         said = any("where code records its calls" in text for text in heads(reports))
         return reports.exit, guest.out, returns.calls.damaged, said
 

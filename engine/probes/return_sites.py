@@ -2,11 +2,11 @@
 
 Linux writes the address of a trampoline over the return address. A kernel that unwinds itself
 knows of that; a program does not: C++ exceptions, Go's runtime, `setjmp`, everything that looks
-at a return address or keeps one is broken by it. That is what `trampoline.Hijacked` does, for
-`Mode.KERNEL`. In strict mode (`Watched`, here) nothing of the program's is changed: a breakpoint
-stands where the call returns to, and a pending call is known by that address together with the
-stack pointer that a return to it leaves behind. So pending calls need no order among themselves,
-and stacks of signal handlers, coroutines and goroutines do not disturb each other.
+at a return address or keeps one is broken by it. That is what `trampoline` does, for
+`Mode.KERNEL`. In strict mode (here) nothing of the program's is changed: a breakpoint stands
+where the call returns to, and a pending call is known by that address together with the stack
+pointer that a return to it leaves behind. So pending calls need no order among themselves, and
+stacks of signal handlers, coroutines and goroutines do not disturb each other.
 
 Left to decide is what has come to the breakpoint, and the clock knows from where control went
 last (`Cpu.left`). A call that was left by an exception or by longjmp is never reported:
@@ -36,32 +36,32 @@ from engine.errors import GuestFaultError
 from engine.probes.guestcalls import GuestCalls, Newest
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe, KretprobeInstance
+from engine.probes.pending_calls import NOWHERE, PendingCalls, chain, drop
 from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
-from engine.probes.returncode import ReturnCode
-from engine.probes.returns import Owner, Pending, Returns, ReturnSite
-from engine.probes.waiting import NOWHERE, Waiting, chain, drop
+from engine.probes.return_catcher import Owner, Returns, ReturnSite, SiteCalls
+from engine.probes.return_insns import ReturnInsns
 
 _TO: Final = 2
 """Where `Cpu.left` has the address that the last of its instructions led to, if at all."""
 
 
-class Watched(Returns):
+class ReturnSites(Returns):
     """Returns are caught where they return to; the program's own data stay as they are.
 
     Attributes:
-        waiting: the calls that are pending, and where they return to.
+        pending_calls: the calls that are pending, and where they return to.
         calls: what code in the guest does about calls and returns.
     """
 
     def __init__(self, owner: Owner) -> None:
         super().__init__(owner)
         self._left = owner.cpu.left
-        self._code = ReturnCode(owner)
+        self._code = ReturnInsns(owner)
         self._behind = self._word if self._stacked else 0
         unit, stacked = owner.arch.code_unit, self._stacked
-        self.waiting = Waiting(self._left, unit, self._behind, stacked=stacked)
-        self.calls = GuestCalls(owner.memory, self.waiting)
+        self.pending_calls = PendingCalls(self._left, unit, self._behind, stacked=stacked)
+        self.calls = GuestCalls(owner.memory, self.pending_calls)
 
     def admit(self, probe: Kretprobe) -> None:
         """A return probe is registered: the clock has to run."""
@@ -79,7 +79,7 @@ class Watched(Returns):
         before = bool(self._serves)
         super().attend(more)
         if bool(self._serves) != before:
-            for address, site in self.waiting.sites.items():
+            for address, site in self.pending_calls.sites.items():
                 self._serve(site)
                 self.owner.reconsider(address)
 
@@ -90,8 +90,8 @@ class Watched(Returns):
         enabled = point.enabled()
         plain = [probe for probe in enabled if probe.record is not None]
         probes = [probe for probe in enabled if isinstance(probe, Kretprobe)]
-        frame, find, behind = self.frame, self.waiting.by_return.get, self._behind
-        thread, clear, begin = self.owner.thread, self.waiting.clear, self._begin
+        frame, find, behind = self.frame, self.pending_calls.by_return.get, self._behind
+        thread, clear, begin = self.owner.thread, self.pending_calls.clear, self._begin
         calls = self.calls
 
         def action() -> int:
@@ -121,8 +121,8 @@ class Watched(Returns):
 
     def single(self, point: ProbePoint, probe: Kretprobe, go: TrapAction) -> TrapAction:
         """The usual case, one probe that is a return probe, with as few calls as can be."""
-        frame, find, behind = self.frame, self.waiting.by_return.get, self._behind
-        clear, frames = self.waiting.clear, self.waiting.frames
+        frame, find, behind = self.frame, self.pending_calls.by_return.get, self._behind
+        clear, frames = self.pending_calls.clear, self.pending_calls.frames
         make, left = self.make, self._left
         stacked, capture, limited = self._stacked, probe.capture, probe.limit is not None
         track = probe.tracker.entered if probe.tracker is not None else None
@@ -195,7 +195,7 @@ class Watched(Returns):
         except GuestFaultError:
             sp, ret_addr = 0, 0
         self.calls.sync()
-        pending = self.waiting.by_return.get(ret_addr)
+        pending = self.pending_calls.by_return.get(ret_addr)
         if pending is None:
             pending = self._watch(ret_addr)
         if pending is NOWHERE:
@@ -205,7 +205,7 @@ class Watched(Returns):
             self.told = f"the return to {ret_addr:#x} cannot be watched"
             return
         key = sp + self._behind
-        self.waiting.clear(pending, key, ret_addr)
+        self.pending_calls.clear(pending, key, ret_addr)
         made = self.made(point, ret_addr, sp)
         self._begin(pending, key, made)
         self.calls.entered(sp, pending.get(key))
@@ -214,8 +214,8 @@ class Watched(Returns):
             f"{self.owner.arch.roles.sp} {self.sp_of(key):#x}"
         )
 
-    def _begin(self, pending: Pending, key: int, made: Sequence[KretprobeInstance]) -> None:
-        self.waiting.link(pending, key, made)
+    def _begin(self, pending: SiteCalls, key: int, made: Sequence[KretprobeInstance]) -> None:
+        self.pending_calls.link(pending, key, made)
         self._left[0] = self._left[1] = 0
 
     @staticmethod
@@ -235,38 +235,38 @@ class Watched(Returns):
         stack = self.owner.memory.find(self.owner.regs.sp)
         if stack is None:
             return
-        self.waiting.sweep(self.lowest_at(stack.start), self.frame()[0])
+        self.pending_calls.sweep(self.lowest_at(stack.start), self.frame()[0])
         self.calls.reset()
 
     # -- places ---------------------------------------------------------------------------
 
-    def _watch(self, ret_addr: int) -> Pending:
+    def _watch(self, ret_addr: int) -> SiteCalls:
         site = ReturnSite(ret_addr)
         self._serve(site)
         if self._code.never_returns(ret_addr) or not self.owner.watch(site):
-            return self.waiting.add_nowhere(ret_addr)
+            return self.pending_calls.add_nowhere(ret_addr)
         self.calls.watch(ret_addr)
-        return self.waiting.add(site)
+        return self.pending_calls.add(site)
 
     def forget(self, address: int) -> None:
         """The code of a watched place is gone."""
         self.calls.sync()
         self.calls.forget(address)
-        self.waiting.forget(address)
+        self.pending_calls.forget(address)
         self._code.known.clear()
         self.calls.reset()
 
     def _purge(self, gone: set[Kretprobe]) -> None:
         self.calls.sync()
-        self.waiting.purge(gone)
+        self.pending_calls.purge(gone)
         self.calls.reset()
 
     def close(self) -> None:
         """No return probe is left: no place is watched but those that trackers wait for."""
         self.calls.sync()
         self.calls.forget()
-        self.owner.unwatch(self.waiting.keep_pending())
-        for address in self.waiting.sites:
+        self.owner.unwatch(self.pending_calls.keep_pending())
+        for address in self.pending_calls.sites:
             self.calls.watch(address)
 
     # -- a return -------------------------------------------------------------------------
@@ -371,7 +371,7 @@ class Watched(Returns):
     def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
         """The calls pending in a frame, newest first."""
         self.calls.sync()
-        return self.waiting.of_frame(slot)
+        return self.pending_calls.of_frame(slot)
 
     def replace_call(self, probe: Kretprobe, call: CallWork | None) -> None:
         """What code in the guest is to do about a probe's calls has changed."""
@@ -379,7 +379,7 @@ class Watched(Returns):
         before, probe.call = probe.call, call
         if before is None:
             return
-        for address, site in self.waiting.sites.items():
+        for address, site in self.pending_calls.sites.items():
             if site.known is not None and site.last is probe:
                 self.owner.reconsider(address)
         self.calls.reset()

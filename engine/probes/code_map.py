@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Placement(Protocol):
+class CodeMap(Protocol):
     """Names and boundaries of the guest's code, by guest address."""
 
     def symbol(self, name: str) -> int | None:

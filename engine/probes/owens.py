@@ -9,11 +9,11 @@ breakpoint only tells the engine. The architecture says how (`engine.arch.return
 from engine.arch.returns import CarriedReturns
 from engine.errors import GuestFaultError
 from engine.probes.kretprobe import KretprobeInstance
-from engine.probes.returns import Owner
-from engine.probes.trampoline import Hijacked
+from engine.probes.return_catcher import Owner
+from engine.probes.trampoline import LinuxTrampoline
 
 
-class Carried(Hijacked):
+class OwensTrampoline(LinuxTrampoline):
     """Return addresses are replaced and kept in the program's stack."""
 
     def __init__(self, owner: Owner, start: int, way: CarriedReturns) -> None:

@@ -12,10 +12,10 @@ from engine.cpu.base import StopKind
 from engine.errors import EngineError
 from engine.probes.detours import Detour
 from engine.probes.detourwork import serving
+from engine.probes.hit_machine import HitMachine, Phase, stop_name
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager, Status
-from engine.probes.phase import HitMachine, Phase, stop_name
-from engine.probes.returns import ReturnSite
+from engine.probes.return_catcher import ReturnSite
 
 _TO_THE_START: Final = (Phase.ARMED, Phase.JUMP)
 _PAST_IT: Final = (Phase.ARMED, Phase.TRAP, Phase.PRE)

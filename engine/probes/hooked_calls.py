@@ -6,7 +6,7 @@ from typing import Protocol
 from engine.probes.kretprobe import KretprobeInstance
 
 
-class Hook:
+class HookedCall:
     """An instance whose frame returns to the trampoline.
 
     Attributes:
@@ -23,7 +23,7 @@ class Hook:
         self.leads = leads
 
 
-class PendingCalls(Protocol):
+class HookedCalls(Protocol):
     """What is pending in one thread; a frame is known by `KretprobeInstance.slot`.
 
     Attributes:
@@ -32,7 +32,7 @@ class PendingCalls(Protocol):
 
     depth: int
 
-    def push(self, hook: Hook) -> None:
+    def push(self, hook: HookedCall) -> None:
         """Add the newest."""
 
     def begin(self, slot: int, chained: bool, calls: Callable[[KretprobeInstance], bool]) -> None:
@@ -44,7 +44,7 @@ class PendingCalls(Protocol):
             calls: whether a pending call has made this one, all else being as it was for it.
         """
 
-    def newest(self, slot: int) -> Hook | None:
+    def newest(self, slot: int) -> HookedCall | None:
         """The one that a frame is chained to, whose return address is the trampoline."""
 
     def take(self, slot: int) -> list[KretprobeInstance]:
@@ -56,7 +56,7 @@ class PendingCalls(Protocol):
     def at(self, slot: int) -> tuple[KretprobeInstance, ...]:
         """Those of a frame, the newest first."""
 
-    def __iter__(self) -> Iterator[Hook]:
+    def __iter__(self) -> Iterator[HookedCall]:
         """All of them, the newest first."""
 
 
@@ -66,25 +66,25 @@ def drop(instance: KretprobeInstance) -> None:
     instance.gone = True
 
 
-class Stacked:
+class StackedCalls:
     """One stack of calls, in the order of their frames, as uprobes have it."""
 
     def __init__(self, pushed: bool) -> None:
         """`pushed`: return addresses lie on the stack, so that no two frames share a place."""
         self.depth = 0
-        self._hooks: list[Hook] = []
+        self._hooks: list[HookedCall] = []
         self._pushed = pushed
 
-    def __iter__(self) -> Iterator[Hook]:
+    def __iter__(self) -> Iterator[HookedCall]:
         """All of them, the newest first."""
         return reversed(self._hooks)
 
-    def push(self, hook: Hook) -> None:
+    def push(self, hook: HookedCall) -> None:
         """Add the newest."""
         self._hooks.append(hook)
         self.depth += hook.leads
 
-    def _pop(self) -> Hook:
+    def _pop(self) -> HookedCall:
         hook = self._hooks.pop()
         self.depth -= hook.leads
         return hook
@@ -97,7 +97,7 @@ class Stacked:
                 break
             drop(self._pop().instance)
 
-    def newest(self, slot: int) -> Hook | None:
+    def newest(self, slot: int) -> HookedCall | None:
         """The last one."""
         return self._hooks[-1] if self._hooks else None
 
@@ -138,7 +138,7 @@ class Stacked:
         return below is None or sp < below or (self._pushed and sp == below)
 
 
-class Keyed:
+class KeyedCalls:
     """Calls by their frames: where these have keys of their own, no order is needed.
 
     So stacks that a program switches between do not disturb each other. A call that was left is
@@ -148,14 +148,14 @@ class Keyed:
     def __init__(self) -> None:
         """Nothing is pending."""
         self.depth = 0
-        self._frames: dict[int, list[Hook]] = {}
+        self._frames: dict[int, list[HookedCall]] = {}
 
-    def __iter__(self) -> Iterator[Hook]:
+    def __iter__(self) -> Iterator[HookedCall]:
         """All of them, frame by frame, the newest of each first."""
         for hooks in reversed(self._frames.values()):
             yield from reversed(hooks)
 
-    def push(self, hook: Hook) -> None:
+    def push(self, hook: HookedCall) -> None:
         """Add the newest."""
         self._frames.setdefault(hook.instance.slot, []).append(hook)
         self.depth += hook.leads
@@ -166,7 +166,7 @@ class Keyed:
         while hooks and not chained and not calls(hooks[-1].instance):
             self._drop(slot, hooks)
 
-    def _drop(self, slot: int, hooks: list[Hook]) -> None:
+    def _drop(self, slot: int, hooks: list[HookedCall]) -> None:
         hook = hooks.pop()
         self.depth -= hook.leads
         drop(hook.instance)
@@ -180,7 +180,7 @@ class Keyed:
             while hooks:
                 self._drop(key, hooks)
 
-    def newest(self, slot: int) -> Hook | None:
+    def newest(self, slot: int) -> HookedCall | None:
         """The last one of the frame."""
         hooks = self._frames.get(slot)
         return hooks[-1] if hooks else None

@@ -5,9 +5,9 @@ from probekit import CODE, DATA, SP, ProbeGuest
 
 from engine.cpu.base import StopKind
 from engine.errors import EngineError
+from engine.probes.breakpoint_machine import BreakpointMachine, Phase
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.manager import Status
-from engine.probes.phases import Phase, PhaseMachine
 
 ALL = [Phase.ARMED, Phase.TRAP, Phase.PRE, Phase.SLOT, Phase.FIXUP, Phase.POST, Phase.RESUME]
 
@@ -25,7 +25,7 @@ def test_scratch_register_stands_in_and_comes_back() -> None:
     guest.memory.write(DATA, (77).to_bytes(8, "little"))
     guest["rsi"] = 0x1234
     uprobe(guest, CODE)
-    records = {record.phase: record for record in PhaseMachine(guest.manager).run()}
+    records = {record.phase: record for record in BreakpointMachine(guest.manager).run()}
     assert list(records) == ALL
     assert records[Phase.TRAP].after == CODE + 1
     step = records[Phase.SLOT]
@@ -43,7 +43,7 @@ def test_return_address_of_a_copied_call_is_put_right() -> None:
     guest.memory.write(DATA, (CODE + 0x40).to_bytes(8, "little"))
     guest["rbx"] = DATA
     uprobe(guest, CODE)
-    records = {record.phase: record for record in PhaseMachine(guest.manager).run()}
+    records = {record.phase: record for record in BreakpointMachine(guest.manager).run()}
     slot = guest.manager.area.page + guest.manager.area.slot_size
     ((place, wrong, right),) = records[Phase.FIXUP].memory
     assert place == SP - 8
@@ -56,7 +56,7 @@ def test_fault_in_the_slot_ends_the_hit_at_the_original() -> None:
     guest = ProbeGuest("x86_64", b"\x48\x8b\x03\xcc")  # mov rax, [rbx]
     probe = Kprobe(addr=CODE)
     guest.manager.register(probe)
-    machine = PhaseMachine(guest.manager)
+    machine = BreakpointMachine(guest.manager)
     last = machine.run()[-1]
     assert last.phase is Phase.SLOT
     assert last.stop is machine.stop is not None
@@ -72,7 +72,7 @@ def test_fault_of_an_emulation() -> None:
     guest = ProbeGuest("x86_64", b"\x53\xcc")  # push rbx
     guest.sp = 0x10
     uprobe(guest, CODE)
-    machine = PhaseMachine(guest.manager)
+    machine = BreakpointMachine(guest.manager)
     assert machine.run()[-1].phase is Phase.EMULATED
     assert machine.stop is not None
     assert (machine.stop.address, machine.stop.access) == (8, "write")
@@ -90,7 +90,7 @@ def test_handlers_run_in_their_phases_and_may_move_pc() -> None:
     )
     guest.manager.register(probe)
     guest["x1"] = 5
-    machine = PhaseMachine(guest.manager)
+    machine = BreakpointMachine(guest.manager)
     while machine.next is not Phase.POST:
         machine.advance()
     assert seen == ["pre"]
@@ -104,7 +104,7 @@ def test_handlers_run_in_their_phases_and_may_move_pc() -> None:
         return 1
 
     probe.pre_handler = skip
-    assert [record.phase for record in PhaseMachine(guest.manager).run()] == [
+    assert [record.phase for record in BreakpointMachine(guest.manager).run()] == [
         *ALL[:3],
         Phase.RESUME,
     ]
@@ -115,10 +115,10 @@ def test_handlers_run_in_their_phases_and_may_move_pc() -> None:
 def test_takes_up_a_trap_that_was_taken_and_refuses_other_places() -> None:
     guest = ProbeGuest("x86_64", b"\x90\x48\x89\xd8\xcc")
     with pytest.raises(EngineError, match="no armed probe"):
-        PhaseMachine(guest.manager)
+        BreakpointMachine(guest.manager)
     guest.manager.register(Kprobe(addr=CODE + 1))
     guest.pc = CODE + 2
-    records = PhaseMachine(guest.manager, trapped=True).run()
+    records = BreakpointMachine(guest.manager, trapped=True).run()
     assert [record.phase for record in records] == ALL[2:]
     assert guest.pc == CODE + 4
 
@@ -129,14 +129,14 @@ def test_hit_inside_a_hit_is_missed_and_stepped() -> None:
 
     def enter(probe: Kprobe, regs: object) -> None:
         guest.pc = CODE + 1
-        PhaseMachine(guest.manager).run()
+        BreakpointMachine(guest.manager).run()
         guest.pc = CODE
 
     outer = Kprobe(addr=CODE, pre_handler=enter)
     guest.manager.register_all([inner, outer])
     guest["rbx"] = 9
     guest.pc = CODE
-    PhaseMachine(guest.manager).run()
+    BreakpointMachine(guest.manager).run()
     assert (guest["rax"], inner.hits, inner.nmissed, outer.hits) == (9, 1, 1, 1)
     assert (guest.pc, guest.manager.status) == (CODE + 1, Status.IDLE)
 
@@ -145,6 +145,6 @@ def test_repeated_string_instruction_is_one_step() -> None:
     guest = ProbeGuest("x86_64", b"\xf3\xaa\xcc")  # rep stosb
     uprobe(guest, CODE)
     guest["rdi"], guest["rcx"], guest["rax"] = DATA, 5, 0x41
-    step = next(r for r in PhaseMachine(guest.manager).run() if r.phase is Phase.SLOT)
+    step = next(r for r in BreakpointMachine(guest.manager).run() if r.phase is Phase.SLOT)
     assert step.registers == {"rdi": (DATA, DATA + 5), "rcx": (5, 0)}
     assert guest.memory.read(DATA, 6) == b"AAAAA\0"

@@ -1,7 +1,7 @@
 """What both ways of catching the return of a probed function have in common.
 
-Linux writes the address of a trampoline over the return address: `trampoline.Hijacked`, in
-kernel mode. Strict mode leaves the program's data alone: `watched.Watched`, which says why.
+Linux writes the address of a trampoline over the return address: `trampoline`, in kernel mode.
+Strict mode leaves the program's data alone: `return_sites`, which says why.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,10 +15,10 @@ from engine.cpu.base import Cpu, TrapAction
 from engine.guest.mapping import Mapping
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
+from engine.probes.code_map import CodeMap
 from engine.probes.djprobe import SafetyCheck
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance, default_maxactive
-from engine.probes.placement import Placement
 from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
 from engine.probes.stepping import GuestStep
@@ -31,7 +31,7 @@ class Owner(Protocol):
     cpu: Cpu
     memory: Memory
     overlay: TextOverlay
-    placement: Placement
+    code_map: CodeMap
     regs: PtRegs
     step: GuestStep
     mode: Mode
@@ -51,7 +51,7 @@ class Owner(Protocol):
         """The same, and a jump that stands there is given up."""
 
 
-class Pending(dict[int, KretprobeInstance]):
+class SiteCalls(dict[int, KretprobeInstance]):
     """Calls that return to one place, by the stack pointer after the return.
 
     (Or by what tells activations apart, see `engine.arch.returns.FrameKeys`.)
@@ -76,7 +76,7 @@ class ReturnSite(Kprobe):
 
     def __init__(self, address: int) -> None:
         super().__init__(addr=address, name=f"return to {address:#x}")
-        self.pending = Pending()
+        self.pending = SiteCalls()
         self.last: Kretprobe | None = None
         self.known: memoryview[int] | None = None
 

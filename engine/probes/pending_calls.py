@@ -5,9 +5,9 @@ from typing import Final
 
 from engine.arch.recording import OUTSIDE
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
-from engine.probes.returns import Pending, ReturnSite
+from engine.probes.return_catcher import ReturnSite, SiteCalls
 
-NOWHERE: Final = Pending()
+NOWHERE: Final = SiteCalls()
 """Of a place that cannot be watched."""
 
 
@@ -26,8 +26,8 @@ def drop(instance: KretprobeInstance | None) -> None:
         instance = instance.next
 
 
-class Waiting:
-    """What `watched.Watched` knows of pending calls; what the keys are: `returns.Pending`.
+class PendingCalls:
+    """The pending calls of `return_sites.ReturnSites`; their keys: see `return_catcher.SiteCalls`.
 
     Attributes:
         sites: the watched places, by address.
@@ -45,8 +45,8 @@ class Waiting:
             stacked: whether calls push the return address.
         """
         self.sites: dict[int, ReturnSite] = {}
-        self.by_return: dict[int, Pending] = {}
-        self.frames: dict[int, Pending] = {}
+        self.by_return: dict[int, SiteCalls] = {}
+        self.frames: dict[int, SiteCalls] = {}
         self._left = left
         self._unit = unit
         self._behind = behind
@@ -54,14 +54,14 @@ class Waiting:
 
     # -- places ---------------------------------------------------------------------------
 
-    def add(self, site: ReturnSite) -> Pending:
+    def add(self, site: ReturnSite) -> SiteCalls:
         """A place is watched."""
         address = site.addr or 0
         self.sites[address] = site
         self.by_return[address] = site.pending
         return site.pending
 
-    def add_nowhere(self, address: int) -> Pending:
+    def add_nowhere(self, address: int) -> SiteCalls:
         """A place cannot be watched."""
         self.by_return[address] = NOWHERE
         return NOWHERE
@@ -87,7 +87,7 @@ class Waiting:
 
     # -- frames ---------------------------------------------------------------------------
 
-    def clear(self, pending: Pending, key: int, ret_addr: int) -> None:
+    def clear(self, pending: SiteCalls, key: int, ret_addr: int) -> None:
         """A frame begins: what is pending in its place is gone, but for a tail call's caller."""
         older = pending.get(key)
         if older is not None and self.called(ret_addr):
@@ -109,7 +109,7 @@ class Waiting:
         return address in (one + -one % unit, two + -two % unit) or two == OUTSIDE
 
     @staticmethod
-    def link(pending: Pending, key: int, made: Iterable[KretprobeInstance]) -> None:
+    def link(pending: SiteCalls, key: int, made: Iterable[KretprobeInstance]) -> None:
         """Calls begin in a frame, in the order in which they are chained."""
         older = pending.get(key)
         for instance in made:
@@ -149,7 +149,7 @@ class Waiting:
 
     # -- what code in the guest has done --------------------------------------------------
 
-    def places(self) -> dict[int, Pending]:
+    def places(self) -> dict[int, SiteCalls]:
         """The watched addresses and the calls pending there."""
         return {at: site.pending for at, site in self.sites.items()}
 

@@ -7,10 +7,10 @@ from controlkit import held, sample
 from guestrun import ARCHES
 from jumpkit import only, opened, outcome, run_to, stopped_at_jump, symbol
 
-from engine.probes.jumpphases import JumpMachine, parts
+from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.hit_machine import Phase
+from engine.probes.jump_machine import JumpMachine, parts
 from engine.probes.kprobe import Kprobe
-from engine.probes.phase import Phase
-from engine.probes.phases import PhaseMachine
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.protocol import commands as cmd
 
@@ -128,7 +128,7 @@ def test_a_fault_of_a_displaced_instruction_is_its_own(arch: str) -> None:
             tracing.start()
             assert run_to(guest, point.address)
             session.cpu.write_register(session.arch.roles.sp, 0x1000)
-            machine = PhaseMachine(manager) if point.detour is None else JumpMachine(manager)
+            machine = BreakpointMachine(manager) if point.detour is None else JumpMachine(manager)
             last = machine.run()[-1]
             assert last.phase is (Phase.SLOT if point.detour is None else Phase.DISPLACED)
             assert "it raised fault" in last.text

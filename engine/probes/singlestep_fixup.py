@@ -1,7 +1,8 @@
 """What is put right behind a copy that the processor has single-stepped (Linux on IA-64).
 
 Where the processor's own step ends a copy, it ends wherever the instruction leads, so calls and
-branches are copied like anything else. This is the fast executor's side; `phases` has its own.
+branches are copied like anything else. This is the fast executor's side; `breakpoint_machine` has
+its own.
 """
 
 from typing import Final

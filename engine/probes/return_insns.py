@@ -5,7 +5,7 @@ from typing import Final, Protocol
 from engine.arch.base import Arch
 from engine.errors import GuestFaultError
 from engine.guest.text import TextOverlay
-from engine.probes.placement import Placement
+from engine.probes.code_map import CodeMap
 
 _RETURN_MAX: Final = 4
 """Bytes of the longest return instruction."""
@@ -16,10 +16,10 @@ class Owner(Protocol):
 
     arch: Arch
     overlay: TextOverlay
-    placement: Placement
+    code_map: CodeMap
 
 
-class ReturnCode:
+class ReturnInsns:
     """Answers from the program's own code.
 
     Attributes:
@@ -33,7 +33,7 @@ class ReturnCode:
 
     def never_returns(self, address: int) -> bool:
         """Whether a call ends its function: what follows need not even be code."""
-        function = self._owner.placement.function(address - 1)
+        function = self._owner.code_map.function(address - 1)
         return function is not None and address >= function[1]
 
     def may_be_passed(self, address: int) -> bool:
@@ -60,7 +60,7 @@ class ReturnCode:
         except GuestFaultError:
             return True
         sizes = owner.arch.probes.returns(code)
-        if not any(owner.placement.boundary(end - size) for size in sizes):
+        if not any(owner.code_map.boundary(end - size) for size in sizes):
             return False
         self.known.add(end)
         return True

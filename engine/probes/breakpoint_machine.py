@@ -16,17 +16,17 @@ from engine.arch.plan import Fixup, Verdict
 from engine.cpu.base import SingleSteps, Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.breakpoint import rebased
+from engine.probes.hit_machine import WORD, HitMachine, Phase, PhaseRecord, stop_name
 from engine.probes.manager import ProbeManager, Status
-from engine.probes.phase import WORD, HitMachine, Phase, PhaseRecord, stop_name
 from engine.probes.stepping import StepStopError, failure
 
-__all__ = ["Phase", "PhaseMachine", "PhaseRecord"]
+__all__ = ["BreakpointMachine", "Phase", "PhaseRecord"]
 
 
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
-class PhaseMachine(HitMachine):
+class BreakpointMachine(HitMachine):
     """Carries one hit of a breakpoint out."""
 
     def __init__(self, manager: ProbeManager, *, trapped: bool = False) -> None:
