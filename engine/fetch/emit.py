@@ -70,10 +70,11 @@ def recorder_code(layout: RecordLayout, machine: Machine, *, has_cursor: bool, r
     texts = sum(max(arg.type.count, 1) for arg in strings)
     roomy = layout.words * 8 + texts * STRING_MAX <= room
     single = roomy and len(strings) == 1 and _is_short(strings[0])
-    text = FunctionText(machine, captured, single=single)
+    returns = layout.head == RETURN_HEAD
+    # A return's handlers find the caller's pc (kretprobe's and uretprobe's trampoline handlers).
+    text = FunctionText(machine, captured, single=single, pc="returned_to" if returns else "")
     words = [word for field in layout.fields for word in text.argument(field.arg)]
     lines, fixed = text.lines, layout.words * 8
-    returns = layout.head == RETURN_HEAD
     head = ["thread_id", "now()", "address", *(["returned_to"] if returns else [])]
     text.needs["now"] = lambda bound: bound.context.cpu.now
     text.needs["address"] = lambda bound: bound.site.address

@@ -86,4 +86,4 @@ def capturer(
 
 
 def _machine(arch: Arch) -> Machine:
-    return Machine(arch.bits, arch.byteorder, arch.roles.sp, arch.probes.retval)
+    return Machine(arch.bits, arch.byteorder, arch.roles.sp, arch.probes.retval, arch.roles.pc)

@@ -26,12 +26,14 @@ class Machine(NamedTuple):
         byteorder: "little" or "big".
         stack_pointer: the register's name.
         retval: that of the one with a function's result.
+        pc: that of the program counter.
     """
 
     bits: int
     byteorder: str
     stack_pointer: str
     retval: str
+    pc: str
 
 
 class Bound(NamedTuple):
@@ -87,7 +89,12 @@ class FunctionText:
     """
 
     def __init__(
-        self, machine: Machine, captured: Sequence[Captured] = (), *, single: bool = False
+        self,
+        machine: Machine,
+        captured: Sequence[Captured] = (),
+        *,
+        single: bool = False,
+        pc: str = "",
     ) -> None:
         """Begin.
 
@@ -95,6 +102,7 @@ class FunctionText:
             machine: what runs the guest.
             captured: what the function is given from the entry.
             single: there will be one string: `length` is to be its length, or -1.
+            pc: the expression of the program counter; "" = the processor is asked.
         """
         self.lines: list[str] = []
         self.needs: dict[str, Need] = {}
@@ -103,6 +111,7 @@ class FunctionText:
         self._machine = machine
         self._captured = captured
         self._single = single
+        self._pc = pc
         self._registers: list[str] = []
         self._names = 0
         self._mask = hex((1 << machine.bits) - 1)
@@ -134,6 +143,8 @@ class FunctionText:
         return name
 
     def _register(self, name: str) -> str:
+        if self._pc and name == self._machine.pc:
+            return self._pc
         if name not in self._registers:
             self._registers.append(name)
         return f"r{self._registers.index(name)}"

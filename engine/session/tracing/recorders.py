@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from engine.arch.plan import Mode, Rules
-from engine.arch.program import RecordLayout
+from engine.arch.program import Base, RecordLayout
 from engine.arch.recording import Recording
 from engine.fetch.evaluate import FetchContext, Recorder, Site, capturer, recorder
 from engine.probes.callwork import call_work
@@ -89,7 +89,11 @@ class Recorders:
             number: of the event.
             layout: of its rows.
         """
-        names_pc = any(f.arg.base.register == self._session.arch.roles.pc for f in layout.fields)
+        names_pc = any(
+            _names(base, self._session.arch.roles.pc)
+            for field in layout.fields
+            for base in (field.arg.base, *(field.arg.base.fetch or ())[:1])
+        )
 
         def ready(probe: Kprobe) -> None:
             assert probe.addr is not None
@@ -138,6 +142,9 @@ class Recorders:
         self, probe: Kretprobe, number: int, layout: RecordLayout, base: int
     ) -> CallWork | None:
         """What code in the guest would do about a return probe's calls."""
+        pc = self._session.arch.roles.pc
+        if any(_names(field.arg.base, pc) for field in layout.fields):
+            return None  # it is another one wherever the function is called from
         row = self._in_guest(probe, number, layout, base)
         return None if row is None else call_work(self._session.arch, row)
 
@@ -158,6 +165,10 @@ class Recorders:
         as_linux = self._mode is Mode.KERNEL and probe.rules is Rules.KPROBE
         behind = len(arch.breakpoint) if as_linux and arch.trap_advances_pc else 0
         return probe.addr + behind
+
+
+def _names(base: object, register: str) -> bool:
+    return isinstance(base, Base) and base.register == register
 
 
 def _compiled(
