@@ -16,6 +16,7 @@ from engine.trace.rows import EventInfo
 PLAIN: Final = ("traceon", "traceoff", "snapshot", "stacktrace")
 SWITCHES: Final = ("enable_event", "disable_event")
 NAMES: Final = (*PLAIN, *SWITCHES, "hist")
+_TYPES: Final = {"traceoff": "traceon", "disable_event": "enable_event"}
 _BLANKS: Final = " \t"
 _UNLIMITED: Final = (1 << 64) - 1
 
@@ -56,8 +57,8 @@ class Trigger:
 
     @property
     def after(self) -> bool:
-        """Whether it acts behind the event instead of before."""
-        return self.name == "stacktrace"
+        """True if it acts behind the event instead of before (EVENT_CMD_FL_POST_TRIGGER)."""
+        return self.name in ("stacktrace", "traceoff")
 
     @property
     def needs_row(self) -> bool:
@@ -65,10 +66,18 @@ class Trigger:
         return self.after or self.hist is not None or self.filter is not None
 
     def same_kind(self, other: "Trigger") -> bool:
-        """Whether an event cannot have both."""
-        if self.name in SWITCHES or self.name == "hist":
-            return self.name == other.name and self.target == other.target and self.hist is None
-        return self.name == other.name
+        """True if an event cannot have both, and `!` before one takes the other away.
+
+        As the kernel compares its trigger types: those that switch a thing on and off are one.
+        """
+        if self.hist is not None or other.hist is not None:
+            return False
+        return self._type == other._type and self.target == other.target
+
+    @property
+    def _type(self) -> str:
+        """The trigger's type (enum event_trigger_type)."""
+        return _TYPES.get(self.name, self.name)
 
     def listing(self) -> str:
         """As the event's `trigger` file lists it; histograms list themselves."""

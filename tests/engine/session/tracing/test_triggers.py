@@ -94,15 +94,15 @@ def test_a_filter_may_come_and_go_while_the_guest_stands(guest: Guest) -> None:
 def test_traceoff_stops_all_events_and_counts_what_it_changes(guest: Guest) -> None:
     tracing = traced(guest)
     tracing.add_trigger("g", "x", "traceoff:3 if n == 2")
-    tracing.add_trigger("g", "x", "traceon if n == 1")
+    tracing.define(f"p:g/z fibonacci n={argument(guest)}:u32")
+    tracing.add_trigger("g", "z", "traceon if n == 4")
     guest.run(tracing)
-    # With a condition the event itself is looked at first: whether it is recorded is decided.
     expected, on, left = [], True, 3
     for n in calls(15):
+        on = on or n == 4  # the newer event comes first
         expected += [n] if on else []
-        if n == 2 and on and left:
+        if n == 2 and on and left:  # behind the event, which is recorded
             on, left = False, left - 1
-        on = on or n == 1
     assert numbers(guest) == expected
     assert 0 < len(expected) < CALLS
     (traceoff,) = [
@@ -112,6 +112,16 @@ def test_traceoff_stops_all_events_and_counts_what_it_changes(guest: Guest) -> N
     ]
     assert traceoff.left == left == 0
     assert traceoff.listing() == "traceoff:count=3 if n == 2"
+
+
+@pytest.mark.parametrize("count", ["", ":2"])
+def test_the_event_that_ends_tracing_is_recorded(guest: Guest, count: str) -> None:
+    tracing = traced(guest)
+    tracing.define(f"p:g/z fibonacci n={argument(guest)}:u32")
+    tracing.add_trigger("g", "x", f"traceoff{count}")
+    guest.run(tracing)
+    assert numbers(guest) == [15]
+    assert [event[0] for event in guest.events] == ["z", "x"]  # the newer event comes first
 
 
 def calls(n: int) -> Iterator[int]:
@@ -135,9 +145,12 @@ def test_one_of_a_kind(guest: Guest) -> None:
     tracing.add_trigger("g", "x", "traceoff:3")
     with pytest.raises(ProbeError, match="EEXIST"):
         tracing.add_trigger("g", "x", "traceoff:4 if n == 1")
+    with pytest.raises(ProbeError, match="EEXIST"):  # what switches on and off is of one type
+        tracing.add_trigger("g", "x", "traceon")
     tracing.add_trigger("g", "x", "enable_event:g:ack")
-    with pytest.raises(ProbeError, match="EEXIST"):
-        tracing.add_trigger("g", "x", "enable_event:g:ack:5")
+    for other in ("enable_event:g:ack:5", "disable_event:g:ack"):
+        with pytest.raises(ProbeError, match="EEXIST"):
+            tracing.add_trigger("g", "x", other)
     tracing.add_trigger("g", "x", "hist:keys=n")
     tracing.add_trigger("g", "x", "hist:keys=n if n > 3")
     with pytest.raises(ProbeError, match="already exists"):
