@@ -15,6 +15,9 @@ from engine.session import GuestConfig
 from engine.session.protocol.config import DEFAULT_MEMORY
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_PASSED: Final = frozenset(("PATH", "LANG", "TERM", "TZ", "HOME", "USER", "COLUMNS", "LINES"))
+"""Variables that a guest gets unless told otherwise: what programs need, and nothing that could
+be a secret."""
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -59,6 +62,7 @@ _GUEST_OPTIONS: Final = (
     ),
     click.option("--isolated", is_flag=True, help="Hide the current directory from the guest."),
     click.option("--env", "env", metavar="K=V", multiple=True, help="Add to the environment."),
+    click.option("--env-all", is_flag=True, help="Pass the whole environment on."),
     click.option("--clean-env", is_flag=True, help="Start from an empty environment."),
     click.option("--cwd", metavar="DIR", help="Working directory, a path of the guest."),
     click.option("--argv0", metavar="NAME", help="The program's name for itself."),
@@ -147,7 +151,15 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         if "=" not in entry:
             raise click.UsageError(f"--env {entry}: not of the form K=V")
     given = dict(entry.split("=", 1) for entry in values["env"])
-    base = {} if values["clean_env"] else dict(os.environ)
+    if values["env_all"] and values["clean_env"]:
+        raise click.UsageError("--env-all and --clean-env: one of them")
+    base = {
+        name: value
+        for name, value in os.environ.items()
+        if values["env_all"] or name in _PASSED or name.startswith("LC_")
+    }
+    if values["clean_env"]:
+        base = {}
     env = tuple(f"{key}={value}" for key, value in {**base, **given}.items())
     return GuestConfig(
         guest=values["guest"],

@@ -100,8 +100,13 @@ def test_argv0_is_as_typed_or_as_told(home: Path) -> None:
 
 
 def test_environment(home: Path) -> None:
-    plain = self_lines(home, "--env", "A=1", "--env", "B=x=y", "--env", "E=", env={"HERE": "x"})
-    assert {"A=1", "B=x=y", "E=", "HERE=x"} <= set(plain)
+    secret = {"SECRET_TOKEN": "x", "LC_TIME": "C", "LINES": "24", "LD_PRELOAD": ""}
+    plain = self_lines(home, "--env", "A=1", "--env", "B=x=y", "--env", "E=", env=secret)
+    assert {"A=1", "B=x=y", "E=", "LC_TIME=C", "LINES=24"} <= set(plain)
+    assert not {"SECRET_TOKEN=x", "LD_PRELOAD="} & set(plain)
+    assert "SECRET_TOKEN=x" in self_lines(home, "--env-all", env=secret)
+    both = process(home, "--env-all", "--clean-env", "./run", "self")
+    assert (both.code, "one of them" in both.err) == (2, True)
 
     clean = self_lines(home, "--clean-env", "--env", "A=1", "--env", "A=2", env={"HERE": "x"})
     assert [line for line in clean if "=" in line] == ["A=2"]
@@ -210,8 +215,8 @@ def test_version_and_help(home: Path) -> None:
         done = run(*words, cwd=home)
         assert done.code == 0
         assert "Usage: kprobe-tui" in done.out
-    options = """--root --share --isolated --env --clean-env --cwd --argv0 --seed --max-blocks
-    --timeout --memory --clock --color --debug"""
+    options = """--root --share --isolated --env --env-all --clean-env --cwd --argv0 --seed
+    --max-blocks --timeout --memory --clock --color --debug"""
     assert all(option in done.out for option in options.split())
 
 

@@ -203,7 +203,7 @@ class Session:
                     f"{config.guest}: its loader {name} is for {interpreter.machine_name}, "
                     f"the program for {self.image.machine_name}; --root DIR gives another tree"
                 )
-        argv0 = config.guest if config.argv0 is None else config.argv0
+        argv0 = self.paths.typed if config.argv0 is None else config.argv0
         kernel = self.kernel
         kernel.argv = tuple(os.fsencode(word) for word in (argv0, *config.args))
         kernel.env = tuple(os.fsencode(entry) for entry in config.env)

@@ -17,7 +17,7 @@ class ProgramPaths:
         host: the file to open on the host; symlinks inside a root stay inside it.
         guest: the absolute path the guest knows it by.
         real: the same with symlinks resolved (/proc/self/exe).
-        typed: the guest path as the user wrote it, relative perhaps (AT_EXECFN).
+        typed: the guest path as the user wrote it, relative perhaps (AT_EXECFN and argv[0]).
     """
 
     host: str
@@ -38,7 +38,7 @@ def locate(guest: str, root: str | None) -> ProgramPaths:
         if path.startswith(base + "/"):
             inside = path[len(base) :]
             real = _resolve(base, inside)
-            return ProgramPaths(base + real, inside, real, inside)
+            return ProgramPaths(base + real, inside, real, inside if base else guest)
     return ProgramPaths(guest, path, os.path.realpath(path), guest)
 
 

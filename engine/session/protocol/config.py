@@ -13,7 +13,7 @@ class GuestConfig:
     Attributes:
         guest: the ELF file.
         args: its arguments without argv[0].
-        argv0: argv[0]; the guest's path as typed if None.
+        argv0: argv[0]; the program's path in the guest, as typed where that is one, if None.
         root: a tree that is the guest's whole file system.
         shares: (path, writable) shown at the same path in the guest.
         isolated: hide the current directory.

@@ -17,6 +17,16 @@ def test_absolute_symlinks_stay_inside_the_root(tmp_path: Path) -> None:
     found = locate(str(root / "bin/alias"), str(root))
     assert (found.guest, found.real) == ("/bin/alias", "/usr/bin/tool")
     assert found.host == str(root / "usr/bin/tool")
+    assert found.typed == "/bin/alias"  # what the program is called by, there
+
+
+def test_with_the_hosts_own_root_a_path_stays_as_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tool").write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    found = locate("./tool", "/")
+    assert (found.typed, found.guest) == ("./tool", str(tmp_path / "tool"))
 
 
 def test_dots_cannot_leave_the_root(tmp_path: Path) -> None:
