@@ -1,0 +1,187 @@
+"""Rules of the house that no linter knows, each with code that breaks it.
+
+Where the code does not keep a rule yet, the violations are counted. The numbers are exact: they
+may only be made smaller, and whoever puts something right takes it off the count.
+"""
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+from houserules import (
+    Found,
+    Module,
+    astray,
+    counts,
+    modules,
+    private_uses,
+    repeated_classes,
+    riddles,
+    stubs,
+)
+
+ROOT = Path(__file__).parents[2]
+
+Rule = Callable[[list[Module]], Iterator[Found]]
+
+# Tests of more than a module.
+SUITES = (
+    "house/*",  # the house itself
+    "samples/*",  # the programs in samples/
+    "test_packaging.py",
+    "engine/test_*.py",  # the engine as a whole against known results
+    "engine/hostile/*",  # programs that mean harm
+)
+
+# What is left to be put right: violations of each rule in each package.
+STUBS: dict[str, int] = {
+    "engine.fetch": 2,
+    "engine.guest": 12,
+    "engine.linux": 6,
+    "engine.probes": 17,
+    "tui": 6,
+    "tui.widgets": 8,
+}
+PRIVATE: dict[str, int] = {"tui.panes": 1}
+REPEATED: dict[str, int] = {
+    "engine.arch": 6,
+    "engine.cpu": 6,
+    "engine.fetch": 2,
+    "engine.guest": 1,
+    "engine.image": 5,
+    "engine.linux": 2,
+    "engine.probes": 10,
+    "engine.session": 10,
+    "engine.trace": 8,
+    "engine.unwind": 9,
+}
+RIDDLES: dict[str, int] = {
+    "engine": 1,
+    "engine.arch": 150,
+    "engine.cli": 6,
+    "engine.cpu": 76,
+    "engine.fetch": 29,
+    "engine.guest": 17,
+    "engine.image": 41,
+    "engine.linux": 89,
+    "engine.probes": 117,
+    "engine.session": 104,
+    "engine.trace": 56,
+    "engine.unwind": 21,
+    "tui": 29,
+    "tui.panes": 15,
+    "tui.screens": 3,
+    "tui.widgets": 20,
+}
+ASTRAY: dict[str, int] = {"tests.cli": 1, "tests.engine": 32, "tests.tui": 17}
+
+
+@pytest.fixture(scope="module")
+def engine() -> list[Module]:
+    return modules(ROOT, "engine")
+
+
+@pytest.fixture(scope="module")
+def everything(engine: list[Module]) -> list[Module]:
+    return engine + modules(ROOT, "tui")
+
+
+def check(found: Iterable[Found], expected: dict[str, int]) -> None:
+    """Compare with the count; the message says where to look."""
+    listed = list(found)
+    actual = counts(listed)
+    wrong = {name for name in {*actual, *expected} if actual.get(name) != expected.get(name)}
+    lines = [str(each) for each in listed if each.package in wrong]
+    assert actual == expected, "\n".join(["", *lines, f"counted now: {actual}"])
+
+
+def test_only_abstract_classes_leave_methods_to_others(everything: list[Module]) -> None:
+    check(stubs(everything), STUBS)
+
+
+def test_private_names_stay_in_their_module(everything: list[Module]) -> None:
+    check(private_uses(everything), PRIVATE)
+
+
+def test_a_class_name_means_one_thing_in_the_engine(engine: list[Module]) -> None:
+    check(repeated_classes(engine), REPEATED)
+
+
+def test_docstrings_say_what_things_are(everything: list[Module]) -> None:
+    check(riddles(everything), RIDDLES)
+
+
+def test_tests_mirror_the_code() -> None:
+    check(astray(ROOT, SUITES), ASTRAY)
+
+
+def parsed(*texts: str) -> list[Module]:
+    return [Module(PurePosixPath(f"x/m{at}.py"), ast.parse(text)) for at, text in enumerate(texts)]
+
+
+BREAKING: list[tuple[Rule, tuple[str, ...]]] = [
+    (stubs, ("class A:\n def f(self): raise NotImplementedError",)),
+    (stubs, ("class A(B):\n def f(self): raise NotImplementedError('later')",)),
+    (stubs, ("def f():\n raise NotImplementedError",)),
+    (private_uses, ("def f(x): return x._y",)),
+    (private_uses, ("class A:\n _z = 1\ndef f(x): x._y = x._z",)),
+    (private_uses, ("from m import _y",)),
+    (private_uses, ("class A:\n def f(self): return self.b._y",)),
+    (repeated_classes, ("class A: ...", "class A: ...")),
+    (repeated_classes, ("class A: ...", "class B:\n class _A: ...")),
+    (riddles, ('"""What it is."""',)),
+    (riddles, ('class A:\n """\n    Whether it is."""',)),
+    (riddles, ('def f():\n """Where it is."""',)),
+    (riddles, ('class A:\n x: int\n """How many."""',)),
+]
+
+KEEPING: list[tuple[Rule, tuple[str, ...]]] = [
+    (stubs, ("class A(Protocol[T]):\n def f(self): raise NotImplementedError",)),
+    (stubs, ("class A(abc.ABC):\n def f(self): raise NotImplementedError",)),
+    (private_uses, ("class A:\n def f(self): return self._y, super()._z, self.__dict__",)),
+    (private_uses, ("class A:\n def f(self, o): self._y = o._y",)),
+    (private_uses, ("class A:\n __slots__ = ('_y',)\ndef f(x): return x._y",)),
+    (private_uses, ("def f(x): return x._replace(y=1)\nfrom m import __version__",)),
+    (repeated_classes, ("class A: ...", "class B: ...")),
+    (riddles, ('"""Whatever it is."""\nx = "What"', 'def f():\n """True if so."""')),
+]
+
+
+@pytest.mark.parametrize(("rule", "texts"), BREAKING)
+def test_a_violation_is_found(rule: Rule, texts: tuple[str, ...]) -> None:
+    assert len(list(rule(parsed(*texts)))) == 1
+
+
+@pytest.mark.parametrize(("rule", "texts"), KEEPING)
+def test_what_is_no_violation_is_not_found(rule: Rule, texts: tuple[str, ...]) -> None:
+    assert not list(rule(parsed(*texts)))
+
+
+def test_a_test_of_nothing_is_found(tmp_path: Path) -> None:
+    for file in (
+        "engine/guest/memory.py",
+        "engine/cli/run.py",
+        "tests/engine/guest/test_memory_limits.py",
+        "tests/engine/test_guest.py",
+        "tests/cli/test_run.py",
+        "tests/cli/test_walk.py",
+        "tests/engine/test_memory.py",
+        "tests/engine/fetch/test_memory.py",
+        "tests/suite/test_all.py",
+    ):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    assert [str(found.path) for found in astray(tmp_path, ["suite/*"])] == [
+        "tests/cli/test_walk.py",
+        "tests/engine/fetch/test_memory.py",
+        "tests/engine/test_memory.py",
+    ]
+
+
+def test_a_count_is_exact() -> None:
+    found = [Found(PurePosixPath("engine/guest/memory.py"), 1, "wrong")]
+    check(found, {"engine.guest": 1})
+    for expected in ({}, {"engine.guest": 2}, {"engine.guest": 1, "tui": 1}):
+        with pytest.raises(AssertionError):
+            check(found, expected)
