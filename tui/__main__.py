@@ -3,9 +3,11 @@
 import gc
 import os
 import sys
+from dataclasses import replace
 
 from engine.cli import main as run_command
 from engine.cli.interface import InterfaceOptions
+from engine.errors import CommandError
 from tui.configcli import config
 
 
@@ -15,7 +17,12 @@ def main() -> None:
 
 
 def open_interface(options: InterfaceOptions) -> int:
-    """Open the terminal interface; the exit code."""
+    """Run the terminal interface to its end; the exit code.
+
+    Raises:
+        ImageError: the guest cannot be run.
+        CommandError: an option cannot be carried out, or the settings are wrong.
+    """
     if options.color == "never":
         os.environ["NO_COLOR"] = "1"  # read by Textual as it is imported
     elif options.color == "always":
@@ -23,9 +30,39 @@ def open_interface(options: InterfaceOptions) -> int:
     # Frames are painted when something has changed; what a key does is to be seen within 8 ms.
     os.environ.setdefault("TEXTUAL_FPS", "120")
     gc.disable()  # what is loaded now stays: nothing is to be found until the app is up
-    from tui.start import start  # Textual takes a quarter of a second to import
+    # Textual takes a quarter of a second to import: only who sees it pays for that.
+    from tui.app import KprobeApp
+    from tui.samples import Picker
+    from tui.settings import load_settings
 
-    return start(options)
+    settings = load_settings()
+    settings = replace(settings, ascii=settings.ascii or options.ascii_only)
+    guest = options.config
+    if not guest.guest:
+        _need_terminal()
+        picked = Picker(settings.theme, settings.ascii).run()
+        if picked is None:
+            return 0
+        guest = replace(guest, guest=picked)
+    app = KprobeApp(
+        guest,
+        definitions=options.definitions,
+        kernel_rules=options.kernel_rules,
+        settings=settings,
+        fresh=options.fresh,
+    )
+    try:
+        _need_terminal()
+    except CommandError:
+        app.bridge.close()
+        raise
+    result = app.run()
+    return result if isinstance(result, int) else app.return_code or 0
+
+
+def _need_terminal() -> None:
+    if not os.isatty(0) or not os.isatty(1):
+        raise CommandError("the interface needs a terminal; 'kprobe-tui run' works without one")
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ from textual.widget import Widget
 
 from engine.errors import KprobeTuiError
 from engine.session import GuestConfig
-from engine.session.browse.browser import Browser
+from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
+from engine.session.protocol.rows import Names
 from engine.session.protocol.views import GuestView, RunState
-from engine.trace.formats.base import Names
 from tui.bridge import PERIOD, Bridge
-from tui.graphing import GraphActions
+from tui.function_trace import GraphActions
 from tui.keymap import bindings
 from tui.layout import PANES, TALL, WIDE, Layout, PaneSpec, by_number
 from tui.messages import Ask, Copied, Located, Say
@@ -35,7 +35,7 @@ from tui.panes.memory import MemoryPane
 from tui.panes.output import OutputPane
 from tui.panes.probes import ProbesPane
 from tui.panes.registers import RegistersPane
-from tui.placing import PlacingActions
+from tui.probe_editor import PlacingActions
 from tui.render import grouped
 from tui.screens.help import HelpScreen
 from tui.settings import Settings

@@ -3,17 +3,17 @@
 from typing import Any
 
 from engine.session import GuestConfig
-from engine.session.browse.browser import Browser
+from engine.session.browse import Browser
 from engine.session.protocol.views import GuestView
 from tui.bridge import Bridge
+from tui.key_queue import KeyQueue
 from tui.keymap import Action, spelled
 from tui.layout import Layout
 from tui.settings import Settings
-from tui.typeahead import TypeAhead
 from tui.widgets.bars import MessageLine
 
 
-class AppBase(TypeAhead):
+class AppBase(KeyQueue):
     """The app without its actions.
 
     Attributes:

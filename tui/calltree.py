@@ -11,8 +11,16 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from engine.trace.graph import is_entry, is_exit
-from engine.trace.rows import HEAD, Event, EventInfo, EventSource, EventTable, decode
+from engine.session.protocol.rows import (
+    HEAD,
+    Event,
+    EventInfo,
+    EventSource,
+    EventTable,
+    decode,
+    is_entry,
+    is_exit,
+)
 from tui.store import EventStore
 
 OPEN, LEAF, CLOSE, LEFT, POINT = range(5)

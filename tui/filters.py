@@ -1,7 +1,7 @@
 """Which events the log shows: a condition typed by the user, compiled.
 
 What these short forms do not cover is read as one of the kernel's event filters, with
-parentheses, `!`, `&` and the rest (`engine.trace.rowfilter`):
+parentheses, `!`, `&` and the rest:
 
 `n<4`, `name==malloc`, `mall*`, `path~"*.so" && fd!=-1`, `n<4 || ret==0`. A word alone is a
 pattern for the event's name. Fields are an event's arguments and `name`, `group`, `time`,
@@ -18,8 +18,14 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, Protocol, TypeAlias
 
 from engine.errors import CommandError, ProbeSyntaxError
-from engine.trace import rowfilter
-from engine.trace.rows import Event, EventInfo, EventTable, Value, decode
+from engine.session.protocol.rows import (
+    Event,
+    EventInfo,
+    EventTable,
+    Value,
+    compile_row_filter,
+    decode,
+)
 
 
 class FilterError(CommandError):
@@ -163,7 +169,7 @@ def compile_filter(text: str, events: EventTable) -> EventFilter:
         return _short(text, events)
     except FilterError as error:
         try:
-            return rowfilter.compile_filter(text)
+            return compile_row_filter(text)
         except ProbeSyntaxError as refused:
             if any(sign in text for sign in "()!&") and "&&" not in text:
                 raise FilterError(refused.text, refused.column) from refused

@@ -12,8 +12,7 @@ from struct import Struct
 from time import perf_counter
 from typing import Final
 
-from engine.trace.ring import Ring
-from engine.trace.rows import HEAD, EventTable
+from engine.session.protocol.rows import HEAD, EventTable, Ring
 from tui.filters import EventFilter, Tester
 
 _BLOCK: Final = 256

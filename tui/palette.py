@@ -7,7 +7,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from engine.session.protocol import commands as cmd
 from tui.base import AppBase
-from tui.commands import COMMANDS
+from tui.command_line import COMMANDS
 from tui.keymap import ACTIONS
 from tui.layout import PANES
 from tui.render import harmless

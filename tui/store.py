@@ -9,10 +9,15 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from engine.trace.formats.base import Names
-from engine.trace.ring import Ring
-from engine.trace.rows import Event, EventInfo, decode
-from tui.eventtext import EventLines, EventText
+from engine.session.protocol.rows import (
+    Event,
+    EventInfo,
+    EventLines,
+    EventText,
+    Names,
+    Ring,
+    decode,
+)
 from tui.filters import EventFilter
 from tui.lineindex import Fold, LineIndex
 

@@ -17,7 +17,7 @@ from textual.events import Key
 from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 
 from engine.worker import Worker
-from tui.typeahead import TypeAhead
+from tui.key_queue import KeyQueue
 
 _PATIENCE = 10.0
 
@@ -46,10 +46,10 @@ async def press(app: App[Any], keys: Iterable[str]) -> None:
     end = monotonic() + _PATIENCE
     for key in keys:
         app.post_message(_event(key))
-        if not isinstance(app, TypeAhead):
+        if not isinstance(app, KeyQueue):
             await asyncio.sleep(0.05)
     await asyncio.sleep(0)
-    while isinstance(app, TypeAhead) and (app.typing or app._message_queue.qsize()):
+    while isinstance(app, KeyQueue) and (app.typing or app._message_queue.qsize()):
         assert monotonic() < end, (
             f"a key is not dealt with: {app.typing}, {app._message_queue.qsize()} messages, "
             f"focus on {app.focused}"

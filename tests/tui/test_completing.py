@@ -4,7 +4,7 @@ from flowkit import User, flow
 from textual.widgets import Input, OptionList
 
 from engine.session.program.completion import Completion
-from tui.screens.place import PlaceScreen
+from tui.screens.probe_dialog import ProbeDialog
 
 
 def _listed(user: User) -> list[str]:
@@ -60,7 +60,7 @@ def test_leaving_while_words_are_looked_up() -> None:
     async def steps(user: User) -> None:
         await user.press("p")
         screen = user.app.screen
-        assert isinstance(screen, PlaceScreen)
+        assert isinstance(screen, ProbeDialog)
         await screen.query_one(OptionList).remove()  # as an app that ends does
         screen._show_offers("p:d", 3, Completion(0, ("demo/",)))
         screen._show("p:d", [])

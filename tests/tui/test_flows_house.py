@@ -12,12 +12,12 @@ from textual.widgets import OptionList
 
 from engine.session.protocol.views import RunState
 from tui.app import KprobeApp
-from tui.commands import COMMANDS
+from tui.command_line import COMMANDS
 from tui.keymap import ACTIONS
 from tui.samples import Picker
 from tui.screens.help import HelpScreen
-from tui.screens.place import PlaceScreen
-from tui.screens.why import WhyScreen
+from tui.screens.probe_dialog import ProbeDialog
+from tui.screens.verdict import VerdictScreen
 from tui.settings import Memory, Settings, load_settings
 
 
@@ -40,7 +40,7 @@ def test_no_key_of_the_terminal_is_taken() -> None:
     """Ctrl-S and Ctrl-Q are the terminal's, Ctrl-Z suspends."""
     taken = {
         key: binding.action
-        for item in (*KprobeApp.BINDINGS, *PlaceScreen.BINDINGS, *WhyScreen.BINDINGS)
+        for item in (*KprobeApp.BINDINGS, *ProbeDialog.BINDINGS, *VerdictScreen.BINDINGS)
         if isinstance(item, Binding)
         for key, binding in ((key, item) for key in item.key.split(","))
     }

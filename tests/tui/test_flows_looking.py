@@ -7,7 +7,7 @@ from flowkit import User, both, flow, place, sizes
 from textual.widgets import Input
 
 from engine.session.protocol.views import RunState
-from tui.screens.why import WhyScreen
+from tui.screens.verdict import VerdictScreen
 
 
 @sizes
@@ -15,7 +15,7 @@ def test_why(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
         await user.command("go fibonacci")
         await user.press("y")
-        assert isinstance(user.app.screen, WhyScreen)
+        assert isinstance(user.app.screen, VerdictScreen)
         await user.shows("boundary")
         await user.press("j", "k", "escape")
         assert user.focus == "code"

@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from engine.session import GuestConfig
 from engine.session.protocol.views import RunState
-from tui.screens.place import PlaceScreen
+from tui.screens.probe_dialog import ProbeDialog
 
 
 @sizes
@@ -88,7 +88,7 @@ def test_a_probe_by_a_part_of_a_name_and_an_edit_of_its_text(size: tuple[int, in
         caret = next(row for row in rows[text + 1 :] if "^" in row)
         assert caret.index("^") == rows[text].index("%nosuch")
         await user.press("enter")
-        assert isinstance(user.app.screen, PlaceScreen)
+        assert isinstance(user.app.screen, ProbeDialog)
         await user.type("p:demo/acker ackermann m=%di:u32")
         await user.press("enter")
         await user.until(lambda: user.probes)
@@ -119,9 +119,9 @@ def test_nothing_is_placed_by_a_name_that_is_none_or_by_leaving() -> None:
         await user.press("p", *"zzz")
         await user.shows("no function of that name")
         await user.press("enter")
-        assert isinstance(user.app.screen, PlaceScreen)
+        assert isinstance(user.app.screen, ProbeDialog)
         await user.press("escape")
-        await user.until(lambda: not isinstance(user.app.screen, PlaceScreen))
+        await user.until(lambda: not isinstance(user.app.screen, ProbeDialog))
         await user.press("p", "escape")
         assert user.focus == "code"
         assert user.probes == ()
@@ -141,7 +141,7 @@ def test_a_probe_is_edited_switched_deleted_and_brought_back() -> None:
         await user.press("b")
         await user.until(lambda: user.probes[0].stops)
         await user.press("E")
-        await user.until(lambda: isinstance(user.app.screen, PlaceScreen))
+        await user.until(lambda: isinstance(user.app.screen, ProbeDialog))
         assert user.app.screen.query_one(Input).value == "p:demo/fib fibonacci"
         await user.type("p:demo/fib fibonacci n=$arg1:u32")
         await user.press("enter")
@@ -165,7 +165,7 @@ def test_a_definition_that_the_engine_refuses_comes_back_and_still_replaces() ->
         await place(user, "p:demo/a factorial")
         await place(user, "p:demo/b fibonacci")
         await user.command("p:demo/a main n=%nosuch")
-        await user.until(lambda: isinstance(user.app.screen, PlaceScreen))
+        await user.until(lambda: isinstance(user.app.screen, ProbeDialog))
         assert user.app.screen.query_one(Input).value == "p:demo/a main n=%nosuch"
         await user.press("escape")
         assert len(user.probes) == 2
@@ -179,7 +179,7 @@ def test_a_file_of_wrong_definitions_opens_one_dialog(tmp_path: Path) -> None:
 
     async def steps(user: User) -> None:
         await user.command(f"source {lines}")
-        await user.until(lambda: isinstance(user.app.screen, PlaceScreen))
+        await user.until(lambda: isinstance(user.app.screen, ProbeDialog))
         await user.press("escape")
         await user.until(lambda: len(user.app.screen_stack) == 1)
 

@@ -2,7 +2,7 @@
 
 from textual.app import ComposeResult
 
-from engine.session.browse.browser import Browser
+from engine.session.browse import Browser
 from engine.session.protocol.views import GuestView
 from tui.messages import Say
 from tui.panes.codeview import CodeView

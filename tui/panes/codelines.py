@@ -9,11 +9,10 @@ from typing import Final, TypeAlias
 from rich.style import Style
 from rich.text import Text
 
-from engine.session.browse.browser import Browser
-from engine.session.browse.code_rows import CodeRow
+from engine.session.browse import Browser, CodeRow
 from engine.session.protocol.views import GuestView
 from tui.render import harmless, mark
-from tui.sources import SourceFiles
+from tui.source_files import SourceFiles
 
 Look: TypeAlias = Callable[[str], Style]
 """Gives the style of a name."""

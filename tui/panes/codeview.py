@@ -16,8 +16,7 @@ from textual.cache import LRUCache
 from textual.message import Message
 from textual.strip import Strip
 
-from engine.session.browse.browser import Browser
-from engine.session.browse.code_rows import CodeRow
+from engine.session.browse import Browser, CodeRow
 from engine.session.protocol.views import GuestView
 from tui.messages import Copied, Located
 from tui.panes.codelines import Bytes, CodeLine, CodePainter, CodeWindow, find_row, signs_of

@@ -9,10 +9,10 @@ from textual.binding import Binding, BindingType
 from textual.strip import Strip
 from textual.timer import Timer
 
+from tui.call_pairs import entry_nearby, partner
 from tui.filters import EventFilter, FilterError, compile_filter
 from tui.lineindex import Fold
 from tui.messages import Copied, Located, Say
-from tui.pairing import entry_nearby, partner
 from tui.render import grouped, harmless, mark, sparkline
 from tui.store import EventStore
 from tui.widgets.list_pane import ListPane

@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
 
-from engine.trace.formats.base import Names
+from engine.session.protocol.rows import Names
 from tui.calltree import CLOSE, LEAF, LEFT, OPEN, POINT, CallTree, GraphLine
 from tui.messages import Located
 from tui.render import grouped, harmless, mark

@@ -6,10 +6,9 @@ from itertools import groupby
 from rich.style import Style
 from rich.text import Text
 
-from engine.session.browse.browser import Browser
-from engine.session.program.verdicts import Placed
+from engine.session.browse import Browser, Placed
 from engine.session.protocol.views import GuestView, HitView
-from tui.panes.drawing import Pen, draw
+from tui.panes.hit_drawing import Pen, draw
 from tui.render import harmless, mark
 from tui.widgets.list_pane import ListPane
 from tui.widgets.virtual_lines import VirtualLines

@@ -6,7 +6,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from engine.session.browse.browser import Browser
+from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GuestView
 from tui.messages import Ask, Located

@@ -3,3 +3,10 @@
 `listing` makes lines of disassembly, `code_rows` rows that can be entered anywhere, `browser`
 answers a front end's questions about code, names and verdicts from the files.
 """
+
+from engine.session.browse.browser import Browser, Match, Verdict
+from engine.session.browse.code_rows import CodeRow
+from engine.session.program.completion import Completion
+from engine.session.program.verdicts import Placed
+
+__all__ = ["Browser", "CodeRow", "Completion", "Match", "Placed", "Verdict"]

@@ -2,5 +2,5 @@
 
 `config` is what the user asked for at the start, `commands` what a front end asks of a guest while
 it stands or runs, `events` and `views` what it is told and shown, `report` what is said about a
-run once it is over. Nothing here knows the engine.
+run once it is over. `rows` is what a front end needs to read the rows of events.
 """

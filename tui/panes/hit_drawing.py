@@ -1,6 +1,6 @@
-"""How hits are drawn: one drawing for each way of carrying one out, and the pen they share.
+"""Hits as they are drawn: one drawing for each way of carrying one out, and the pen they share.
 
-A further way is a function here or in a file of its own, and a line in `DRAWINGS`.
+A further way is a function here and a line in `DRAWINGS`.
 """
 
 from collections.abc import Callable
@@ -11,14 +11,30 @@ from typing import Final
 from rich.style import Style
 from rich.text import Text
 
-from engine.session.protocol.views import DetourPart, HitView, PhaseView
-from tui.panes.units import draw_units
+from engine.session.protocol.views import (
+    DetourPart,
+    HitView,
+    PhaseView,
+    UnitDrawing,
+    UnitPart,
+)
 from tui.render import mark
 
 _LABEL: Final = 8
 _NARROWEST: Final = 16
 _SHOWN: Final = 6
 """Instructions of a part of a detour that are shown."""
+_ROLE_LOOKS: Final = {
+    "": "",
+    "break": "bad",
+    "other": "note",
+    "step": "accent",
+    "run": "good",
+    "idle": "dim",
+    "jump": "warn",
+}
+_ROLE_TEXTS: Final = {"step": "stepped", "run": "runs on at full speed", "idle": "not executed"}
+"""What is said of a part of a copy, by its role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +142,7 @@ def draw_detour(hit: HitView, pen: Pen) -> list[Text]:
     inside = None
     for number, part in enumerate(detour.parts):
         here = part.start <= at < part.start + part.size
-        rows.append(_part(part, pen, here, "" if number else "detour"))
+        rows.append(_detour_part(part, pen, here, "" if number else "detour"))
         inside = part if here else inside
     if inside is not None and len(inside.code) > 1:
         for number, (address, text) in enumerate(inside.code[:_SHOWN]):
@@ -136,7 +152,7 @@ def draw_detour(hit: HitView, pen: Pen) -> list[Text]:
     return rows
 
 
-def _part(part: DetourPart, pen: Pen, here: bool, label: str) -> Text:
+def _detour_part(part: DetourPart, pen: Pen, here: bool, label: str) -> Text:
     """A part of a detour."""
     row = pen.labelled(label, "")
     row.append(f"{mark('cursor', pen.ascii_only) if here else ' '} ")
@@ -153,6 +169,49 @@ def _part(part: DetourPart, pen: Pen, here: bool, label: str) -> Text:
         row.append(f"  {part.code[0][1]}", pen.look("accent"))
     else:
         row.append(f"  {part.size} bytes, {len(part.code)} instructions", pen.look("dim"))
+    return row
+
+
+def draw_units(hit: HitView, pen: Pen) -> list[Text]:
+    """A hit where several instructions share a unit of code.
+
+    The site's unit with its break, the copy's with what is stepped, what is put right.
+    """
+    rows: list[Text] = []
+    for unit in hit.units:
+        if unit.what == "boost" and all(part.role == "idle" for part in unit.parts):
+            continue
+        rows += _unit(unit, pen)
+    if hit.returns_to is not None:
+        rows.append(pen.labelled("return", f"goes on at {hit.returns_to:x}", "accent"))
+    if hit.how == "emulated":
+        rows.append(pen.labelled("slot", "none: it is carried out where it stands", "dim"))
+    elif hit.slot is None:
+        rows.append(pen.labelled("slot", "one is taken when the step begins", "dim"))
+    if hit.fixups and hit.next:  # in front: a call changes many registers
+        rows.append(pen.labelled("fix-up", "; ".join(hit.fixups), "note"))
+    return rows + pen.done(hit)
+
+
+def _unit(unit: UnitDrawing, pen: Pen) -> list[Text]:
+    head = pen.labelled(unit.what, f"{unit.address:x}", "" if unit.what == "site" else "warn")
+    head.append(f"  {unit.form}", pen.look("dim"))
+    return [head, *(_unit_part(part, pen) for part in unit.parts)]
+
+
+def _unit_part(part: UnitPart, pen: Pen) -> Text:
+    """What stands there, what it stands for or what becomes of it, and its bits."""
+    pointed = part.role in ("break", "step")
+    row = pen.labelled("", f"{mark('cursor', pen.ascii_only) if pointed else ' '} ", "accent")
+    look = _ROLE_LOOKS[part.role]
+    row.append(f"{part.name}  ", pen.look("name"))
+    row.append(part.text, pen.look(look) if look else "")
+    if part.instead:
+        row.append("  for  ", pen.look("dim"))
+        row.append(part.instead, pen.look("accent"))
+    elif _ROLE_TEXTS.get(part.role):
+        row.append(f"  {_ROLE_TEXTS[part.role]}", pen.look("dim"))
+    row.append(f"  {part.word}", pen.look("dim"))
     return row
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.trace.rows import HEAD, EventInfo
-from tui.pairing import partner
+from tui.call_pairs import partner
 from tui.store import EventStore
 
 SECOND, SECOND_RET = 4, 5

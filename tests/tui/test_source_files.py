@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.sources import SourceFiles
+from tui.source_files import SourceFiles
 
 
 def test_lines_by_path_or_by_name_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

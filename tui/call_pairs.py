@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from engine.trace.rows import EventSource
+from engine.session.protocol.rows import EventSource
 from tui.store import EventStore
 
 _HEAD: Final = struct.Struct("<HHIQQ").unpack_from

@@ -9,14 +9,14 @@ from textual.screen import ModalScreen
 from engine.errors import KprobeTuiError
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from tui.commands import complete, execute
-from tui.leaving import Leaving
+from tui.command_line import complete, execute
 from tui.messages import Copied, Located
 from tui.panes.codeview import CodeView
 from tui.panes.memory import MemoryLines
 from tui.panes.registers import RegisterLines
-from tui.screens.place import PlaceScreen
-from tui.screens.why import WhyScreen
+from tui.screens.probe_dialog import ProbeDialog
+from tui.screens.verdict import VerdictScreen
+from tui.session_restore import Leaving
 from tui.widgets.bars import MessageLine
 from tui.widgets.virtual_lines import VirtualLines
 
@@ -47,7 +47,7 @@ class PlacingActions(Leaving):
         """Ask for a probe: before anything is typed the cursor's place is offered."""
         row = self.pane("code").code.row
         here = "" if row is None else self.browser.place_text(row.address)
-        screen = PlaceScreen(self.browser, here=here, groups=self._groups())
+        screen = ProbeDialog(self.browser, here=here, groups=self._groups())
         self.push_screen(screen, self._define)
 
     def _groups(self) -> list[str]:
@@ -71,7 +71,7 @@ class PlacingActions(Leaving):
                 self.bridge.post(cmd.Define(line, replaces=probe))
 
         self.push_screen(
-            PlaceScreen(self.browser, found.definition, "Edit", groups=self._groups()), done
+            ProbeDialog(self.browser, found.definition, "Edit", groups=self._groups()), done
         )
 
     def action_copy(self) -> None:
@@ -103,7 +103,7 @@ class PlacingActions(Leaving):
                 self.post_message(Located(link + bias, focus=True))
                 self.pane("code").code.jump(link + bias)
 
-        self.push_screen(WhyScreen(placed), done)
+        self.push_screen(VerdictScreen(placed), done)
 
     def action_undo(self) -> None:
         """Take the last change back."""
@@ -232,7 +232,7 @@ class PlacingActions(Leaving):
                 if line:
                     self.bridge.post(replace(command, line=line))
 
-            self.push_screen(PlaceScreen(self.browser, command.line, "Probe"), again)
+            self.push_screen(ProbeDialog(self.browser, command.line, "Probe"), again)
         hint = f" ({event.hint})" if event.hint else ""
         self.say(f"{event.text}{hint}", "error")
 

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from tui.typeahead import TypeAhead
+from tui.key_queue import KeyQueue
 
 
 class Box(Widget, can_focus=True):
@@ -22,7 +22,7 @@ class Box(Widget, can_focus=True):
             await self.remove()
 
 
-class Typing(TypeAhead):
+class Typing(KeyQueue):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("b", "box", show=False),
     ]

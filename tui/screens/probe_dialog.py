@@ -13,8 +13,7 @@ from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.session.browse.browser import Browser, Match
-from engine.session.program.completion import Completion
+from engine.session.browse import Browser, Completion, Match
 from tui.render import harmless, is_ascii, mark
 
 _MATCHES = 200
@@ -23,12 +22,12 @@ _WAIT = 0.05
 """Seconds after a key before names are looked up."""
 
 
-class PlaceScreen(ModalScreen[str | None]):
+class ProbeDialog(ModalScreen[str | None]):
     """Returns the line of `kprobe_events` to carry out, None for none."""
 
     DEFAULT_CSS = """
-    PlaceScreen { align: center middle; }
-    PlaceScreen > Vertical {
+    ProbeDialog { align: center middle; }
+    ProbeDialog > Vertical {
         width: 92%;
         max-width: 110;
         height: 80%;
@@ -38,12 +37,12 @@ class PlaceScreen(ModalScreen[str | None]):
         padding: 0 1;
         &.-ascii { border: ascii $border; }
     }
-    PlaceScreen Input { border: none; height: 1; padding: 0; background: $boost; }
-    PlaceScreen Input:focus { border: none; }
-    PlaceScreen #caret { height: auto; color: $text-error; }
-    PlaceScreen #caret.-good { color: $text-success; }
-    PlaceScreen OptionList { height: 1fr; border: none; padding: 0; background: $surface; }
-    PlaceScreen #hint { height: 1; color: $text-muted; }
+    ProbeDialog Input { border: none; height: 1; padding: 0; background: $boost; }
+    ProbeDialog Input:focus { border: none; }
+    ProbeDialog #caret { height: auto; color: $text-error; }
+    ProbeDialog #caret.-good { color: $text-success; }
+    ProbeDialog OptionList { height: 1fr; border: none; padding: 0; background: $surface; }
+    ProbeDialog #hint { height: 1; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Back"),

@@ -17,7 +17,7 @@ _PATIENCE: Final = 1.0
 """Seconds after which a key is taken to be dealt with in any case."""
 
 
-class TypeAhead(App[int]):
+class KeyQueue(App[int]):
     """An app that sends a key only when the one before has done all it does.
 
     A key takes a while: it goes to the focused widget, up to the app, and only there to an action,
@@ -59,7 +59,7 @@ class TypeAhead(App[int]):
 class _Follower:
     """Goes the way that a key goes, behind it; at its end the next key may come."""
 
-    def __init__(self, app: TypeAhead) -> None:
+    def __init__(self, app: KeyQueue) -> None:
         self._app = app
         self._rounds = _ROUNDS
         self._way = self._find_way()

@@ -10,16 +10,16 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from engine.session.program.verdicts import Placed
+from engine.session.browse import Placed
 from tui.render import harmless, is_ascii, mark
 
 
-class WhyScreen(ModalScreen[int | None]):
+class VerdictScreen(ModalScreen[int | None]):
     """Returns the link address of a better place, None to stay."""
 
     DEFAULT_CSS = """
-    WhyScreen { align: center middle; }
-    WhyScreen > Vertical {
+    VerdictScreen { align: center middle; }
+    VerdictScreen > Vertical {
         width: 92%;
         max-width: 110;
         height: auto;
@@ -29,8 +29,8 @@ class WhyScreen(ModalScreen[int | None]):
         padding: 0 1;
         &.-ascii { border: ascii $border; }
     }
-    WhyScreen VerticalScroll { height: auto; max-height: 100%; background: $surface; }
-    WhyScreen #hint { height: 1; color: $text-muted; }
+    VerdictScreen VerticalScroll { height: auto; max-height: 100%; background: $surface; }
+    VerdictScreen #hint { height: 1; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,y", "dismiss(None)", "Back"),
