@@ -56,7 +56,7 @@ LOWEST = 136
 """Offset there of the lowest frame that may be recorded without the engine."""
 
 OUTSIDE = 1
-"""In `engine.cpu.base.Cpu.left`: no instruction, but the kernel, sent control elsewhere."""
+"""In `Cpu.last_branches`: no instruction, but the kernel, sent control elsewhere."""
 
 CHAINED = 1 << 31
 """In `CallWord.KIND`: the record below is of the same frame; a tail call has been made there."""
@@ -170,7 +170,7 @@ class DetourPlaces:
         time: word of the clock's end; the word behind it is the ticks left to that.
         thread: word whose upper half is the running thread's id.
         ring: where rows go. Behind its end nothing is mapped.
-        left: the words of `engine.cpu.base.Cpu.left`.
+        left: the words of `engine.cpu.base.Cpu.last_branches`.
         sites: table of addresses that calls return to and where that is caught: each may stand
             in the word (address >> SITE_SHIFT) % SITES.
     """

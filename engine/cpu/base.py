@@ -111,7 +111,7 @@ class Cpu(ArchCpu, Protocol):
         """The same as `blocks`, for whoever asks at each hit."""
 
     @property
-    def left(self) -> memoryview:
+    def last_branches(self) -> memoryview:
         """Addresses behind the last two instructions from which control went elsewhere.
 
         The last one first; only what the running clock has seen. Whoever asks may write 0 for
@@ -151,7 +151,7 @@ class SharesTime(Protocol):
         """Host address of a page that may be shown to the guest.
 
         Its last two words are the ticks at the end of what was granted and those left of it. The
-        page in front of it begins with the words of `Cpu.left`, and may be written to.
+        page in front of it begins with the words of `Cpu.last_branches`, and may be written to.
         """
 
 

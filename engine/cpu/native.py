@@ -39,10 +39,10 @@ class BlockClock(ctypes.Structure):
     uc_emu_stop; `stops` counts the times that happened; `aside` is what `pause` has taken out
     of `remaining`; `expected` is the address behind the last block; `repeated` is the last
     block inside the machinery; (`low`, `low_size`) and (`high`, `high_size`) are the windows
-    of the machinery. `left` is where two words stand: the address behind the last instruction
-    from which control went elsewhere, then that of the one before it. While `halted` is set no
-    block begins: a stop of Unicorn's own, asked for by another thread, would come before or after
-    the tick.
+    of the machinery. `last_branches` is where two words stand: the address behind the last
+    instruction from which control went elsewhere, then that of the one before it. While `halted`
+    is set no block begins: a stop of Unicorn's own, asked for by another thread, would come before
+    or after the tick.
     """
 
     _fields_ = (
@@ -56,7 +56,7 @@ class BlockClock(ctypes.Structure):
         ("high_size", ctypes.c_uint64),
         ("low", ctypes.c_uint64),
         ("low_size", ctypes.c_uint64),
-        ("left", ctypes.c_uint64),
+        ("last_branches", ctypes.c_uint64),
         ("halted", ctypes.c_uint64),
     )
 
@@ -64,7 +64,7 @@ class BlockClock(ctypes.Structure):
 class Sieve(ctypes.Structure):
     """What the callback for new blocks reads.
 
-    `control` is the page table's `ram.Control`; `host` is what makes a physical address a host
+    `control` is the page table's `ram.RamControl`; `host` is what makes a physical address a host
     address; bit FIRST * 256 + SECOND of `pairs` says that these bytes are suspect, bit
     65,536 + FIRST that such a pair exists, bit 65,792 + BYTE that a block which ends in it and
     two more, the last above 0x7F, is suspect; `ask` is the callback for blocks with such bytes.
@@ -202,18 +202,20 @@ def _trial(code: HostCode) -> bool:
     block = _BlockFunction(code.block)
     stopped: list[int] = []
     stop = _StopFunction(lambda uc: stopped.append(uc or 0))
-    lefts = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 2)()
-    clock = _trial_clock(ctypes.cast(stop, ctypes.c_void_p).value or 0, ctypes.addressof(lefts[0]))
-    twin = _trial_clock(0, ctypes.addressof(lefts[1]))
+    branches = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 2)()
+    clock = _trial_clock(
+        ctypes.cast(stop, ctypes.c_void_p).value or 0, ctypes.addressof(branches[0])
+    )
+    twin = _trial_clock(0, ctypes.addressof(branches[1]))
     twin_stops = 0
     for at, size in _TRIAL_BLOCKS:
         block(7, at, size, ctypes.addressof(clock))
         if tick(twin, at, size):
             twin_stops += 1
-        twin.left, kept = clock.left, twin.left
+        twin.last_branches, kept = clock.last_branches, twin.last_branches
         alike = bytes(clock)[32:] == bytes(twin)[32:] and clock.remaining == twin.remaining
-        twin.left = kept
-        if not alike or lefts[0][:] != lefts[1][:]:
+        twin.last_branches = kept
+        if not alike or branches[0][:] != branches[1][:]:
             return False
     if stopped != [7] * twin_stops or clock.stops != twin_stops or not twin_stops:
         return False
@@ -237,9 +239,9 @@ _TRIAL_BLOCKS: Final = (
 )
 
 
-def _trial_clock(stop: int, left: int) -> BlockClock:
+def _trial_clock(stop: int, branches: int) -> BlockClock:
     windows = {"high": 0x7000, "high_size": 0x1000, "low": 0x5000, "low_size": 0x1000}
-    return BlockClock(remaining=9, stop=stop, left=left, **windows)
+    return BlockClock(remaining=9, stop=stop, last_branches=branches, **windows)
 
 
 def _trial_of_edge(code: HostCode) -> bool:
@@ -320,8 +322,8 @@ def tick(clock: BlockClock, address: int, size: int) -> bool:
             return True
         clock.remaining -= 1
         if not inside:
-            left = (ctypes.c_uint64 * 2).from_address(clock.left)
-            left[:] = [clock.expected, left[0]]
+            branches = (ctypes.c_uint64 * 2).from_address(clock.last_branches)
+            branches[:] = [clock.expected, branches[0]]
     if not inside:
         clock.expected = address + size
         clock.repeated = 0

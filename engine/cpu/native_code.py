@@ -7,7 +7,7 @@ from typing import Final
 
 # bool fill(uc, vaddr, type, uc_tlb_entry *result, Control *control)
 #   rdi          rsi    edx   rcx                   r8
-# Binary search of the table for the region of vaddr; offsets are those of `ram.Control`. At
+# Binary search of the table for the region of vaddr; offsets are those of `ram.RamControl`. At
 # `limit` misses it stops the emulator, which then gets a larger TLB.
 FILL: Final = bytes.fromhex(
     "49ff4038"  # inc qword [r8+56]      fills++
@@ -111,7 +111,7 @@ BLOCK: Final = bytes.fromhex(
     "48ffc8"  # dec rax
     "488901"  # mov [rcx], rax
     "488b4120"  # mov rax, [rcx+0x20]
-    "488b7950"  # mov rdi, [rcx+0x50]       left
+    "488b7950"  # mov rdi, [rcx+0x50]       last_branches
     "4c8b07"  # mov r8, [rdi]
     "4c894708"  # mov [rdi+8], r8           the one before
     "488907"  # mov [rdi], rax
@@ -154,7 +154,7 @@ PAUSE: Final = bytes.fromhex(
 # ends in the first byte of one (decoding stops at what is no instruction), ends in a suspect
 # byte and two more, the last above 0x7F, or goes over the end of its region.
 EDGE: Final = bytes.fromhex(
-    "4c8b01"  # mov r8, [rcx]           the Control
+    "4c8b01"  # mov r8, [rcx]           the RamControl
     "4d8b08"  # mov r9, [r8]            hi = count
     "4d8b5008"  # mov r10, [r8+8]       table
     "488b06"  # mov rax, [rsi]          pc of the block

@@ -77,7 +77,7 @@ class Region:
     perms: int
 
 
-class Control(ctypes.Structure):
+class RamControl(ctypes.Structure):
     """What the TLB-fill callback reads and writes; native.py knows these offsets."""
 
     _fields_ = (
@@ -129,7 +129,7 @@ class Ram:
         self._free: list[tuple[int, int]] = [(0, size)]
         self._touched_map = mmap.mmap(-1, size // PAGE)
         self._touched_view = memoryview(self._touched_map)
-        self.control = Control()
+        self.control = RamControl()
         self.control.physical_base = PHYSICAL_BASE
         self.control.budget = budget // PAGE
         self.control.limit = NO_LIMIT

@@ -15,29 +15,29 @@ import unicorn.unicorn_const as uc_const
 
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
-from engine.cpu.ram import PAGE, Control
+from engine.cpu.ram import PAGE, RamControl
 
 FOREVER: Final = 1 << 62
 EXPECTED: Final = 4
 """Index of `BlockClock.expected` among the words."""
 
 
-class Clock:
+class UnicornClock:
     """Counts ticks and ends a run after a number of them.
 
     Attributes:
         ticks: tells those so far, also from inside a callback; every recorded hit asks.
         page: address of a shared page of the host's whose last two words are the ticks at the
             end of what was granted and those left of it. The guest may be shown this page:
-            what must be kept from it stands behind. In the page in front of it stands `left`,
-            which code in the guest may write to.
+            what must be kept from it stands behind. In the page in front of it stands
+            `last_branches`, which code in the guest may write to.
     """
 
     def __init__(
         self,
         handle: Any,
         hooks: api.Hooks,
-        control: Control,
+        control: RamControl,
         code: native.HostCode | None,
         flush: Callable[[], None],
     ) -> None:
@@ -52,9 +52,9 @@ class Clock:
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self.page = start + PAGE
         self.shared = native.BlockClock.from_buffer(self._memory, 2 * PAGE - 8)
-        self.shared.remaining, self.shared.stop, self.shared.left = FOREVER, stop, start
+        self.shared.remaining, self.shared.stop, self.shared.last_branches = FOREVER, stop, start
         self.words = memoryview(self.shared).cast("B").cast("Q")
-        self.left = memoryview(self._memory)[:16].cast("Q")
+        self.last_branches = memoryview(self._memory)[:16].cast("Q")
         self._hook = 0
         # Ticks when nothing of what was granted is left; in the page, in front of `remaining`.
         self._end = end = memoryview(self._memory)[2 * PAGE - 16 : 2 * PAGE - 8].cast("Q")

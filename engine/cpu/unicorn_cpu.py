@@ -26,14 +26,14 @@ from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode, Stop, StopKind, TrapTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
 from engine.cpu.unicorn_checks import StopChecks
-from engine.cpu.unicorn_clock import Clock
+from engine.cpu.unicorn_clock import UnicornClock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_machines import MACHINES
 from engine.cpu.unicorn_screen import Screen
 from engine.cpu.unicorn_state import WIDE, UnicornState
 from engine.cpu.unicorn_stops import add_stops
-from engine.cpu.unicorn_traps import Traps
+from engine.cpu.unicorn_traps import UnicornTraps
 from engine.errors import EngineError, GuestFaultError
 
 _MISSES: Final = 1 << 16
@@ -95,9 +95,11 @@ class UnicornCpu(UnicornState):
         self._faults = FaultLocator(ram, self._hooks)
         self._guard = Guard(self._handle, self.engine_address, arch.engines.unicorn)
         self._code = native.build()
-        self._clock = Clock(self._handle, self._hooks, ram.control, self._code, uc.ctl_flush_tb)
+        self._clock = UnicornClock(
+            self._handle, self._hooks, ram.control, self._code, uc.ctl_flush_tb
+        )
         self.now = self._clock.ticks
-        self._traps = Traps(self, self._clock, self._ask_to_stop)
+        self._traps = UnicornTraps(self, self._clock, self._ask_to_stop)
         self._add_fill_hook()
         machine.enter_user_mode(self._uc, ram, self.page_table, pauth_keys)
         self.flush_tlb()
@@ -308,9 +310,9 @@ class UnicornCpu(UnicornState):
         return self._clock.page
 
     @property
-    def left(self) -> memoryview:
+    def last_branches(self) -> memoryview:
         """Addresses behind the last two instructions from which control went elsewhere."""
-        return self._clock.left
+        return self._clock.last_branches
 
     def expect(self, address: int) -> None:
         """The instruction just carried out ends here: going on elsewhere is a tick."""

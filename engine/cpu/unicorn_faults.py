@@ -18,7 +18,7 @@ import unicorn.unicorn_const as uc_const
 
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode
-from engine.cpu.ram import PAGE, Control, Ram
+from engine.cpu.ram import PAGE, Ram, RamControl
 
 _TRIES: Final = 8
 _HOLE: Final = 0x1000
@@ -64,7 +64,12 @@ class FaultLocator:
 
 
 def fetchable(
-    control: Control, pc: int, decode: Decode, read: Callable[[int, int], bytes], *, single: bool
+    control: RamControl,
+    pc: int,
+    decode: Decode,
+    read: Callable[[int, int], bytes],
+    *,
+    single: bool,
 ) -> int:
     """Where to stop so that what can be fetched is executed; 0 if that is nothing.
 

@@ -9,14 +9,14 @@ from engine.arch.base import Arch, TrapKind
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.unicorn_machines import Machine
-from engine.cpu.unicorn_traps import Traps
+from engine.cpu.unicorn_traps import UnicornTraps
 
 
 def add_stops(
     arch: Arch,
     machine: Machine,
     hooks: api.Hooks,
-    traps: Traps,
+    traps: UnicornTraps,
     stop: Callable[[Stop], None],
     pc: Callable[[], int],
 ) -> None:

@@ -12,14 +12,14 @@ from typing import Final
 from engine.arch.base import TrapKind
 from engine.cpu import unicorn_live
 from engine.cpu.base import LEAVE, TrapAction
-from engine.cpu.unicorn_clock import EXPECTED, Clock
+from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
 from engine.cpu.unicorn_live import LiveRegisters
 from engine.cpu.unicorn_state import UnicornState
 
 _NUMBERS: Final = 256
 
 
-class Traps:
+class UnicornTraps:
     """The breakpoints of one engine.
 
     Attributes:
@@ -27,7 +27,7 @@ class Traps:
         error: what an action raised; the engine raises it again outside the callback.
     """
 
-    def __init__(self, state: UnicornState, clock: Clock, stop: Callable[[], None]) -> None:
+    def __init__(self, state: UnicornState, clock: UnicornClock, stop: Callable[[], None]) -> None:
         arch = state.arch
         kinds = (arch.classify_trap(number) for number in range(_NUMBERS))
         self.number = next(at for at, kind in enumerate(kinds) if kind is TrapKind.BREAKPOINT)

@@ -76,7 +76,7 @@ def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, .
     for number, (index, word) in enumerate(indexed, 1):
         name, offset = read_name(word, index, number, names, context)
         names.add(name)
-        reader = _Reader(context, index, offset, size)
+        reader = _BodyReader(context, index, offset, size)
         args.append(reader.read(name, word[offset:]))
         size = reader.size
         missing = missing or reader.missing
@@ -93,7 +93,7 @@ def _begins_name(head: str) -> bool:
     return byte >= 0xC0 and byte not in (0xD7, 0xF7)
 
 
-class _Reader(BaseReader):
+class _BodyReader(BaseReader):
     """Reads one body.
 
     Attributes:
@@ -107,8 +107,8 @@ class _Reader(BaseReader):
         self._fetched: Fetched | None = None
         self.size = size
 
-    def _inner(self, context: ArgContext, start: int) -> "_Reader":
-        return _Reader(context, self._index, start, self.size)
+    def _inner(self, context: ArgContext, start: int) -> "_BodyReader":
+        return _BodyReader(context, self._index, start, self.size)
 
     def read(self, name: str, text: str) -> FetchArg:
         """The argument with that body."""

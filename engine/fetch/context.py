@@ -67,7 +67,7 @@ class RowSink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class FetchSite:
     """What differs between the probes of one event.
 
     Attributes:

@@ -14,7 +14,7 @@ from typing import Final
 
 from engine.arch.program import RETURN_HEAD, Base, FetchArg, FieldType, Kind, RecordLayout, Source
 from engine.fetch.context import STRING_MAX
-from engine.fetch.functiontext import Captured, Code, FunctionText, Machine
+from engine.fetch.functiontext import Captured, FunctionText, Target, UnboundFunction
 from engine.fetch.rowparts import Shapes, packers
 
 _SHAPES: Final = 512
@@ -36,8 +36,8 @@ def captured_by(layout: RecordLayout) -> list[Captured]:
 
 @lru_cache(_SHAPES)
 def capture_code(
-    wanted: tuple[tuple[Base, tuple[int, ...]] | None, ...], machine: Machine
-) -> Code:
+    wanted: tuple[tuple[Base, tuple[int, ...]] | None, ...], machine: Target
+) -> UnboundFunction:
     """Reads what is captured at an entry: a function without arguments that gives a tuple."""
     text = FunctionText(machine)
     word = FieldType(Kind.HEX, machine.bits // 8)
@@ -50,7 +50,9 @@ def capture_code(
 
 
 @lru_cache(_SHAPES)
-def recorder_code(layout: RecordLayout, machine: Machine, *, has_cursor: bool, room: int) -> Code:
+def recorder_code(
+    layout: RecordLayout, machine: Target, *, has_cursor: bool, room: int
+) -> UnboundFunction:
     """Records a hit: a function of the thread id and, for a return, what `Recorder` says.
 
     Args:

@@ -24,12 +24,12 @@ from engine.fetch.context import (
     FetchContext,
     FetchCpu,
     FetchMemory,
+    FetchSite,
     Recorder,
     RowSink,
-    Site,
 )
 from engine.fetch.emit import capture_code, captured_by, recorder_code
-from engine.fetch.functiontext import Bound, Machine
+from engine.fetch.functiontext import Bound, Target
 
 __all__ = [
     "ROW_MAX",
@@ -37,15 +37,17 @@ __all__ = [
     "FetchContext",
     "FetchCpu",
     "FetchMemory",
+    "FetchSite",
     "Recorder",
     "RowSink",
-    "Site",
     "capturer",
     "recorder",
 ]
 
 
-def recorder(event_id: int, layout: RecordLayout, site: Site, context: FetchContext) -> Recorder:
+def recorder(
+    event_id: int, layout: RecordLayout, site: FetchSite, context: FetchContext
+) -> Recorder:
     """Compile an event's arguments for one probe.
 
     Args:
@@ -69,7 +71,7 @@ def recorder(event_id: int, layout: RecordLayout, site: Site, context: FetchCont
 
 
 def capturer(
-    layout: RecordLayout, site: Site, context: FetchContext
+    layout: RecordLayout, site: FetchSite, context: FetchContext
 ) -> Callable[[], tuple[int, ...]] | None:
     """What a return event's probe reads at the entry of the function; None for nothing.
 
@@ -85,5 +87,5 @@ def capturer(
     return cast("Callable[[], tuple[int, ...]]", code.bind(Bound(site, context)))
 
 
-def _machine(arch: Arch) -> Machine:
-    return Machine(arch.bits, arch.byteorder, arch.roles.sp, arch.probes.retval, arch.roles.pc)
+def _machine(arch: Arch) -> Target:
+    return Target(arch.bits, arch.byteorder, arch.roles.sp, arch.probes.retval, arch.roles.pc)

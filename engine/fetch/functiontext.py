@@ -11,14 +11,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from engine.arch.program import Base, FetchArg, Kind, Source
 from engine.errors import GuestFaultError
-from engine.fetch.context import STRING_MAX, FetchContext, Site
+from engine.fetch.context import STRING_MAX, FetchContext, FetchSite
 from engine.fetch.rowparts import array_reader, lay_texts, symbol_finder, texts_reader
 
 _REGISTER_SOURCES: Final = (Source.REGISTER, Source.STACK_POINTER, Source.RETVAL)
 _LETTERS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-class Machine(NamedTuple):
+class Target(NamedTuple):
     """What the text of a function depends on besides the arguments.
 
     Attributes:
@@ -47,7 +47,7 @@ class Bound(NamedTuple):
         cursor: of the sink, if it has that of `engine.trace.staging`.
     """
 
-    site: Site
+    site: FetchSite
     context: FetchContext
     event_id: int = 0
     room: int = 0
@@ -62,7 +62,7 @@ Captured: TypeAlias = "tuple[Base, tuple[int, ...]] | int | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class UnboundFunction:
     """A compiled function that has not been bound.
 
     Attributes:
@@ -90,7 +90,7 @@ class FunctionText:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: Target,
         captured: Sequence[Captured] = (),
         *,
         single: bool = False,
@@ -117,7 +117,7 @@ class FunctionText:
         self._mask = hex((1 << machine.bits) - 1)
         self._word = machine.bits // 8
 
-    def function(self, parameters: str, lines: list[str]) -> Code:
+    def function(self, parameters: str, lines: list[str]) -> UnboundFunction:
         """Compile it."""
         if self._registers:
             names = tuple(self._registers)
@@ -128,7 +128,7 @@ class FunctionText:
         source += [f"        {line}" for line in lines] + ["    return record"]
         scope: dict[str, Any] = {"Fault": GuestFaultError}
         exec("\n".join(source), scope)
-        return Code(scope["make"], tuple(self.needs.items()))
+        return UnboundFunction(scope["make"], tuple(self.needs.items()))
 
     # -- names ----------------------------------------------------------------------------
 

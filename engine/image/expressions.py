@@ -72,7 +72,7 @@ class Where(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class VariableLocation:
     """Where a variable is at one instruction.
 
     Attributes:
@@ -86,7 +86,7 @@ class Location:
     where: Where
     term: Term = Term()
     register: int = 0
-    pieces: "tuple[tuple[int, Location], ...]" = ()
+    pieces: "tuple[tuple[int, VariableLocation], ...]" = ()
     why: str = ""
 
     def text(self, name: Callable[[int], str]) -> str:
@@ -105,9 +105,9 @@ class Location:
                 return self.why
 
 
-def nowhere(why: str) -> Location:
+def nowhere(why: str) -> VariableLocation:
     """No location, for a reason."""
-    return Location(Where.NOWHERE, why=why)
+    return VariableLocation(Where.NOWHERE, why=why)
 
 
 OPTIMIZED_OUT: Final = nowhere("is optimized out here")
@@ -118,7 +118,7 @@ class _UnsupportedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class FrameContext:
     """What an expression may refer to.
 
     Attributes:
@@ -131,10 +131,10 @@ class Frame:
     pc: int
     entry: bool
     cfa: tuple[int, int] | None
-    base: "Callable[[], Location]"
+    base: "Callable[[], VariableLocation]"
 
 
-def location_of(die: Die, attribute: int, frame: Frame) -> Location | None:
+def location_of(die: Die, attribute: int, frame: FrameContext) -> VariableLocation | None:
     """The location that an attribute gives at `frame.pc`; None without the attribute.
 
     Raises:
@@ -151,30 +151,30 @@ def location_of(die: Die, attribute: int, frame: Frame) -> Location | None:
     return evaluate(value, die.unit, frame)
 
 
-def evaluate(code: bytes, unit: Unit, frame: Frame) -> Location:
+def evaluate(code: bytes, unit: Unit, frame: FrameContext) -> VariableLocation:
     """The location that an expression means."""
     if not code:
         return OPTIMIZED_OUT
     try:
-        return _Machine(code, unit, frame).run()
+        return _LocationMachine(code, unit, frame).run()
     except _UnsupportedError as error:
         return nowhere(str(error))
 
 
-class _Machine:
+class _LocationMachine:
     """Runs one expression. Every operation consumes a byte and none jumps back."""
 
-    def __init__(self, code: bytes, unit: Unit, frame: Frame) -> None:
+    def __init__(self, code: bytes, unit: Unit, frame: FrameContext) -> None:
         self._reader = Reader(code, 0, len(code), unit.info.order)
         self._unit = unit
         self._frame = frame
         self._stack: list[Term] = []
-        self._result: Location | None = None
+        self._result: VariableLocation | None = None
 
-    def run(self) -> Location:
+    def run(self) -> VariableLocation:
         """The location; DamagedError for a damaged expression."""
         reader = self._reader
-        pieces: list[tuple[int, Location]] = []
+        pieces: list[tuple[int, VariableLocation]] = []
         while reader.place < reader.end:
             op = reader.u8()
             if op == 0x93:  # DW_OP_piece
@@ -187,17 +187,17 @@ class _Machine:
             if len(self._stack) > _MAX_STACK:
                 raise DamagedError("an expression with an endless stack")
         if pieces:
-            return Location(Where.PIECES, pieces=tuple(pieces))
+            return VariableLocation(Where.PIECES, pieces=tuple(pieces))
         return self._take()
 
     @property
     def _started(self) -> bool:
         return bool(self._stack) or self._result is not None
 
-    def _take(self) -> Location:
+    def _take(self) -> VariableLocation:
         found = self._result
         if found is None:
-            found = Location(Where.MEMORY, self._pop())
+            found = VariableLocation(Where.MEMORY, self._pop())
         self._result, self._stack = None, []
         return found
 
@@ -214,7 +214,7 @@ class _Machine:
         if 0x30 <= op <= 0x4F:  # DW_OP_lit
             push(Term(offset=op - 0x30))
         elif 0x50 <= op <= 0x6F:  # DW_OP_reg
-            self._result = Location(Where.REGISTER, register=op - 0x50)
+            self._result = VariableLocation(Where.REGISTER, register=op - 0x50)
         elif 0x70 <= op <= 0x8F:  # DW_OP_breg
             push(Term(op - 0x70, offset=reader.sleb()))
         elif op in _CONSTANTS:
@@ -294,7 +294,7 @@ class _Machine:
         self._push(Term(self._reader.uleb(), offset=self._reader.sleb()))
 
     def _regx(self) -> None:
-        self._result = Location(Where.REGISTER, register=self._reader.uleb())
+        self._result = VariableLocation(Where.REGISTER, register=self._reader.uleb())
 
     def _fbreg(self) -> None:
         offset = self._reader.sleb()
@@ -312,7 +312,7 @@ class _Machine:
         self._push(Term(self._frame.cfa[0], offset=self._frame.cfa[1]))
 
     def _stack_value(self) -> None:
-        self._result = Location(Where.VALUE, self._pop())
+        self._result = VariableLocation(Where.VALUE, self._pop())
 
     def _implicit_value(self) -> None:
         raw = self._reader.block(self._reader.uleb())
@@ -320,7 +320,7 @@ class _Machine:
         if len(raw) > 8:
             raise _UnsupportedError("is a constant of more than 8 bytes")
         number = int.from_bytes(raw, "little" if order == "little" else "big")
-        self._result = Location(Where.VALUE, Term(offset=number))
+        self._result = VariableLocation(Where.VALUE, Term(offset=number))
 
     def _entry_value(self) -> None:
         code = self._reader.block(self._reader.uleb())
@@ -372,32 +372,32 @@ _BINARY: Final[dict[int, Callable[[int, int], int]]] = {
     0x26: lambda a, b: a >> (b & 63),
     0x27: lambda a, b: a ^ b,
 }
-_SPECIAL: Final[dict[int, Callable[[_Machine], None]]] = {
-    0x03: _Machine._address,
-    0x06: _Machine._deref,
-    0x12: _Machine._dup,
-    0x13: _Machine._drop,
+_SPECIAL: Final[dict[int, Callable[[_LocationMachine], None]]] = {
+    0x03: _LocationMachine._address,
+    0x06: _LocationMachine._deref,
+    0x12: _LocationMachine._dup,
+    0x13: _LocationMachine._drop,
     0x14: lambda machine: machine._pick(1),
-    0x15: _Machine._pick,
-    0x16: _Machine._swap,
-    0x1F: _Machine._neg,
-    0x23: _Machine._plus_uconst,
-    0x90: _Machine._regx,
-    0x91: _Machine._fbreg,
-    0x92: _Machine._bregx,
-    0x94: _Machine._deref_size,
-    0x96: _Machine._nothing,
-    0x9B: _Machine._thread_local,
-    0x9C: _Machine._cfa,
-    0x9E: _Machine._implicit_value,
-    0x9F: _Machine._stack_value,
-    0xA0: _Machine._implicit_pointer,
-    0xA1: _Machine._address_index,
-    0xA2: _Machine._constant_index,
-    0xA3: _Machine._entry_value,
-    0xE0: _Machine._thread_local,
-    0xF2: _Machine._implicit_pointer,
-    0xF3: _Machine._entry_value,
-    0xFB: _Machine._address_index,
-    0xFC: _Machine._constant_index,
+    0x15: _LocationMachine._pick,
+    0x16: _LocationMachine._swap,
+    0x1F: _LocationMachine._neg,
+    0x23: _LocationMachine._plus_uconst,
+    0x90: _LocationMachine._regx,
+    0x91: _LocationMachine._fbreg,
+    0x92: _LocationMachine._bregx,
+    0x94: _LocationMachine._deref_size,
+    0x96: _LocationMachine._nothing,
+    0x9B: _LocationMachine._thread_local,
+    0x9C: _LocationMachine._cfa,
+    0x9E: _LocationMachine._implicit_value,
+    0x9F: _LocationMachine._stack_value,
+    0xA0: _LocationMachine._implicit_pointer,
+    0xA1: _LocationMachine._address_index,
+    0xA2: _LocationMachine._constant_index,
+    0xA3: _LocationMachine._entry_value,
+    0xE0: _LocationMachine._thread_local,
+    0xF2: _LocationMachine._implicit_pointer,
+    0xF3: _LocationMachine._entry_value,
+    0xFB: _LocationMachine._address_index,
+    0xFC: _LocationMachine._constant_index,
 }

@@ -90,7 +90,7 @@ class UnwindInfo:
     descriptors: tuple[Descriptor, ...]
 
 
-class _Reader:
+class _RecordReader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
@@ -126,7 +126,7 @@ def descriptors(data: bytes) -> Iterator[Descriptor]:
     Raises:
         ImageError: the bytes are damaged.
     """
-    reader = _Reader(data)
+    reader = _RecordReader(data)
     body = False
     length = 0
     while reader.at < len(data):
@@ -145,7 +145,7 @@ def _unknown(first: int) -> ImageError:
     return ImageError(f"no unwind descriptor begins with {first:#04x} here")
 
 
-def _region(first: int, reader: _Reader) -> Descriptor:
+def _region(first: int, reader: _RecordReader) -> Descriptor:
     kind = "body" if first & 0x20 else "prologue"
     if first < 0x40:
         return Descriptor("R1", kind, value=first & 31)
@@ -159,7 +159,7 @@ def _region(first: int, reader: _Reader) -> Descriptor:
     raise _unknown(first)
 
 
-def _body(first: int, reader: _Reader) -> Descriptor:
+def _body(first: int, reader: _RecordReader) -> Descriptor:
     if first < 0xC0:
         return Descriptor("B1", _LABELS[first >> 5 & 1], value=first & 31)
     if first < 0xE0:
@@ -175,7 +175,7 @@ def _body(first: int, reader: _Reader) -> Descriptor:
 _LABELS: Final = ("label_state", "copy_state")
 
 
-def _prologue(first: int, reader: _Reader, length: int) -> Descriptor:
+def _prologue(first: int, reader: _RecordReader, length: int) -> Descriptor:
     if first < 0xA0:
         return Descriptor("P1", "br_mem", mask=first & 31)
     if first < 0xB8:
@@ -215,7 +215,7 @@ def _prologue(first: int, reader: _Reader, length: int) -> Descriptor:
     raise _unknown(first)
 
 
-def _p7(which: int, reader: _Reader) -> Descriptor:
+def _p7(which: int, reader: _RecordReader) -> Descriptor:
     number = reader.number()
     if which == 0:
         return Descriptor("P7", "mem_stack_f", "psp", number, 16 * reader.number())
@@ -231,7 +231,7 @@ def _p7(which: int, reader: _Reader) -> Descriptor:
     return Descriptor("P7", "when", register, number)
 
 
-def _p8(reader: _Reader) -> Descriptor:
+def _p8(reader: _RecordReader) -> Descriptor:
     which = reader.byte()
     number = reader.number()
     if 1 <= which <= 6:
@@ -250,7 +250,7 @@ def _p8(reader: _Reader) -> Descriptor:
     return Descriptor("P8", kind, register, value=number)
 
 
-def _extended(first: int, reader: _Reader) -> Descriptor:
+def _extended(first: int, reader: _RecordReader) -> Descriptor:
     form = f"X{first - 0xF8}"
     qp = reader.byte() if first >= 0xFB else None
     byte = reader.byte()

@@ -12,9 +12,9 @@ from engine.image.datatypes import DataType
 from engine.image.dies import Die, Unit
 from engine.image.expressions import (
     OPTIMIZED_OUT,
-    Frame,
-    Location,
+    FrameContext,
     Term,
+    VariableLocation,
     Where,
     location_of,
     nowhere,
@@ -51,7 +51,7 @@ class Variable:
     is_parameter: bool
     is_inlined: bool
     _die: Die
-    _frame: Frame
+    _frame: FrameContext
     _file: str
 
     @cached_property
@@ -89,7 +89,7 @@ class Variable:
         return self._die.linkage_name or self.name
 
     @cached_property
-    def location(self) -> Location:
+    def location(self) -> VariableLocation:
         """Where it is.
 
         Raises:
@@ -102,7 +102,7 @@ class Variable:
                     return found
                 value = die.get(dies.AT_CONST_VALUE)
                 if isinstance(value, int):
-                    return Location(Where.VALUE, Term(offset=value))
+                    return VariableLocation(Where.VALUE, Term(offset=value))
                 if value is not None:
                     return nowhere("is a constant that is no number")
             return nowhere(_DECLARED_ELSEWHERE) if self.is_declaration else OPTIMIZED_OUT
@@ -166,7 +166,7 @@ def in_order(found: list[Variable], origin: Die | None) -> tuple[Variable, ...]:
             frame = found[0]._frame
             known = Variable(die.name, True, False, die, frame, unit.info.name)
         if known is None and die.name:
-            frame = Frame(0, False, None, lambda: nowhere("is not described"))
+            frame = FrameContext(0, False, None, lambda: nowhere("is not described"))
             known = Variable(die.name, True, False, die, frame, unit.info.name)
         if known is not None:
             ordered.append(known)
@@ -176,7 +176,7 @@ def in_order(found: list[Variable], origin: Die | None) -> tuple[Variable, ...]:
 class ScopeReader:
     """Collects what is visible at an address of one function."""
 
-    def __init__(self, unit: Unit, frame: Frame) -> None:
+    def __init__(self, unit: Unit, frame: FrameContext) -> None:
         self._unit = unit
         self._frame = frame
         self.parameters: list[Variable] = []

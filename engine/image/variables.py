@@ -20,8 +20,8 @@ from engine.image.dwarf import DEBUG_DIRS
 from engine.image.elf import ElfImage
 from engine.image.expressions import (
     OPTIMIZED_OUT,
-    Frame,
-    Location,
+    FrameContext,
+    VariableLocation,
     Where,
     location_of,
     nowhere,
@@ -96,7 +96,9 @@ class Variables:
             for unit in self.info.containing(pc) if self.info is not None else ():
                 index = self._function(unit, pc)
                 if index is not None:
-                    reader = ScopeReader(unit, Frame(pc, False, None, lambda: OPTIMIZED_OUT))
+                    reader = ScopeReader(
+                        unit, FrameContext(pc, False, None, lambda: OPTIMIZED_OUT)
+                    )
                     reader.walk(index)
                     return reader.inlined[-1] if reader.inlined else None
         except (DamagedError, ImageError):
@@ -138,7 +140,7 @@ class Variables:
         """
         unit = scope.unit
         file = unit.info.name
-        frame = Frame(scope.start, False, None, lambda: nowhere("is none"))
+        frame = FrameContext(scope.start, False, None, lambda: nowhere("is none"))
         declared: Variable | None = None
         with blaming(file, f"variable {name}"):
             shape = unit.shape
@@ -208,15 +210,15 @@ class Variables:
             unit=unit,
         )
 
-    def _frame(self, die: Die, pc: int, entry: bool) -> Frame:
+    def _frame(self, die: Die, pc: int, entry: bool) -> FrameContext:
         cfa = cfa_at(self.image, pc)
-        bare = Frame(pc, entry, cfa, lambda: nowhere("is described by itself"))
+        bare = FrameContext(pc, entry, cfa, lambda: nowhere("is described by itself"))
 
-        def base() -> Location:
+        def base() -> VariableLocation:
             found = location_of(die, dies.AT_FRAME_BASE, bare)
             return found or nowhere("is not described")
 
-        return Frame(pc, entry, cfa, base)
+        return FrameContext(pc, entry, cfa, base)
 
     def _inlined_in(self, unit: Unit, name: str) -> Iterator[int]:
         shape = unit.shape

@@ -10,7 +10,7 @@ from engine.guest.memory import Memory
 from engine.linux import signals as sig
 from engine.linux.context import SyscallTable
 from engine.linux.ending import Crash
-from engine.linux.signals import Pending
+from engine.linux.signals import PendingSignal
 
 if TYPE_CHECKING:
     from engine.linux.kernel import Kernel
@@ -28,7 +28,7 @@ def deliver_all(k: "Kernel") -> None:
         state.blocked, state.saved = state.saved, None
 
 
-def _deliver(k: "Kernel", item: Pending) -> None:
+def _deliver(k: "Kernel", item: PendingSignal) -> None:
     state = k.signals
     number = item.number
     action = state.action(number)
@@ -67,7 +67,7 @@ def _deliver(k: "Kernel", item: Pending) -> None:
         k.die(sig.SIGSEGV, Crash(sig.SIGSEGV, pc, error.address, why))
         return
     k.cpu.expect(pc)  # entering the handler is a jump: a loop of faults takes time
-    k.cpu.left[0] = OUTSIDE
+    k.cpu.last_branches[0] = OUTSIDE
     k.hooks.signalled()
     state.saved = None
     if flags & sig.SS_AUTODISARM and fresh:
@@ -113,7 +113,7 @@ def force(
         k.die(number, crash)
         return
     info = sig.info_fault(number, code, address) + details
-    _deliver(k, Pending(number, info))
+    _deliver(k, PendingSignal(number, info))
 
 
 class _UserCpu:

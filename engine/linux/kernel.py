@@ -26,7 +26,7 @@ from engine.linux.host import HostEvents
 from engine.linux.limits import INFINITY
 from engine.linux.loader import Start
 from engine.linux.process import KNOBS
-from engine.linux.signals import Pending, SignalState
+from engine.linux.signals import PendingSignal, SignalState
 from engine.linux.table import EXPECTED_MISSING, build
 from engine.linux.timers import Timers
 from engine.linux.wait import Wait
@@ -122,22 +122,22 @@ class Kernel:
 
     def send_signal(self, number: int) -> None:
         """Queue a signal to the process itself."""
-        self.post(Pending(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
+        self.post(PendingSignal(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
 
-    def post(self, item: Pending) -> bool:
+    def post(self, item: PendingSignal) -> bool:
         """Make a signal pending; False if the queue is full."""
         return self.signals.queue(item)
 
     def post_expired(self) -> None:
         """Signals of the timers that have run out."""
         for number in self.timers.expired():
-            self.post(Pending(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
+            self.post(PendingSignal(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
         for timer, times in self.timers.expired_posix():
             pending = self.signals.pending
             old = next((item for item in pending if item.timer == timer.number), None)
             timer.overrun = times - 1 if old is None else timer.overrun + times
             info = sig.info_timer(timer.signal, timer.number, timer.overrun, timer.value)
-            item = Pending(timer.signal, info, timer.number)
+            item = PendingSignal(timer.signal, info, timer.number)
             if old is None:
                 self.post(item)
             else:
@@ -203,7 +203,7 @@ class Kernel:
             if kind == "attention":
                 self.hooks.attention()
             elif kind == "signal":
-                self.post(Pending(number, sig.info_kill(number, sig.SI_USER, 0, self.uid)))
+                self.post(PendingSignal(number, sig.info_kill(number, sig.SI_USER, 0, self.uid)))
             else:
                 self.exit = Exit(limit=kind)
 

@@ -42,7 +42,7 @@ class _ImageBacking:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Executable:
     """A program as the kernel will start it.
 
     Attributes:
@@ -89,7 +89,7 @@ def _perms(segment: Segment) -> int:
 
 
 def load(
-    program: Program,
+    program: Executable,
     arch: Arch,
     memory: Memory,
     modules: Modules,

@@ -65,7 +65,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingSignal:
     """A signal that waits for delivery: its siginfo, and the POSIX timer it comes from."""
 
     number: int
@@ -89,7 +89,7 @@ class SignalState:
     actions: dict[int, Action] = field(default_factory=dict)
     blocked: int = 0
     saved: int | None = None
-    pending: list[Pending] = field(default_factory=list)
+    pending: list[PendingSignal] = field(default_factory=list)
     altstack: tuple[int, int, int] = (0, SS_DISABLE, 0)
     last_fault: tuple[int, int, int] = (0, 0, 0)
 
@@ -109,7 +109,7 @@ class SignalState:
             mask |= bit(item.number)
         return mask
 
-    def queue(self, item: Pending) -> bool:
+    def queue(self, item: PendingSignal) -> bool:
         """Make a signal pending; False if the queue of real-time signals is full."""
         if self.ignored(item.number) and not self.blocked & bit(item.number):
             return True
@@ -122,9 +122,9 @@ class SignalState:
         self.pending.append(item)
         return True
 
-    def take(self, mask: int) -> Pending | None:
+    def take(self, mask: int) -> PendingSignal | None:
         """Remove and return the next pending signal among those in a mask."""
-        found: Pending | None = None
+        found: PendingSignal | None = None
         for item in self.pending:
             if not mask & bit(item.number):
                 continue
@@ -325,7 +325,7 @@ def kill(k: "Kernel", pid: int, number: int) -> int:
     if pid == -1:
         raise LinuxError(ESRCH)  # never to oneself
     if number:
-        k.post(Pending(number, info_kill(number, SI_USER, k.pid, k.uid)))
+        k.post(PendingSignal(number, info_kill(number, SI_USER, k.pid, k.uid)))
     return 0
 
 
@@ -342,7 +342,7 @@ def tgkill(k: "Kernel", pid: int, tid: int, number: int) -> int:
     if (pid, tid) != (k.pid, k.pid):
         raise LinuxError(ESRCH)
     if number:
-        k.post(Pending(number, info_kill(number, SI_TKILL, k.pid, k.uid)))
+        k.post(PendingSignal(number, info_kill(number, SI_TKILL, k.pid, k.uid)))
     return 0
 
 
@@ -354,7 +354,7 @@ def rt_sigqueueinfo(k: "Kernel", pid: int, number: int, info: int) -> int:
     (code,) = struct.unpack_from("<i", data, 8)
     if (code >= 0 or code == SI_TKILL) and pid != k.pid:
         raise LinuxError(EPERM)
-    if number and not k.post(Pending(number, struct.pack("<i", number) + data[4:48])):
+    if number and not k.post(PendingSignal(number, struct.pack("<i", number) + data[4:48])):
         raise LinuxError(EAGAIN)
     return 0
 

@@ -6,7 +6,7 @@ from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.calls import node_at, path_at, place_at
-from engine.linux.fs.filesystem import Place
+from engine.linux.fs.filesystem import ResolvedPath
 from engine.linux.fs.layout import pack_stat
 from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.node import MAY_WRITE, Node, Stat
@@ -29,7 +29,7 @@ def _store(ctx: Context, address: int, st: Stat) -> int:
     return 0
 
 
-def _stat_of(place: Place) -> Stat:
+def _stat_of(place: ResolvedPath) -> Stat:
     if place.node is not None and not (place.file is not None and place.name):
         return place.node.stat()
     if place.file is not None:

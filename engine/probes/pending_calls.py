@@ -39,7 +39,7 @@ class PendingCalls:
         """No call waits.
 
         Args:
-            left: `engine.cpu.base.Cpu.left`.
+            left: `engine.cpu.base.Cpu.last_branches`.
             unit: the architecture's `code_unit`.
             behind: what a key is above the stack pointer at the entry.
             stacked: whether calls push the return address.

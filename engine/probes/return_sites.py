@@ -9,7 +9,7 @@ pointer that a return to it leaves behind. So pending calls need no order among 
 stacks of signal handlers, coroutines and goroutines do not disturb each other.
 
 Left to decide is what has come to the breakpoint, and the clock knows from where control went
-last (`Cpu.left`). A call that was left by an exception or by longjmp is never reported:
+last (`Cpu.last_branches`). A call that was left by an exception or by longjmp is never reported:
 
 - Control came by something else than a return instruction: the frame was left some other way.
   (Where a call depends on a predicate, what is behind it may be reached without it.)
@@ -43,7 +43,7 @@ from engine.probes.return_catcher import Owner, Returns, ReturnSite, SiteCalls
 from engine.probes.return_insns import ReturnInsns
 
 _TO: Final = 2
-"""Where `Cpu.left` has the address that the last of its instructions led to, if at all."""
+"""Index in `Cpu.last_branches` of the address that the last of its instructions led to."""
 
 
 class ReturnSites(Returns):
@@ -56,7 +56,7 @@ class ReturnSites(Returns):
 
     def __init__(self, owner: Owner) -> None:
         super().__init__(owner)
-        self._left = owner.cpu.left
+        self._left = owner.cpu.last_branches
         self._code = ReturnInsns(owner)
         self._behind = self._word if self._stacked else 0
         unit, stacked = owner.arch.code_unit, self._stacked

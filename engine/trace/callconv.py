@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engine.image.datatypes import DataType, TypeKind
-from engine.image.expressions import Location, Term, Where, nowhere
+from engine.image.expressions import Term, VariableLocation, Where, nowhere
 
 _RUST: Final = 0x1C
 _VECTOR: Final = nowhere("is passed in a vector register, which probes do not record")
@@ -50,12 +50,12 @@ CONVENTIONS: Final = {
 
 def entry_locations(
     convention: Convention, parameters: Sequence[DataType], returns: DataType, language: int
-) -> list[Location]:
+) -> list[VariableLocation]:
     """Where each parameter is; what cannot be told, and all that follows it, is nowhere."""
-    state = _State(convention)
+    state = _TakenSlots(convention)
     if convention.hidden_result and _is_big(returns):
         state.general += 1
-    found: list[Location] = []
+    found: list[VariableLocation] = []
     for kind in parameters:
         where = state.place(kind, language)
         found.append(where)
@@ -72,7 +72,7 @@ def _is_big(kind: DataType) -> bool:
 
 
 @dataclass(slots=True)
-class _State:
+class _TakenSlots:
     """Registers and stack that are taken so far."""
 
     convention: Convention
@@ -80,7 +80,7 @@ class _State:
     vectors: int = 0
     stack: int = field(default=0)
 
-    def place(self, kind: DataType, language: int) -> Location:
+    def place(self, kind: DataType, language: int) -> VariableLocation:
         """The next parameter's place."""
         match kind.kind:
             case TypeKind.RECORD:
@@ -95,7 +95,7 @@ class _State:
                     return _UNKNOWN  # __int128: pairs of registers, aligned
                 return self._words(1, size)
 
-    def _float(self, size: int) -> Location:
+    def _float(self, size: int) -> VariableLocation:
         if size not in (4, 8):
             return _UNKNOWN
         if self.vectors < self.convention.vectors:
@@ -103,7 +103,7 @@ class _State:
             return _VECTOR
         return self._on_stack(size)
 
-    def _words(self, count: int, size: int) -> Location:
+    def _words(self, count: int, size: int) -> VariableLocation:
         """So many registers, or all of it on the stack."""
         registers = self.convention.general
         if self.general + count > len(registers):
@@ -113,17 +113,19 @@ class _State:
         taken = registers[self.general : self.general + count]
         self.general += count
         if count == 1:
-            return Location(Where.REGISTER, register=taken[0])
-        parts = tuple((_WORD, Location(Where.REGISTER, register=number)) for number in taken)
-        return Location(Where.PIECES, pieces=parts)
+            return VariableLocation(Where.REGISTER, register=taken[0])
+        parts = tuple(
+            (_WORD, VariableLocation(Where.REGISTER, register=number)) for number in taken
+        )
+        return VariableLocation(Where.PIECES, pieces=parts)
 
-    def _on_stack(self, size: int) -> Location:
+    def _on_stack(self, size: int) -> VariableLocation:
         register, first = self.convention.stack
-        where = Location(Where.MEMORY, Term(register, offset=first + self.stack))
+        where = VariableLocation(Where.MEMORY, Term(register, offset=first + self.stack))
         self.stack += -(-max(size, 1) // _WORD) * _WORD
         return where
 
-    def _record(self, kind: DataType, language: int) -> Location:
+    def _record(self, kind: DataType, language: int) -> VariableLocation:
         if kind.is_passed_by_reference:
             return self._pointer()
         size = kind.size
@@ -145,20 +147,20 @@ class _State:
             return self._words(-(-size // _WORD), size)
         return self._split(leaves, size)
 
-    def _pointer(self) -> Location:
+    def _pointer(self) -> VariableLocation:
         pointer = self._words(1, _WORD)
         if pointer.where is Where.REGISTER:
-            return Location(Where.MEMORY, Term(pointer.register))
-        return Location(Where.MEMORY, pointer.term.loaded())
+            return VariableLocation(Where.MEMORY, Term(pointer.register))
+        return VariableLocation(Where.MEMORY, pointer.term.loaded())
 
-    def _vectors(self, count: int, size: int) -> Location:
+    def _vectors(self, count: int, size: int) -> VariableLocation:
         if self.vectors + count > self.convention.vectors:
             self.vectors = self.convention.vectors
             return self._on_stack(size)
         self.vectors += count
         return _VECTOR
 
-    def _split(self, leaves: list[tuple[int, DataType]], size: int) -> Location:
+    def _split(self, leaves: list[tuple[int, DataType]], size: int) -> VariableLocation:
         """Each word in a register of the kind of what is in it."""
         words = -(-size // _WORD)
         floating = [
@@ -176,7 +178,9 @@ class _State:
                 parts.append((_WORD, _VECTOR))
             else:
                 parts.append((_WORD, self._words(1, _WORD)))
-        return parts[0][1] if len(parts) == 1 else Location(Where.PIECES, pieces=tuple(parts))
+        return (
+            parts[0][1] if len(parts) == 1 else VariableLocation(Where.PIECES, pieces=tuple(parts))
+        )
 
 
 def _leaves(kind: DataType, at: int, depth: int) -> list[tuple[int, DataType]]:

@@ -41,7 +41,7 @@ from engine.trace.place import (
     FileOffset,
     Lookup,
     SourceLine,
-    Symbol,
+    SymbolPlace,
     Target,
     read_file_offset,
     read_kprobe_place,
@@ -327,7 +327,7 @@ def event_name(place: Target, is_return: bool, bits: int) -> str:
         case FileOffset(path, offset):
             base = _SEPARATOR.split(path.rpartition("/")[2], maxsplit=1)[0]
             return f"p_{base}_{offset:#x}"[:_MAX_EVENT]
-        case Symbol():
+        case SymbolPlace():
             name = f"{letter}_{place.qualified}_{place.offset}"
         case Address():
             name = f"{letter}_{place.spelling(bits)}"

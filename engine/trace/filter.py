@@ -10,13 +10,13 @@ from engine.arch.program import PredicateOp
 from engine.trace.filterterms import SPACES, FilterMachine, FilterSyntaxError, TermParser
 from engine.trace.rows import EventInfo
 
-__all__ = ["Filter", "FilterMachine", "FilterSyntaxError", "parse_filter"]
+__all__ = ["EventFilter", "FilterMachine", "FilterSyntaxError", "parse_filter"]
 
 _INVERT, _AND, _OR = 1, 2, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class EventFilter:
     """A filter that was understood.
 
     Attributes:
@@ -28,7 +28,7 @@ class Filter:
     ops: tuple[PredicateOp, ...]
 
 
-def parse_filter(text: str, info: EventInfo, machine: FilterMachine | None = None) -> Filter:
+def parse_filter(text: str, info: EventInfo, machine: FilterMachine | None = None) -> EventFilter:
     """Understand a filter for an event; `0` clears it.
 
     Raises:
@@ -36,13 +36,13 @@ def parse_filter(text: str, info: EventInfo, machine: FilterMachine | None = Non
     """
     text = text.rstrip(SPACES)
     if text.lstrip(SPACES) == "0":
-        return Filter("none", ())
+        return EventFilter("none", ())
     raw = text.encode(errors="surrogateescape").decode("latin-1")
-    return Filter(text, _Parser(raw, text, info, machine or FilterMachine()).parse())
+    return EventFilter(text, _FilterParser(raw, text, info, machine or FilterMachine()).parse())
 
 
 @dataclass(slots=True)
-class _Entry:
+class _FilterEntry:
     """One step of the program while it is made; `target` counts as the kernel counts."""
 
     op: PredicateOp
@@ -51,7 +51,7 @@ class _Entry:
     when: bool = False
 
 
-class _Parser:
+class _FilterParser:
     def __init__(self, text: str, shown: str, info: EventInfo, machine: FilterMachine) -> None:
         self._text = text + "\0"
         self._shown = shown
@@ -130,9 +130,9 @@ class _Parser:
                 quote = char
         return 0
 
-    def _first_pass(self) -> list[_Entry]:
+    def _first_pass(self) -> list[_FilterEntry]:
         text = self._text
-        entries: list[_Entry] = []
+        entries: list[_FilterEntry] = []
         stack = [0]
         invert = False
         at = 0
@@ -148,7 +148,7 @@ class _Parser:
                 invert = not invert
                 continue
             op, length = self._terms.term(here)
-            entries.append(_Entry(op, invert, len(entries) - 1))
+            entries.append(_FilterEntry(op, invert, len(entries) - 1))
             at = here + length
             invert, at, ended = self._join(entries, stack, at)
             if ended:
@@ -159,7 +159,9 @@ class _Parser:
             raise self._fail("NO_FILTER", at)
         return entries
 
-    def _join(self, entries: list[_Entry], stack: list[int], at: int) -> tuple[bool, int, bool]:
+    def _join(
+        self, entries: list[_FilterEntry], stack: list[int], at: int
+    ) -> tuple[bool, int, bool]:
         """What stands behind a term: (invert, where to go on, whether the text has ended)."""
         text = self._text
         last = len(entries) - 1
@@ -192,7 +194,7 @@ class _Parser:
             stack.pop()
 
 
-def _update(entries: list[_Entry], last: int, when: bool) -> None:
+def _update(entries: list[_FilterEntry], last: int, when: bool) -> None:
     """`update_preds`: the entry that waits for this one learns where to go."""
     waiting = entries[last].target
     before = entries[waiting].target

@@ -157,10 +157,10 @@ def parse_hist(text: str, command: str, info: EventInfo) -> HistSpec:
     Raises:
         ProbeSyntaxError: the kernel would refuse it, or it is a part we do not have.
     """
-    return _Parser(text, f"hist:{command}", info).parse()
+    return _HistogramParser(text, f"hist:{command}", info).parse()
 
 
-class _Parser:
+class _HistogramParser:
     def __init__(self, text: str, command: str, info: EventInfo) -> None:
         self._text = text
         self._command = command

@@ -36,7 +36,7 @@ class HistNames:
 
 
 @dataclass(slots=True)
-class _Entry:
+class _HistogramEntry:
     sums: list[int]
     comm: bytes = b""
 
@@ -56,7 +56,7 @@ class HistTable:
     names: HistNames
     hits: int = 0
     dropped: int = 0
-    _entries: dict[tuple[Key, ...], _Entry] = field(default_factory=dict)
+    _entries: dict[tuple[Key, ...], _HistogramEntry] = field(default_factory=dict)
 
     def counter(self, spec: HistSpec) -> Callable[[Any, int], None]:
         """What counts a row at a position; `spec` says where another event has the fields."""
@@ -73,7 +73,7 @@ class HistTable:
                 if len(entries) >= size:
                     self.dropped += 1
                     return
-                entry = entries[key] = _Entry([0] * (1 + len(values)))
+                entry = entries[key] = _HistogramEntry([0] * (1 + len(values)))
                 if execname:
                     entry.comm = self.names.comm(thread(data, position)[0]) or b""
             self.hits += 1
@@ -135,7 +135,7 @@ class HistTable:
         out.append(b"    Dropped: %d" % self.dropped)
         return out
 
-    def _sorted(self) -> list[tuple[tuple[Key, ...], _Entry]]:
+    def _sorted(self) -> list[tuple[tuple[Key, ...], _HistogramEntry]]:
         rows = list(self._entries.items())
         values = len(self.spec.values)
         for order in reversed(self.spec.sort):
@@ -149,7 +149,7 @@ class HistTable:
             signed = one.field is not None and one.field.signed and not one.is_string
             plain = one.modifier not in ("log2", "buckets")
 
-            def place(row: tuple[tuple[Key, ...], _Entry]) -> Any:
+            def place(row: tuple[tuple[Key, ...], _HistogramEntry]) -> Any:
                 value = row[0][number]  # noqa: B023 - used before the next turn
                 if signed and plain and isinstance(value, int):  # noqa: B023
                     return value - (1 << 64) if value >> 63 else value
@@ -158,7 +158,7 @@ class HistTable:
             rows.sort(key=place, reverse=order.descending)
         return rows
 
-    def _line(self, key: tuple[Key, ...], entry: _Entry, sums: list[list[int]]) -> bytes:
+    def _line(self, key: tuple[Key, ...], entry: _HistogramEntry, sums: list[list[int]]) -> bytes:
         parts = [
             self._key(one, value, entry) for one, value in zip(self.spec.keys, key, strict=True)
         ]
@@ -170,7 +170,7 @@ class HistTable:
             shown.append(more)
         return text + b"".join(shown)
 
-    def _key(self, one: HistField, value: Key, entry: _Entry) -> bytes:
+    def _key(self, one: HistField, value: Key, entry: _HistogramEntry) -> bytes:
         name = one.name.encode()
         if isinstance(value, tuple):
             text = b"".join(

@@ -38,7 +38,7 @@ class FileOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class SymbolPlace:
     """A kprobe's place by name.
 
     Attributes:
@@ -85,7 +85,7 @@ class SourceLine:
         return f"{self.file}:{self.line}"
 
 
-KprobeTarget = Symbol | Address | SourceLine
+KprobeTarget = SymbolPlace | Address | SourceLine
 Target = FileOffset | KprobeTarget
 
 
@@ -113,7 +113,7 @@ class Lookup:
 
     def entry(self, place: KprobeTarget, text: str) -> bool:
         """Whether a place is a function's entry (a landing pad may be in front of it)."""
-        return isinstance(place, Symbol) and not place.offset
+        return isinstance(place, SymbolPlace) and not place.offset
 
     def symbol(self, name: str, target: "Target", text: str) -> Base | None:
         """Where a symbol is, for a probe at a place (`text` as written); None if there is none."""
@@ -198,4 +198,4 @@ def read_kprobe_place(
     name, offset = parts
     if not name or (not module and name[0] in _DIGITS):
         raise command.error("BAD_PROBE_ADDR", PLACE)
-    return Symbol(name, offset, module), is_return
+    return SymbolPlace(name, offset, module), is_return

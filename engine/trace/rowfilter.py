@@ -34,7 +34,7 @@ def _nobody(thread_id: int) -> bytes | None:
 
 
 @dataclass(slots=True)
-class RowFilter:
+class CompiledFilter:
     """A filter compiled for each event once.
 
     Attributes:
@@ -59,7 +59,7 @@ class RowFilter:
         return compile_predicate(ops, self._context)
 
 
-def compile_filter(text: str, comm: Callable[[int], bytes | None] = _nobody) -> RowFilter:
+def compile_filter(text: str, comm: Callable[[int], bytes | None] = _nobody) -> CompiledFilter:
     """The filter that a text means for events of any kind.
 
     Args:
@@ -70,7 +70,7 @@ def compile_filter(text: str, comm: Callable[[int], bytes | None] = _nobody) -> 
         FilterSyntaxError: it means nothing, whatever the event; `column` is where.
     """
     _parse(text, ANY)
-    return RowFilter(text.strip(), PredicateContext(comm))
+    return CompiledFilter(text.strip(), PredicateContext(comm))
 
 
 def _parse(text: str, info: EventInfo) -> tuple[PredicateOp, ...]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from engine.errors import ProbeError
 from engine.fetch.numbers import unsigned
-from engine.trace.filter import Filter, FilterMachine, FilterSyntaxError, parse_filter
+from engine.trace.filter import EventFilter, FilterMachine, FilterSyntaxError, parse_filter
 from engine.trace.histogram import HistSpec, parse_hist
 from engine.trace.rows import EventInfo
 
@@ -34,7 +34,7 @@ class TriggerError(ProbeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
+class EventTrigger:
     """A trigger that was understood.
 
     Attributes:
@@ -51,7 +51,7 @@ class Trigger:
     remove: bool = False
     count: int | None = None
     target: tuple[str, str] | None = None
-    filter: Filter | None = None
+    filter: EventFilter | None = None
     condition: str = ""
     hist: HistSpec | None = None
 
@@ -65,7 +65,7 @@ class Trigger:
         """Whether the event's values decide or count (EVENT_FILE_FL_TRIGGER_COND)."""
         return self.after or self.hist is not None or self.filter is not None
 
-    def same_kind(self, other: "Trigger") -> bool:
+    def same_kind(self, other: "EventTrigger") -> bool:
         """True if an event cannot have both, and `!` before one takes the other away.
 
         As the kernel compares its trigger types: those that switch a thing on and off are one.
@@ -88,7 +88,9 @@ class Trigger:
         return f"{head} if {self.condition}" if self.condition else head
 
 
-def parse_trigger(text: str, info: EventInfo, machine: FilterMachine | None = None) -> Trigger:
+def parse_trigger(
+    text: str, info: EventInfo, machine: FilterMachine | None = None
+) -> EventTrigger:
     """Understand a trigger of an event.
 
     Raises:
@@ -109,7 +111,9 @@ def parse_trigger(text: str, info: EventInfo, machine: FilterMachine | None = No
             raise TriggerError(text, "nothing to count: give keys=")
         head, condition = _hist_filter(text, rest)
         spec = parse_hist(head, rest, info)
-        return Trigger(name, remove, None, None, *_filter(condition, text, info, machine), spec)
+        return EventTrigger(
+            name, remove, None, None, *_filter(condition, text, info, machine), spec
+        )
     if name in SWITCHES:
         return _switch(text, name, remove, rest, info, machine)
     if given and not rest and text[cut] == ":":
@@ -118,19 +122,19 @@ def parse_trigger(text: str, info: EventInfo, machine: FilterMachine | None = No
     if rest[:1].isdigit():
         parameter, condition = _word(rest)
     count = _count(text, parameter) if parameter else None
-    return Trigger(name, remove, count, None, *_filter(condition, text, info, machine))
+    return EventTrigger(name, remove, count, None, *_filter(condition, text, info, machine))
 
 
 def _switch(
     text: str, name: str, remove: bool, rest: str, info: EventInfo, machine: FilterMachine | None
-) -> Trigger:
+) -> EventTrigger:
     parameter, condition = _word(rest)
     parts = parameter.split(":")
     if len(parts) < 2 or not all(parts[:2]):
         raise TriggerError(text, "give the event as GROUP:EVENT")
     count = _count(text, parts[2]) if len(parts) > 2 else None
     target = parts[0], parts[1]
-    return Trigger(name, remove, count, target, *_filter(condition, text, info, machine))
+    return EventTrigger(name, remove, count, target, *_filter(condition, text, info, machine))
 
 
 def _word(text: str) -> tuple[str, str]:
@@ -148,7 +152,7 @@ def _count(text: str, number: str) -> int | None:
 
 def _filter(
     condition: str, text: str, info: EventInfo, machine: FilterMachine | None
-) -> tuple[Filter | None, str]:
+) -> tuple[EventFilter | None, str]:
     if not condition:
         return None, ""
     word, expression = _word(condition)

@@ -7,7 +7,7 @@ from typing import Final
 from engine.arch.program import FieldType, Kind
 from engine.fetch.variables import VariableError
 from engine.image.datatypes import DataType, TypeKind
-from engine.image.expressions import Location, Term, Where
+from engine.image.expressions import Term, VariableLocation, Where
 
 _SHOWN: Final = 12
 
@@ -24,7 +24,7 @@ class Value:
     """
 
     type: DataType
-    location: Location
+    location: VariableLocation
     bit: int = 0
     bits: int = 0
 
@@ -47,7 +47,7 @@ class ValueParts:
             return Value(kind.element, value.location)
         if kind.kind is not TypeKind.POINTER or value.bits:
             raise self._fail("NO_PTR_STRCT", at, f"{kind.text} is no pointer")
-        return Value(kind.target, Location(Where.MEMORY, self.term(value, at)))
+        return Value(kind.target, VariableLocation(Where.MEMORY, self.term(value, at)))
 
     def term(self, value: Value, at: int) -> Term:
         """The value itself as a term."""
@@ -62,7 +62,7 @@ class ValueParts:
             case _:
                 raise self._fail("NO_BTFARG", at, where.why or "a part of a register")
 
-    def part(self, value: Value, at: int) -> Location:
+    def part(self, value: Value, at: int) -> VariableLocation:
         """A location that is no list of pieces: the one that holds the value."""
         where = value.location
         if where.where is Where.NOWHERE:
@@ -105,10 +105,10 @@ class ValueParts:
             raise VariableError("NO_PTR_STRCT", at, f"{kind.text} is no array or pointer")
         if element.size is None:
             raise VariableError("NO_PTR_STRCT", at, f"the size of {element.text} is not known")
-        return Value(element, Location(Where.MEMORY, term.plus(index * element.size)))
+        return Value(element, VariableLocation(Where.MEMORY, term.plus(index * element.size)))
 
 
-def piece(where: Location, bit: int) -> tuple[Location, int]:
+def piece(where: VariableLocation, bit: int) -> tuple[VariableLocation, int]:
     """The piece that a bit lies in, and the bit in it."""
     start = 0
     for size, part in where.pieces:

@@ -17,7 +17,7 @@ from engine.arch.program import Base, FieldType, Kind, Source
 from engine.errors import ImageError
 from engine.fetch.variables import NOT_TEXT, TEXT_ARRAY, Fetched, VariableError
 from engine.image.datatypes import DataType, TypeKind
-from engine.image.expressions import Location, Term, Where, nowhere
+from engine.image.expressions import Term, VariableLocation, Where, nowhere
 from engine.image.reader import DamagedError
 from engine.image.variables import Scope, Variable, Variables
 from engine.trace.callconv import CONVENTIONS, entry_locations
@@ -219,16 +219,16 @@ class ScopeVariables:
             raise VariableError("NO_RETVAL")
         register = self._arch.probes.retval
         number = next((n for n, name in self._names.items() if name == register), -1)
-        return Value(kind, Location(Where.REGISTER, register=number))
+        return Value(kind, VariableLocation(Where.REGISTER, register=number))
 
     # -- places ------------------------------------------------------------------
 
-    def _location(self, scope: Scope, variable: Variable) -> Location:
+    def _location(self, scope: Scope, variable: Variable) -> VariableLocation:
         where = variable.location
         if variable.is_declaration:
             link = self._spot.address(variable.linker_name)
             if link is not None:
-                return Location(Where.MEMORY, Term(offset=link, is_link=True))
+                return VariableLocation(Where.MEMORY, Term(offset=link, is_link=True))
         if variable.is_inlined:
             return where
         if not scope.entry:
@@ -245,7 +245,9 @@ class ScopeVariables:
         found = self._by_convention(scope, position)
         return found or nowhere("has no value yet at the function's entry; use FILE:LINE")
 
-    def _in_prologue(self, scope: Scope, variable: Variable, where: Location) -> Location | None:
+    def _in_prologue(
+        self, scope: Scope, variable: Variable, where: VariableLocation
+    ) -> VariableLocation | None:
         """Why a variable is not in its frame yet; None if it is, or has no frame."""
         if not (_is_in_frame(where) and variable.is_fixed):
             return None
@@ -254,7 +256,7 @@ class ScopeVariables:
             return None
         return nowhere(f"is not stored yet: the function's prologue ends at {end:#x}")
 
-    def _by_convention(self, scope: Scope, position: int) -> Location | None:
+    def _by_convention(self, scope: Scope, position: int) -> VariableLocation | None:
         convention = CONVENTIONS.get(self._arch.name)
         if convention is None or _CLONE.search(self._spot.symbol):
             return None
@@ -356,7 +358,7 @@ class ScopeVariables:
         raise self._fail("NOFENTRY_ARGS", 0, f"%{name} is not kept from the entry on")
 
 
-def _is_in_frame(where: Location) -> bool:
+def _is_in_frame(where: VariableLocation) -> bool:
     return where.where is Where.MEMORY and where.term.register is not None
 
 

@@ -23,9 +23,9 @@ from engine.unwind.unwinder import (
     LIMIT,
     EndReason,
     Frame,
-    GuestView,
     UnwindEnd,
     Unwinder,
+    UnwindGuest,
     Walk,
 )
 
@@ -45,14 +45,14 @@ class Comparison:
 
     name: str
     text: str
-    walk: Callable[[GuestView, int, Mapping[str, int], int], Walk]
+    walk: Callable[[UnwindGuest, int, Mapping[str, int], int], Walk]
 
 
-def _full(view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
+def _full(view: UnwindGuest, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
     return Unwinder(view).walk(registers, limit=limit)
 
 
-def _hooked(view: GuestView, trampoline: int) -> GuestView:
+def _hooked(view: UnwindGuest, trampoline: int) -> UnwindGuest:
     """The same guest with the trampoline's address wherever a return is caught."""
 
     def resolve(address: int, slot: int) -> int | None:
@@ -66,17 +66,17 @@ def _hooked(view: GuestView, trampoline: int) -> GuestView:
     return replace(view, resolve_return=resolve, executable=executable)
 
 
-def _naive(view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
+def _naive(view: UnwindGuest, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
     walk = Unwinder(_hooked(view, trampoline)).walk(registers, limit=limit)
     # Nothing tells it that a return address is out of place.
     return Walk(tuple(replace(frame, trampoline=False) for frame in walk.frames), walk.end)
 
 
-def _kernel(view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
+def _kernel(view: UnwindGuest, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
     return Unwinder(view, ("cfi", "trampoline", "leaf")).walk(registers, limit=limit)
 
 
-def _owens(view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
+def _owens(view: UnwindGuest, trampoline: int, registers: Mapping[str, int], limit: int) -> Walk:
     walk = Unwinder(view).walk(registers, limit=limit)
     frames: list[Frame] = []
     for frame in walk.frames:
@@ -94,7 +94,7 @@ def _owens(view: GuestView, trampoline: int, registers: Mapping[str, int], limit
 
 
 def _kernel_2005(
-    view: GuestView, trampoline: int, registers: Mapping[str, int], limit: int
+    view: UnwindGuest, trampoline: int, registers: Mapping[str, int], limit: int
 ) -> Walk:
     if view.arch.unwind is not None and view.arch.unwind.stacks:
         # Return addresses are in registers: dump_stack has always unwound by tables.
@@ -120,13 +120,13 @@ def _kernel_2005(
     return Walk(tuple(frames), UnwindEnd(EndReason.UNREADABLE, "the stack has been scanned"))
 
 
-def _if_code(view: GuestView, value: int) -> list[Frame]:
+def _if_code(view: UnwindGuest, value: int) -> list[Frame]:
     if not value or not view.executable(value):
         return []
     return [Frame(value, None, {}, "", exact=True)]
 
 
-def _hooked_words(view: GuestView, registers: Mapping[str, int]) -> list[tuple[int, int, int]]:
+def _hooked_words(view: UnwindGuest, registers: Mapping[str, int]) -> list[tuple[int, int, int]]:
     """(start, end, value) of stretches where a word of that value is a caught return address."""
     frames = Unwinder(view).walk(registers).frames
     return [

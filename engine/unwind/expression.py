@@ -46,7 +46,7 @@ def evaluate(
         ExpressionError: there is none.
     """
     try:
-        return _Machine(code, registers, read, order).run([] if start is None else [start])
+        return _RuleMachine(code, registers, read, order).run([] if start is None else [start])
     except (DamagedError, GuestFaultError) as error:
         raise ExpressionError(str(error)) from error
     except KeyError as error:
@@ -55,7 +55,7 @@ def evaluate(
         raise ExpressionError("its stack ran empty") from error
 
 
-class _Machine:
+class _RuleMachine:
     def __init__(
         self, code: bytes, registers: Mapping[int, int], read: ReadMemory, order: str
     ) -> None:

@@ -92,7 +92,7 @@ class _Region:
         return self.start + self.length - 1
 
 
-class _Walk:
+class _DescriptorWalk:
     """The state at one slot of a function."""
 
     def __init__(self, target: int, found: tuple[Descriptor, ...]) -> None:
@@ -284,7 +284,7 @@ def _rule(name: str, save: _Save) -> Rule:
     return InRegister(save.where)
 
 
-def _cfa(walk: _Walk) -> CfaRegister | CfaExpression:
+def _cfa(walk: _DescriptorWalk) -> CfaRegister | CfaExpression:
     saves = [] if walk.epilogue else walk.in_force("psp")
     if not saves or not saves[-1].where:
         return CfaRegister(_SP, 0)
@@ -307,7 +307,7 @@ def _sleb(value: int) -> bytes:
 
 def row_at(found: tuple[Descriptor, ...], slot: int) -> CfiRow:
     """The rules in front of a slot of a function, counted from its first."""
-    walk = _Walk(slot, found)
+    walk = _DescriptorWalk(slot, found)
     rules: dict[str, Rule] = {}
     for name in walk.state:
         register = _NAMES.get(name, name)

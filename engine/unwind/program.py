@@ -29,15 +29,15 @@ _NOWHERE: Final = CfaRegister("", 0)
 
 
 @dataclass(slots=True)
-class _State:
+class _RowState:
     """A row in the making."""
 
     cfa: CfaRegister | CfaExpression = _NOWHERE
     rules: dict[int, Rule] = field(default_factory=dict)
     signed: bool = False
 
-    def copy(self) -> "_State":
-        return _State(self.cfa, dict(self.rules), self.signed)
+    def copy(self) -> "_RowState":
+        return _RowState(self.cfa, dict(self.rules), self.signed)
 
 
 def rows(
@@ -54,7 +54,7 @@ def rows(
     Returns:
         The link addresses where rows begin, ascending, and the rows; None behind damage.
     """
-    walk = _Walk(fde, names, FrameParser(bits, order))
+    walk = _InstructionWalk(fde, names, FrameParser(bits, order))
     try:
         walk.run(fde.cie.instructions, 0, initial=True)
         walk.initial = walk.state.copy()
@@ -66,12 +66,12 @@ def rows(
     return walk.starts, walk.found
 
 
-class _Walk:
+class _InstructionWalk:
     def __init__(self, fde: Fde, names: Mapping[int, str], parser: FrameParser) -> None:
         self.fde, self.names, self.parser = fde, names, parser
-        self.state = _State()
-        self.initial = _State()
-        self.saved: list[_State] = []
+        self.state = _RowState()
+        self.initial = _RowState()
+        self.saved: list[_RowState] = []
         self.at = fde.start
         self.starts: list[int] = []
         self.found: list[CfiRow | None] = []

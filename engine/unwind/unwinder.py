@@ -106,7 +106,7 @@ return probe's trampoline; None where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
-class GuestView:
+class UnwindGuest:
     """All that the unwinder sees of a guest.
 
     Attributes:
@@ -145,7 +145,7 @@ FORMATS: Final = ("cfi", "trampoline", "leaf", "prologue", "framepointer")
 
 
 @dataclass(slots=True)
-class _Step:
+class _UnwindStep:
     """A row that was carried out."""
 
     source: str
@@ -157,7 +157,7 @@ class _Step:
 class Unwinder:
     """Walks the stacks of one guest; keeps what it has read of tables and code."""
 
-    def __init__(self, view: GuestView, formats: tuple[str, ...] = FORMATS) -> None:
+    def __init__(self, view: UnwindGuest, formats: tuple[str, ...] = FORMATS) -> None:
         """Nothing is read yet.
 
         Args:
@@ -240,14 +240,14 @@ class Unwinder:
 
     def _step(
         self, pc: int, registers: Mapping[str, int], exact: bool, stale: Mapping[str, int]
-    ) -> tuple[_Step | None, UnwindEnd | None]:
+    ) -> tuple[_UnwindStep | None, UnwindEnd | None]:
         """The first row that leads to a caller, or the end that the best row names.
 
         A table may rely on what its callees leave alone against the ABI (glibc's rawmemchr keeps
         its return address in x15 over a call): it sees `stale`, what registers held last.
         """
-        second: tuple[_Step | None, UnwindEnd | None] | None = None
-        doubtful: _Step | None = None
+        second: tuple[_UnwindStep | None, UnwindEnd | None] | None = None
+        doubtful: _UnwindStep | None = None
         for source, row in self._candidates(pc, registers, exact):
             step, end = self._try(source, row, stale if source == "cfi" else registers)
             if step is not None and end is None:
@@ -317,11 +317,11 @@ class Unwinder:
 
     def _try(
         self, source: str, row: CfiRow, registers: Mapping[str, int]
-    ) -> tuple[_Step | None, UnwindEnd | None]:
+    ) -> tuple[_UnwindStep | None, UnwindEnd | None]:
         caller = row.caller(self._arch, registers, self._view.read)
         if isinstance(caller, Unreadable):
             return None, UnwindEnd(EndReason.UNREADABLE, caller.reason)
-        step = _Step(source, row, caller)
+        step = _UnwindStep(source, row, caller)
         if caller.pc is None:
             return step, UnwindEnd(EndReason.OUTERMOST, "the outermost frame has no caller")
         end = self._stack_end(row, caller, registers)
@@ -334,7 +334,7 @@ class Unwinder:
                 pc = self._arch.roles.pc
                 caller = Caller(caller.cfa, real, {**caller.registers, pc: real})
             caught = real is not None or (slot is not None and self._view.is_pending(slot))
-            step = _Step(source, row, caller, trampoline=caught)
+            step = _UnwindStep(source, row, caller, trampoline=caught)
         assert caller.pc is not None, "there is a caller"
         if caller.pc == 0:
             return step, UnwindEnd(EndReason.ZERO, "the return address is 0")
@@ -367,7 +367,7 @@ class Unwinder:
             return UnwindEnd(EndReason.STALLED, text)
         return None
 
-    def _is_called(self, step: _Step) -> bool:
+    def _is_called(self, step: _UnwindStep) -> bool:
         """Whether a call stands in front of the return address, or a trampoline at it."""
         pc = step.caller.pc or 0
         if step.trampoline or self._signals.row(pc) is not None:

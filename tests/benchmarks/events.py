@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.arch import by_name
 from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
-from engine.fetch.evaluate import FetchContext, Recorder, Site, recorder
+from engine.fetch.evaluate import FetchContext, FetchSite, Recorder, recorder
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.triggers import EventControls
 from engine.trace.filter import FilterMachine
@@ -132,7 +132,7 @@ def measure_controls(filters: str, triggers: str, count: int) -> float:
         controls.add_trigger(info, triggers)
 
     def make(where: FetchContext) -> Recorder:
-        return recorder(1, layout, Site(0x401156), where)
+        return recorder(1, layout, FetchSite(0x401156), where)
 
     record = controls.recorder(info, make, 0x401156)
 
@@ -162,7 +162,7 @@ def measure(args: tuple[FetchArg, ...], count: int) -> str:
     context = FetchContext(
         by_name("x86_64"), Processor(), Memory(), staging, lambda thread: b"bench", hex
     )
-    record = recorder(1, layout, Site(0x401156), context)
+    record = recorder(1, layout, FetchSite(0x401156), context)
 
     def hits() -> None:
         drained.clear()

@@ -17,7 +17,7 @@ from engine.arch.ia64.rse import locals_size, skip_up
 from engine.errors import GuestFaultError
 from engine.guest.modules import Module
 from engine.image import ElfImage
-from engine.unwind.unwinder import GuestView, Unwinder, Walk
+from engine.unwind.unwinder import Unwinder, UnwindGuest, Walk
 
 DATA = Path(__file__).parents[1] / "data" / "ia64"
 TRAMPOLINE = 0x2000_000F_0000_1000
@@ -105,7 +105,7 @@ def replay(
         guest.change(head["state"], False)
         guest.write(int(head["stack_at"], 16), bytes.fromhex(head["stack"]))
         guest.hooked = hooked
-        view = GuestView(
+        view = UnwindGuest(
             IA64,
             lambda address: module if module.contains(address) else None,
             guest.read,

@@ -4,7 +4,7 @@ from types import CodeType, TracebackType
 from typing import Any
 
 from engine.cpu.ia64.jit import Jit, plain
-from engine.cpu.ia64.memory import SHIFT, Memory
+from engine.cpu.ia64.memory import SHIFT, Ia64Memory
 from engine.cpu.ia64.translate import FIRST_LINE, LONGEST, Block, Translator
 from engine.cpu.ram import EXECUTE, PAGE, PageTable
 
@@ -19,7 +19,7 @@ class CodeCache:
         single: the same of blocks of one slot.
     """
 
-    def __init__(self, memory: Memory, page_table: PageTable) -> None:
+    def __init__(self, memory: Ia64Memory, page_table: PageTable) -> None:
         self._memory = memory
         self._table = page_table
         self._translator: Translator | None = None

@@ -9,7 +9,7 @@ from typing import Final
 FOREVER: Final = 1 << 62
 
 
-class Clock:
+class Ia64Clock:
     """Ticks, quanta, and the windows in which no time passes.
 
     Attributes:
@@ -17,15 +17,15 @@ class Clock:
         expected: the address that is no tick to come to, in a list that code writes to.
         ticks: so far.
         end: the tick at which a quantum is used up.
-        left: addresses behind the last two slots from which control went elsewhere, and where
-            the last of them led to.
+        last_branches: addresses behind the last two slots from which control went elsewhere,
+            and where the last of them led to.
     """
 
     def __init__(self) -> None:
         self.running = False
         self.expected = [0]
         self.ticks = 0
-        self.left = memoryview(bytearray(24)).cast("Q")
+        self.last_branches = memoryview(bytearray(24)).cast("Q")
         self.end = FOREVER
         self._told = self._stopped = False
         self._stepped_to = -1  # where a step has left off: its tick is still to be counted
@@ -68,9 +68,9 @@ class Clock:
             self._stopped = True
             return True
         self.ticks += 1
-        left = self.left
-        left[1] = left[0]
-        left[0] = expected[0]
-        left[2] = ip
+        branches = self.last_branches
+        branches[1] = branches[0]
+        branches[0] = expected[0]
+        branches[2] = ip
         expected[0] = ip
         return False

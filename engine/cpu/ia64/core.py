@@ -12,16 +12,16 @@ from engine.arch.ia64.bundle import next_slot, unpack
 from engine.cpu.base import LEAVE, StepAction, Stop, StopKind, TrapTable
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.cache import Blocks, CodeCache
-from engine.cpu.ia64.clock import Clock
+from engine.cpu.ia64.clock import Ia64Clock
 from engine.cpu.ia64.described import described, float_trap, single_step_stop
 from engine.cpu.ia64.emit_branch import SYSCALL
 from engine.cpu.ia64.helpers import Helpers
 from engine.cpu.ia64.jit import AFTER, Jit, available
-from engine.cpu.ia64.memory import SHIFT, Memory
+from engine.cpu.ia64.memory import SHIFT, Ia64Memory
 from engine.cpu.ia64.registers import Registers
 from engine.cpu.ia64.state import State
 from engine.cpu.ia64.stops import (
-    Break,
+    BreakInterruption,
     CodeChanged,
     FloatTrap,
     Interruption,
@@ -33,7 +33,7 @@ from engine.cpu.ia64.stops import (
     Stepped,
 )
 from engine.cpu.ia64.translate import LONGEST, Block
-from engine.cpu.ia64.traps import Traps, stepping
+from engine.cpu.ia64.traps import Ia64Traps, stepping
 from engine.cpu.ram import MappedMemory, PageTable, Ram
 from engine.errors import GuestFaultError
 
@@ -68,7 +68,7 @@ class Ia64Cpu(Registers, MappedMemory):
         """
         self.page_table = PageTable(ram)
         self._ram = ram
-        self._memory = Memory(ram, self.page_table)
+        self._memory = Ia64Memory(ram, self.page_table)
         self._memory.emulate_unaligned = emulate_unaligned
         self._code = CodeCache(self._memory, self.page_table)
         self.state = State(self._memory)
@@ -76,7 +76,7 @@ class Ia64Cpu(Registers, MappedMemory):
         super().__init__(self.state, self.alat)
         self._classify = classify_break
         self._counter, self._entropy = counter, entropy
-        self._clock = Clock()
+        self._clock = Ia64Clock()
         self._flags: list[None] = []
         self._carrying = False
         helpers = Helpers(self.state, self._memory, self.alat, counter)
@@ -90,7 +90,7 @@ class Ia64Cpu(Registers, MappedMemory):
                 after=jit_after,
             )
             self._code.use_jit(self._jit)
-        self._traps = Traps(self)
+        self._traps = Ia64Traps(self)
 
     @property
     def traps(self) -> TrapTable:
@@ -246,7 +246,7 @@ class Ia64Cpu(Registers, MappedMemory):
             return self._write_code(met.args[0])
         if isinstance(met, NatAppears | NarrowFrame):
             return None
-        if isinstance(met, Break):
+        if isinstance(met, BreakInterruption):
             return self._broken(met.args[0], place)
         if isinstance(met, FloatTrap):
             state.ip = self._behind(place)
@@ -322,7 +322,7 @@ class Ia64Cpu(Registers, MappedMemory):
                 try:
                     state.ip = cache.apart(address, raw, state.nats)()
                     return None
-                except Break as met:
+                except BreakInterruption as met:
                     return self._own_break(met.args[0], address)
                 except CodeChanged as met:
                     return self._write_code(
@@ -382,9 +382,9 @@ class Ia64Cpu(Registers, MappedMemory):
         return self._clock.ticks
 
     @property
-    def left(self) -> memoryview:
+    def last_branches(self) -> memoryview:
         """Addresses behind the last two slots from which control went elsewhere, where to."""
-        return self._clock.left
+        return self._clock.last_branches
 
     def expect(self, address: int) -> None:
         """The instruction just carried out ends here: going on elsewhere is a tick."""

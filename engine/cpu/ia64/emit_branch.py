@@ -101,7 +101,7 @@ def stop(e: Emitter, insn: SlotInsn) -> None:
     if value != SYSCALL:
         e.line(f"t = hit({e.slot})")
         e.line("if t >= 0: return t")
-    e.line(f"raise Break({value})")
+    e.line(f"raise BreakInterruption({value})")
     if not e.conditional:
         e.ends = True
 

@@ -20,7 +20,7 @@ from engine.cpu.ia64.floats import (
     INVALID,
     TRUNCATE,
     Arithmetic,
-    Control,
+    FloatControl,
     is_infinite,
     is_invalid,
     is_nan,
@@ -80,7 +80,7 @@ def _magnitude(x: Float, y: Float) -> int:
     return (left > right) - (left < right)
 
 
-def related(x: Float, y: Float, relation: str, control: Control) -> bool:
+def related(x: Float, y: Float, relation: str, control: FloatControl) -> bool:
     """A relation of two that are no NaTVals; sets flags or faults."""
     if is_nan(x) or is_nan(y):
         if is_invalid(x) or is_invalid(y) or relation in ("lt", "le"):
@@ -217,7 +217,7 @@ class FloatOperations(Arithmetic):
         return bool(flags & ~fpsr & 63 or flags & ~(fpsr >> 13) & 63)
 
 
-def pick(x: Float, y: Float, most: bool, absolute: bool, control: Control) -> Float:
+def pick(x: Float, y: Float, most: bool, absolute: bool, control: FloatControl) -> Float:
     """The lesser or greater; y where they are equal or one is a NaN."""
     left, right = ((0, *x[1:]), (0, *y[1:])) if absolute else (x, y)
     if most:
@@ -225,7 +225,7 @@ def pick(x: Float, y: Float, most: bool, absolute: bool, control: Control) -> Fl
     return x if related(left, right, "lt", control) else y
 
 
-def divide_special(x: Float, y: Float, control: Control) -> Float | None:
+def divide_special(x: Float, y: Float, control: FloatControl) -> Float | None:
     """The quotient where it needs no division."""
     if is_invalid(x) or is_invalid(y):
         control.fault(INVALID)
@@ -247,7 +247,7 @@ def divide_special(x: Float, y: Float, control: Control) -> Float | None:
     return None
 
 
-def root_special(x: Float, control: Control) -> Float | None:
+def root_special(x: Float, control: FloatControl) -> Float | None:
     """The square root where it needs no work."""
     if is_nan(x):
         if is_invalid(x):
@@ -266,7 +266,7 @@ def root_special(x: Float, control: Control) -> Float | None:
 
 
 def convert(
-    x: Float, control: Control, width: int, unsigned: bool, truncate: bool
+    x: Float, control: FloatControl, width: int, unsigned: bool, truncate: bool
 ) -> tuple[int, int]:
     """Round to an integer of `width` bits; the result and the exceptions."""
     indefinite = 1 << (width - 1)

@@ -24,7 +24,7 @@ from engine.cpu.ia64.floatops import (
 )
 from engine.cpu.ia64.floats import (
     PARALLEL,
-    Control,
+    FloatControl,
     is_nan,
     round_to,
 )
@@ -73,7 +73,7 @@ class FloatPairs(FloatOperations):
             halves.append(to_single(found))
         return merge(halves[0], halves[1]), usable
 
-    def _reciprocal(self, x: Float, y: Float, control: Control) -> tuple[Float, int]:
+    def _reciprocal(self, x: Float, y: Float, control: FloatControl) -> tuple[Float, int]:
         value = approximate(normal(y))
         bits = control.bits
         limits = (24, -126, 127)

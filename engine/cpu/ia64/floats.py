@@ -58,7 +58,7 @@ def scale(x: Float) -> int:
 
 
 @dataclass(slots=True)
-class Control:
+class FloatControl:
     """One status field of ar.fpsr, and the application registers that hold it."""
 
     a: list[int]
@@ -124,14 +124,21 @@ def bounds(control: int, form: str) -> tuple[int, int, int]:
     return precision, low, high
 
 
-def finish(sign: int, value: int, power: int, form: str, control: Control) -> tuple[Float, int]:
+def finish(
+    sign: int, value: int, power: int, form: str, control: FloatControl
+) -> tuple[Float, int]:
     """Round (-1)**sign * value * 2**power; the result and the exceptions, not yet recorded."""
     bits = control.bits
     return round_to(sign, value, power, bounds(bits, form), bits, control)
 
 
 def round_to(
-    sign: int, value: int, power: int, limits: tuple[int, int, int], bits: int, control: Control
+    sign: int,
+    value: int,
+    power: int,
+    limits: tuple[int, int, int],
+    bits: int,
+    control: FloatControl,
 ) -> tuple[Float, int]:
     """The same for given limits."""
     precision, low, high = limits
@@ -184,9 +191,9 @@ class Arithmetic:
     def __init__(self, a: list[int]) -> None:
         self.a = a
         self.pending: list[int] = []
-        self.controls = tuple(Control(a, sf) for sf in range(4))
+        self.controls = tuple(FloatControl(a, sf) for sf in range(4))
 
-    def record(self, flags: int, control: Control) -> None:
+    def record(self, flags: int, control: FloatControl) -> None:
         """Make the exceptions of a finished operation sticky; they may trap."""
         if flags:
             control.set_flags(flags)
@@ -273,7 +280,9 @@ class Arithmetic:
             self.record(flags, control)
         return result
 
-    def special(self, x: Float, y: Float, z: Float, signs: int, control: Control) -> Float | None:
+    def special(
+        self, x: Float, y: Float, z: Float, signs: int, control: FloatControl
+    ) -> Float | None:
         """The result where an operand is no number; denormal operands are noted."""
         if NAN_EXPONENT not in (x[1], y[1], z[1]):
             if not (x[2] >> 63 and y[2] >> 63 and z[2] >> 63) and (

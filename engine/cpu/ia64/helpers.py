@@ -7,10 +7,10 @@ from engine.cpu.ia64 import floatformats, integers
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.floatops import fclass, from_integer, fselect, xma
 from engine.cpu.ia64.floatpairs import MERGE, FloatPairs
-from engine.cpu.ia64.memory import OFFSET, SHIFT, Memory
+from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
 from engine.cpu.ia64.state import CCV, CSD, MASK, NATVAL, Float, State
 from engine.cpu.ia64.stops import (
-    Break,
+    BreakInterruption,
     FloatTrap,
     Illegal,
     NarrowFrame,
@@ -36,7 +36,7 @@ class Helpers:
     """Accesses that are more than one aligned word of the integer unit."""
 
     def __init__(
-        self, state: State, memory: Memory, alat: Alat, counter: Callable[[], int]
+        self, state: State, memory: Ia64Memory, alat: Alat, counter: Callable[[], int]
     ) -> None:
         self.state, self.memory, self.alat = state, memory, alat
         self.counter = counter
@@ -249,7 +249,7 @@ class Helpers:
             "NatConsumption": NatConsumption,
             "NatAppears": NatAppears,
             "NarrowFrame": NarrowFrame,
-            "Break": Break,
+            "BreakInterruption": BreakInterruption,
             "OutOfMemory": OutOfMemory,
             "WRITE": WRITE,
         }

@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol
 
 from engine.arch.ia64.decode import decode_at
 from engine.cpu.ia64.alat import Alat
-from engine.cpu.ia64.clock import Clock
-from engine.cpu.ia64.jit_code import Code
-from engine.cpu.ia64.jit_region import Region, Registers, assisted
+from engine.cpu.ia64.clock import Ia64Clock
+from engine.cpu.ia64.jit_code import JitCode
+from engine.cpu.ia64.jit_region import JitRegion, RegionRegisters, assisted
 from engine.cpu.ia64.jit_runtime import RUNTIME
 from engine.cpu.ia64.jit_words import (
     APPLICATION,
@@ -41,7 +41,7 @@ from engine.cpu.ia64.jit_words import (
     WRITE_TABLE,
     Words,
 )
-from engine.cpu.ia64.memory import OFFSET, SHIFT, Memory
+from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
 from engine.cpu.ia64.state import FPSR, MASK, SOF, UNAT, State
 from engine.cpu.ia64.stops import Interruption
 from engine.cpu.ia64.translate import Block
@@ -135,7 +135,7 @@ def compiler() -> Compiler | None:
         return None
 
 
-class Entry:
+class JitEntry:
     """What stands for a block until it has run often."""
 
     __slots__ = ("calls", "clocked", "function", "ip", "jit", "left", "level", "plain", "spent")
@@ -161,7 +161,7 @@ class Entry:
 def plain(block: Block) -> FunctionType:
     """The function of a block that Python executes, whatever stands for it."""
     owner = getattr(block, "__self__", block)
-    found = unwrap(owner.plain if isinstance(owner, Entry) else block)
+    found = unwrap(owner.plain if isinstance(owner, JitEntry) else block)
     assert isinstance(found, FunctionType)
     return found
 
@@ -172,9 +172,9 @@ class Jit:
     def __init__(
         self,
         state: State,
-        memory: Memory,
+        memory: Ia64Memory,
         alat: Alat,
-        clock: Clock,
+        clock: Ia64Clock,
         flags: list[None],
         blocks: Blocks,
         after: int = AFTER,
@@ -188,7 +188,7 @@ class Jit:
         self._leaders: dict[int, frozenset[int]] = {}
         self._avoided: set[int] = set()
         self._cells: dict[int, int] = {}
-        self._assists: dict[int, tuple[Registers, Block]] = {}
+        self._assists: dict[int, tuple[RegionRegisters, Block]] = {}
         self._raised: BaseException | None = None
         self._table: MutableMapping[int, Block] = {}
         self.compiled = 0
@@ -212,9 +212,9 @@ class Jit:
         """Put what counts a block's runs in its place."""
         self._table = table
         if not self._outside(ip):
-            table[ip] = Entry(self, ip, plain, clocked)
+            table[ip] = JitEntry(self, ip, plain, clocked)
 
-    def promote(self, entry: Entry) -> Block:
+    def promote(self, entry: JitEntry) -> Block:
         """Make machine code, if the block is not only Python's."""
         if entry.function is None:
             entry.function = self._function(entry)
@@ -225,7 +225,7 @@ class Jit:
         self._table[entry.ip] = entry.enter
         return entry.enter
 
-    def enter(self, entry: Entry) -> int:
+    def enter(self, entry: JitEntry) -> int:
         """Run from an entry; the slot to go on at."""
         if self._alat or self._state.bsp >> 3 & 63 == 63:
             return entry.plain()
@@ -249,7 +249,7 @@ class Jit:
             return entry.plain()
         return ip
 
-    def _look(self, entry: Entry) -> None:
+    def _look(self, entry: JitEntry) -> None:
         """Whether entering pays: if not, Python runs the block some times first."""
         if entry.spent < _PAYS * _LOOK and self.after > 1:
             entry.level += 1
@@ -263,8 +263,8 @@ class Jit:
 
     # -- making and dropping -----------------------------------------------------------------
 
-    def _function(self, entry: Entry) -> Callable[[int], int] | None:
-        region = Region(self._memory, entry.ip, self._outside)
+    def _function(self, entry: JitEntry) -> Callable[[int], int] | None:
+        region = JitRegion(self._memory, entry.ip, self._outside)
         if not region.useful:
             return None
         made = compiler()
@@ -275,7 +275,7 @@ class Jit:
         if len(self._cells) > CELLS - 2048:
             return None
         self.compiled += 1
-        code = Code(entry.clocked, region.leaders, self._cell)
+        code = JitCode(entry.clocked, region.leaders, self._cell)
         text = region.text("region", code)
         library, address = made.compile(text, "region")
         for page in region.pages:

@@ -4,32 +4,32 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.jit_code import Code, Unsupported, number
+from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
 from engine.cpu.ia64.jit_words import PR
 
-Emit = Callable[[Code, SlotInsn], None]
+Emit = Callable[[JitCode, SlotInsn], None]
 _LOW: Final = 0xFFFFFFFF
 
 
-def _put(c: Code, insn: SlotInsn, value: Callable[[], str]) -> None:
+def _put(c: JitCode, insn: SlotInsn, value: Callable[[], str]) -> None:
     register = insn.field("r1")
     c.check_target(register)
     c.put(register, value())
 
 
-def _pointer_add(c: Code, total: str, base: str) -> str:
+def _pointer_add(c: JitCode, total: str, base: str) -> str:
     """The 4-byte pointer forms: bits 31:30 of the base become bits 62:61."""
     region = c.binary("shl", c.masked(base, 0xC0000000), "31")
     return c.binary("or", c.masked(total, _LOW), region)
 
 
-def _logic(c: Code, left: str, right: str, which: int) -> str:
+def _logic(c: JitCode, left: str, right: str, which: int) -> str:
     if which == 1:
         return c.binary("and", left, c.binary("xor", right, "-1"))
     return c.binary(("and", "", "or", "xor")[which], left, right)
 
 
-def a1(c: Code, insn: SlotInsn) -> None:
+def a1(c: JitCode, insn: SlotInsn) -> None:
     """`add`, sub, addp4 and logic of two registers."""
     x4, x2b = insn.word >> 29 & 15, insn.word >> 27 & 3
 
@@ -48,7 +48,7 @@ def a1(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def a2(c: Code, insn: SlotInsn) -> None:
+def a2(c: JitCode, insn: SlotInsn) -> None:
     """`shladd`, shladdp4."""
 
     def value() -> str:
@@ -60,7 +60,7 @@ def a2(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def a3(c: Code, insn: SlotInsn) -> None:
+def a3(c: JitCode, insn: SlotInsn) -> None:
     """`sub` and logic with an immediate first operand."""
 
     def value() -> str:
@@ -72,7 +72,7 @@ def a3(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def a4(c: Code, insn: SlotInsn) -> None:
+def a4(c: JitCode, insn: SlotInsn) -> None:
     """`adds`, addp4 immediate."""
 
     def value() -> str:
@@ -83,7 +83,7 @@ def a4(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def a5(c: Code, insn: SlotInsn) -> None:
+def a5(c: JitCode, insn: SlotInsn) -> None:
     """`addl`."""
 
     def value() -> str:
@@ -92,7 +92,7 @@ def a5(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def compare(c: Code, insn: SlotInsn, condition: str, kind: str) -> None:
+def compare(c: JitCode, insn: SlotInsn, condition: str, kind: str) -> None:
     """Write two predicates; `condition` is a bit, `kind` as `emitter.compare` has it."""
     first, second, qp = insn.field("p1"), insn.field("p2"), insn.qp
     if first == second:
@@ -119,7 +119,7 @@ def compare(c: Code, insn: SlotInsn, condition: str, kind: str) -> None:
 _KINDS: Final = {12: "and", 13: "or", 14: "or.andcm"}
 
 
-def a6(c: Code, insn: SlotInsn) -> None:
+def a6(c: JitCode, insn: SlotInsn) -> None:
     """All integer compares."""
     word = insn.word
     major, completer, ta = word >> 37, word >> 12 & 1, word >> 33 & 1
@@ -146,7 +146,7 @@ def a6(c: Code, insn: SlotInsn) -> None:
     compare(c, insn, condition, kind)
 
 
-def i5(c: Code, insn: SlotInsn) -> None:
+def i5(c: JitCode, insn: SlotInsn) -> None:
     """`shr`, shr.u, shl by a register."""
     if not (insn.word >> 36 & 1 and insn.word >> 33 & 1):
         raise Unsupported
@@ -165,7 +165,7 @@ def i5(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def i9(c: Code, insn: SlotInsn) -> None:
+def i9(c: JitCode, insn: SlotInsn) -> None:
     """`popcnt`, clz."""
 
     def value() -> str:
@@ -179,7 +179,7 @@ def i9(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def i10(c: Code, insn: SlotInsn) -> None:
+def i10(c: JitCode, insn: SlotInsn) -> None:
     """`shrp`."""
 
     def value() -> str:
@@ -191,7 +191,7 @@ def i10(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def i11(c: Code, insn: SlotInsn) -> None:
+def i11(c: JitCode, insn: SlotInsn) -> None:
     """`extr`, extr.u."""
     at, length = insn.immediate("pos6"), insn.immediate("len6")
     length = min(length, 64 - at)
@@ -204,7 +204,7 @@ def i11(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def i12(c: Code, insn: SlotInsn) -> None:
+def i12(c: JitCode, insn: SlotInsn) -> None:
     """`dep`.z."""
     at, length = insn.immediate("cpos6c"), insn.immediate("len6")
     mask = (1 << min(length, 64 - at)) - 1
@@ -217,7 +217,7 @@ def i12(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def i14(c: Code, insn: SlotInsn) -> None:
+def i14(c: JitCode, insn: SlotInsn) -> None:
     """`dep`."""
     if insn.format == "I14":
         at, length = insn.immediate("cpos6b"), insn.immediate("len6")
@@ -235,7 +235,7 @@ def i14(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def i16(c: Code, insn: SlotInsn) -> None:
+def i16(c: JitCode, insn: SlotInsn) -> None:
     """`tbit`; tnat and tf of what is 0."""
     word = insn.word
     tb, ta, inverse = word >> 36 & 1, word >> 33 & 1, word >> 12 & 1
@@ -251,7 +251,7 @@ def i16(c: Code, insn: SlotInsn) -> None:
     compare(c, insn, zero, kind)
 
 
-def i29(c: Code, insn: SlotInsn) -> None:
+def i29(c: JitCode, insn: SlotInsn) -> None:
     """Extensions."""
     x6 = insn.word >> 27 & 63
     if x6 >= 0x18:
@@ -268,15 +268,15 @@ def i29(c: Code, insn: SlotInsn) -> None:
 # -- parallel ---------------------------------------------------------------------------------
 
 
-def _lanes(c: Code, value: str, size: int) -> str:
+def _lanes(c: JitCode, value: str, size: int) -> str:
     return c.op(f"bitcast i64 {value} to <{8 // size} x i{8 * size}>")
 
 
-def _whole(c: Code, value: str, size: int) -> str:
+def _whole(c: JitCode, value: str, size: int) -> str:
     return c.op(f"bitcast <{8 // size} x i{8 * size}> {value} to i64")
 
 
-def a9(c: Code, insn: SlotInsn) -> None:
+def a9(c: JitCode, insn: SlotInsn) -> None:
     """`padd`, psub without saturation, pcmp; Python does the others."""
     word = insn.word
     size = 4 if word >> 36 & 1 else 1 + (word >> 33 & 1)
@@ -296,7 +296,7 @@ def a9(c: Code, insn: SlotInsn) -> None:
     _put(c, insn, value)
 
 
-def i6(c: Code, insn: SlotInsn) -> None:
+def i6(c: JitCode, insn: SlotInsn) -> None:
     """Parallel shifts by an immediate."""
     size = 4 if insn.word >> 36 & 1 else 2
     bits = 8 * size

@@ -4,7 +4,7 @@ from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import RARELY, TABLE, Code, Unsupported, number
+from engine.cpu.ia64.jit_code import RARELY, TABLE, JitCode, Unsupported, number
 from engine.cpu.ia64.jit_memory import is_natval
 from engine.cpu.ia64.jit_stack import enter_frame, leave_frame, rotate
 from engine.cpu.ia64.jit_words import APPLICATION, BRANCH, PLACE_TABLE, PLACES, PR
@@ -16,7 +16,7 @@ _LC, _EC = APPLICATION[LC], APPLICATION[EC]
 # -- going elsewhere ---------------------------------------------------------------------------
 
 
-def go(c: Code, target: int) -> None:
+def go(c: JitCode, target: int) -> None:
     """Control goes to a known place."""
     if c.inside(target):
         if target != c.behind:
@@ -28,13 +28,13 @@ def go(c: Code, target: int) -> None:
     go_far(c, target)
 
 
-def go_far(c: Code, target: int) -> None:
+def go_far(c: JitCode, target: int) -> None:
     """The same to another region, or with another frame."""
     function = c.op(f"load ptr, ptr {c.word(c.cell(target))}, {TABLE}")
     _enter(c, function, number(target), target != c.behind)
 
 
-def go_through(c: Code, register: str) -> None:
+def go_through(c: JitCode, register: str) -> None:
     """Control goes where a branch register says."""
     target = c.masked(register, ~15)
     folded = c.binary("xor", c.binary("lshr", target, "4"), c.binary("lshr", target, "16"))
@@ -48,7 +48,7 @@ def go_through(c: Code, register: str) -> None:
     _enter(c, function, target, True)
 
 
-def _enter(c: Code, function: str, target: str, ticks: bool) -> None:
+def _enter(c: JitCode, function: str, target: str, ticks: bool) -> None:
     """Go on in another region; in Python, which sees to the clock, if there is none."""
     none = c.op(f"icmp eq ptr {function}, null")
     stop, on = c.name("none"), c.name("on")
@@ -64,7 +64,7 @@ def _enter(c: Code, function: str, target: str, ticks: bool) -> None:
     c.emit(f"ret i64 {value}")
 
 
-def _branch_if(c: Code, condition: str, target: int) -> None:
+def _branch_if(c: JitCode, condition: str, target: int) -> None:
     """Go to a known place where a condition holds."""
     if condition == "true":
         go(c, target)
@@ -77,14 +77,14 @@ def _branch_if(c: Code, condition: str, target: int) -> None:
     c.label(after)
 
 
-def _known_target(c: Code, insn: SlotInsn) -> int:
+def _known_target(c: JitCode, insn: SlotInsn) -> int:
     target = insn.target(c.slot & ~15)
     if target is None:
         raise Unsupported
     return target
 
 
-def branch(c: Code, insn: SlotInsn) -> None:
+def branch(c: JitCode, insn: SlotInsn) -> None:
     """`br`.cond, br.wexit, br.wtop and brl.cond."""
     btype = insn.field("btype")
     target = _known_target(c, insn)
@@ -97,7 +97,7 @@ def branch(c: Code, insn: SlotInsn) -> None:
     _branch_if(c, _loop(c, more, "0", btype == 2), target)
 
 
-def _loop(c: Code, more: str, bit: str, leaves: bool) -> str:
+def _loop(c: JitCode, more: str, bit: str, leaves: bool) -> str:
     """Rotate; whether the branch of a pipelined loop is taken."""
     ec = c.load(_EC)
     left = c.test("ne", ec, "0")
@@ -112,7 +112,7 @@ def _loop(c: Code, more: str, bit: str, leaves: bool) -> str:
     return c.op(f"xor i1 {goes_on}, true") if leaves else goes_on
 
 
-def loop(c: Code, insn: SlotInsn) -> None:
+def loop(c: JitCode, insn: SlotInsn) -> None:
     """`br`.cloop, br.cexit, br.ctop."""
     if insn.slot != 2 or insn.word & 63:
         raise Unsupported
@@ -127,7 +127,7 @@ def loop(c: Code, insn: SlotInsn) -> None:
         _branch_if(c, _loop(c, more, bit, btype == 6), target)
 
 
-def call(c: Code, insn: SlotInsn) -> None:
+def call(c: JitCode, insn: SlotInsn) -> None:
     """`br`.call, brl.call."""
     after = _skip_unless(c, c.predicate(insn.qp))
     through = c.load(BRANCH + insn.field("b2")) if insn.format == "B5" else ""
@@ -140,7 +140,7 @@ def call(c: Code, insn: SlotInsn) -> None:
     _resume(c, after)
 
 
-def _skip_unless(c: Code, condition: str) -> str:
+def _skip_unless(c: JitCode, condition: str) -> str:
     """Begin what a predicate guards and ends in leaving; the label behind, "" for none."""
     if condition == "true":
         c.ends = True
@@ -151,12 +151,12 @@ def _skip_unless(c: Code, condition: str) -> str:
     return after
 
 
-def _resume(c: Code, after: str) -> None:
+def _resume(c: JitCode, after: str) -> None:
     if after:
         c.label(after)
 
 
-def through_register(c: Code, insn: SlotInsn) -> None:
+def through_register(c: JitCode, insn: SlotInsn) -> None:
     """`br`.cond and br.ret to a branch register."""
     btype = insn.field("btype")
     if btype == 1:
@@ -169,7 +169,7 @@ def through_register(c: Code, insn: SlotInsn) -> None:
     _resume(c, after)
 
 
-def check_speculation(c: Code, insn: SlotInsn) -> None:
+def check_speculation(c: JitCode, insn: SlotInsn) -> None:
     """`chk`.s: no general register is a NaT here."""
     if insn.format != "M21":
         return

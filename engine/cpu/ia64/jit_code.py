@@ -61,7 +61,7 @@ def number(value: int) -> str:
     return str(value - (1 << 64) if value & _SIGNED else value)
 
 
-class Code:
+class JitCode:
     """Collects a function.
 
     Attributes:

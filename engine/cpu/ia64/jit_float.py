@@ -7,7 +7,7 @@ from typing import Final
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.floatformats import BIAS, INTEGER_EXPONENT, NAN_EXPONENT
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import MOSTLY, TABLE, Code, Unsupported, number
+from engine.cpu.ia64.jit_code import MOSTLY, TABLE, JitCode, Unsupported, number
 from engine.cpu.ia64.jit_memory import from_memory, is_natval, to_memory
 from engine.cpu.ia64.jit_words import APPLICATION, FUSED, PR
 from engine.cpu.ia64.state import FPSR
@@ -18,7 +18,7 @@ Pair = tuple[str, str]
 
 
 @contextmanager
-def ordinary(c: Code, condition: str) -> Iterator[None]:
+def ordinary(c: JitCode, condition: str) -> Iterator[None]:
     """What is done for ordinary operands; Python executes the instruction for others."""
     usual, unusual, after = c.name("usual"), c.name("unusual"), c.name("after")
     c.emit(f"br i1 {condition}, label %{usual}, label %{unusual}{MOSTLY}")
@@ -31,39 +31,39 @@ def ordinary(c: Code, condition: str) -> Iterator[None]:
     c.label(after)
 
 
-def _all(c: Code, *conditions: str) -> str:
+def _all(c: JitCode, *conditions: str) -> str:
     whole = conditions[0]
     for condition in conditions[1:]:
         whole = c.op(f"and i1 {whole}, {condition}")
     return whole
 
 
-def _exponent(c: Code, value: Pair) -> str:
+def _exponent(c: JitCode, value: Pair) -> str:
     return c.masked(value[1], NAN_EXPONENT)
 
 
-def _sign(c: Code, value: Pair) -> str:
+def _sign(c: JitCode, value: Pair) -> str:
     return c.binary("lshr", value[1], "17")
 
 
-def _normal(c: Code, value: Pair) -> str:
+def _normal(c: JitCode, value: Pair) -> str:
     """A number with its integer bit set."""
     finite = c.test("ne", _exponent(c, value), number(NAN_EXPONENT))
     return _all(c, finite, c.test("slt", value[0], "0"))
 
 
-def _number(c: Code, value: Pair) -> str:
+def _number(c: JitCode, value: Pair) -> str:
     """A number that is normal or a plain zero."""
     bits = c.binary("or", value[0], _exponent(c, value))
     return c.op(f"or i1 {_normal(c, value)}, {c.test('eq', bits, '0')}")
 
 
-def _no_natvals(c: Code, *values: Pair) -> str:
+def _no_natvals(c: JitCode, *values: Pair) -> str:
     found = [c.op(f"xor i1 {is_natval(c, *value)}, true") for value in values]
     return _all(c, *found)
 
 
-def fused(c: Code, insn: SlotInsn) -> None:
+def fused(c: JitCode, insn: SlotInsn) -> None:
     """`fma`, fms, fnma; Python does the parallel forms."""
     major, x = insn.word >> 37, insn.word >> 36 & 1
     f1 = insn.field("f1")
@@ -85,7 +85,7 @@ def fused(c: Code, insn: SlotInsn) -> None:
         c.store(_FPSR, parts[2])
 
 
-def multiply(c: Code, insn: SlotInsn) -> None:
+def multiply(c: JitCode, insn: SlotInsn) -> None:
     """`xma`."""
     which = insn.word >> 34 & 3
     if insn.field("f1") < 2 or which == 1:
@@ -104,7 +104,7 @@ def multiply(c: Code, insn: SlotInsn) -> None:
         c.put_float(insn.field("f1"), total, number(INTEGER_EXPONENT))
 
 
-def merge(c: Code, insn: SlotInsn) -> None:
+def merge(c: JitCode, insn: SlotInsn) -> None:
     """`fmerge`: moves, absolute values and the like; Python does the others."""
     x6, f1 = insn.word >> 27 & 63, insn.field("f1")
     if insn.word >> 37 or x6 not in (0x10, 0x11, 0x12) or f1 < 2:
@@ -121,7 +121,7 @@ def merge(c: Code, insn: SlotInsn) -> None:
         c.put_float(f1, y[0], high)
 
 
-def compare(c: Code, insn: SlotInsn) -> None:
+def compare(c: JitCode, insn: SlotInsn) -> None:
     """`fcmp`."""
     word, first, second = insn.word, insn.field("p1"), insn.field("p2")
     if first == second:
@@ -147,7 +147,7 @@ def compare(c: Code, insn: SlotInsn) -> None:
         c.store(PR, new)
 
 
-def reciprocal(c: Code, insn: SlotInsn) -> None:
+def reciprocal(c: JitCode, insn: SlotInsn) -> None:
     """`frcpa`."""
     f1, p2 = insn.field("f1"), insn.field("p2")
     if insn.word >> 37 or f1 < 2:
@@ -167,7 +167,7 @@ def reciprocal(c: Code, insn: SlotInsn) -> None:
             c.store(PR, c.binary("or", c.load(PR), number(1 << p2)))
 
 
-def from_integer(c: Code, insn: SlotInsn) -> None:
+def from_integer(c: JitCode, insn: SlotInsn) -> None:
     """`fcvt`.xf."""
     f1, x = insn.field("f1"), c.fr(insn.field("f2"))
     if f1 < 2:
@@ -185,7 +185,7 @@ def from_integer(c: Code, insn: SlotInsn) -> None:
         c.put_float(f1, c.binary("shl", value, shift), c.binary("or", sign, exponent))
 
 
-def to_integer(c: Code, insn: SlotInsn) -> None:
+def to_integer(c: JitCode, insn: SlotInsn) -> None:
     """`fcvt`.fx.trunc and fcvt.fxu.trunc of what fits; Python does the others."""
     word, f1 = insn.word, insn.field("f1")
     unsigned, truncates, sf = word >> 27 & 1, word >> 28 & 1, word >> 34 & 3
@@ -214,7 +214,7 @@ def to_integer(c: Code, insn: SlotInsn) -> None:
         c.store(_FPSR, c.binary("or", fpsr, c.choose(inexact, number(bit), "0")))
 
 
-def setf(c: Code, insn: SlotInsn) -> None:
+def setf(c: JitCode, insn: SlotInsn) -> None:
     """`setf`."""
     value, which = c.gr(insn.field("r2")), insn.word >> 30 & 3
     if which == 0:
@@ -227,7 +227,7 @@ def setf(c: Code, insn: SlotInsn) -> None:
     c.put_float(insn.field("f1"), significand, exponent)
 
 
-def getf(c: Code, insn: SlotInsn) -> None:
+def getf(c: JitCode, insn: SlotInsn) -> None:
     """`getf`: Python sees to a NaTVal."""
     r1, which = insn.field("r1"), insn.word >> 30 & 3
     c.check_target(r1)

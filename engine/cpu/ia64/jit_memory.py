@@ -5,7 +5,7 @@ from typing import Final
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.floatformats import BIAS, INTEGER_EXPONENT, NAN_EXPONENT
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import GUEST, MOSTLY, TABLE, Code, Unsupported, number
+from engine.cpu.ia64.jit_code import GUEST, MOSTLY, TABLE, JitCode, Unsupported, number
 from engine.cpu.ia64.jit_words import (
     APPLICATION,
     ENTRIES,
@@ -20,7 +20,7 @@ _PLAIN, _S, _BIAS, _ACQ, _FILL = 0, 1, 4, 5, 6
 _FRACTION: Final = (1 << 52) - 1
 
 
-def pointer(c: Code, address: str, size: int, write: bool) -> str:
+def pointer(c: JitCode, address: str, size: int, write: bool) -> str:
     """The host's pointer to guest memory; Python sees to what is unaligned or refused."""
     if size > 1:
         c.leave_if(c.test("ne", c.masked(address, size - 1), "0"))
@@ -52,14 +52,14 @@ def pointer(c: Code, address: str, size: int, write: bool) -> str:
     return c.op(f"inttoptr i64 {host} to ptr")
 
 
-def read(c: Code, where: str, size: int) -> str:
+def read(c: JitCode, where: str, size: int) -> str:
     """A load, zero-extended."""
     kind = f"i{8 * size}"
     value = c.op(f"load {kind}, ptr {where}, align 1, {GUEST}")
     return value if size == 8 else c.op(f"zext {kind} {value} to i64")
 
 
-def write(c: Code, where: str, size: int, value: str) -> None:
+def write(c: JitCode, where: str, size: int, value: str) -> None:
     """A store."""
     kind = f"i{8 * size}"
     if size < 8:
@@ -67,19 +67,19 @@ def write(c: Code, where: str, size: int, value: str) -> None:
     c.emit(f"store {kind} {value}, ptr {where}, align 1, {GUEST}")
 
 
-def _increment(c: Code, insn: SlotInsn, address: str, immediate: str) -> None:
+def _increment(c: JitCode, insn: SlotInsn, address: str, immediate: str) -> None:
     """The base register of the post-increment forms, which has been checked."""
     r3 = insn.field("r3")
     c.put(r3, c.binary("add", address, number(insn.immediate(immediate))))
 
 
-def _check_increment(c: Code, r1: int, r3: int) -> None:
+def _check_increment(c: JitCode, r1: int, r3: int) -> None:
     if r1 == r3:
         raise Unsupported
     c.check_target(r3)
 
 
-def load(c: Code, insn: SlotInsn) -> None:
+def load(c: JitCode, insn: SlotInsn) -> None:
     """`ld1` to ld8: plain, speculative and with a NaT bit."""
     word = insn.word
     r1, r3 = insn.field("r1"), insn.field("r3")
@@ -104,12 +104,12 @@ def load(c: Code, insn: SlotInsn) -> None:
         c.put(r3, c.binary("add", address, by))
 
 
-def _slot(c: Code, address: str) -> str:
+def _slot(c: JitCode, address: str) -> str:
     """Which bit of ar.unat belongs to an address."""
     return c.masked(c.binary("lshr", address, "3"), 63)
 
 
-def store(c: Code, insn: SlotInsn) -> None:
+def store(c: JitCode, insn: SlotInsn) -> None:
     """`st1` to st8, st8.spill."""
     word = insn.word
     r3, size = insn.field("r3"), 1 << (word >> 30 & 3)
@@ -126,7 +126,7 @@ def store(c: Code, insn: SlotInsn) -> None:
         _increment(c, insn, address, "imm9a")
 
 
-def semaphore(c: Code, insn: SlotInsn) -> None:
+def semaphore(c: JitCode, insn: SlotInsn) -> None:
     """`cmpxchg`, xchg, fetchadd."""
     word = insn.word
     x6, r1 = word >> 30 & 63, insn.field("r1")
@@ -150,7 +150,7 @@ def semaphore(c: Code, insn: SlotInsn) -> None:
     c.put(r1, old)
 
 
-def prefetch(c: Code, insn: SlotInsn) -> None:
+def prefetch(c: JitCode, insn: SlotInsn) -> None:
     """`lfetch`: only .fault forms can fault."""
     r3 = insn.field("r3")
     if insn.format != "M13":
@@ -167,7 +167,7 @@ def prefetch(c: Code, insn: SlotInsn) -> None:
 # -- floating point -------------------------------------------------------------------------
 
 
-def from_memory(c: Code, bits: str, double: bool) -> tuple[str, str]:
+def from_memory(c: JitCode, bits: str, double: bool) -> tuple[str, str]:
     """A single or double to the format of registers."""
     size, width, bias = (64, 11, 1023) if double else (32, 8, 127)
     fraction_bits = size - 1 - width
@@ -186,7 +186,7 @@ def from_memory(c: Code, bits: str, double: bool) -> tuple[str, str]:
     return full, c.binary("or", sign, c.choose(zero, small, nan))
 
 
-def to_memory(c: Code, significand: str, exponent: str, double: bool) -> str:
+def to_memory(c: JitCode, significand: str, exponent: str, double: bool) -> str:
     """The bits that are stored, without rounding."""
     width, fraction_bits = (11, 52) if double else (8, 23)
     high, low = (6, 0x3FF) if double else (9, 0x7F)
@@ -203,13 +203,13 @@ def to_memory(c: Code, significand: str, exponent: str, double: bool) -> str:
     return c.binary("or", sign, whole)
 
 
-def is_natval(c: Code, significand: str, exponent: str) -> str:
+def is_natval(c: JitCode, significand: str, exponent: str) -> str:
     """Whether a floating-point register is a NaTVal."""
     there = c.test("eq", exponent, number(NATVAL[1]))
     return c.op(f"and i1 {there}, {c.test('eq', significand, '0')}")
 
 
-def load_float(c: Code, insn: SlotInsn) -> None:
+def load_float(c: JitCode, insn: SlotInsn) -> None:
     """`ldfs`, ldfd, ldf8 and ldf.fill."""
     word = insn.word
     f1, r3 = insn.field("f1"), insn.field("r3")
@@ -238,7 +238,7 @@ def load_float(c: Code, insn: SlotInsn) -> None:
         c.put(r3, c.binary("add", address, c.gr(insn.field("r2"))))
 
 
-def store_float(c: Code, insn: SlotInsn) -> None:
+def store_float(c: JitCode, insn: SlotInsn) -> None:
     """`stfs`, stfd, stf8 and stf.spill."""
     word = insn.word
     r3, which = insn.field("r3"), word >> 30 & 3

@@ -5,36 +5,36 @@ from typing import Final
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.emit_branch import UNPREDICATED
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import Code, Unsupported, number
+from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
 from engine.cpu.ia64.jit_stack import alloc, frame, turned
 from engine.cpu.ia64.jit_words import APPLICATION, BRANCH, PR, RRB_PR_WORD, UM
 from engine.cpu.ia64.state import EC, LC, PFS
 
 
-def to_branch(c: Code, insn: SlotInsn) -> None:
+def to_branch(c: JitCode, insn: SlotInsn) -> None:
     """`mov` b1=."""
     c.store(BRANCH + insn.field("b1"), c.gr(insn.field("r2")))
 
 
-def from_branch(c: Code, insn: SlotInsn) -> None:
+def from_branch(c: JitCode, insn: SlotInsn) -> None:
     """`mov` r1=b2."""
     c.check_target(insn.field("r1"))
     c.put(insn.field("r1"), c.load(BRANCH + insn.field("b2")))
 
 
-def move_long(c: Code, insn: SlotInsn) -> None:
+def move_long(c: JitCode, insn: SlotInsn) -> None:
     """`movl`."""
     c.check_target(insn.field("r1"))
     c.put(insn.field("r1"), number(insn.immediate("imm64")))
 
 
-def _with_rotating(c: Code, pr: str, by: str) -> str:
+def _with_rotating(c: JitCode, pr: str, by: str) -> str:
     """All predicates with the rotating ones turned."""
     rotating = turned(c, c.binary("lshr", pr, "16"), by)
     return c.binary("or", c.masked(pr, 0xFFFF), c.binary("shl", rotating, "16"))
 
 
-def from_predicates(c: Code, insn: SlotInsn) -> None:
+def from_predicates(c: JitCode, insn: SlotInsn) -> None:
     """`mov` r1=ip, mov r1=pr: not rotated."""
     r1 = insn.field("r1")
     c.check_target(r1)
@@ -45,7 +45,7 @@ def from_predicates(c: Code, insn: SlotInsn) -> None:
     c.put(r1, _with_rotating(c, pr, c.load(RRB_PR_WORD)))
 
 
-def to_predicates(c: Code, insn: SlotInsn) -> None:
+def to_predicates(c: JitCode, insn: SlotInsn) -> None:
     """`mov` pr=, mov pr.rot=: not rotated."""
     if insn.format == "I24":
         value, mask = number(insn.immediate("imm44")), ~0xFFFF
@@ -63,7 +63,7 @@ _IN_I: Final = {LC: -1, EC: 63, PFS: 0xC3F0003FFFFFFFFF}
 _IN_M: Final = frozenset((25, 32, 36))
 
 
-def to_application(c: Code, insn: SlotInsn) -> None:
+def to_application(c: JitCode, insn: SlotInsn) -> None:
     """`mov` ar= of those that mean nothing to the core itself."""
     at = insn.field("r3")
     if insn.format in ("I27", "M30"):
@@ -73,7 +73,7 @@ def to_application(c: Code, insn: SlotInsn) -> None:
     c.store(APPLICATION[at], c.masked(value, _mask(insn, at)))
 
 
-def from_application(c: Code, insn: SlotInsn) -> None:
+def from_application(c: JitCode, insn: SlotInsn) -> None:
     """`mov` r1=ar of the same, and of ar.fpsr."""
     at = insn.field("r3")
     if at != 40 or insn.unit == "I":
@@ -90,7 +90,7 @@ def _mask(insn: SlotInsn, number_: int) -> int:
     raise Unsupported
 
 
-def user_mask(c: Code, insn: SlotInsn) -> None:
+def user_mask(c: JitCode, insn: SlotInsn) -> None:
     """`mov` r1=psr.um."""
     if insn.format != "M36" or insn.word >> 27 & 63 != 0x21:
         raise Unsupported
@@ -98,17 +98,17 @@ def user_mask(c: Code, insn: SlotInsn) -> None:
     c.put(insn.field("r1"), c.load(UM))
 
 
-def fence(c: Code, insn: SlotInsn) -> None:
+def fence(c: JitCode, insn: SlotInsn) -> None:
     """`mf` and the like; Python does invala."""
     if insn.word >> 31 & 3 == 1:
         raise Unsupported
 
 
-def nothing(c: Code, insn: SlotInsn) -> None:
+def nothing(c: JitCode, insn: SlotInsn) -> None:
     """nop, hint, brp."""
 
 
-def nop_of_branch(c: Code, insn: SlotInsn) -> None:
+def nop_of_branch(c: JitCode, insn: SlotInsn) -> None:
     """`nop`.b, hint.b; not break.b."""
     if insn.word >> 37 == 0:
         raise Unsupported

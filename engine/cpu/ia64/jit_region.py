@@ -13,8 +13,8 @@ from engine.arch.ia64.bundle import SIZE, next_slot, unpack
 from engine.arch.ia64.decode import SlotInsn, decode_at
 from engine.cpu.ia64 import jit_alu, jit_branch, jit_float, jit_memory, jit_moves
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import METADATA, Code, Unsupported
-from engine.cpu.ia64.memory import OFFSET, SHIFT, Memory
+from engine.cpu.ia64.jit_code import METADATA, JitCode, Unsupported
+from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
 
 MOST: Final = 256
@@ -40,7 +40,7 @@ _FLOAT_MEMORY: Final = frozenset(f"M{at}" for at in range(6, 13))
 
 
 @dataclass(frozen=True, slots=True)
-class Registers:
+class RegionRegisters:
     """What Python may read and write to execute one instruction for machine code."""
 
     general: tuple[int, ...]
@@ -48,31 +48,31 @@ class Registers:
     predicates: tuple[int, ...]
 
 
-def assisted(insn: SlotInsn) -> Registers | None:
+def assisted(insn: SlotInsn) -> RegionRegisters | None:
     """The registers of an instruction that touches nothing else, else None."""
     general = tuple({insn.field(name) for name in ("r1", "r2", "r3")} - {0})
     floats = tuple({insn.field(name) for name in ("f1", "f2", "f3", "f4")} - {0, 1})
     if insn.format in _GENERAL:
-        return Registers(general, (), (insn.qp,))
+        return RegionRegisters(general, (), (insn.qp,))
     if insn.format in _FLOAT:
         predicates = {insn.field("p1"), insn.field("p2")} if insn.format in _COMPARES else set()
-        return Registers((), floats, tuple(predicates | {insn.qp}))
+        return RegionRegisters((), floats, tuple(predicates | {insn.qp}))
     if insn.format in _FLOAT_MEMORY:
         row = insn.word >> 32 & 15
         if row == 0 or insn.format in ("M9", "M10"):
-            return Registers(general, floats, (insn.qp,))
+            return RegionRegisters(general, floats, (insn.qp,))
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RegionSlot:
     """A slot of a region."""
 
     insn: SlotInsn | None
     behind: int
 
 
-class Region:
+class JitRegion:
     """Slots by address, and entries that control may come to.
 
     Attributes:
@@ -81,10 +81,10 @@ class Region:
         pages: virtual pages that it was read from.
     """
 
-    def __init__(self, memory: Memory, entry: int, outside: Callable[[int], bool]) -> None:
+    def __init__(self, memory: Ia64Memory, entry: int, outside: Callable[[int], bool]) -> None:
         """Find the region of an entry; `outside` says where no machine code may go."""
         self._memory, self._outside = memory, outside
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, RegionSlot] = {}
         self.leaders: dict[int, None] = {entry: None}
         self.pages: dict[int, bytes] = {}
         queue = [entry]
@@ -120,7 +120,7 @@ class Region:
         target = insn.target(at & ~15)
         return [] if target is None or self._outside(target) else [target]
 
-    def _place(self, at: int) -> Place | None:
+    def _place(self, at: int) -> RegionSlot | None:
         page = at >> SHIFT
         if self._outside(at):
             return None
@@ -133,10 +133,10 @@ class Region:
         raw = self.pages[page][offset : offset + SIZE]
         insn = decode_at(raw, at & 3)
         if insn is None or insn.form is None:
-            return Place(None, at)
-        return Place(insn, next_slot(at, unpack(raw)))
+            return RegionSlot(None, at)
+        return RegionSlot(insn, next_slot(at, unpack(raw)))
 
-    def text(self, name: str, code: Code) -> str:
+    def text(self, name: str, code: JitCode) -> str:
         """The module's text."""
         first = True
         for leader in self.leaders:
@@ -148,7 +148,7 @@ class Region:
         body = code.text(name)
         return "\n".join([*sorted(code.helpers), body, METADATA])
 
-    def _block(self, code: Code, at: int) -> None:
+    def _block(self, code: JitCode, at: int) -> None:
         code.label(f"at_{at:x}")
         code.frame = None
         while True:
@@ -170,7 +170,7 @@ class Region:
                 code.emit(f"br label %at_{at:x}")
                 return
 
-    def _slot(self, code: Code, insn: SlotInsn) -> None:
+    def _slot(self, code: JitCode, insn: SlotInsn) -> None:
         mark = code.mark()
         try:
             emit(code, insn)
@@ -201,7 +201,7 @@ def _goes_on(insn: SlotInsn) -> bool:
     return insn.format not in ("I19", "M37", "F15", "X1")
 
 
-def emit(code: Code, insn: SlotInsn) -> None:
+def emit(code: JitCode, insn: SlotInsn) -> None:
     """Text of one instruction.
 
     Raises:

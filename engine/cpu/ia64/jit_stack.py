@@ -3,7 +3,7 @@
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.jit_code import OURS, STACKED, Code, Unsupported, number
+from engine.cpu.ia64.jit_code import OURS, STACKED, JitCode, Unsupported, number
 from engine.cpu.ia64.jit_words import (
     APPLICATION,
     BOTTOM,
@@ -27,7 +27,7 @@ _MOVE: Final = "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)"
 _COPY: Final = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
-def rotate(c: Code) -> None:
+def rotate(c: JitCode) -> None:
     """One rotation of all views."""
     c.helpers.add(_MOVE)
     sor = c.load(SOR_WORD)
@@ -48,33 +48,33 @@ def rotate(c: Code) -> None:
         _step(c, word, str(count))
 
 
-def _step(c: Code, word: int, size: str) -> None:
+def _step(c: JitCode, word: int, size: str) -> None:
     old = c.load(word)
     start = c.choose(c.test("eq", old, "0"), size, old)
     c.store(word, c.binary("sub", start, "1"))
 
 
-def turned(c: Code, rotating: str, by: str) -> str:
+def turned(c: JitCode, rotating: str, by: str) -> str:
     """48 bits rotated to the left."""
     up = c.binary("shl", rotating, by)
     down = c.binary("lshr", rotating, c.binary("sub", "48", by))
     return c.masked(c.binary("or", up, down), _ROTATING)
 
 
-def _turn_predicates(c: Code, by: str) -> None:
+def _turn_predicates(c: JitCode, by: str) -> None:
     pr = c.load(PR)
     rotating = turned(c, c.binary("lshr", pr, "16"), by)
     c.store(PR, c.binary("or", c.masked(pr, 0xFFFF), c.binary("shl", rotating, "16")))
 
 
-def rotated(c: Code) -> str:
+def rotated(c: JitCode) -> str:
     """Whether any rename base is not 0."""
     bases = [c.load(word) for word in (RRB_GR_WORD, RRB_FR_WORD, RRB_PR_WORD)]
     any_two = c.binary("or", bases[0], bases[1])
     return c.test("ne", c.binary("or", any_two, bases[2]), "0")
 
 
-def enter_frame(c: Code) -> None:
+def enter_frame(c: JitCode) -> None:
     """A taken call: the caller's locals go below, ar.pfs keeps its frame."""
     c.leave_if(rotated(c))
     top = c.op(f"load ptr, ptr {c.word(TOP)}, {OURS}")
@@ -99,7 +99,7 @@ def enter_frame(c: Code) -> None:
     c.store(SOR_WORD, "0")
 
 
-def leave_frame(c: Code) -> None:
+def leave_frame(c: JitCode) -> None:
     """A taken return: the caller's frame comes back from ar.pfs."""
     pfs = c.load(_PFS)
     sof, sol = c.masked(pfs, 127), c.masked(c.binary("lshr", pfs, "7"), 127)
@@ -122,7 +122,7 @@ def leave_frame(c: Code) -> None:
     c.store(_EC, c.masked(c.binary("lshr", pfs, "52"), 63))
 
 
-def settle(c: Code) -> None:
+def settle(c: JitCode) -> None:
     """Undo the rotation of the views: turn each on until its rename base is 0."""
     _turn_predicates(c, c.load(RRB_PR_WORD))
     turn, base = c.load(TURN), c.load(RRB_FR_WORD)
@@ -153,7 +153,7 @@ def settle(c: Code) -> None:
     c.label(done)
 
 
-def alloc(c: Code, insn: SlotInsn) -> None:
+def alloc(c: JitCode, insn: SlotInsn) -> None:
     """`alloc`: registers that the frame grows by are 0."""
     sof, sol, sor = (insn.immediate(name) for name in ("sof", "sol", "sor"))
     r1 = insn.field("r1")
@@ -174,7 +174,7 @@ def alloc(c: Code, insn: SlotInsn) -> None:
     c.put(r1, c.load(_PFS))
 
 
-def frame(c: Code, insn: SlotInsn) -> None:
+def frame(c: JitCode, insn: SlotInsn) -> None:
     """`clrrrb`; Python does cover and the privileged ones."""
     x6 = insn.word >> 27 & 63
     if x6 == 0x10:  # epc

@@ -8,7 +8,7 @@ import ctypes
 import struct
 from typing import Final
 
-from engine.cpu.ia64.clock import Clock
+from engine.cpu.ia64.clock import Ia64Clock
 from engine.cpu.ia64.state import (
     CCV,
     CSD,
@@ -31,7 +31,7 @@ TOP, BOTTOM, LIMIT, LOW = range(56, 60)
 """Addresses in the buffer: of r32, of the oldest stacked register that was copied in, the last
 `TOP` at which a call need not spill, and the lowest `TOP` so far."""
 EXPECTED, TICKS, END, LEFT, LEFT_BEFORE, LEFT_FOR = range(60, 66)
-"""The block clock: see `engine.cpu.ia64.clock.Clock`."""
+"""The block clock: see `engine.cpu.ia64.clock.Ia64Clock`."""
 FUEL, HALT = 66, 67
 """Transfers until Python is asked again; not 0 if the core is to stop."""
 UM = 47
@@ -76,7 +76,7 @@ class Words:
         address: where it is.
     """
 
-    def __init__(self, state: State, clock: Clock) -> None:
+    def __init__(self, state: State, clock: Ia64Clock) -> None:
         self._state, self._clock = state, clock
         self._buffer = (ctypes.c_uint64 * _WORDS)()
         self.address = ctypes.addressof(self._buffer)
@@ -110,7 +110,7 @@ class Words:
             *(a[LC], a[EC], a[PFS], a[UNAT], a[CCV], a[FPSR], s.um[0], a[CSD]),
             *s.frame,
             *(0, top, base + 8 * STACK, limit, top),
-            *(clock.expected[0], clock.ticks, clock.end, *clock.left),
+            *(clock.expected[0], clock.ticks, clock.end, *clock.last_branches),
             GRANTED,
         )
         if s.f != self._known:
@@ -137,7 +137,7 @@ class Words:
         frame[:] = mixed[17:23]
         turn, top, _, _, low = mixed[23:28]
         clock.expected[0], clock.ticks = mixed[28:30]
-        clock.left[0], clock.left[1], clock.left[2] = mixed[31:34]
+        clock.last_branches[0], clock.last_branches[1], clock.last_branches[2] = mixed[31:34]
         s.p[:] = f"{pr:064b}".encode()[::-1].translate(_BITS_OUT)
         at, lowest = (top - self.address) >> 3, (low - self.address) >> 3
         g[:32] = _FIXED.unpack_from(buffer, 0)

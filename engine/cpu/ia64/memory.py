@@ -34,7 +34,7 @@ class Views(dict[int, View]):
         return view
 
 
-class Memory:
+class Ia64Memory:
     """One address space.
 
     Attributes:

@@ -9,7 +9,7 @@ chapter 6, and volume 1, sections 3.1 and 4.5.
 
 from typing import Final
 
-from engine.cpu.ia64.memory import Memory
+from engine.cpu.ia64.memory import Ia64Memory
 from engine.cpu.ia64.stops import Illegal, NatAppears
 
 MASK: Final = 0xFFFFFFFFFFFFFFFF
@@ -55,7 +55,7 @@ class State:
         nats: whether any NaT exists: generated code comes in two versions.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Ia64Memory) -> None:
         self.memory = memory
         self.g = [0] * 128
         self.n = [0] * 128

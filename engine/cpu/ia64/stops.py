@@ -17,7 +17,7 @@ class NatConsumption(Interruption):
     """A NaT where a value is needed."""
 
 
-class Break(Interruption):
+class BreakInterruption(Interruption):
     """A break instruction; the argument is what cr.iim shows."""
 
 

@@ -19,7 +19,7 @@ from engine.cpu.ia64 import (
     emit_system,
 )
 from engine.cpu.ia64.emitter import Emitter
-from engine.cpu.ia64.memory import SHIFT, Memory
+from engine.cpu.ia64.memory import SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
 from engine.cpu.ram import PAGE
 
@@ -62,7 +62,7 @@ class Translation:
 class Translator:
     """Makes blocks from guest memory."""
 
-    def __init__(self, memory: Memory, namespace: dict[str, Any]) -> None:
+    def __init__(self, memory: Ia64Memory, namespace: dict[str, Any]) -> None:
         self._memory = memory
         self._namespace = namespace
 

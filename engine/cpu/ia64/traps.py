@@ -13,7 +13,7 @@ class _Owner(Protocol):
     def getters(self, names: Sequence[str]) -> tuple[Callable[[], int], ...]: ...
 
 
-class Traps:
+class Ia64Traps:
     """Actions by slot address.
 
     Attributes:

@@ -7,7 +7,7 @@ from engine.linux.context import Context, s32, s64
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.directory import Directory
-from engine.linux.fs.filesystem import Place
+from engine.linux.fs.filesystem import ResolvedPath
 from engine.linux.fs.openfile import OpenFile
 from engine.linux.wait import Wait
 
@@ -55,20 +55,20 @@ def base_of(ctx: Context, dirfd: int, path: bytes) -> Directory:
 
 def place_at(
     ctx: Context, dirfd: int, address: int, *, follow: bool = True, empty: bool = False
-) -> Place:
+) -> ResolvedPath:
     """Where a path argument leads; with `empty`, "" means the descriptor itself."""
     path = path_at(ctx, address)
     if empty and not path:
         if s32(dirfd) == fl.AT_FDCWD:
             directory = working_directory(ctx)
-            return Place(directory, b"", directory)
+            return ResolvedPath(directory, b"", directory)
         file = ctx.files.get(s32(dirfd))
         parent, name = file.place or (ctx.fs.root, b"")
-        return Place(parent, name, file.node, file=file)
+        return ResolvedPath(parent, name, file.node, file=file)
     return ctx.fs.walk(base_of(ctx, dirfd, path), path, follow=follow)
 
 
-def entry_at(ctx: Context, dirfd: int, address: int) -> Place:
+def entry_at(ctx: Context, dirfd: int, address: int) -> ResolvedPath:
     """The directory entry a path argument names, for calls that make or remove it."""
     path = path_at(ctx, address)
     return ctx.fs.walk(base_of(ctx, dirfd, path), path, follow=False, entry=True)

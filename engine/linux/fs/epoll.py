@@ -12,7 +12,7 @@ _ALWAYS = fl.POLLERR | fl.POLLHUP
 _EVENTS = 0x3FFF
 
 
-class Watched:
+class EpollItem:
     """One entry: which file, which events, and what edge-triggering has reported."""
 
     __slots__ = ("data", "events", "fd", "file", "seen")
@@ -52,7 +52,7 @@ class EpollFile(AnonymousFile):
     def __init__(self) -> None:
         super().__init__(fl.O_RDWR)
         self.title = b"anon_inode:[eventpoll]"
-        self._watched: dict[tuple[int, OpenFile], Watched] = {}
+        self._watched: dict[tuple[int, OpenFile], EpollItem] = {}
 
     def add(self, fd: int, file: OpenFile, events: int, data: int) -> None:
         """EPOLL_CTL_ADD."""
@@ -67,7 +67,7 @@ class EpollFile(AnonymousFile):
             raise LinuxError(EEXIST)
         if isinstance(file, EpollFile) and file.reaches(self):
             raise LinuxError(ELOOP)
-        self._watched[fd, file] = Watched(fd, file, events, data)
+        self._watched[fd, file] = EpollItem(fd, file, events, data)
 
     def change(self, fd: int, file: OpenFile, events: int, data: int) -> None:
         """EPOLL_CTL_MOD."""

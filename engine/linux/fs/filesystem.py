@@ -28,7 +28,7 @@ ENAMETOOLONG, ELOOP = 36, 40
 _DEV_PRIVATE, _DEV_PROC, _DEV_SYS, _DEV_DEV, _DEV_SHARES = 0x28, 0x15, 0x16, 0x05, 0x30
 
 
-class Place(NamedTuple):
+class ResolvedPath(NamedTuple):
     """Where a path leads.
 
     Attributes:
@@ -106,7 +106,7 @@ class FileSystem:
 
     def walk(
         self, base: Directory, path: bytes, *, follow: bool = True, entry: bool = False
-    ) -> Place:
+    ) -> ResolvedPath:
         """Resolve a path from a directory; the last name need not exist.
 
         Args:
@@ -136,7 +136,7 @@ class FileSystem:
                 continue
             if len(name) > fl.MAX_NAME:
                 if entry and not todo:
-                    return Place(current, name, None, trailing)
+                    return ResolvedPath(current, name, None, trailing)
                 raise LinuxError(ENAMETOOLONG)
             node = None if current.removed else current.lookup(name)
             if node is None:
@@ -144,7 +144,7 @@ class FileSystem:
                     self._refuse(current.hidden, name, todo)
                 if todo or current.removed or dot:
                     raise LinuxError(ENOENT)
-                return Place(current, name, None, trailing)
+                return ResolvedPath(current, name, None, trailing)
             if node.is_symlink and (todo or dot or (not entry and (follow or trailing))):
                 links += 1
                 if links > fl.MAX_LINKS:
@@ -168,23 +168,23 @@ class FileSystem:
                 if (dot or (trailing and not entry)) and not node.is_directory:
                     raise LinuxError(ENOTDIR)
                 if not (dot and isinstance(node, Directory)):
-                    return Place(current, name, node, trailing)
+                    return ResolvedPath(current, name, node, trailing)
             if not isinstance(node, Directory):
                 raise LinuxError(ENOTDIR)
             current = node
-        return Place(current, b"", current, True)
+        return ResolvedPath(current, b"", current, True)
 
     def _magic_end(
         self, current: Directory, name: bytes, goal: Node | OpenFile, *, trailing: bool
-    ) -> Place:
+    ) -> ResolvedPath:
         node, file = (goal, None) if isinstance(goal, Node) else (goal.node, goal)
         if trailing and not (node is not None and node.is_directory):
             raise LinuxError(ENOTDIR)
         if isinstance(node, Directory):
-            return Place(node, b"", node, trailing)
+            return ResolvedPath(node, b"", node, trailing)
         if file is not None and file.place is not None:
             current, name = file.place
-        return Place(current, name, node, trailing, file)
+        return ResolvedPath(current, name, node, trailing, file)
 
     def _refuse(self, hidden: bytes, name: bytes, todo: list[bytes]) -> None:
         rest = [name, *reversed(todo)]
@@ -242,7 +242,7 @@ class FileSystem:
             raise LinuxError(EEXIST)
         return self.open_place(place, flags)
 
-    def open_place(self, place: Place, flags: int) -> OpenFile:
+    def open_place(self, place: ResolvedPath, flags: int) -> OpenFile:
         """Open what a path has led to."""
         node = place.node
         if node is None:

@@ -3,7 +3,7 @@
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.directory import Directory, OverlayDirectory
-from engine.linux.fs.filesystem import FileSystem, Place
+from engine.linux.fs.filesystem import FileSystem, ResolvedPath
 from engine.linux.fs.node import Node
 from engine.linux.fs.shared import SharedDirectory
 
@@ -15,7 +15,9 @@ NOREPLACE, EXCHANGE = 1, 2
 _STICKY = 0o1000
 
 
-def new_name(fs: FileSystem, place: Place, *, directory: bool = False) -> tuple[Directory, bytes]:
+def new_name(
+    fs: FileSystem, place: ResolvedPath, *, directory: bool = False
+) -> tuple[Directory, bytes]:
     """Where something new is to be made; EEXIST if there is something."""
     if place.node is not None or place.file is not None or not place.name:
         raise LinuxError(EEXIST)
@@ -37,7 +39,7 @@ def _check_removal(fs: FileSystem, parent: Directory, name: bytes, node: Node) -
         raise LinuxError(EPERM)
 
 
-def unlink(fs: FileSystem, place: Place) -> None:
+def unlink(fs: FileSystem, place: ResolvedPath) -> None:
     """Remove a name that is not a directory's."""
     if not place.name:
         raise LinuxError(EISDIR)
@@ -51,7 +53,7 @@ def unlink(fs: FileSystem, place: Place) -> None:
     place.parent.remove(place.name, node)
 
 
-def rmdir(fs: FileSystem, place: Place, path: bytes) -> None:
+def rmdir(fs: FileSystem, place: ResolvedPath, path: bytes) -> None:
     """Remove an empty directory."""
     if not place.name:
         last = path.rstrip(b"/").rsplit(b"/", 1)[-1]
@@ -67,7 +69,7 @@ def rmdir(fs: FileSystem, place: Place, path: bytes) -> None:
     place.parent.remove(place.name, node)
 
 
-def link(fs: FileSystem, node: Node, place: Place) -> None:
+def link(fs: FileSystem, node: Node, place: ResolvedPath) -> None:
     """Give a node one more name."""
     parent, name = new_name(fs, place)
     if node.is_directory:
@@ -86,7 +88,7 @@ def _is_below(directory: Directory, ancestor: Node) -> bool:
         directory = directory.parent
 
 
-def rename(fs: FileSystem, old: Place, new: Place, flags: int = 0) -> None:
+def rename(fs: FileSystem, old: ResolvedPath, new: ResolvedPath, flags: int = 0) -> None:
     """Move a name, replacing what is at the new one."""
     if not old.name or not new.name:
         raise LinuxError(EBUSY)
@@ -137,7 +139,9 @@ def _check_replacement(node: Node, target: Node) -> None:
         raise LinuxError(ENOTDIR)
 
 
-def _move(old: Place, new: Place, node: Node, target: Node | None, *, exchange: bool) -> None:
+def _move(
+    old: ResolvedPath, new: ResolvedPath, node: Node, target: Node | None, *, exchange: bool
+) -> None:
     source, goal = old.parent, new.parent
     if isinstance(source, SharedDirectory) and isinstance(goal, SharedDirectory):
         if exchange:

@@ -211,7 +211,7 @@ class Session:
         kernel.comm = os.path.basename(os.fsencode(path))[:15]
         kernel.cwd = self._working_directory()
         start = loader.load(
-            loader.Program(self.image, path, interpreter, name, self.paths.typed),
+            loader.Executable(self.image, path, interpreter, name, self.paths.typed),
             self.arch,
             self.memory,
             self.modules,

@@ -14,7 +14,7 @@ from engine.cpu.regstack import RegisterStack
 from engine.errors import CommandError, GuestFaultError
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
-from engine.unwind.unwinder import LIMIT, EndReason, Frame, GuestView, Unwinder, Walk
+from engine.unwind.unwinder import LIMIT, EndReason, Frame, Unwinder, UnwindGuest, Walk
 
 if TYPE_CHECKING:
     from engine.session.guest.session import Session
@@ -120,10 +120,10 @@ class Backtraces:
         self.names = tuple(r.name for r in arch.registers if r.group in ("general", "flags"))
 
     @cached_property
-    def view(self) -> GuestView:
+    def view(self) -> UnwindGuest:
         """The guest as the unwinder sees it."""
         session, hooks = self._session, self._session.hooks
-        return GuestView(
+        return UnwindGuest(
             session.arch,
             session.modules.at,
             self._reader(),

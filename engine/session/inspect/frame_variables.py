@@ -13,7 +13,7 @@ from engine.errors import GuestFaultError, ImageError
 from engine.guest.modules import Module
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.elf import ElfImage
-from engine.image.expressions import Location, Term, Where
+from engine.image.expressions import Term, VariableLocation, Where
 from engine.image.reader import DamagedError
 from engine.image.scopes import Variable
 from engine.image.variables import Variables
@@ -118,7 +118,7 @@ class FrameVariables:
             return f"<{error.address:#x} cannot be read>"
 
     def _value(
-        self, kind: DataType, where: Location, registers: Mapping[str, int], bias: int
+        self, kind: DataType, where: VariableLocation, registers: Mapping[str, int], bias: int
     ) -> str:
         if where.where is Where.NOWHERE:
             raise _UnknownError(where.why)

@@ -7,7 +7,7 @@ from engine.fetch.variables import VariableError, VariableScope
 from engine.session.program.libraries import Program
 from engine.session.program.places import Place, PlaceError, Places
 from engine.trace.definition import Definition, parse
-from engine.trace.place import Address, FileOffset, KprobeTarget, Lookup, Symbol, Target
+from engine.trace.place import Address, FileOffset, KprobeTarget, Lookup, SymbolPlace, Target
 from engine.trace.variables import ScopeVariables, Spot
 
 
@@ -63,7 +63,7 @@ class ProgramLookup(Lookup):
 
     def entry(self, place: KprobeTarget, text: str) -> bool:
         """Whether a place is a function's entry (a landing pad may be in front of it)."""
-        if not isinstance(place, Symbol):
+        if not isinstance(place, SymbolPlace):
             return False
         if not place.offset:
             return True

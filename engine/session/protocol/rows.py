@@ -8,12 +8,13 @@ from engine.trace.formats.base import Names
 from engine.trace.formats.event_text import EventLines, EventText
 from engine.trace.graph import is_entry, is_exit
 from engine.trace.ring import Ring
-from engine.trace.rowfilter import RowFilter
+from engine.trace.rowfilter import CompiledFilter
 from engine.trace.rowfilter import compile_filter as compile_row_filter
 from engine.trace.rows import HEAD, Event, EventInfo, EventSource, EventTable, Value, decode
 
 __all__ = [
     "HEAD",
+    "CompiledFilter",
     "Event",
     "EventInfo",
     "EventLines",
@@ -22,7 +23,6 @@ __all__ = [
     "EventText",
     "Names",
     "Ring",
-    "RowFilter",
     "Value",
     "compile_row_filter",
     "decode",

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.fetch.predicate import RowTest
-from engine.trace.filter import Filter
+from engine.trace.filter import EventFilter
 from engine.trace.histtable import HistTable
 from engine.trace.rows import EventInfo
-from engine.trace.trigger import Trigger
+from engine.trace.trigger import EventTrigger
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +24,7 @@ class Armed:
         table: of a histogram.
     """
 
-    trigger: Trigger
+    trigger: EventTrigger
     test: RowTest | None
     act: Callable[[Any, int, int], bool]
     left: int | None
@@ -59,7 +59,7 @@ class EventControl:
     """
 
     info: EventInfo
-    filter: Filter | None = None
+    filter: EventFilter | None = None
     bad_filter: str = ""
     triggers: list[Armed] = field(default_factory=list)
     off: bool = False

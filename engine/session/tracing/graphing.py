@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from engine.arch.plan import Mode
 from engine.arch.program import FetchArg, RecordLayout
 from engine.errors import ProbeError
-from engine.fetch.evaluate import Site, capturer
+from engine.fetch.evaluate import FetchSite, capturer
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallEnd
 from engine.session.guest.probing import Wanted
@@ -272,7 +272,7 @@ class Graphing:
         if not args:
             return None
         address = probe.addr or 0
-        site = Site(address, address - (place.file_offset or 0))
+        site = FetchSite(address, address - (place.file_offset or 0))
         return capturer(RecordLayout.of(args, returns=True), site, self._context)
 
     def _stack_of(self, slot: int) -> Stack:

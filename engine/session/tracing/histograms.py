@@ -6,7 +6,7 @@ from typing import Any
 from engine.fetch.predicate import RowTest
 from engine.session.tracing.armed import Armed, ControlHooks, EventControl
 from engine.trace.histtable import HistNames, HistTable
-from engine.trace.trigger import Trigger
+from engine.trace.trigger import EventTrigger
 
 
 class HistogramTriggers:
@@ -17,7 +17,7 @@ class HistogramTriggers:
         self._hooks = hooks
         self._named: dict[str, HistTable] = {}
 
-    def update(self, control: EventControl, trigger: Trigger) -> bool:
+    def update(self, control: EventControl, trigger: EventTrigger) -> bool:
         """Whether a histogram was only paused, continued or cleared."""
         spec = trigger.hist
         if spec is None or not spec.action:
@@ -37,7 +37,7 @@ class HistogramTriggers:
             raise spec.error("TRIGGER_ENOENT_CLEAR")
         return False
 
-    def arm(self, control: EventControl, trigger: Trigger, test: RowTest | None) -> Armed:
+    def arm(self, control: EventControl, trigger: EventTrigger, test: RowTest | None) -> Armed:
         """A new histogram of an event, or its part in one that events share.
 
         Raises:

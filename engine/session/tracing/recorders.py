@@ -7,7 +7,7 @@ from functools import partial
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import Base, RecordLayout
 from engine.arch.recording import Recording
-from engine.fetch.evaluate import FetchContext, Recorder, Site, capturer, recorder
+from engine.fetch.evaluate import FetchContext, FetchSite, Recorder, capturer, recorder
 from engine.probes.callwork import call_work
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe
@@ -100,7 +100,7 @@ class Recorders:
             base = probe.addr - (place.file_offset or 0)
             cpu = ProbeCpu(self._session, self._pc_at(probe)) if names_pc else None
             context = self._context if cpu is None else replace(self._context, cpu=cpu)
-            site = Site(probe.addr, base)
+            site = FetchSite(probe.addr, base)
             make = partial(_compiled, number, layout, site, cpu)
             record = self._controls.recorder(self._table[number], make, probe.addr)
             self._prepare[probe] = ready
@@ -172,7 +172,7 @@ def _names(base: object, register: str) -> bool:
 
 
 def _compiled(
-    number: int, layout: RecordLayout, site: Site, cpu: ProbeCpu | None, context: FetchContext
+    number: int, layout: RecordLayout, site: FetchSite, cpu: ProbeCpu | None, context: FetchContext
 ) -> Recorder:
     """An event's recorder for a sink; `cpu` where the pc is another than the real one."""
     return recorder(number, layout, site, context if cpu is None else replace(context, cpu=cpu))

@@ -18,7 +18,7 @@ from engine.session.tracing.filter_buffer import Aside, Make
 from engine.session.tracing.histograms import HistogramTriggers, tables
 from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
 from engine.trace.rows import EventInfo
-from engine.trace.trigger import SWITCHES, Trigger, TriggerError, parse_trigger
+from engine.trace.trigger import SWITCHES, EventTrigger, TriggerError, parse_trigger
 
 
 class EventControls:
@@ -121,7 +121,7 @@ class EventControls:
                 self._hooks.changed(target)
         self._hooks.changed(info)
 
-    def _remove(self, control: EventControl, trigger: Trigger, text: str) -> None:
+    def _remove(self, control: EventControl, trigger: EventTrigger, text: str) -> None:
         for armed in control.triggers:
             other = armed.trigger
             if trigger.hist is not None:
@@ -134,7 +134,7 @@ class EventControls:
                 return
         raise TriggerError(text, "there is no such trigger", "ENOENT")
 
-    def _armed(self, control: EventControl, trigger: Trigger, text: str) -> Armed:
+    def _armed(self, control: EventControl, trigger: EventTrigger, text: str) -> Armed:
         test = None
         if trigger.filter is not None:
             test = compile_predicate(trigger.filter.ops, self._predicates)
@@ -145,7 +145,7 @@ class EventControls:
                 raise TriggerError(text, "the event has one of this kind", "EEXIST")
         return Armed(trigger, test, self._action(trigger), trigger.count)
 
-    def _action(self, trigger: Trigger) -> Callable[[Any, int, int], bool]:
+    def _action(self, trigger: EventTrigger) -> Callable[[Any, int, int], bool]:
         hooks = self._hooks
         if trigger.name in ("traceon", "traceoff"):
             wanted = trigger.name == "traceon"

@@ -29,7 +29,7 @@ def test_the_clock_counts_taken_branches_and_a_quantum_ends_at_one() -> None:
     assert (cpu.blocks(), cpu.read_register("r8"), cpu.read_register("ip")) == (4, 5, CODE)
     assert cpu.run().kind is StopKind.TRAP
     assert (cpu.blocks(), cpu.now()) == (9, 9)
-    assert list(cpu.left) == [CODE + 0x30, CODE + 0x30, CODE]
+    assert list(cpu.last_branches) == [CODE + 0x30, CODE + 0x30, CODE]
 
 
 def test_steps_tick_as_runs_do() -> None:

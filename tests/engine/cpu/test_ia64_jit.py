@@ -11,7 +11,7 @@ from ia64kit import CODE, DATA, BareIa64, Guest, code, program, trace
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.ia64 import core as core_module
 from engine.cpu.ia64 import jit as jit_module
-from engine.cpu.ia64.jit import Entry, Jit, available
+from engine.cpu.ia64.jit import Jit, JitEntry, available
 
 _END = "M break.m 0x0"
 needs_library = pytest.mark.skipif(not available(), reason="llvmlite is not installed")
@@ -72,7 +72,7 @@ def test_a_region_that_does_not_pay_goes_back_to_python_for_a_while() -> None:
     cpu.run()
     assert cpu.read_register("r8") == 900
     stands = [getattr(block, "__self__", block) for block in cpu._code.blocks[0].values()]
-    assert any(isinstance(found, Entry) and found.level for found in stands)
+    assert any(isinstance(found, JitEntry) and found.level for found in stands)
 
 
 @needs_library
@@ -176,5 +176,5 @@ def test_the_time_of_a_long_run_is_the_same(monkeypatch: pytest.MonkeyPatch) -> 
         guest = Guest(elf, start)
         guest.cpu.count_blocks(True)
         assert guest.run() is None
-        seen.append((guest.exit, guest.output, guest.cpu.blocks(), list(guest.cpu.left)))
+        seen.append((guest.exit, guest.output, guest.cpu.blocks(), list(guest.cpu.last_branches)))
     assert seen[0] == seen[1]

@@ -177,7 +177,7 @@ def _seen(cpu: BareIa64) -> tuple[object, ...]:
     return (
         dict(zip(_NAMES, cpu.read_registers(_NAMES), strict=True)),
         (state.nats, state.below, state.stack, state.stack_nats, dict(cpu.alat)),
-        (cpu.blocks(), list(cpu.left)),
+        (cpu.blocks(), list(cpu.last_branches)),
         cpu.read(DATA, PAGE),
     )
 

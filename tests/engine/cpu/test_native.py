@@ -129,15 +129,15 @@ def test_the_clock_ticks_as_its_twin(blocks: list[tuple[int, int, bool]], grante
     stops: list[int] = []
     stop = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda uc: stops.append(1))
     windows = {"high": 40, "high_size": 12, "low": 70, "low_size": 5}
-    lefts = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 2)()
+    branches = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 2)()
     clock, twin = (
         native.BlockClock(
             remaining=granted,
             stop=ctypes.cast(stop, ctypes.c_void_p).value or 0,
-            left=ctypes.addressof(left),
+            last_branches=ctypes.addressof(pair),
             **windows,
         )
-        for left in lefts
+        for pair in branches
     )
     block = ctypes.CFUNCTYPE(
         None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p
@@ -146,6 +146,6 @@ def test_the_clock_ticks_as_its_twin(blocks: list[tuple[int, int, bool]], grante
         clock.halted = twin.halted = halted
         block(1, at, size, ctypes.addressof(clock))
         native.tick(twin, at, size)
-        assert lefts[0][:] == lefts[1][:]
+        assert branches[0][:] == branches[1][:]
         assert bytes(clock)[:80] + bytes(clock)[88:] == bytes(twin)[:80] + bytes(twin)[88:]
     assert len(stops) == clock.stops

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.arch import by_name
 from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
-from engine.fetch.evaluate import ROW_MAX, STRING_MAX, Site, recorder
+from engine.fetch.evaluate import ROW_MAX, STRING_MAX, FetchSite, recorder
 from engine.trace.definition import Definition, parse
 from engine.trace.formats.base import Names
 from engine.trace.formats.ftrace import FtraceFormat
@@ -26,10 +26,10 @@ X86 = by_name("x86_64")
 POINTERS = (0x1000, 0x1FF8, 0x1FFD, 0x2000, 0x2FF0, 0x4FFC, 0x7000, 0, (1 << 64) - 4)
 HEX = FieldType(Kind.HEX, 8)
 STRING = FieldType(Kind.STRING, 0)
-SITE = Site(0x401156)
+SITE = FetchSite(0x401156)
 
 
-def record(args: tuple[FetchArg, ...], bench: Bench, site: Site = SITE) -> tuple[Value, ...]:
+def record(args: tuple[FetchArg, ...], bench: Bench, site: FetchSite = SITE) -> tuple[Value, ...]:
     """The values of one hit."""
     layout = RecordLayout.of(args)
     recorder(7, layout, site, bench.context)(42)
@@ -40,7 +40,7 @@ def record(args: tuple[FetchArg, ...], bench: Bench, site: Site = SITE) -> tuple
     return event.values
 
 
-def value_of(arg: FetchArg, bench: Bench, site: Site = SITE) -> Value:
+def value_of(arg: FetchArg, bench: Bench, site: FetchSite = SITE) -> Value:
     return record((arg,), bench, site)[0]
 
 
@@ -67,7 +67,7 @@ class Plain:
 class Reference:
     """The plainest evaluation there is: one byte at a time, one rule at a time."""
 
-    def __init__(self, bench: Bench, site: Site) -> None:
+    def __init__(self, bench: Bench, site: FetchSite) -> None:
         self.bench = bench
         self.site = site
         self.bits = bench.arch.bits
@@ -236,7 +236,7 @@ def test_values_are_those_of_the_reference(
 ) -> None:
     bench = Bench(memory, replace(X86, byteorder="big" if big else "little"))
     bench.cpu.registers = registers
-    site = Site(0x1234, image_base=0x1000)
+    site = FetchSite(0x1234, image_base=0x1000)
     reference = Reference(bench, site)
     assert record(tuple(args), bench, site) == tuple(reference.evaluate(arg) for arg in args)
     bench.cpu.time, sink = 0, Plain(most)
@@ -253,7 +253,7 @@ def test_a_32_bit_guest_has_small_words_and_addresses(
 ) -> None:
     bench = Bench(memory, replace(X86, bits=32))
     bench.cpu.registers = dict.fromkeys(("rdi", "rsi", "rdx", "rsp", "rax"), low)
-    site = Site(0x1234, image_base=0x1000)
+    site = FetchSite(0x1234, image_base=0x1000)
     if arg.base.source is Source.IMMEDIATE and not arg.derefs:
         return  # an immediate of 64 bits is recorded whole
     assert value_of(arg, bench, site) == Reference(bench, site).evaluate(arg)
@@ -266,7 +266,7 @@ def test_lines_are_those_of_linux(case: dict[str, Any]) -> None:
     definition = parse(case["definition"], X86)
     assert isinstance(definition, Definition)
     layout = RecordLayout.of(definition.args, definition.is_return)
-    site = Site(case["address"], image_base=0x400000)
+    site = FetchSite(case["address"], image_base=0x400000)
     hit = recorder(1, layout, site, bench.context)
     for one in case["hits"]:
         bench.cpu.registers = one["registers"]
@@ -323,10 +323,10 @@ def test_what_no_definition_can_contain_is_refused() -> None:
     for type_ in (STRING, FieldType(Kind.HEX, 8, 4)):
         layout = RecordLayout.of((fetch(register("rdi"), type_),))
         with pytest.raises(ValueError, match="not in memory"):
-            recorder(1, layout, Site(0), bench.context)
+            recorder(1, layout, FetchSite(0), bench.context)
     for event_id in (0, 0x10000):
         with pytest.raises(ValueError, match="event id"):
-            recorder(event_id, RecordLayout.of(()), Site(0), bench.context)
+            recorder(event_id, RecordLayout.of(()), FetchSite(0), bench.context)
 
 
 @pytest.mark.parametrize("capacity", [1 << 17, 1 << 20])
@@ -350,7 +350,7 @@ def test_rows_survive_drains_in_between() -> None:
     """Strings of all lengths, many more than the staging holds at once."""
     bench = Bench(memory_of({0x1000: bytes(range(1, 250))}), capacity=1 << 17)
     layout = RecordLayout.of((fetch(register("rdi"), STRING, 0), fetch(register("rsi"))))
-    hit = recorder(3, layout, Site(0x10), bench.context)
+    hit = recorder(3, layout, FetchSite(0x10), bench.context)
     for index in range(5000):
         bench.cpu.registers = {"rdi": 0x1000 + index % 249, "rsi": index}
         hit(1)
@@ -373,6 +373,6 @@ def test_a_return_event_records_both_addresses() -> None:
     for args in (plain, general):
         layout = RecordLayout.of(args, returns=True)
         bench.drained.clear()
-        recorder(2, layout, Site(0x401156), bench.context)(9, 0x4012D9)
+        recorder(2, layout, FetchSite(0x401156), bench.context)(9, 0x4012D9)
         event = decode({2: EventInfo.of(2, "g", "e", layout)}, bench.rows())
         assert (event.address, event.returned_to, event.values[0]) == (0x401156, 0x4012D9, 5)

@@ -18,7 +18,7 @@ from engine.trace.place import (
     KprobeTarget,
     Lookup,
     SourceLine,
-    Symbol,
+    SymbolPlace,
     Target,
 )
 
@@ -26,23 +26,23 @@ from engine.trace.place import (
 @pytest.mark.parametrize(
     ("line", "target", "listing"),
     [
-        ("p work", Symbol("work"), "p:kprobes/p_work_0 work"),
-        ("p work+0x10", Symbol("work", 16), "p:kprobes/p_work_16 work+16"),
-        ("p work+010%return", Symbol("work", 8), "r:kprobes/r_work_8 work+8"),
-        ("r12:g-1/ work", Symbol("work"), "r12:g-1/r_work_0 work"),
-        ("r0x10:e work", Symbol("work"), "r16:kprobes/e work"),
-        ("pretty:g.e work", Symbol("work"), "p:g/e work"),
+        ("p work", SymbolPlace("work"), "p:kprobes/p_work_0 work"),
+        ("p work+0x10", SymbolPlace("work", 16), "p:kprobes/p_work_16 work+16"),
+        ("p work+010%return", SymbolPlace("work", 8), "r:kprobes/r_work_8 work+8"),
+        ("r12:g-1/ work", SymbolPlace("work"), "r12:g-1/r_work_0 work"),
+        ("r0x10:e work", SymbolPlace("work"), "r16:kprobes/e work"),
+        ("pretty:g.e work", SymbolPlace("work"), "p:g/e work"),
         (
             "p libc.so.6:free",
-            Symbol("free", 0, "libc.so.6"),
+            SymbolPlace("free", 0, "libc.so.6"),
             "p:kprobes/p_libc_so_6_free_0 libc.so.6:free",
         ),
         (
             "p ld-linux-x86-64.so.2:f+4",
-            Symbol("f", 4, "ld-linux-x86-64.so.2"),
+            SymbolPlace("f", 4, "ld-linux-x86-64.so.2"),
             "p:kprobes/p_ld_linux_x86_64_so_2_f_4 ld-linux-x86-64.so.2:f+4",
         ),
-        ("p ns::f", Symbol("ns::f"), "p:kprobes/p_ns__f_0 ns::f"),
+        ("p ns::f", SymbolPlace("ns::f"), "p:kprobes/p_ns__f_0 ns::f"),
         (
             "p 0x401156",
             Address(0x401156),
@@ -107,7 +107,7 @@ def test_refused_without_a_log(line: str, text: str) -> None:
 
 
 def test_a_line_of_4094_bytes_is_read() -> None:
-    assert defined(("p work " + "#" * 4087) + "\n").target == Symbol("work")
+    assert defined(("p work " + "#" * 4087) + "\n").target == SymbolPlace("work")
 
 
 def test_override_of_strict_mode_is_no_part_of_the_command() -> None:
@@ -149,7 +149,7 @@ class _Answers(Lookup):
         return self.problem
 
     def entry(self, place: KprobeTarget, text: str) -> bool:
-        return isinstance(place, Symbol) and place.offset in (0, 4)
+        return isinstance(place, SymbolPlace) and place.offset in (0, 4)
 
     def symbol(self, name: str, target: Target, text: str) -> Base | None:
         return Base(Source.ADDRESS, value=0x4040B8) if name == "counter" else None

@@ -19,7 +19,7 @@ from engine.unwind.dwarf import DwarfTables
 from engine.unwind.functions import Functions
 from engine.unwind.prologue import Prologues
 from engine.unwind.rows import AtCfa, Caller, CfaRegister, CfiRow, SameValue
-from engine.unwind.unwinder import GuestView, Unwinder
+from engine.unwind.unwinder import Unwinder, UnwindGuest
 
 CODE = 0x40_0000
 HINTS = {  # which the assembler does not know
@@ -185,7 +185,7 @@ def test_any_code_and_stack(code: bytes, arch: Arch, word: int) -> None:
     def text(address: int, size: int) -> bytes:
         return code[address - CODE :][:size] if address >= CODE else b""
 
-    view = GuestView(
+    view = UnwindGuest(
         arch,
         lambda address: None,
         lambda address, size: (word & (1 << 64) - 1).to_bytes(8, "little")[:size],
