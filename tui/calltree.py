@@ -58,7 +58,8 @@ class Total:
 
     Attributes:
         calls: how many have returned.
-        ticks: in them, what they called included.
+        ticks: in them, what they called included; a call within another of the same function
+            is in that one's.
         own: in them alone.
     """
 
@@ -81,6 +82,7 @@ class _Call:
 @dataclass(slots=True)
 class _Thread:
     calls: list[_Call] = field(default_factory=list)
+    depths: dict[int, int] = field(default_factory=dict)  # open calls by function
     last: int = _UNKNOWN
 
 
@@ -196,6 +198,7 @@ class CallTree:
         line = len(self)
         self._add(OPEN, len(thread.calls), event.address, self._next)
         thread.calls.append(_Call(event.address, line, event.time))
+        thread.depths[event.address] = thread.depths.get(event.address, 0) + 1
 
     def _close(self, thread: _Thread, event: Event, kind: int) -> None:
         call = thread.calls.pop()
@@ -205,7 +208,9 @@ class CallTree:
             outer.inside += ticks
         total = self.totals.setdefault(call.function, Total())
         total.calls += 1
-        total.ticks += ticks
+        thread.depths[call.function] -= 1
+        if not thread.depths[call.function]:
+            total.ticks += ticks
         total.own += ticks - call.inside
         line = call.line
         before = thread.last if outer is None else outer.last

@@ -76,6 +76,23 @@ def test_calls_that_repeat_are_one_line() -> None:
     assert [lines.line_of(number) for number in (0, 1, 2, 4, 13)] == [0, 1, 2, 3, 4]
 
 
+def test_a_call_within_its_own_function_counts_once_in_the_totals() -> None:
+    lines = tree(
+        enter(0, A, 0),
+        enter(1, B, 1),  # A calls B, which calls A, which calls itself
+        enter(3, A, 2),
+        enter(6, A, 3),
+        leave(8, A, 3),
+        leave(9, A, 2),
+        leave(12, B, 1),
+        leave(20, A, 0),
+        enter(30, A, 0),
+        leave(35, A, 0),
+    )
+    totals = {at: (t.calls, t.ticks, t.own) for at, t in lines.totals.items()}
+    assert totals == {A: (4, 25, 9 + 4 + 2 + 5), B: (1, 11, 5)}
+
+
 def test_each_call_alone() -> None:
     lines = tree(*LOOP, fold=False)
     assert [kind for kind, *_ in shown(lines)] == [OPEN, *(OPEN, LEAF, CLOSE) * 3, CLOSE]
