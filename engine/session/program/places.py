@@ -17,6 +17,7 @@ from engine.errors import ProbeError
 from engine.guest.memory import Memory
 from engine.guest.modules import Modules
 from engine.image import ElfImage, Symbol
+from engine.image.mangling import spellings
 from engine.session.program.inlined import inlined_sites
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.names import near_names
@@ -148,7 +149,8 @@ class Places:
     def matching(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Place]:
         """The entries of all functions whose name matches GLOB or LIB:GLOB, by address.
 
-        Names are those of the linker or demangled ones, compared as by fnmatch with case.
+        Names are those of the linker or demangled ones (whole, without parameters, without
+        template arguments), compared as by fnmatch with case.
         IFUNC resolvers are not among them: they run once, before the program does.
 
         Raises:
@@ -167,7 +169,9 @@ class Places:
                 continue
             if not _covers(file.image, symbol.address):  # a mark behind the code, as Go's etext
                 continue
-            if wanted(symbol.name) or wanted(symbol.demangled):
+            if wanted(symbol.name) or any(
+                form == pattern or wanted(form) for form in _plain_names(symbol)
+            ):
                 last = symbol.address
                 yield self._at(file, symbol.address, rules, glob, symbol)
 
@@ -397,6 +401,12 @@ def _number(digits: str) -> int:
         return int(digits, 16)
     octal = len(digits) > 1 and digits[0] == "0" and digits.strip("01234567") == ""
     return int(digits, 8 if octal else 10)
+
+
+def _plain_names(symbol: Symbol) -> frozenset[str]:
+    """All the ways to write a mangled name; none of one that is not mangled."""
+    plain = symbol.demangled
+    return frozenset() if plain == symbol.name else spellings(plain)
 
 
 def _covers(image: ElfImage, link: int) -> bool:

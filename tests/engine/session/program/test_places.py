@@ -160,6 +160,40 @@ def test_globs_name_functions() -> None:
     assert list(places.matching("nothing*")) == []
 
 
+MANGLED = """
+int thrower(int) __asm__("_Z7throweri");
+int thrower(int n) { return n; }
+int inner(int) __asm__("_ZN2ns7throwerIiEEvT_");
+int inner(int n) { return n; }
+int subscript(int) __asm__("_ZN2ns3BoxixEi");
+int subscript(int n) { return n; }
+int main(void) { return thrower(1) + inner(2) + subscript(3); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("thrower", ["_Z7throweri"]),
+        ("thrower(int)", ["_Z7throweri"]),
+        ("_Z7thr*", ["_Z7throweri"]),
+        ("throw*", ["_Z7throweri"]),
+        ("ns::thrower", ["_ZN2ns7throwerIiEEvT_"]),
+        ("ns::thrower<int>", ["_ZN2ns7throwerIiEEvT_"]),
+        ("ns::thrower<int>(int)", ["_ZN2ns7throwerIiEEvT_"]),
+        ("void ns::thrower<int>(int)", ["_ZN2ns7throwerIiEEvT_"]),
+        ("ns::Box::operator[]", ["_ZN2ns3BoxixEi"]),
+        ("*thrower", ["_Z7throweri", "_ZN2ns7throwerIiEEvT_"]),
+        ("ns::*", ["_ZN2ns7throwerIiEEvT_", "_ZN2ns3BoxixEi"]),
+    ],
+)
+def test_patterns_match_every_way_to_write_a_name(
+    tmp_path: Path, glob: str, found: list[str]
+) -> None:
+    places = opened(build(tmp_path, "mangled", MANGLED, "-O0"))[1]
+    assert [place.symbol for place in places.matching(glob)] == found
+
+
 # -- lines --------------------------------------------------------------------------------
 
 _LINES = """#include <stdio.h>
