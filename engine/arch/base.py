@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
+from engine.arch.engines import EngineNames
+
 if TYPE_CHECKING:
     from engine.arch.frames import ArchUnwind
     from engine.arch.jump import ArchJumps
@@ -26,6 +28,7 @@ class Register:
         aliases: other spellings that definitions and commands accept.
         group: "general", "flags", "system", "vector" or "float": how panes sort it.
         flags: (bit, name) of the flags in it that are worth showing, as gdb names them.
+        constant: it has one value whatever is written to it (a register that reads as zero).
     """
 
     name: str
@@ -34,6 +37,7 @@ class Register:
     aliases: tuple[str, ...] = ()
     group: str = "general"
     flags: tuple[tuple[int, str], ...] = ()
+    constant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +50,6 @@ class Roles:
     flags: str
     tls: str
     link: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EngineNames:
-    """How third-party engines call this architecture; `cpu` and `insn` look the names up."""
-
-    unicorn: str
-    capstone: str
-    keystone: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +322,7 @@ class Arch:
         roles: which is pc, sp, ...
         breakpoint: bytes Linux plants for a probe.
         trap_advances_pc: whether the trap leaves pc behind the breakpoint.
-        engines: names of the third-party engines' constants.
+        engines: what third-party engines are told about it.
         plan: the address space.
         linux: the kernel ABI.
         stack_alignment: of sp at process entry.

@@ -33,14 +33,14 @@ class Needs:
 def _unicorn(needs: Needs) -> Cpu:
     from engine.cpu.unicorn_cpu import UnicornCpu  # loads a library of 20 MB
 
-    keys = (needs.seed * 0x9E3779B97F4A7C15 + 0x1234567).to_bytes(80, "little")
+    secret = (needs.seed * 0x9E3779B97F4A7C15 + 0x1234567).to_bytes(80, "little")
     return UnicornCpu(
         needs.arch,
         needs.ram,
         needs.decode,
         counter=needs.counter,
         entropy=needs.entropy,
-        pauth_keys=keys,
+        secret=secret,
     )
 
 

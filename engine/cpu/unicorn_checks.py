@@ -36,7 +36,7 @@ class StopChecks:
 
         Args:
             engine: its handle.
-            name: of its architecture, as Unicorn's symbols end in it.
+            name: how Unicorn's functions of its architecture end.
         """
         self._left_out = _switch(engine, name)
         self._kept = 0

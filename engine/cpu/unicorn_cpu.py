@@ -14,7 +14,6 @@ How it is kept fast and right (measurements in the project's history, Unicorn 2.
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final
 
 import unicorn.unicorn_const as uc_const
@@ -29,7 +28,7 @@ from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_guard import ABORTED, Guard
-from engine.cpu.unicorn_machines import MACHINES
+from engine.cpu.unicorn_machines import machine_of
 from engine.cpu.unicorn_screen import Screen
 from engine.cpu.unicorn_state import WIDE, UnicornState
 from engine.cpu.unicorn_stops import add_stops
@@ -54,7 +53,7 @@ class UnicornCpu(UnicornState):
         *,
         counter: Callable[[], int] = lambda: 0,
         entropy: Callable[[int], bytes] = bytes,
-        pauth_keys: bytes = bytes(80),
+        secret: bytes = bytes(80),
     ) -> None:
         """Open the emulator and bring it to user level.
 
@@ -64,14 +63,15 @@ class UnicornCpu(UnicornState):
             decode: disassembler, for screening.
             counter: what the guest's cycle counter shows.
             entropy: seeded random bytes for instructions that ask for them.
-            pauth_keys: seeded keys where the architecture signs pointers.
+            secret: seeded bytes for registers that hold secrets, as keys that sign pointers.
 
         Raises:
             EngineError: Unicorn lacks the architecture or fails.
         """
-        machine = MACHINES.get(arch.engines.unicorn)
-        if machine is None:
+        names = arch.engines.unicorn
+        if names is None:
             raise EngineError(f"no emulator for {arch.name}")
+        machine = machine_of(names)
         try:
             uc = machine.open()
             uc.ctl_set_tlb_mode(uc_const.UC_TLB_VIRTUAL)
@@ -86,14 +86,14 @@ class UnicornCpu(UnicornState):
         self._halted = False
         self._stop: Stop | None = None
         self._progress = True
-        self._checks = StopChecks(self._handle.value or 0, arch.name)
+        self._checks = StopChecks(self._handle.value or 0, names.target)
         self._counted = False  # whether the translations count instructions
         self._idle = (0, 0)
         self._approaches = 0
         self._decode = decode
         self._screen = Screen(arch, decode, self._uc, self._hooks, self._ask_to_stop)
         self._faults = FaultLocator(ram, self._hooks)
-        self._guard = Guard(self._handle, self.engine_address, arch.engines.unicorn)
+        self._guard = Guard(self._handle, self.engine_address, names.target)
         self._code = native.build()
         self._clock = UnicornClock(
             self._handle, self._hooks, ram.control, self._code, uc.ctl_flush_tb
@@ -101,10 +101,9 @@ class UnicornCpu(UnicornState):
         self.now = self._clock.ticks
         self._traps = UnicornTraps(self, self._clock, self._ask_to_stop)
         self._add_fill_hook()
-        machine.enter_user_mode(self._uc, ram, self.page_table, pauth_keys)
+        machine.enter_user_mode(self._uc, ram, self.page_table, secret)
         self.flush_tlb()
-        pc = partial(self.read_register, arch.roles.pc)
-        add_stops(arch, machine, self._hooks, self._traps, self._stop_with, pc)
+        add_stops(arch, machine, self._hooks, self._traps, self._stop_with, self)
         self._screen.watch(ram, self._code, self.read)
 
     @property

@@ -32,7 +32,6 @@ ABORTED: Final = -1
 """What `Guard.start` returns when Unicorn has given up; no uc_err is negative."""
 
 _THREAD, _COUNT, _STOP, _ENGINE, _LEAVE, _CPU, _REAL, _WORDS = range(8)
-_LOOPS: Final = {"X86": "cpu_loop_exit_x86_64", "ARM64": "cpu_loop_exit_aarch64"}
 # The engine structure's pointer to its CPUState, and the way back, in the pinned build.
 _CPU_AT, _BACK_AT = 0x1B8, 0x81A8
 
@@ -64,11 +63,17 @@ class Guard:
         active: whether Unicorn's failing assertions are caught here.
     """
 
-    def __init__(self, handle: Any, engine: int, name: str) -> None:
-        """`engine` is where Unicorn keeps the engine, `name` its `EngineNames.unicorn`."""
+    def __init__(self, handle: Any, engine: int, target: str) -> None:
+        """Lead the library's failing assertions back here, if that can be done.
+
+        Args:
+            handle: Unicorn's handle of the engine.
+            engine: address at which Unicorn keeps it.
+            target: how Unicorn's functions of its architecture end.
+        """
         self._handle = handle
         self._engine = engine
-        self._leave = _address(getattr(uclib, _LOOPS[name], None)) if name in _LOOPS else 0
+        self._leave = _address(getattr(uclib, f"cpu_loop_exit_{target}", None))
         self._cpu = _cpu_of(engine)
         shared = _install() if self._leave and self._cpu and native.possible() else None
         self.active = shared is not None

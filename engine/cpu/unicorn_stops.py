@@ -1,4 +1,4 @@
-"""What makes the emulator stop by itself: exceptions, system calls, refused instructions."""
+"""The stops that the emulator makes by itself: exceptions, system calls, refused instructions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,9 @@ from engine.arch.base import Arch, TrapKind
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.unicorn_machines import Machine
+from engine.cpu.unicorn_state import UnicornState
 from engine.cpu.unicorn_traps import UnicornTraps
+from engine.errors import GuestFaultError
 
 
 def add_stops(
@@ -18,23 +20,28 @@ def add_stops(
     hooks: api.Hooks,
     traps: UnicornTraps,
     stop: Callable[[Stop], None],
-    pc: Callable[[], int],
+    registers: UnicornState,
 ) -> None:
     """Have an engine stop where the guest needs somebody.
 
     Args:
         arch: of the guest.
-        machine: says which instructions are hooked.
+        machine: says which instructions are hooked and what Unicorn reports oddly.
         hooks: of the engine.
         traps: breakpoints that are dealt with inside the emulator.
         stop: is given the reason.
-        pc: reads the program counter.
+        registers: of the engine, and its memory.
     """
     breakpoint_number = traps.number
+    pc = arch.roles.pc
+    advances = dict(machine.names.advances)
+    refused = machine.names.refused_breakpoints
 
     def on_interrupt(uc: int, number: int, data: int) -> None:
         if number == breakpoint_number and traps.reached():
             return
+        if number in advances:
+            registers.write_register(pc, registers.read_register(pc) - advances[number])
         kind = arch.classify_trap(number)
         if kind is TrapKind.SYSCALL:
             stop(Stop(StopKind.SYSCALL))
@@ -42,6 +49,13 @@ def add_stops(
             stop(Stop(StopKind.TRAP, kind, number))
 
     def on_invalid(uc: int, data: int) -> bool:
+        if refused:
+            if traps.reached():
+                return True
+            at = registers.read_register(pc)
+            if any(_stands(registers, at, code) for code in refused):
+                stop(Stop(StopKind.TRAP, TrapKind.BREAKPOINT))
+                return True
         stop(Stop(StopKind.TRAP, TrapKind.ILLEGAL))
         return True
 
@@ -54,7 +68,14 @@ def add_stops(
     def on_port() -> int:
         """Unicorn would run it at any level; pc goes on past it."""
         detail = "port input or output"
-        stop(Stop(StopKind.TRAP, TrapKind.PRIVILEGED, address=pc(), detail=detail))
+        stop(
+            Stop(
+                StopKind.TRAP,
+                TrapKind.PRIVILEGED,
+                address=registers.read_register(pc),
+                detail=detail,
+            )
+        )
         return 0
 
     def on_out(uc: int, port: int, size: int, value: int, data: int) -> None:
@@ -70,3 +91,11 @@ def add_stops(
     }
     for insn, role in machine.instruction_hooks:
         hooks.add(uc_const.UC_HOOK_INSN, callbacks[role], extra=insn)
+
+
+def _stands(memory: UnicornState, address: int, code: bytes) -> bool:
+    """Tell whether these bytes are at an address."""
+    try:
+        return memory.read(address, len(code)) == code
+    except GuestFaultError:
+        return False

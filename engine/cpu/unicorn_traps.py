@@ -23,14 +23,16 @@ class UnicornTraps:
     """The breakpoints of one engine.
 
     Attributes:
-        number: the emulator's exception for a breakpoint.
+        number: the emulator's exception for a breakpoint; -1 where it reports an invalid
+            instruction instead.
         error: what an action raised; the engine raises it again outside the callback.
     """
 
     def __init__(self, state: UnicornState, clock: UnicornClock, stop: Callable[[], None]) -> None:
         arch = state.arch
         kinds = (arch.classify_trap(number) for number in range(_NUMBERS))
-        self.number = next(at for at, kind in enumerate(kinds) if kind is TrapKind.BREAKPOINT)
+        numbers = (at for at, kind in enumerate(kinds) if kind is TrapKind.BREAKPOINT)
+        self.number = next(numbers, -1)
         self.error: BaseException | None = None
         self._state = state
         self._pc = arch.roles.pc
@@ -92,7 +94,7 @@ class UnicornTraps:
         names = [
             register.name
             for register in state.arch.registers
-            if register.group == "general" and register.bits == 64
+            if register.group == "general" and register.bits == 64 and not register.constant
         ]
         self._live = unicorn_live.find(
             state.engine_address, names, state.read_register, state.write_register

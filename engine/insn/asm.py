@@ -5,10 +5,12 @@ in hexadecimal.
 """
 
 import re
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any, Final
 
 from engine.arch.base import Arch
+from engine.arch.engines import KeystoneNames
 from engine.errors import CommandError
 
 _DECIMAL: Final = re.compile(r"(?<![\w.])(?<!\bst\()([1-9]\d+)(?![\w.])")
@@ -16,16 +18,11 @@ _DECIMAL: Final = re.compile(r"(?<![\w.])(?<!\bst\()([1-9]\d+)(?![\w.])")
 
 
 @lru_cache(maxsize=8)
-def _keystone(name: str) -> Any:
+def _keystone(names: KeystoneNames) -> Any:
     import keystone  # a large library that most runs never need
 
-    modes = {
-        "X86": (keystone.KS_ARCH_X86, keystone.KS_MODE_64),
-        "ARM64": (keystone.KS_ARCH_ARM64, keystone.KS_MODE_LITTLE_ENDIAN),
-    }
-    if name not in modes:
-        raise CommandError(f"no assembler for {name}")
-    return keystone.Ks(*modes[name])
+    mode = reduce(or_, (getattr(keystone, name) for name in names.modes), 0)
+    return keystone.Ks(getattr(keystone, names.arch), mode)
 
 
 def in_hexadecimal(text: str) -> str:
@@ -39,9 +36,10 @@ def assemble(arch: Arch, address: int, text: str) -> bytes:
     Raises:
         CommandError: they do not assemble, or nobody assembles for this architecture.
     """
-    if arch.engines.keystone is None:
+    names = arch.engines.keystone
+    if names is None:
         raise CommandError(f"no assembler for {arch.name}")
-    engine = _keystone(arch.engines.keystone)
+    engine = _keystone(names)
     import keystone
 
     try:

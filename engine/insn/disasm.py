@@ -1,40 +1,57 @@
 """Bytes to instructions: by Capstone, or by the architecture's own decoder."""
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any
 
 from engine.arch.base import Arch, Insn
+from engine.arch.engines import CapstoneNames
 from engine.errors import EngineError
 
 
 @lru_cache(maxsize=8)
-def _capstone(name: str) -> Any:
+def _capstone(names: CapstoneNames) -> Any:
+    """The engine of these names; a combination that this Capstone lacks is an EngineError."""
     import capstone  # 60 ms that a run without screening does not pay
 
-    modes = {
-        "X86": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
-        "ARM64": (capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN),
-    }
-    if name not in modes:
-        raise EngineError(f"no disassembler for {name}")
-    return capstone.Cs(*modes[name])
+    try:
+        mode = reduce(or_, (getattr(capstone, name) for name in names.modes), 0)
+        engine = capstone.Cs(getattr(capstone, names.arch), mode)
+        for option, value in names.options:
+            getattr(engine, option)  # the binding would take any name
+            setattr(engine, option, getattr(capstone, value))
+    except (AttributeError, capstone.CsError) as error:
+        raise EngineError(f"no disassembler for {names.arch}: {error}") from error
+    return engine
 
 
 class Disassembler:
     """Decodes one architecture's instructions."""
 
     def __init__(self, arch: Arch) -> None:
-        self._arch = arch
+        self._name = arch.name
+        self._own = arch.decode
+        self._names = arch.engines.capstone
+        self._respell: Callable[[Insn], Insn] | None = (
+            None if self._names is None else self._names.respell
+        )
 
     def decode(self, address: int, raw: bytes) -> tuple[Insn, ...]:
         """All instructions from the start of the bytes up to the first that does not decode.
 
         Where bundles are decoded as a whole, the bytes begin at the one around the address.
+
+        Raises:
+            EngineError: nobody decodes this architecture.
         """
-        if self._arch.decode is not None:
-            return self._arch.decode(address, raw)
-        engine = _capstone(self._arch.engines.capstone)
-        return tuple(
+        if self._own is not None:
+            return self._own(address, raw)
+        if self._names is None:
+            raise EngineError(f"no disassembler for {self._name}")
+        engine = _capstone(self._names)
+        found = tuple(
             Insn(at, raw[at - address : at - address + size], mnemonic, operands)
             for at, size, mnemonic, operands in engine.disasm_lite(raw, address)
         )
+        return found if self._respell is None else tuple(map(self._respell, found))

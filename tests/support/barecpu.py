@@ -20,7 +20,7 @@ class BareCpu(UnicornCpu):
             Disassembler(arch).decode,
             counter=lambda: 0x1234567890,
             entropy=lambda count: bytes(range(1, count + 1)),
-            pauth_keys=bytes(range(80)),
+            secret=bytes(range(80)),
         )
         self.regions = [
             Region(CODE, CODE + 4 * PAGE, self._take(4), 5),

@@ -57,7 +57,7 @@ class ProbeGuest:
             Disassembler(arch).decode,
             counter=lambda: 0x1234567890,
             entropy=lambda count: bytes(range(1, count + 1)),
-            pauth_keys=bytes(range(80)),
+            secret=bytes(range(80)),
         )
         self.memory = Memory(arch.plan, self.ram, self.cpu)
         self.memory.map(CODE, CODE_SIZE, perms, name="code")

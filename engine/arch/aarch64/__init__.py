@@ -1,12 +1,13 @@
 """AArch64: the facts the generic engine needs, as data."""
 
+from engine.arch.aarch64.engines import ENGINES
 from engine.arch.aarch64.frames import UNWIND
 from engine.arch.aarch64.jumps import JUMPS
 from engine.arch.aarch64.probes import PROBES
 from engine.arch.aarch64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.aarch64.signals import SIGNALS
 from engine.arch.aarch64.syscalls import SYSCALLS
-from engine.arch.base import AddressPlan, Arch, EngineNames, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.base import AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
 
 # DWARF numbers: "DWARF for the Arm 64-bit Architecture (AArch64)", section 4.1.
 _REGISTERS = (
@@ -66,7 +67,7 @@ AARCH64 = Arch(
     roles=Roles(pc="pc", sp="sp", fp="x29", flags="cpsr", tls="tpidr", link="x30"),
     breakpoint=bytes.fromhex("800020d4"),  # brk #4, the immediate Linux reserves for kprobes
     trap_advances_pc=False,
-    engines=EngineNames(unicorn="ARM64", capstone="ARM64", keystone="ARM64"),
+    engines=ENGINES,
     plan=AddressPlan(
         task_size=1 << 48,
         pie_base=0xAAAA_AAAA_A000,

@@ -9,11 +9,11 @@ from engine.arch.base import (
     AddressPlan,
     Arch,
     ArchCpu,
-    EngineNames,
     Insn,
     LinuxAbi,
     Roles,
 )
+from engine.arch.engines import EngineNames
 from engine.arch.ia64.breaks import BREAK, break_kind
 from engine.arch.ia64.bundle import SIZE
 from engine.arch.ia64.frames import UNWIND
@@ -53,7 +53,7 @@ IA64 = Arch(
     roles=Roles(pc="ip", sp="r12", fp="r12", flags="pr", tls="r13", link="b0"),
     breakpoint=BREAK.to_bytes(6, "little"),
     trap_advances_pc=False,
-    engines=EngineNames(unicorn="", capstone="", keystone=None),
+    engines=EngineNames(),
     core="ia64",
     decode=decode,
     code_unit=SIZE,

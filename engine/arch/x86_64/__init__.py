@@ -1,6 +1,7 @@
 """x86-64: the facts the generic engine needs, as data."""
 
-from engine.arch.base import AddressPlan, Arch, EngineNames, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.base import AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.x86_64.engines import ENGINES
 from engine.arch.x86_64.frames import UNWIND
 from engine.arch.x86_64.jumps import JUMPS
 from engine.arch.x86_64.probes import PROBES
@@ -81,7 +82,7 @@ X86_64 = Arch(
     roles=Roles(pc="rip", sp="rsp", fp="rbp", flags="eflags", tls="fs_base"),
     breakpoint=b"\xcc",
     trap_advances_pc=True,
-    engines=EngineNames(unicorn="X86", capstone="X86", keystone="X86"),
+    engines=ENGINES,
     plan=AddressPlan(
         task_size=0x7FFF_FFFF_F000,
         pie_base=0x5555_5555_4000,

@@ -1,0 +1,154 @@
+"""Names, numbers and code by which third-party engines are told about an architecture.
+
+Plain data: no engine is imported below this package. `engine.cpu.unicorn_machines` and
+`engine.insn` look the names up in the engines' own constants.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from engine.arch.base import Insn
+
+USER_START: Final = 0x400000
+"""Address at which the emulator reaches user level: any that a program may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A register of the emulator that is set before its first instruction runs.
+
+    Attributes:
+        register: name of Unicorn's constant behind UC_..._REG_ ("GDTR").
+        value: what is written; a tuple where Unicorn wants one.
+        key: for a register that stands for many (ARM's CP_REG): which, in front of the value.
+        adds: bits that are set already stay.
+    """
+
+    register: str
+    value: int | tuple[int, ...]
+    key: tuple[int, ...] = ()
+    adds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenFlags:
+    """Floating-point exceptions that Unicorn keeps where no register shows them.
+
+    Where they are is learnt once, from what a division by zero changes in a saved context.
+
+    Attributes:
+        entry: offset in `UserStart.pages` of code that divides by zero and does no more.
+        end: offset behind it.
+        mark: the byte that holds the flags, which was 0, afterwards.
+        mask: the flags in that byte, with the bits of IEEE's exceptions in the CPU's order.
+    """
+
+    entry: int
+    end: int
+    mark: int
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserStart:
+    """How the emulator gets to user level: by the instruction with which a kernel enters it.
+
+    Attributes:
+        at: address of pages that are mapped for that moment only.
+        pages: what stands there.
+        entry: offset in them of the code, which ends at `USER_START` at user level.
+        settings: registers written before, in order.
+        secrets: registers that get 8 bytes each of a secret that the run's seed decides.
+        level: (name of a register, mask, value under it): user level is reached.
+        cleared: registers that are 0 afterwards.
+        landing: code at `USER_START`; the engine replaces it afterwards.
+    """
+
+    at: int
+    pages: bytes
+    entry: int
+    settings: tuple[Setting, ...]
+    level: tuple[str, int, int] | None
+    secrets: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    cleared: tuple[str, ...] = ()
+    landing: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class UnicornNames:
+    """What Unicorn calls things, and what it does otherwise than the processor would.
+
+    Attributes:
+        arch: of "UC_ARCH_..."; registers are "UC_<arch>_REG_...", in its module of constants.
+        modes: "UC_MODE_..." constants that are combined.
+        target: how its library's functions of this architecture end ("x86_64").
+        start: the way to user level.
+        cpu: the constant of the processor model, "" for the default one.
+        page_size: of the target in bytes, 0 = Unicorn's default.
+        registers: (our name, Unicorn's) where that is not ours in upper case.
+        writable: (register, bits that may be set from outside, bits that are always set).
+        hooks: (constant of an instruction, its role): "syscall", "illegal", "in" or "out".
+        hidden_flags: floating-point exceptions that no register shows.
+        lasting_fault: number of an exception that Unicorn never forgets, so that the next one
+            would be a double fault; None where it forgets them all.
+        advances: (number of an exception, bytes): pc is so far behind the instruction at it
+            although the processor leaves it there.
+        refused_breakpoints: encodings of breakpoints that Unicorn reports as invalid
+            instructions.
+    """
+
+    arch: str
+    modes: tuple[str, ...]
+    target: str
+    start: UserStart
+    cpu: str = ""
+    page_size: int = 0
+    registers: tuple[tuple[str, str], ...] = ()
+    writable: tuple[tuple[str, int, int], ...] = ()
+    hooks: tuple[tuple[str, str], ...] = ()
+    hidden_flags: HiddenFlags | None = None
+    lasting_fault: int | None = None
+    advances: tuple[tuple[int, int], ...] = ()
+    refused_breakpoints: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CapstoneNames:
+    """How Capstone is opened.
+
+    Attributes:
+        arch: "CS_ARCH_..." constant.
+        modes: "CS_MODE_..." constants that are combined.
+        options: (attribute of capstone.Cs, constant) in order: ("syntax", "CS_OPT_SYNTAX_ATT").
+        respell: an instruction as it is to be shown, where Capstone's text misleads.
+    """
+
+    arch: str
+    modes: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
+    respell: "Callable[[Insn], Insn] | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeystoneNames:
+    """How Keystone is opened: "KS_ARCH_..." and "KS_MODE_..." constants."""
+
+    arch: str
+    modes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineNames:
+    """The third-party engines of an architecture, None where it has none.
+
+    Attributes:
+        unicorn: the emulator.
+        capstone: the disassembler.
+        keystone: the assembler.
+    """
+
+    unicorn: UnicornNames | None = None
+    capstone: CapstoneNames | None = None
+    keystone: KeystoneNames | None = None

@@ -1,0 +1,92 @@
+"""How Unicorn, Capstone and Keystone are told about x86-64, and Unicorn's way to ring 3."""
+
+import struct
+from typing import Final
+
+from engine.arch.engines import (
+    USER_START,
+    CapstoneNames,
+    EngineNames,
+    HiddenFlags,
+    KeystoneNames,
+    Setting,
+    UnicornNames,
+    UserStart,
+)
+
+_PAGE: Final = 4096
+_AT: Final = 0xFFFF_8000_0000_0000
+_USER_CS, _USER_SS = 0x33, 0x2B  # Linux's selectors
+_FLAGS_FIXED, _FLAGS_FREE = 0x202, 0x254DD5  # what popf sets at user level, and RF
+_CR4_TSD = 4  # rdtsc faults at user level, so that time stays deterministic
+_FRAME, _ONES = 0x800, 0x900
+
+
+def _descriptor(access: int, flags: int) -> bytes:
+    """A segment of all addresses (Intel SDM, volume 3, 3.4.5)."""
+    limit = 0xFFFFF
+    value = limit & 0xFFFF | access << 40 | (limit >> 16) << 48 | flags << 52
+    return value.to_bytes(8, "little")
+
+
+def _data_page() -> bytes:
+    """The descriptor table, the frame for iretq, and numbers to divide."""
+    page = bytearray(_PAGE)
+    table = (
+        bytes(8)
+        + _descriptor(0x9B, 0xA)  # 0x08 kernel code
+        + _descriptor(0x93, 0xC)  # 0x10 kernel data
+        + bytes(16)
+        + _descriptor(0xF3, 0xC)  # 0x2b user data
+        + _descriptor(0xFB, 0xA)  # 0x33 user code
+    )
+    page[: len(table)] = table
+    struct.pack_into("<5Q", page, _FRAME, USER_START, _USER_CS, _FLAGS_FIXED, 0, _USER_SS)
+    struct.pack_into("<dd", page, _ONES, 1.0, 0.0)
+    return bytes(page)
+
+
+# movsd xmm0,[rax]; divsd xmm0,[rax+8]; nop; iretq
+_CODE: Final = bytes.fromhex("f20f1000f20f5e40089048cf").ljust(_PAGE, b"\x90")
+
+_START: Final = UserStart(
+    at=_AT,
+    pages=_data_page() + _CODE,
+    entry=_PAGE + 10,
+    settings=(
+        Setting("GDTR", (0, _AT, 0xFFF, 0)),
+        Setting("CS", 0x08),
+        Setting("SS", 0x10),
+        Setting("RSP", _AT + _FRAME),
+        Setting("RAX", _AT + _ONES),
+        Setting("CR4", _CR4_TSD, adds=True),
+        # As Linux starts a program (a reset leaves 0, which means single precision).
+        Setting("FPCW", 0x37F),
+        Setting("MXCSR", 0x1F80),
+    ),
+    level=("CS", 0xFFFF, _USER_CS),
+    cleared=("RAX",),
+    landing=b"\xf4",  # hlt: a general-protection fault at ring 3
+)
+
+ENGINES: Final = EngineNames(
+    unicorn=UnicornNames(
+        arch="X86",
+        modes=("UC_MODE_64",),
+        target="x86_64",
+        start=_START,
+        registers=(("fctrl", "FPCW"), ("fstat", "FPSW"), ("ftag", "FPTAG")),
+        writable=(("eflags", _FLAGS_FREE, _FLAGS_FIXED),),
+        hooks=(
+            ("UC_X86_INS_SYSCALL", "syscall"),
+            ("UC_X86_INS_SYSENTER", "illegal"),
+            ("UC_X86_INS_IN", "in"),
+            ("UC_X86_INS_OUT", "out"),
+        ),
+        # MXCSR's exception bits IE, ZE, OE, UE, PE; softfloat uses the same bit numbers.
+        hidden_flags=HiddenFlags(entry=_PAGE, end=_PAGE + 9, mark=4, mask=0x3D),
+        lasting_fault=13,
+    ),
+    capstone=CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",)),
+    keystone=KeystoneNames("KS_ARCH_X86", ("KS_MODE_64",)),
+)
