@@ -2,50 +2,55 @@
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
-from engine.guest.mapping import Mapping
+from engine.guest import mapping as vm
+from engine.guest.mappingtable import MappingTable
 
 _SHORT: Final = struct.Struct("64s")
-"""What is looked at first for the end of a string."""
+"""Looked at first for the end of a string."""
 
 
 class MappedBytes:
-    """Copies in and out of mappings that `find` knows."""
+    """Copies in and out of the mappings of one table.
 
-    _ram: Ram
-    _cpu: Cpu
-    on_exhausted: Callable[[int], None]
-    """Told the address when a copy into the guest finds no memory left."""
-    closed: dict[int, int]
-    """Pages that keep only some of their permissions, and which."""
-    before_write: Callable[[int, int], None]
-    """Told (address, size) before the kernel writes while there are closed pages."""
-    after_write: Callable[[int, int], None]
-    """Told afterwards."""
-    _layout: object
-    """Another one after each change of mappings: what readers remember of them is void then."""
+    Attributes:
+        closed: pages that keep only some of their permissions, and which.
+        before_write: told (address, size) before the kernel writes while there are such pages.
+        after_write: told afterwards.
+        on_exhausted: told the address when a copy into the guest finds no memory left.
+    """
 
-    def find(self, address: int) -> Mapping | None:
-        """The mapping that covers an address."""
-        raise NotImplementedError
+    def __init__(self, table: MappingTable, ram: Ram, cpu: Cpu, closed: Mapping[int, int]) -> None:
+        self._table = table
+        self._find = table.find
+        self._starts, self._mappings = table.starts, table.mappings
+        self._ram = ram
+        self._cpu = cpu
+        self.closed = closed
+        self.before_write: Callable[[int, int], None] = lambda address, size: None
+        self.after_write: Callable[[int, int], None] = lambda address, size: None
+        self.on_exhausted: Callable[[int], None] = lambda address: None
 
     def read(self, address: int, size: int) -> bytes:
         """Copy bytes out as the kernel would for the program (`PROT_NONE` faults)."""
-        mapping = self.find(address)
-        if mapping is not None and address + size <= mapping.end:  # the usual case
-            if mapping.physical is None or not mapping.perms:
-                raise GuestFaultError(address, "read")
-            return self._ram.read(mapping.physical + address - mapping.start, size)
+        index = bisect_right(self._starts, address) - 1  # `find`, but for the cost of a call
+        if index >= 0:
+            mapping = self._mappings[index]
+            if address < mapping.end >= address + size:  # the usual case
+                if mapping.physical is None or not mapping.perms:
+                    raise GuestFaultError(address, "read")
+                return self._ram.read(mapping.physical + address - mapping.start, size)
         return b"".join(
             self._ram.read(at, part) for at, part in self._pieces(address, size, READ, "read")
         )
 
-    def words(self, mapping: Mapping) -> memoryview:
+    def words(self, mapping: vm.Mapping) -> memoryview:
         """A mapping's memory as the host's 64-bit words, for as long as `find` gives it.
 
         For whoever reads single words again and again.
@@ -72,7 +77,7 @@ class MappedBytes:
 
     def _forget_code(self, address: int, size: int) -> None:
         """Drop translations of bytes that were changed from outside the guest."""
-        mapping = self.find(address)
+        mapping = self._find(address)
         if mapping is not None and mapping.perms & EXECUTE:
             self._cpu.invalidate(address, size)
 
@@ -80,7 +85,7 @@ class MappedBytes:
         self, address: int, size: int, need: int, access: str
     ) -> Iterator[tuple[int, int]]:
         while size > 0:
-            mapping = self.find(address)
+            mapping = self._find(address)
             if mapping is None or mapping.physical is None or not mapping.perms:
                 raise GuestFaultError(address, access)
             if need == WRITE and not mapping.perms & WRITE:
@@ -91,7 +96,7 @@ class MappedBytes:
             size -= part
 
     def accessible(self, address: int, size: int, write: bool) -> bool:
-        """Whether `read` or `write` of the range would work."""
+        """Tell whether `read` or `write` of the range would work."""
         need, access = (WRITE, "write") if write else (READ, "read")
         try:
             for _ in self._pieces(address, size, need, access):
@@ -116,42 +121,44 @@ class MappedBytes:
         return b"".join(parts)
 
     def reader(self, layout: struct.Struct) -> Callable[[int], tuple[Any, ...]]:
-        """What unpacks a structure at an address, again and again; it raises `GuestFaultError`.
+        """A function that unpacks a structure at an address; it raises `GuestFaultError`.
 
         It remembers the mapping that it was in last: the next one will be there too.
         """
         unpack, ram, size = layout.unpack_from, self._ram, layout.size
+        table = self._table
         start = end = delta = 0
         known: object = None
 
         def load(address: int) -> tuple[Any, ...]:
             nonlocal start, end, delta, known
-            if start <= address < end and known is self._layout:
+            if start <= address < end and known is table.layout:
                 return unpack(ram.view, address + delta)
             found = self._span(address, size)
             if found is None:
                 return layout.unpack(self.read(address, size))
-            (start, end, delta), known = found, self._layout
+            (start, end, delta), known = found, table.layout
             return unpack(ram.view, address + delta)
 
         return load
 
     def text_reader(self, limit: int) -> Callable[[int], bytes]:
-        """What `read_cstring` gives with a limit, for whoever asks again and again.
+        """`read_cstring` with a limit, for whoever asks again and again.
 
         It remembers the mapping that it was in last.
         """
         peek, ram, short = _SHORT.unpack_from, self._ram, min(_SHORT.size, limit + 1)
+        table = self._table
         start = end = delta = 0
         known: object = None
 
         def load(address: int) -> bytes:
             nonlocal start, end, delta, known
-            if not (start <= address < end and known is self._layout):
+            if not (start <= address < end and known is table.layout):
                 found = self._span(address, _SHORT.size)
                 if found is None:
                     return self.read_cstring(address, limit)
-                (start, end, delta), known = found, self._layout
+                (start, end, delta), known = found, table.layout
             text: bytes = peek(ram.view, address + delta)[0].partition(b"\0")[0]
             return text if len(text) < short else self.read_cstring(address, limit)
 
@@ -163,7 +170,7 @@ class MappedBytes:
         The first address at which so many can be read, the one behind the last, and what gives
         the place in the arena.
         """
-        mapping = self.find(address)
+        mapping = self._find(address)
         if mapping is None or mapping.physical is None or not mapping.perms:
             raise GuestFaultError(address, "read")
         last = mapping.end - size
@@ -174,7 +181,7 @@ class MappedBytes:
     def poke(self, address: int, data: bytes, *, forget: bool = True) -> None:
         """Write whatever the protection (the engine itself: loader, ptrace-like access).
 
-        Without `forget` the caller sees to translated code himself.
+        Without `forget` the caller sees to translated code itself.
         """
         for at, part in list(self._pieces(address, len(data), READ, "write")):
             if not self._ram.touch(at, part):

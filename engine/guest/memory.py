@@ -1,85 +1,75 @@
 """The guest's address space: what Linux calls the mappings of a process.
 
-A list of mappings, each with permissions and backing, kept sorted; the emulator's page table
-is rebuilt from it after every change. Mappings that nobody may access take no physical memory,
+A sorted table of mappings, each with permissions and backing; the emulator's page table is
+rebuilt from it after every change. Mappings that nobody may access take no physical memory,
 so a program may reserve terabytes.
 """
 
 import errno
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from engine.arch.base import AddressPlan
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, READ, WRITE, Ram
 from engine.guest.bytes import MappedBytes
-from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
-from engine.guest.moving import MovingMappings
+from engine.guest.mapping import Backing, Mapping, MappingError, page_up
+from engine.guest.mappingtable import MappingTable
+from engine.guest.pager import Pager
 from engine.guest.pages import MixedViews, regions
-from engine.guest.shared import SharedPages, fill
 
 __all__ = ["Backing", "Mapping", "MappingError", "Memory", "page_up"]
 
-MAX_MAPPINGS: Final = 65_530
-_EAGER: Final = 1 << 20
-"""Files up to this size are copied; larger ones are mapped where the host allows it."""
 
+class Memory:
+    """The address space of one guest process.
 
-class Memory(MappedBytes, MixedViews, MovingMappings):
-    """Mappings and bytes of one guest process."""
+    It puts together the table of mappings, the pages behind them and the copying of bytes;
+    what those do is theirs, and the most used of it stands here under the same name.
+
+    Attributes:
+        plan: where things are put.
+        table: the mappings by address.
+        pager: the pages behind them.
+        views: shared pages that one mapping may write and another execute.
+        bytes: copies in and out.
+        mappings: all mappings, sorted by address.
+        shared: the pages that shared mappings have in common.
+        closed: pages that keep only some of their permissions, and which; see `close_pages`.
+        on_change: told (what, start, size) of a range: "map", "unmap" or "protect".
+    """
 
     def __init__(self, plan: AddressPlan, ram: Ram, cpu: Cpu) -> None:
         self.plan = plan
         self._ram = ram
         self._cpu = cpu
-        self.mappings: list[Mapping] = []
-        self._starts: list[int] = []
-        self._dirty = False
-        self._layout = object()
+        self.table = MappingTable()
+        self.pager = Pager(self.table, ram, cpu)
+        self.views = MixedViews(self.table, cpu)
         self.closed: dict[int, int] = {}
-        self.before_write = self.after_write = lambda address, size: None
-        self.shared = SharedPages(ram, self._repoint)
-        self.on_exhausted = lambda address: None
+        self.bytes = MappedBytes(self.table, ram, cpu, self.closed)
+        self.mappings = self.table.mappings
+        self.shared = self.pager.shared
         self.on_change: Callable[[str, int, int], None] = lambda what, start, size: None
-
-    # -- finding --------------------------------------------------------------------------
-
-    def find(self, address: int) -> Mapping | None:
-        """The mapping that covers an address."""
-        index = bisect_right(self._starts, address) - 1
-        if index < 0:
-            return None
-        mapping = self.mappings[index]
-        return mapping if address < mapping.end else None
-
-    def overlapping(self, start: int, end: int) -> list[Mapping]:
-        """Mappings with at least one byte in [start, end)."""
-        index = max(bisect_right(self._starts, start) - 1, 0)
-        found = []
-        for mapping in self.mappings[index:]:
-            if mapping.start >= end:
-                break
-            if mapping.end > start:
-                found.append(mapping)
-        return found
+        self.find = self.table.find
+        self.overlapping = self.table.overlapping
+        self.read = self.bytes.read
+        self.write = self.bytes.write
+        self.poke = self.bytes.poke
+        self.read_cstring = self.bytes.read_cstring
+        self.accessible = self.bytes.accessible
+        self.words = self.bytes.words
+        self.reader = self.bytes.reader
+        self.text_reader = self.bytes.text_reader
 
     def free_range(self, size: int, top: int | None = None) -> int | None:
         """The highest free place of `size` bytes below the mapping area's top, as Linux picks."""
-        end = self.plan.mmap_top if top is None else top
-        index = bisect_right(self._starts, end - 1)
-        for mapping in reversed(self.mappings[:index]):
-            if end - max(mapping.end, self.plan.mmap_min) >= size and mapping.end <= end:
-                return end - size
-            end = min(end, mapping.start)
-        return end - size if end - size >= self.plan.mmap_min else None
+        plan = self.plan
+        return self.table.free_range(size, plan.mmap_min, plan.mmap_top if top is None else top)
 
     def is_free(self, start: int, end: int) -> bool:
-        """Whether nothing is mapped there."""
+        """Tell whether nothing is mapped there."""
         return not self.overlapping(start, end)
-
-    # -- changing -------------------------------------------------------------------------
 
     def map(
         self,
@@ -100,55 +90,13 @@ class Memory(MappedBytes, MixedViews, MovingMappings):
             MappingError: ENOMEM without room, EPERM over an engine window.
         """
         end = start + page_up(size)
-        self._need_room(1)
+        self.table.need_room(1)
         self.unmap(start, end - start)
         mapping = Mapping(start, end, perms, None, name, offset, backing, shared, inode, reserved)
         if perms or backing is not None or shared:
-            mapping = self._back(mapping)
-        self._insert(mapping)
+            mapping = self.pager.back(mapping)
+        self.table.insert(mapping)
         self.on_change("map", start, end - start)
-
-    def _need_room(self, more: int) -> None:
-        """ENOMEM if so many more mappings would be too many."""
-        if more and len(self.mappings) + more > MAX_MAPPINGS:
-            raise MappingError(errno.ENOMEM)
-
-    def _back(self, mapping: Mapping) -> Mapping:
-        """Give a mapping physical pages, filled from its file."""
-        if mapping.shared:
-            return self.shared.attach(mapping)
-        physical = self._ram.allocate(mapping.size)
-        if physical is None:
-            raise MappingError(errno.ENOMEM)
-        backed = replace(mapping, physical=physical)
-        if mapping.backing is not None:
-            try:
-                self._fill(backed, mapping.backing, physical)
-            except MappingError:
-                self._ram.release(physical, mapping.size)
-                raise
-        return backed
-
-    def _fill(self, mapping: Mapping, backing: Backing, physical: int) -> None:
-        available = max(min(mapping.size, backing.size - mapping.offset), 0)
-        if available > _EAGER:
-            descriptor = backing.host_descriptor()
-            whole = page_up(available)
-            if descriptor is not None and self._ram.map_file(
-                physical, whole, descriptor, mapping.offset
-            ):
-                return
-        fill(self._ram, physical, backing, mapping.offset, mapping.size)
-
-    def _repoint(self, extent: SharedExtent, delta: int) -> None:
-        """An extent's pages have moved in the arena."""
-        for index, mapping in enumerate(self.mappings):
-            if mapping.extent is extent and mapping.physical is not None:
-                if mapping.perms & EXECUTE:
-                    self._cpu.invalidate(mapping.start, mapping.size)
-                self.mappings[index] = replace(mapping, physical=mapping.physical + delta)
-                self._layout = object()
-        self._dirty = True
 
     def unmap(self, start: int, size: int) -> None:
         """Unmap a range; holes in it are no error.
@@ -156,47 +104,18 @@ class Memory(MappedBytes, MixedViews, MovingMappings):
         Raises:
             MappingError: EPERM if it touches an engine window.
         """
+        table = self.table
         end = start + page_up(size)
         touched = self.overlapping(start, end)
         if any(mapping.reserved for mapping in touched):
             raise MappingError(errno.EPERM)
         if len(touched) == 1 and touched[0].start < start and end < touched[0].end:
-            self._need_room(1)
+            table.need_room(1)
         for mapping in touched:
-            self._remove(mapping)
-            if mapping.start < start:
-                self._insert(mapping.part(mapping.start, start))
-            if mapping.end > end:
-                self._insert(mapping.part(end, mapping.end))
-            self._drop(mapping.part(max(start, mapping.start), min(end, mapping.end)))
+            low, high = max(start, mapping.start), min(end, mapping.end)
+            self.pager.drop(table.split(mapping, low, high))
         if touched:
             self.on_change("unmap", start, end - start)
-
-    def _drop(self, mapping: Mapping) -> None:
-        if mapping.physical is None:
-            return
-        if mapping.perms & EXECUTE:
-            self._cpu.invalidate(mapping.start, mapping.size)
-        if mapping.extent is not None:
-            self.shared.detach(mapping.extent, mapping.size)
-        else:
-            self._ram.release(mapping.physical, mapping.size)
-
-    def shows(self, identity: object) -> bool:
-        """Whether any mapping shows this file."""
-        return any(
-            mapping.backing is not None and mapping.backing.identity is identity
-            for mapping in self.mappings
-        )
-
-    def file_changed(self, identity: object) -> None:
-        """A file has been written or cut by a call: its mappings show that."""
-        self.shared.refresh(identity)
-        for mapping in self.mappings:
-            if mapping.backing is not None and mapping.backing.identity is identity:
-                self._dirty = True
-                if mapping.perms & EXECUTE:
-                    self._cpu.invalidate(mapping.start, mapping.size)
 
     def protect(self, start: int, size: int, perms: int) -> None:
         """Change permissions.
@@ -210,14 +129,16 @@ class Memory(MappedBytes, MixedViews, MovingMappings):
         if any(mapping.reserved for mapping in pieces):
             raise MappingError(errno.EPERM)
         changed = [mapping for mapping in pieces if mapping.perms != perms]
-        self._need_room(sum((mapping.start < start) + (end < mapping.end) for mapping in changed))
+        self.table.need_room(
+            sum((mapping.start < start) + (end < mapping.end) for mapping in changed)
+        )
         for mapping in pieces:
             if mapping.start > at:
                 break
             at = mapping.end
             if mapping.perms != perms:
                 self._protect(mapping, max(start, mapping.start), min(end, mapping.end), perms)
-        self._merge(start, end)
+        self.table.merge(start, end)
         self.on_change("protect", start, min(at, end) - start)
         if at < end:  # as far as the first hole
             raise MappingError(errno.ENOMEM)
@@ -228,36 +149,11 @@ class Memory(MappedBytes, MixedViews, MovingMappings):
             self._cpu.invalidate(low, high - low)
         piece = replace(mapping.part(low, high), perms=perms)
         if perms and piece.physical is None:
-            piece = self._back(piece)
+            piece = self.pager.back(piece)
         elif piece.extent is not None and perms & WRITE:
             piece.extent.written = True
-        self._remove(mapping)
-        if mapping.start < low:
-            self._insert(mapping.part(mapping.start, low))
-        if mapping.end > high:
-            self._insert(mapping.part(high, mapping.end))
-        self._insert(piece)
-
-    def _merge(self, start: int, end: int) -> None:
-        """Make one mapping of neighbours that differ in nothing and have adjacent pages."""
-        index = max(bisect_right(self._starts, start) - 2, 0)
-        while index + 1 < len(self.mappings) and self._starts[index] < end:
-            first, second = self.mappings[index], self.mappings[index + 1]
-            if not first.continues(second) or (first.physical is None) != (
-                second.physical is None
-            ):
-                index += 1
-                continue
-            if first.physical is not None and first.physical + first.size != second.physical:
-                index += 1
-                continue
-            self.mappings[index] = replace(first, end=second.end)
-            del self.mappings[index + 1], self._starts[index + 1]
-            self._dirty = True
-
-    def total(self) -> int:
-        """Bytes of all the program's mappings."""
-        return sum(mapping.size for mapping in self.mappings if not mapping.reserved)
+        self.table.split(mapping, low, high)
+        self.table.insert(piece)
 
     def discard(self, start: int, size: int) -> None:
         """MADV_DONTNEED: private pages go back to their file's content or to zero."""
@@ -266,34 +162,32 @@ class Memory(MappedBytes, MixedViews, MovingMappings):
             if mapping.reserved or mapping.shared or mapping.physical is None:
                 continue
             piece = mapping.part(max(start, mapping.start), min(end, mapping.end))
-            if piece.physical is None:
-                continue
-            if piece.perms & EXECUTE:
-                self._cpu.invalidate(piece.start, piece.size)
-            self._ram.discard(piece.physical, piece.size)
-            if piece.backing is not None:
-                self._fill(piece, piece.backing, piece.physical)
+            self.pager.discard(piece)
             self.on_change("map", piece.start, piece.size)
 
-    def _insert(self, mapping: Mapping) -> None:
-        index = bisect_right(self._starts, mapping.start)
-        self.mappings.insert(index, mapping)
-        self._starts.insert(index, mapping.start)
-        self._dirty = True
-        self._layout = object()
+    def shows(self, identity: object) -> bool:
+        """Tell whether any mapping shows this file."""
+        return any(
+            mapping.backing is not None and mapping.backing.identity is identity
+            for mapping in self.mappings
+        )
 
-    def _remove(self, mapping: Mapping) -> None:
-        index = bisect_right(self._starts, mapping.start) - 1
-        del self.mappings[index], self._starts[index]
-        self._dirty = True
-        self._layout = object()
+    def file_changed(self, identity: object) -> None:
+        """A file has been written or cut by a call: its mappings show that."""
+        self.shared.refresh(identity)
+        for mapping in self.mappings:
+            if mapping.backing is not None and mapping.backing.identity is identity:
+                self.table.changed = True
+                if mapping.perms & EXECUTE:
+                    self._cpu.invalidate(mapping.start, mapping.size)
 
     def sync(self) -> None:
         """Bring the emulator's page table up to date; before the guest runs on."""
-        if not self._dirty:
+        table = self.table
+        if not table.changed:
             return
-        self._dirty = False
-        self._mix()
+        table.changed = False
+        self.views.mix()
         self._cpu.page_table.load(list(regions(self.mappings, self.closed)))
         self._cpu.flush_tlb()
 
@@ -303,22 +197,23 @@ class Memory(MappedBytes, MixedViews, MovingMappings):
         The mappings keep theirs: an access that is refused only for this is the business of
         the one who closed the page.
         """
-        self.closed = pages
-        self._dirty = True
+        self.closed.clear()
+        self.closed.update(pages)
+        self.table.changed = True
 
     def commit(self, start: int, size: int) -> None:
         """Make a part of an engine window readable and executable, for the engine's code.
 
         Raises:
-            MappingError: ENOMEM without room.
+            MappingError: ENOMEM without room, EINVAL outside of the window.
         """
         mapping = self.find(start)
         end = start + page_up(size)
         if mapping is None or not mapping.reserved or end > mapping.end:
             raise MappingError(errno.EINVAL)
-        self._need_room(2)
+        self.table.need_room(2)
         self._protect(mapping, start, end, READ | EXECUTE)
-        self._merge(start, end)
+        self.table.merge(start, end)
 
     def attach(self, start: int, size: int, perms: int, host: int = 0) -> None:
         """Open a part of an engine window for data of the engine's code.
@@ -336,16 +231,16 @@ class Memory(MappedBytes, MixedViews, MovingMappings):
         end = start + page_up(size)
         if mapping is None or not mapping.reserved or mapping.perms or end > mapping.end:
             raise MappingError(errno.EINVAL)
-        self._need_room(2)
+        self.table.need_room(2)
         physical = self._ram.show(host, end - start) if host else self._ram.allocate(end - start)
         if physical is None or not self._ram.touch(physical, end - start):
             raise MappingError(errno.ENOMEM)
-        self._remove(mapping)
-        if mapping.start < start:
-            self._insert(mapping.part(mapping.start, start))
-        if end < mapping.end:
-            self._insert(mapping.part(end, mapping.end))
-        self._insert(replace(mapping.part(start, end), perms=perms, physical=physical))
+        piece = self.table.split(mapping, start, end)
+        self.table.insert(replace(piece, perms=perms, physical=physical))
+
+    def total(self) -> int:
+        """Bytes of all the program's mappings."""
+        return sum(mapping.size for mapping in self.mappings if not mapping.reserved)
 
     def used(self) -> int:
         """Bytes of physical pages in use by the guest: the engine's windows do not show."""

@@ -1,10 +1,11 @@
-"""What of the mappings the emulator may see: views that exclude each other, closed pages."""
+"""The mappings as the emulator may see them at the moment."""
 
 from collections.abc import Iterator
 
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Region
 from engine.guest.mapping import Mapping, SharedExtent, page_up
+from engine.guest.mappingtable import MappingTable
 
 
 class MixedViews:
@@ -14,17 +15,14 @@ class MixedViews:
     one side is open at a time.
     """
 
-    _cpu: Cpu
-    _dirty: bool
-    mappings: list[Mapping]
+    def __init__(self, table: MappingTable, cpu: Cpu) -> None:
+        self._table = table
+        self._cpu = cpu
 
-    def find(self, address: int) -> Mapping | None:
-        """The mapping that covers an address."""
-        raise NotImplementedError
-
-    def _mix(self) -> None:
+    def mix(self) -> None:
         """Find shared pages that one mapping may write and another execute."""
-        views = [m for m in self.mappings if m.extent is not None and m.physical is not None]
+        mappings = self._table.mappings
+        views = [m for m in mappings if m.extent is not None and m.physical is not None]
         written = {m.extent for m in views if m.perms & (WRITE | EXECUTE) == WRITE}
         executed = {m.extent for m in views if m.perms & EXECUTE}
         for extent in {m.extent for m in views if m.extent is not None}:
@@ -34,13 +32,13 @@ class MixedViews:
             extent.mixed, extent.executing = mixed, mixed and extent.executing
 
     def _forget_views(self, extent: SharedExtent) -> None:
-        for mapping in self.mappings:
+        for mapping in self._table.mappings:
             if mapping.extent is extent and mapping.perms & EXECUTE:
                 self._cpu.invalidate(mapping.start, mapping.size)
 
     def turn(self, address: int, access: str) -> SharedExtent | None:
         """Open the other side of mixed pages if an access was refused only for that."""
-        mapping = self.find(address)
+        mapping = self._table.find(address)
         if mapping is None or mapping.extent is None or access == "read":
             return None
         extent, execute = mapping.extent, access == "execute"
@@ -50,7 +48,7 @@ class MixedViews:
         if not execute:
             self._forget_views(extent)
         extent.executing = execute
-        self._dirty = True
+        self._table.changed = True
         return extent
 
     def open_both(self, extent: SharedExtent) -> None:
@@ -59,11 +57,11 @@ class MixedViews:
         What it changes near itself may then be executed as it was.
         """
         self._forget_views(extent)
-        extent.both = self._dirty = True
+        extent.both = self._table.changed = True
 
 
 def regions(mappings: list[Mapping], closed: dict[int, int]) -> Iterator[Region]:
-    """What the emulator's page table holds; `closed`: pages to the permissions they keep."""
+    """The emulator's page table; `closed`: pages to the permissions they keep."""
     for mapping in mappings:
         if mapping.physical is None or not mapping.perms:
             continue

@@ -64,6 +64,8 @@ class TextOverlay:
         self._pages: dict[int, list[int]] = {}
         self.on_lost: Callable[[int, str], None] = lambda address, why: None
         self.changes = 0
+        memory.bytes.before_write = self._before_write
+        memory.bytes.after_write = self._written
 
     def __contains__(self, address: int) -> bool:
         return address in self._patches
@@ -278,13 +280,13 @@ class TextOverlay:
             memory.close_pages({**memory.closed, page: READ | EXECUTE})
         self._check(self._pages.get(page, ()))
 
-    def written(self, address: int, size: int) -> None:
+    def _written(self, address: int, size: int) -> None:
         """The guest's kernel has written there in the guest's name."""
         for page in _pages(address, size):
             if page in self._memory.closed:
                 self._check(self._pages.get(page, ()))
 
-    def before_write(self, address: int, size: int) -> None:
+    def _before_write(self, address: int, size: int) -> None:
         """The guest's kernel is about to write there."""
         for page in _pages(address, size):
             if page in self._memory.closed:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 def opened(k: "Kernel", stop: Stop) -> bool:
     """Whether an access was refused for the engine's own reasons, and may be repeated now."""
-    extent = k.memory.turn(stop.address, stop.access)
+    extent = k.memory.views.turn(stop.address, stop.access)
     if extent is None:
         return k.hooks.opened(stop.address, stop.access, k.pc())
     here = k.memory.find(k.pc())
     if stop.access == "write" and here is not None and here.extent is extent:
-        k.memory.open_both(extent)
+        k.memory.views.open_both(extent)
     return True
 
 

@@ -60,7 +60,7 @@ class Kernel:
         self.arch = arch
         self.cpu = cpu
         self.memory = memory
-        memory.on_exhausted = self._out_of_memory
+        memory.bytes.on_exhausted = self._out_of_memory
         self.modules = modules
         self.clock = clock
         self.hooks = hooks

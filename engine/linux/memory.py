@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.guest.memory import Mapping, MappingError, page_up
+from engine.guest.mremap import Mremap
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
@@ -192,7 +193,8 @@ def mremap(k: "Kernel", old: int, old_size: int, new_size: int, flags: int, targ
             raise LinuxError(errno.EINVAL)
         if target < plan.mmap_min:
             raise LinuxError(errno.EPERM)
-    mapping = memory.whole(old, old + old_size)
+    remapping = Mremap(memory)
+    mapping = remapping.whole(old, old + old_size)
     if mapping is None or old + old_size > mapping.end:
         if not fixed and mapping is not None and new_size <= old_size:
             memory.unmap(old + new_size, old_size - new_size)
@@ -212,7 +214,7 @@ def mremap(k: "Kernel", old: int, old_size: int, new_size: int, flags: int, targ
         grown = old + new_size
         at_end = old + old_size == mapping.end and grown <= plan.task_size
         if at_end and memory.is_free(mapping.end, grown):
-            memory.extend(mapping, grown)
+            remapping.extend(mapping, grown)
             return old
         if not moves:
             raise LinuxError(errno.ENOMEM)
@@ -221,9 +223,9 @@ def mremap(k: "Kernel", old: int, old_size: int, new_size: int, flags: int, targ
         raise LinuxError(errno.ENOMEM)
     if old_size:
         piece = mapping.part(old, old + old_size)
-        memory.move(piece, where, new_size, keep_old=bool(stays))
+        remapping.move(piece, where, new_size, keep_old=bool(stays))
     else:
-        memory.double(mapping.part(old, mapping.end), where, new_size)
+        remapping.double(mapping.part(old, mapping.end), where, new_size)
     return where
 
 

@@ -59,8 +59,6 @@ class BundleGuest:
         start, size = IA64.plan.xol
         self.memory.map(start, size, 0, name="[xol]", reserved=True)
         self.overlay = TextOverlay(self.memory, self.cpu)
-        self.memory.before_write = self.overlay.before_write
-        self.memory.after_write = self.overlay.written
         self.manager = ProbeManager(
             IA64, self.cpu, self.memory, self.overlay, Names(), [(start, size)], mode=mode
         )

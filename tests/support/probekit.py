@@ -74,8 +74,6 @@ class ProbeGuest:
             windows.append((NEAR, near))
             exempt.append((NEAR, near))
         self.overlay = TextOverlay(self.memory, self.cpu)
-        self.memory.before_write = self.overlay.before_write
-        self.memory.after_write = self.overlay.written
         self.names = Names()
         self.notices: list[str] = []
         self.manager = ProbeManager(

@@ -177,8 +177,6 @@ class Probing:
         hooks.original = self.overlay.restore
         hooks.mapped = self._mapped
         hooks.unmapped = self._gone
-        memory.before_write = self.overlay.before_write
-        memory.after_write = self.overlay.written
         self._arming = False
 
     def where(self, name: str) -> int | None:

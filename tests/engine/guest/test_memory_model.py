@@ -14,6 +14,7 @@ from engine.cpu.base import Cpu
 from engine.cpu.ram import PAGE, READ, WRITE, PageTable, Ram
 from engine.errors import GuestFaultError
 from engine.guest.memory import MappingError, Memory
+from engine.guest.mremap import Mremap
 
 _BASE = 0x10_0000
 _PAGES = 24
@@ -149,12 +150,12 @@ def _move(
     memory: Memory, model: dict[int, _Page], page: int, count: int, size: int, to: int
 ) -> None:
     target = to + _PAGES  # beside the window: never overlapping
-    mapping = memory.whole(_at(page), _at(page + count))
+    mapping = Mremap(memory).whole(_at(page), _at(page + count))
     if mapping is None or mapping.end < _at(page + count) or target + size > _PAGES + 16:
         return
     if mapping.shared and size > count:
         return  # it would show more pages of its object, perhaps those of a neighbour
-    memory.move(mapping.part(_at(page), _at(page + count)), _at(target), size * PAGE)
+    Mremap(memory).move(mapping.part(_at(page), _at(page + count)), _at(target), size * PAGE)
     first = model[page]
     for index in range(size):
         if index < count:

@@ -95,7 +95,7 @@ def test_the_number_of_mappings_is_limited(
     arch: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("engine.guest.memory.MAX_MAPPINGS", 500)
+    monkeypatch.setattr("engine.guest.mappingtable.MAX_MAPPINGS", 500)
     parts: list[bytes] = []
     sink = SinkStream(parts.append)
     session = Session(GuestConfig(guest(arch, "memory"), (mode, "70000")), (sink, sink, sink))

@@ -1,0 +1,79 @@
+"""Mappings that move, grow or are shown twice: what mremap asks for."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from engine.guest.mapping import Mapping
+from engine.guest.memory import Memory
+
+
+class Mremap:
+    """Moves the mappings of one address space."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._table = memory.table
+        self._pager = memory.pager
+
+    def whole(self, start: int, end: int) -> Mapping | None:
+        """One mapping that covers a range, made of neighbours if they differ in nothing.
+
+        Linux keeps such neighbours as one mapping from the start; here their pages lie apart.
+        """
+        first = self._table.find(start)
+        if first is None or end <= first.end:
+            return first
+        run = self._table.overlapping(start, end)
+        for left, right in pairwise(run):
+            if not left.continues(right):
+                return None
+        if run[-1].end < end or first.extent is not None:
+            return None
+        joined = replace(first, end=run[-1].end, physical=None)
+        if any(mapping.physical is not None for mapping in run):
+            joined = self._pager.join(joined, run)
+        for mapping in run:
+            self._table.remove(mapping)
+            self._pager.drop(mapping)
+        self._table.insert(joined)
+        return joined
+
+    def move(self, mapping: Mapping, target: int, size: int, *, keep_old: bool = False) -> None:
+        """Move a mapping (or a piece of one) with its pages to `target`, growing or not.
+
+        With `keep_old` an empty mapping stays at the old place (MREMAP_DONTUNMAP).
+        """
+        keep = min(mapping.size, size)
+        content = mapping.part(mapping.start, mapping.start + keep)
+        moved = replace(content, start=target, end=target + size)
+        if content.extent is not None:
+            moved = self._pager.shared.attach(moved)
+        elif content.physical is not None:
+            moved = self._pager.copy(content, replace(moved, physical=None), keep)
+        self._memory.unmap(target, size)
+        self._memory.unmap(mapping.start, mapping.size)
+        self._table.insert(moved)
+        self._memory.on_change("map", target, size)
+        if keep_old:
+            self._memory.map(mapping.start, mapping.size, mapping.perms, name=mapping.name)
+
+    def double(self, mapping: Mapping, target: int, size: int) -> None:
+        """Show a shared mapping's pages at a second place (mremap with an old size of 0)."""
+        second = replace(mapping, start=target, end=target + size)
+        self._memory.unmap(target, size)
+        self._table.insert(self._pager.shared.attach(second))
+        self._memory.on_change("map", target, size)
+
+    def extend(self, mapping: Mapping, end: int) -> None:
+        """Let a mapping grow in place to `end`, where nothing is mapped."""
+        self._table.need_room(1)
+        tail = replace(
+            mapping,
+            start=mapping.end,
+            end=end,
+            physical=None,
+            offset=mapping.offset + mapping.size if mapping.backing or mapping.extent else 0,
+        )
+        self._table.insert(self._pager.back(tail) if tail.perms or tail.extent else tail)
+        self._table.merge(mapping.start, end)
+        self._memory.on_change("map", tail.start, tail.size)

@@ -1,0 +1,124 @@
+"""The physical pages behind mappings: given, filled from files, copied, taken back."""
+
+import errno
+from dataclasses import replace
+from typing import Final
+
+from engine.cpu.base import Cpu
+from engine.cpu.ram import EXECUTE, Ram
+from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
+from engine.guest.mappingtable import MappingTable
+from engine.guest.shared import SharedPages, copy_pages, fill
+
+_EAGER: Final = 1 << 20
+"""Files up to this size are copied; larger ones are mapped where the host allows it."""
+
+
+class Pager:
+    """Gives the mappings of one table their pages.
+
+    Attributes:
+        shared: the pages that shared mappings have in common.
+    """
+
+    def __init__(self, table: MappingTable, ram: Ram, cpu: Cpu) -> None:
+        self._table = table
+        self._ram = ram
+        self._cpu = cpu
+        self.shared = SharedPages(ram, self._repoint)
+
+    def back(self, mapping: Mapping) -> Mapping:
+        """The mapping with pages of its own, filled from its file; or with its object's.
+
+        Raises:
+            MappingError: ENOMEM without room.
+        """
+        if mapping.shared:
+            return self.shared.attach(mapping)
+        physical = self._allocate(mapping.size)
+        backed = replace(mapping, physical=physical)
+        if mapping.backing is not None:
+            try:
+                self._fill(backed, mapping.backing, physical)
+            except MappingError:
+                self._ram.release(physical, mapping.size)
+                raise
+        return backed
+
+    def _fill(self, mapping: Mapping, backing: Backing, physical: int) -> None:
+        available = max(min(mapping.size, backing.size - mapping.offset), 0)
+        if available > _EAGER:
+            descriptor = backing.host_descriptor()
+            whole = page_up(available)
+            if descriptor is not None and self._ram.map_file(
+                physical, whole, descriptor, mapping.offset
+            ):
+                return
+        fill(self._ram, physical, backing, mapping.offset, mapping.size)
+
+    def drop(self, mapping: Mapping) -> None:
+        """Take the pages of a mapping back that is no longer in the table."""
+        if mapping.physical is None:
+            return
+        if mapping.perms & EXECUTE:
+            self._cpu.invalidate(mapping.start, mapping.size)
+        if mapping.extent is not None:
+            self.shared.detach(mapping.extent, mapping.size)
+        else:
+            self._ram.release(mapping.physical, mapping.size)
+
+    def discard(self, mapping: Mapping) -> None:
+        """Make private pages what they were at first: their file's content, or zero."""
+        if mapping.physical is None:
+            return
+        if mapping.perms & EXECUTE:
+            self._cpu.invalidate(mapping.start, mapping.size)
+        self._ram.discard(mapping.physical, mapping.size)
+        if mapping.backing is not None:
+            self._fill(mapping, mapping.backing, mapping.physical)
+
+    def copy(self, old: Mapping, new: Mapping, keep: int) -> Mapping:
+        """A private mapping with pages of its own that begin with `keep` bytes of an old one's.
+
+        Raises:
+            MappingError: ENOMEM without room.
+        """
+        assert old.physical is not None
+        physical = self._allocate(new.size)
+        try:
+            copy_pages(self._ram, old.physical, physical, keep)
+            if new.backing is not None and new.size > keep:
+                rest = new.size - keep
+                fill(self._ram, physical + keep, new.backing, new.offset + keep, rest)
+        except MappingError:
+            self._ram.release(physical, new.size)
+            raise
+        return replace(new, physical=physical)
+
+    def join(self, joined: Mapping, run: list[Mapping]) -> Mapping:
+        """A private mapping with pages of its own that hold what those of neighbours do.
+
+        Raises:
+            MappingError: ENOMEM without room.
+        """
+        physical = self._allocate(joined.size)
+        for mapping in run:
+            if mapping.physical is not None:
+                target = physical + mapping.start - joined.start
+                copy_pages(self._ram, mapping.physical, target, mapping.size)
+        return replace(joined, physical=physical)
+
+    def _allocate(self, size: int) -> int:
+        physical = self._ram.allocate(size)
+        if physical is None:
+            raise MappingError(errno.ENOMEM)
+        return physical
+
+    def _repoint(self, extent: SharedExtent, delta: int) -> None:
+        """An extent's pages have moved in the arena."""
+        for index, mapping in enumerate(self._table.mappings):
+            if mapping.extent is extent and mapping.physical is not None:
+                if mapping.perms & EXECUTE:
+                    self._cpu.invalidate(mapping.start, mapping.size)
+                self._table.replace(index, replace(mapping, physical=mapping.physical + delta))
+        self._table.changed = True
