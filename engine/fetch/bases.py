@@ -1,6 +1,7 @@
-"""Where a fetch begins: `$VAR`, `@ADDR`, an immediate; the kernel's errors and caret columns."""
+"""The base of a fetch: `$VAR`, `@ADDR`, an immediate; the kernel's errors and caret columns."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -13,6 +14,7 @@ from engine.fetch.words import ArgContext, explained
 
 _MAX_PARAMETER: Final = 2048  # THREAD_SIZE / sizeof(long)
 _AT_ENTRY: Final = "entry("
+_LAST_OP: Final = 14  # of 16 fetch instructions the last is always the end
 _SIGN: Final = re.compile(r"[+-]")
 DIGITS: Final = frozenset("0123456789")
 
@@ -27,7 +29,7 @@ def split_offset(text: str, bits: int) -> tuple[str, int] | None:
 
 
 def argument(arch: Arch, index: int) -> Base:
-    """Where a function's argument (from 0) is at its first instruction.
+    """The place of a function's argument (from 0) at its first instruction.
 
     Beyond the registers it is on the stack, above the return address if that is there too.
     (The kernel does the same on x86-64; on arm64 it would give 0.)
@@ -38,42 +40,63 @@ def argument(arch: Arch, index: int) -> Base:
     return Base(Source.STACK, value=index - len(registers) + (arch.roles.link is None))
 
 
-class BaseReader:
-    """Reads what an argument begins with.
+class ArgCursor:
+    """The place in a definition's word that is being read, and what was met before it.
 
     Attributes:
+        context: what arguments may refer to.
+        index: of the word.
         offset: what the kernel's messages count from, in the word.
         ops: index of the fetch instruction that the kernel would have reached.
         missing: error of a symbol that is not there.
     """
 
-    __slots__ = ("_context", "_index", "missing", "offset", "ops")
+    __slots__ = ("context", "index", "missing", "offset", "ops")
 
     def __init__(self, context: ArgContext, index: int, offset: int) -> None:
-        self._context = context
-        self._index = index
+        self.context = context
+        self.index = index
         self.offset = offset
         self.ops = 0
         self.missing = ""
 
-    def _fail(self, code: str, further: int = 0) -> ProbeSyntaxError:
-        return self._context.fail(code, self._index, self.offset + further)
+    def fail(self, code: str, further: int = 0) -> ProbeSyntaxError:
+        """The kernel's error, so many characters behind the place."""
+        return self.context.fail(code, self.index, self.offset + further)
 
-    def _inner(self, context: ArgContext, start: int) -> "BaseReader":
-        """A reader of a body within this one."""
-        raise NotImplementedError
+    def next_op(self, code: str = "TOO_MANY_OPS", further: int = 0) -> None:
+        """Count a fetch instruction.
 
-    def _value(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
-        """Base, dereferences and whether the last of them names user memory."""
-        raise NotImplementedError
+        Raises:
+            ProbeSyntaxError: the kernel has no room for it.
+        """
+        self.ops += 1
+        if self.ops > _LAST_OP:
+            raise self.fail(code, further)
 
-    def _variable(self, name: str) -> Base:
-        context = self._context
+
+ReadBody = Callable[[ArgCursor, str], tuple[Base, tuple[int, ...]]]
+"""Reads a body within another one: its base and dereferences."""
+
+
+class BaseReader:
+    """Reads the base of an argument: a variable, an address or an immediate."""
+
+    __slots__ = ("_at", "_read_body")
+
+    def __init__(self, cursor: ArgCursor, read_body: ReadBody) -> None:
+        """`read_body` is for the body of `$entry(BODY)`."""
+        self._at = cursor
+        self._read_body = read_body
+
+    def variable(self, name: str) -> Base:
+        """`$NAME`."""
+        context = self._at.context
         if name.startswith("retval"):
             if not context.is_return:
-                raise self._fail("RETVAL_ON_PROBE")
+                raise self._at.fail("RETVAL_ON_PROBE")
             if not context.uprobe and name != "retval":
-                raise self._fail("NOSUP_BTFARG")
+                raise self._at.fail("NOSUP_BTFARG")
             return Base(Source.RETVAL)
         if name == "duration" and context.extended and context.is_return:
             return Base(Source.DURATION)
@@ -84,81 +107,83 @@ class BaseReader:
         if name.startswith("stack") and name[5] in DIGITS:
             number = decimal(name[5:], context.arch.bits)
             if number is None:
-                raise self._fail("BAD_VAR")
+                raise self._at.fail("BAD_VAR")
             if not context.uprobe and number > _MAX_PARAMETER:
-                raise self._fail("BAD_STACK_NUM")
+                raise self._at.fail("BAD_STACK_NUM")
             return Base(Source.STACK, value=number & 0xFFFFFFFF)
         if name in ("comm", "COMM"):
             return Base(Source.COMM)
         number = decimal(name[3:], context.arch.bits) if name.startswith("arg") else None
         if number is None:
-            raise self._fail("BAD_VAR")
+            raise self._at.fail("BAD_VAR")
         if not 0 < number <= _MAX_PARAMETER:
-            raise self._fail("BAD_ARG_NUM")
+            raise self._at.fail("BAD_ARG_NUM")
         if context.variables is not None and (context.at_entry or context.is_return):
             try:
                 found = context.variables.parameter(number - 1)
             except VariableError as problem:
-                raise explained(problem, context, self._index, self.offset) from problem
+                raise explained(problem, context, self._at.index, self._at.offset) from problem
             if found is not None and not found.derefs:
                 return found.base
         if context.at_entry:
             return argument(context.arch, number - 1)
         if context.is_return and not context.uprobe:
             return Base(Source.ENTRY, value=number - 1)
-        raise self._fail("NOFENTRY_ARGS")
+        raise self._at.fail("NOFENTRY_ARGS")
 
     def _at_entry(self, name: str) -> Base:
         """`$entry(BODY)`: what BODY gives where the function begins."""
         if not name.endswith(")"):
-            raise self._fail("DEREF_OPEN_BRACE", len(name))
-        context = self._context
+            raise self._at.fail("DEREF_OPEN_BRACE", len(name))
+        context = self._at.context
         at_entry = replace(
             context, is_return=False, at_entry=not context.uprobe, variables=None, extended=False
         )
-        start = self.offset + 1 + len(_AT_ENTRY)
-        inner = self._inner(at_entry, start)
-        base, derefs, _ = inner._value(name[len(_AT_ENTRY) : -1])
+        start = self._at.offset + 1 + len(_AT_ENTRY)
+        inner = ArgCursor(at_entry, self._at.index, start)
+        base, derefs = self._read_body(inner, name[len(_AT_ENTRY) : -1])
         if base.source in (Source.COMM, Source.TEXT):
-            raise self._fail("COMM_CANT_DEREF")
+            raise self._at.fail("COMM_CANT_DEREF")
         if inner.missing:
-            self.missing = inner.missing
+            self._at.missing = inner.missing
         if base.source is Source.REGISTER and not base.register:
             base = replace(base, source=Source.IMMEDIATE)
         return Base(Source.AT_ENTRY, fetch=(base, derefs))
 
-    def _memory(self, text: str) -> Base:
-        context = self._context
+    def memory(self, text: str) -> Base:
+        """`@ADDR`, `@SYM[+|-OFF]` or `@+OFF`."""
+        context = self._at.context
         bits = context.arch.bits
-        self.ops += 1
+        self._at.ops += 1
         if text[:1] in DIGITS:
             address = unsigned(text, bits)
             if address is None:
-                raise self._fail("BAD_MEM_ADDR")
+                raise self._at.fail("BAD_MEM_ADDR")
             return Base(Source.ADDRESS, value=address)
         if text.startswith("+"):
             if not context.uprobe:
-                raise self._fail("FILE_ON_KPROBE")
+                raise self._at.fail("FILE_ON_KPROBE")
             offset = signed(text[1:], bits)
             if offset is None:
-                raise self._fail("BAD_FILE_OFFS")
+                raise self._at.fail("BAD_FILE_OFFS")
             return Base(Source.IMAGE, value=offset)
         if context.uprobe:
-            raise self._fail("SYM_ON_UPROBE")
-        self.ops += 1  # the symbol's name takes one
+            raise self._at.fail("SYM_ON_UPROBE")
+        self._at.ops += 1  # the symbol's name takes one
         place = split_offset(text, bits)
         found = context.symbol(place[0]) if place else None
         if place is None or found is None:
-            self.missing = "BAD_PROBE_ADDR" if place else "FAIL_REG_PROBE"
+            self._at.missing = "BAD_PROBE_ADDR" if place else "FAIL_REG_PROBE"
             return Base(Source.ADDRESS)
         value = found.value + place[1]
         return replace(found, value=value % (1 << bits) if value >= 1 << bits else value)
 
-    def _immediate(self, text: str) -> Base:
-        bits = self._context.arch.bits
+    def immediate(self, text: str) -> Base:
+        r"""`\IMM`."""
+        bits = self._at.context.arch.bits
         if text.startswith('"'):
             if len(text) < 2 or not text.endswith('"'):
-                raise self._fail("IMMSTR_NO_CLOSE", len(text) + 1)
+                raise self._at.fail("IMMSTR_NO_CLOSE", len(text) + 1)
             return Base(Source.TEXT, text=text[1:-1].encode(errors="surrogateescape"))
         if text[:1] in DIGITS:
             value = unsigned(text, bits)
@@ -167,5 +192,5 @@ class BaseReader:
         else:
             value = signed(text[1:], bits) if text.startswith("+") else None
         if value is None:
-            raise self._fail("BAD_IMM", 1)
+            raise self._at.fail("BAD_IMM", 1)
         return Base(Source.IMMEDIATE, value=value % (1 << bits))

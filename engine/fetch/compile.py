@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.arch.program import Base, FetchArg, FieldType, Kind, Source
-from engine.fetch.bases import BaseReader, split_offset
+from engine.fetch.bases import ArgCursor, BaseReader, split_offset
 from engine.fetch.numbers import signed, unsigned
 from engine.fetch.types import TYPES, bitfield, event_bytes, find_type
 from engine.fetch.variables import Fetched, VariableError
@@ -44,7 +44,6 @@ __all__ = [
 _MAX_BODY = 63
 _MAX_ARRAY = 64
 _MAX_EVENT_BYTES = 3072
-_LAST_OP = 14  # of 16 fetch instructions the last is always the end
 _FIELD_OF_RESULT = re.compile(r"\$retval(->|\.|\[)")
 _MEMORY = (Source.ADDRESS, Source.IMAGE, Source.SYMBOL)
 _OUT_OF_REACH = Base(Source.IMMEDIATE, value=0xFFFF_8000_0000_0000)
@@ -76,56 +75,62 @@ def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, .
     for number, (index, word) in enumerate(indexed, 1):
         name, offset = read_name(word, index, number, names, context)
         names.add(name)
-        reader = _BodyReader(context, index, offset, size)
+        cursor = ArgCursor(context, index, offset)
+        reader = _BodyReader(cursor, size)
         args.append(reader.read(name, word[offset:]))
         size = reader.size
-        missing = missing or reader.missing
+        missing = missing or cursor.missing
     if missing:
         raise context.fail(missing, PLACE, 0)
     return tuple(args)
 
 
 def _begins_name(head: str) -> bool:
-    """Whether the kernel takes a character for a letter (lib/ctype.c): all of Latin-1 count."""
+    """True if the kernel takes a character for a letter (lib/ctype.c): all of Latin-1 count."""
     if head.isascii():
         return is_identifier(head)
     byte = head.encode(errors="surrogateescape")[0]
     return byte >= 0xC0 and byte not in (0xD7, 0xF7)
 
 
-class _BodyReader(BaseReader):
+def _inner_body(cursor: ArgCursor, text: str) -> tuple[Base, tuple[int, ...]]:
+    """The body of an `$entry(BODY)`."""
+    base, derefs, _ = _BodyReader(cursor, 0).value(text)
+    return base, derefs
+
+
+class _BodyReader:
     """Reads one body.
 
     Attributes:
         size: bytes of the kernel's record so far.
     """
 
-    __slots__ = ("_fetched", "size")
+    __slots__ = ("_at", "_bases", "_context", "_fetched", "size")
 
-    def __init__(self, context: ArgContext, index: int, offset: int, size: int) -> None:
-        super().__init__(context, index, offset)
+    def __init__(self, cursor: ArgCursor, size: int) -> None:
+        self._at = cursor
+        self._context = cursor.context
+        self._bases = BaseReader(cursor, _inner_body)
         self._fetched: Fetched | None = None
         self.size = size
-
-    def _inner(self, context: ArgContext, start: int) -> "_BodyReader":
-        return _BodyReader(context, self._index, start, self.size)
 
     def read(self, name: str, text: str) -> FetchArg:
         """The argument with that body."""
         if length(text) > _MAX_BODY:
-            raise self._fail("ARG_TOO_LONG")
+            raise self._at.fail("ARG_TOO_LONG")
         if not text:
-            raise self._fail("NO_ARG_BODY")
+            raise self._at.fail("NO_ARG_BODY")
         body, colon, type_text = text.partition(":")
         type_name = type_text.partition("[")[0] if colon else None
         type_offset = len(body) + 1 if colon else 0
         kind = self._type(body, type_name, type_offset, type_text)
-        base, derefs, user = self._value(body)
+        base, derefs, user = self.value(body)
         if self._fetched is not None:
             return self._typed(name, text, self._fetched, type_name, type_offset, kind)
         self.size += event_bytes(kind)
         if self.size > _MAX_EVENT_BYTES:
-            raise self._fail("EVENT_TOO_BIG")
+            raise self._at.fail("EVENT_TOO_BIG")
         kind = self._check(kind, type_name or "", type_offset, base, derefs, user)
         if kind.is_string and base.source is Source.IMMEDIATE and not derefs:
             derefs = (0,)  # the number is the string's address
@@ -143,26 +148,26 @@ class _BodyReader(BaseReader):
             at = type_offset + len(before) + 1
             number, closed, suffix = array.partition("]")
             if not closed:
-                raise self._fail("ARRAY_NO_CLOSE", at + len(array))
+                raise self._at.fail("ARRAY_NO_CLOSE", at + len(array))
             if suffix:
-                raise self._fail("BAD_ARRAY_SUFFIX", at + len(number) + 1)
+                raise self._at.fail("BAD_ARRAY_SUFFIX", at + len(number) + 1)
             count = unsigned(number, 32) or 0
             if not count:
-                raise self._fail("BAD_ARRAY_NUM", at)
+                raise self._at.fail("BAD_ARRAY_NUM", at)
             if count > _MAX_ARRAY:
-                raise self._fail("ARRAY_TOO_BIG", at)
+                raise self._at.fail("ARRAY_TOO_BIG", at)
         if body in ("$comm", "$COMM") or body.startswith('\\"'):
             if count or name not in (None, "string"):
-                raise self._fail("NEED_STRING_TYPE", type_offset)
+                raise self._at.fail("NEED_STRING_TYPE", type_offset)
             return TYPES["string"]
         if body == "$duration" and name is None and self._context.extended:
             name = "u64"
         kind = find_type(name, self._context.arch.bits, uprobe=self._context.uprobe)
         if kind is None:
-            raise self._fail("BAD_TYPE", type_offset)
+            raise self._at.fail("BAD_TYPE", type_offset)
         return replace(kind, count=count) if count else kind
 
-    def _value(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
+    def value(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
         """Base, dereferences and whether the last of them names user memory."""
         head = text[:1]
         if head in ("+", "-"):
@@ -170,7 +175,7 @@ class _BodyReader(BaseReader):
         if head == "$":
             if self._context.variables is not None and _FIELD_OF_RESULT.match(text):
                 return self._named(text)
-            return self._variable(text[1:]), (), False
+            return self._bases.variable(text[1:]), (), False
         if head == "%":
             probes = self._context.arch.probes
             fixed = probes.fixed_registers.get(text[1:])
@@ -178,30 +183,30 @@ class _BodyReader(BaseReader):
                 return Base(Source.REGISTER, value=fixed), (), False
             register = probes.fetch_registers.get(text[1:])
             if register is None:
-                raise self._fail("BAD_REG_NAME")
+                raise self._at.fail("BAD_REG_NAME")
             return Base(Source.REGISTER, register=register), (), False
         if head == "@":
-            return self._memory(text[1:]), (), False
+            return self._bases.memory(text[1:]), (), False
         if head == "\\":
-            return self._immediate(text[1:]), (), False
+            return self._bases.immediate(text[1:]), (), False
         variables = self._context.variables
         if _begins_name(head) or (variables is not None and head == "*"):
             return self._named(text)
         if variables is None and head == "(":  # a cast of a variable
-            raise self._fail("NOSUP_BTFARG")
-        raise self._fail("BAD_FETCH_ARG")
+            raise self._at.fail("NOSUP_BTFARG")
+        raise self._at.fail("BAD_FETCH_ARG")
 
     def _named(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
         """A variable, or what it leads to."""
         variables = self._context.variables
         if variables is None:
-            raise self._fail("NOSUP_BTFARG")
+            raise self._at.fail("NOSUP_BTFARG")
         try:
             found = variables.resolve(text)
         except VariableError as problem:
-            raise explained(problem, self._context, self._index, self.offset) from problem
+            raise explained(problem, self._context, self._at.index, self._at.offset) from problem
         for _ in found.derefs:
-            self._next_op()
+            self._at.next_op()
         self._fetched = found
         return found.base, found.derefs, False
 
@@ -226,13 +231,13 @@ class _BodyReader(BaseReader):
                 memory = (found.base, found.derefs, False)
                 found = replace(found, kind=self._check(kind, type_name, type_offset, *memory))
         except VariableError as problem:
-            raise explained(problem, self._context, self._index, self.offset) from problem
+            raise explained(problem, self._context, self._at.index, self._at.offset) from problem
         final = found.kind or kind
         if type_name == "ustring":
             final = kind
         self.size += event_bytes(final)
         if self.size > _MAX_EVENT_BYTES:
-            raise self._fail("EVENT_TOO_BIG")
+            raise self._at.fail("EVENT_TOO_BIG")
         return FetchArg(name, text, found.base, found.derefs, final)
 
     def _dereference(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
@@ -241,28 +246,23 @@ class _BodyReader(BaseReader):
             text = text[0] + text[2:]
         number, brace, rest = text.removeprefix("+").partition("(")
         if not brace:
-            raise self._fail("DEREF_NEED_BRACE")
+            raise self._at.fail("DEREF_NEED_BRACE")
         offset = signed(number, self._context.arch.bits)
         if offset is None:
-            raise self._fail("BAD_DEREF_OFFS")
+            raise self._at.fail("BAD_DEREF_OFFS")
         # The 'u', and a '+' before a '-', are not counted by the kernel either.
-        self.offset += len(number) + 1 + (not number.startswith("-"))
+        self._at.offset += len(number) + 1 + (not number.startswith("-"))
         end = rest.rfind(")")
         if end < 0:
-            raise self._fail("DEREF_OPEN_BRACE", len(rest))
-        here = self.offset
-        base, derefs, _ = self._value(rest[:end])
+            raise self._at.fail("DEREF_OPEN_BRACE", len(rest))
+        here = self._at.offset
+        base, derefs, _ = self.value(rest[:end])
         self._fetched = None  # its type is lost with the dereference, as in the kernel
-        self.offset = here
+        self._at.offset = here
         if not derefs and base.source in (Source.COMM, Source.TEXT):
-            raise self._fail("COMM_CANT_DEREF")
-        self._next_op()
+            raise self._at.fail("COMM_CANT_DEREF")
+        self._at.next_op()
         return base, (*derefs, offset), user
-
-    def _next_op(self, code: str = "TOO_MANY_OPS", further: int = 0) -> None:
-        self.ops += 1
-        if self.ops > _LAST_OP:
-            raise self._fail(code, further)
 
     def _check(
         self,
@@ -278,25 +278,25 @@ class _BodyReader(BaseReader):
         array_fits = memory and not user
         if kind.kind is Kind.SYMSTR:
             if not (array_fits or (not memory and base.source in _SYMBOL_VALUES)):
-                raise self._fail("BAD_SYMSTRING", type_offset)
+                raise self._at.fail("BAD_SYMSTRING", type_offset)
             array_fits = False
-            self._next_op()
+            self._at.next_op()
         elif kind.is_string:
             if not memory and base.source not in _STRING_VALUES:
-                raise self._fail("BAD_STRING", type_offset)
+                raise self._at.fail("BAD_STRING", type_offset)
             array_fits = True
             if not memory or kind.count:
-                self._next_op()
+                self._at.next_op()
         elif not memory:
-            self._next_op()
+            self._at.next_op()
         if type_name.startswith("b"):
             field = bitfield(type_name, kind)
             if field is None:
-                raise self._fail("BAD_BITFIELD", type_offset)
+                raise self._at.fail("BAD_BITFIELD", type_offset)
             kind = field
-            self._next_op("BAD_BITFIELD", type_offset)
+            self._at.next_op("BAD_BITFIELD", type_offset)
         if kind.count:
             if not array_fits:
-                raise self._fail("BAD_STRING", type_offset)
-            self._next_op()
+                raise self._at.fail("BAD_STRING", type_offset)
+            self._at.next_op()
         return kind
