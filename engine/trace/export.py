@@ -17,6 +17,7 @@ from typing import Final
 from engine.arch.base import Arch
 from engine.arch.program import Base, FetchArg, FieldType, Kind, Source
 from engine.trace.definition import Definition
+from engine.trace.kinds import bpftrace_conversion
 from engine.trace.place import FileOffset
 
 TRACEFS: Final = "/sys/kernel/tracing"
@@ -234,7 +235,7 @@ def _bpftrace_arg(arg: FetchArg, arch: Arch, base: int | None) -> tuple[str, lis
     else:
         values = [f"({_cast(kind)}){_bpftrace_value(arg, arch, base)}"]
     values = [_bits(value, kind) for value in values]
-    form = _PRINTF[kind.kind](kind)
+    form = bpftrace_conversion(kind)
     return ("{" + ",".join([form] * count) + "}" if kind.count else form), values
 
 
@@ -296,14 +297,6 @@ def _bits(value: str, kind: FieldType) -> str:
         return value
     return f"(({value} >> {kind.offset}) & {(1 << kind.width) - 1:#x})"
 
-
-_PRINTF: Final[dict[Kind, Callable[[FieldType], str]]] = {
-    Kind.UNSIGNED: lambda kind: "%lu" if kind.size == 8 else "%u",
-    Kind.BITFIELD: lambda kind: "%lu" if kind.size == 8 else "%u",
-    Kind.SIGNED: lambda kind: "%ld" if kind.size == 8 else "%d",
-    Kind.HEX: lambda kind: "0x%lx" if kind.size == 8 else "0x%x",
-    Kind.CHAR: lambda kind: "%c",
-}
 
 FORMS: Final[dict[str, Callable[[ExportPlace, Arch], list[str]]]] = {
     "tracefs": _tracefs,

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from engine.arch.program import FieldType, Kind
+from engine.trace.kinds import printf_conversion
 from engine.trace.rows import Column, EventInfo, EventSource
 
 _COMMON_SIZE: Final = 8
@@ -163,7 +164,7 @@ def format_text(info: EventInfo) -> str:
 
 
 def print_format(info: EventInfo) -> str:
-    """What a `format` file has behind `print fmt:`."""
+    """The text behind `print fmt:` of a `format` file."""
     if info.source is EventSource.SYSCALL_EXIT:
         return '"0x%lx", REC->ret'
     if info.source is EventSource.SYSCALL_ENTER:
@@ -174,25 +175,12 @@ def print_format(info: EventInfo) -> str:
         text, values = "(%lx)", ["REC->__probe_ip"]
     for column in info.columns:
         kind = column.type
-        one = _conversion(kind)
+        one = printf_conversion(kind)
         text += f" {column.name}="
         text += "{" + ",".join([one] * kind.count) + "}" if kind.count else one
         names = [f"{column.name}[{n}]" for n in range(kind.count)] or [column.name]
         values += [f"__get_str({name})" if kind.is_string else f"REC->{name}" for name in names]
     return f'"{text}", ' + ", ".join(values)
-
-
-def _conversion(kind: FieldType) -> str:
-    if kind.is_string:
-        return '\\"%s\\"'
-    if kind.kind is Kind.CHAR:
-        return "'%c'"
-    if kind.kind is Kind.SYMBOL:
-        return "%pS"
-    long = "L" if kind.size == 8 else ""
-    if kind.kind is Kind.HEX:
-        return f"0x%{long}x"
-    return f"%{long}{'d' if kind.kind is Kind.SIGNED else 'u'}"
 
 
 def _syscall_print_format(info: EventInfo) -> str:

@@ -5,6 +5,7 @@ in front takes the trigger away again.
 """
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final
 
 from engine.errors import ProbeError
@@ -13,10 +14,46 @@ from engine.trace.filter import EventFilter, FilterMachine, FilterSyntaxError, p
 from engine.trace.histogram import HistSpec, parse_hist
 from engine.trace.rows import EventInfo
 
-PLAIN: Final = ("traceon", "traceoff", "snapshot", "stacktrace")
-SWITCHES: Final = ("enable_event", "disable_event")
-NAMES: Final = (*PLAIN, *SWITCHES, "hist")
-_TYPES: Final = {"traceoff": "traceon", "disable_event": "enable_event"}
+
+class TriggerAction(Enum):
+    """The action of a trigger (enum event_trigger_type)."""
+
+    SWITCH_TRACE = auto()
+    SNAPSHOT = auto()
+    STACK = auto()
+    SWITCH_EVENT = auto()
+    COUNT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerKind:
+    """One kind of trigger.
+
+    Attributes:
+        name: as written.
+        action: its action.
+        on: of a switch, whether it switches on.
+        after: it acts behind the event instead of before (EVENT_CMD_FL_POST_TRIGGER).
+    """
+
+    name: str
+    action: TriggerAction
+    on: bool = True
+    after: bool = False
+
+
+TRIGGERS: Final = (
+    TriggerKind("traceon", TriggerAction.SWITCH_TRACE),
+    TriggerKind("traceoff", TriggerAction.SWITCH_TRACE, on=False, after=True),
+    TriggerKind("snapshot", TriggerAction.SNAPSHOT),
+    TriggerKind("stacktrace", TriggerAction.STACK, after=True),
+    TriggerKind("enable_event", TriggerAction.SWITCH_EVENT),
+    TriggerKind("disable_event", TriggerAction.SWITCH_EVENT, on=False),
+    TriggerKind("hist", TriggerAction.COUNT),
+)
+"""All kinds, in the order in which they are listed."""
+
+NAMES: Final = tuple(kind.name for kind in TRIGGERS)
 _BLANKS: Final = " \t"
 _UNLIMITED: Final = (1 << 64) - 1
 
@@ -38,7 +75,7 @@ class EventTrigger:
     """A trigger that was understood.
 
     Attributes:
-        name: of `NAMES`.
+        kind: of `TRIGGERS`.
         remove: whether it takes away what it describes.
         count: how often it may fire, None for always.
         target: group and name of the event that is switched.
@@ -47,7 +84,7 @@ class EventTrigger:
         hist: what a histogram counts.
     """
 
-    name: str
+    kind: TriggerKind
     remove: bool = False
     count: int | None = None
     target: tuple[str, str] | None = None
@@ -56,14 +93,9 @@ class EventTrigger:
     hist: HistSpec | None = None
 
     @property
-    def after(self) -> bool:
-        """True if it acts behind the event instead of before (EVENT_CMD_FL_POST_TRIGGER)."""
-        return self.name in ("stacktrace", "traceoff")
-
-    @property
     def needs_row(self) -> bool:
-        """Whether the event's values decide or count (EVENT_FILE_FL_TRIGGER_COND)."""
-        return self.after or self.hist is not None or self.filter is not None
+        """True if the event's values decide or count (EVENT_FILE_FL_TRIGGER_COND)."""
+        return self.kind.after or self.hist is not None or self.filter is not None
 
     def same_kind(self, other: "EventTrigger") -> bool:
         """True if an event cannot have both, and `!` before one takes the other away.
@@ -72,16 +104,11 @@ class EventTrigger:
         """
         if self.hist is not None or other.hist is not None:
             return False
-        return self._type == other._type and self.target == other.target
-
-    @property
-    def _type(self) -> str:
-        """The trigger's type (enum event_trigger_type)."""
-        return _TYPES.get(self.name, self.name)
+        return self.kind.action is other.kind.action and self.target == other.target
 
     def listing(self) -> str:
         """As the event's `trigger` file lists it; histograms list themselves."""
-        head = self.name
+        head = self.kind.name
         if self.target is not None:
             head += f":{self.target[0]}:{self.target[1]}"
         head += ":unlimited" if self.count is None else f":count={self.count}"
@@ -103,30 +130,36 @@ def parse_trigger(
     command, rest = text[:cut], text[cut + 1 :].lstrip()
     remove = command.startswith("!")
     name = command.removeprefix("!")
-    if name not in NAMES:
+    kind = next((kind for kind in TRIGGERS if kind.name == name), None)
+    if kind is None:
         raise TriggerError(text, f"there is no {name!r}; there are {', '.join(NAMES)}")
     given = cut < len(text)
-    if name == "hist":
+    if kind.action is TriggerAction.COUNT:
         if not rest:
             raise TriggerError(text, "nothing to count: give keys=")
         head, condition = _hist_filter(text, rest)
         spec = parse_hist(head, rest, info)
         return EventTrigger(
-            name, remove, None, None, *_filter(condition, text, info, machine), spec
+            kind, remove, None, None, *_filter(condition, text, info, machine), spec
         )
-    if name in SWITCHES:
-        return _switch(text, name, remove, rest, info, machine)
+    if kind.action is TriggerAction.SWITCH_EVENT:
+        return _switch(text, kind, remove, rest, info, machine)
     if given and not rest and text[cut] == ":":
         raise TriggerError(text, "a count is missing")
     parameter, condition = "", rest
     if rest[:1].isdigit():
         parameter, condition = _word(rest)
     count = _count(text, parameter) if parameter else None
-    return EventTrigger(name, remove, count, None, *_filter(condition, text, info, machine))
+    return EventTrigger(kind, remove, count, None, *_filter(condition, text, info, machine))
 
 
 def _switch(
-    text: str, name: str, remove: bool, rest: str, info: EventInfo, machine: FilterMachine | None
+    text: str,
+    kind: TriggerKind,
+    remove: bool,
+    rest: str,
+    info: EventInfo,
+    machine: FilterMachine | None,
 ) -> EventTrigger:
     parameter, condition = _word(rest)
     parts = parameter.split(":")
@@ -134,7 +167,7 @@ def _switch(
         raise TriggerError(text, "give the event as GROUP:EVENT")
     count = _count(text, parts[2]) if len(parts) > 2 else None
     target = parts[0], parts[1]
-    return EventTrigger(name, remove, count, target, *_filter(condition, text, info, machine))
+    return EventTrigger(kind, remove, count, target, *_filter(condition, text, info, machine))
 
 
 def _word(text: str) -> tuple[str, str]:

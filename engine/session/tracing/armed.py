@@ -8,7 +8,7 @@ from engine.fetch.predicate import RowTest
 from engine.trace.filter import EventFilter
 from engine.trace.histtable import HistTable
 from engine.trace.rows import EventInfo
-from engine.trace.trigger import EventTrigger
+from engine.trace.trigger import NAMES, EventTrigger
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +73,7 @@ class EventControl:
         """The event's `trigger` file."""
         if not self.triggers:
             yield "# Available triggers:"
-            yield "# traceon traceoff snapshot stacktrace enable_event disable_event hist"
+            yield f"# {' '.join(NAMES)}"
         for armed in self.triggers:
             yield armed.listing()
 

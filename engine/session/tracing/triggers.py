@@ -18,7 +18,7 @@ from engine.session.tracing.filter_buffer import Aside, Make
 from engine.session.tracing.histograms import HistogramTriggers, tables
 from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
 from engine.trace.rows import EventInfo
-from engine.trace.trigger import SWITCHES, EventTrigger, TriggerError, parse_trigger
+from engine.trace.trigger import EventTrigger, TriggerAction, TriggerError, parse_trigger
 
 
 class EventControls:
@@ -109,14 +109,14 @@ class EventControls:
                 control.triggers.insert(0, armed)
             else:
                 control.triggers.append(armed)
-            if trigger.name in ("traceon", "traceoff") and not self._gated:
+            if trigger.kind.action is TriggerAction.SWITCH_TRACE and not self._gated:
                 self._gated = True
                 for other in self._events.values():
                     self._hooks.changed(other)
             if trigger.target is not None:
                 target = self._events[trigger.target]
                 # What another event switches on is off until then; it cannot be hit by itself.
-                if trigger.name == "enable_event" and target is not info:
+                if trigger.kind.on and target is not info:
                     self.of(target).off = True
                 self._hooks.changed(target)
         self._hooks.changed(info)
@@ -147,8 +147,9 @@ class EventControls:
 
     def _action(self, trigger: EventTrigger) -> Callable[[Any, int, int], bool]:
         hooks = self._hooks
-        if trigger.name in ("traceon", "traceoff"):
-            wanted = trigger.name == "traceon"
+        action = trigger.kind.action
+        if action is TriggerAction.SWITCH_TRACE:
+            wanted = trigger.kind.on
 
             def switch(data: Any, thread: int, place: int) -> bool:
                 changes = self.on is not wanted
@@ -156,10 +157,10 @@ class EventControls:
                 return changes
 
             return switch
-        if trigger.name in SWITCHES:
+        if action is TriggerAction.SWITCH_EVENT:
             assert trigger.target is not None
             target = self.of(self._events[trigger.target])
-            off = trigger.name == "disable_event"
+            off = not trigger.kind.on
 
             def turn(data: Any, thread: int, place: int) -> bool:
                 changes = target.off is not off
@@ -167,7 +168,7 @@ class EventControls:
                 return changes
 
             return turn
-        if trigger.name == "snapshot":
+        if action is TriggerAction.SNAPSHOT:
             keep = hooks.snapshot
             if keep is None:
                 raise CommandError("the snapshot trigger needs a ring: --buffer N")
@@ -189,7 +190,7 @@ class EventControls:
     def wants_stacks(self) -> bool:
         """Whether call stacks may be recorded as rows."""
         return self.stacks or any(
-            armed.trigger.name == "stacktrace"
+            armed.trigger.kind.action is TriggerAction.STACK
             for control in self._controls.values()
             for armed in control.triggers
         )
@@ -270,7 +271,7 @@ class EventControls:
                 for armed in triggers:
                     if armed.paused or (armed.test is not None and not armed.test(buffer, 0)):
                         continue
-                    if armed.trigger.after:
+                    if armed.trigger.kind.after:
                         later.append(armed)
                     else:
                         armed.fire(buffer, thread, where)

@@ -14,6 +14,7 @@ from typing import ClassVar, TypeAlias
 from engine.arch.program import Kind
 from engine.trace.formats import ftracemore as more
 from engine.trace.formats.base import Names
+from engine.trace.kinds import trace_conversion
 from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable
 
 _LEGEND = b"""\
@@ -208,15 +209,7 @@ def place_template(info: EventInfo) -> bytes:
 
 def argument_template(column: Column) -> bytes:
     """The template of an argument's value (the PRINT_TYPE functions of trace_probe.c)."""
-    kind = column.type.kind
-    if column.type.is_string or kind is Kind.SYMBOL:
-        one = b"%s"
-    elif kind is Kind.HEX:
-        one = b"0x%x"
-    elif kind is Kind.CHAR:
-        one = b"'%c'"
-    else:
-        one = b"%d"
+    one = trace_conversion(column.type)
     return b"{" + b",".join([one] * column.words) + b"}" if column.type.count else one
 
 

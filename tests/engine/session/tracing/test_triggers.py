@@ -108,7 +108,7 @@ def test_traceoff_stops_all_events_and_counts_what_it_changes(guest: Guest) -> N
     (traceoff,) = [
         armed
         for armed in tracing.controls.of(tracing.info("g", "x")).triggers
-        if armed.trigger.name == "traceoff"
+        if armed.trigger.kind.name == "traceoff"
     ]
     assert traceoff.left == left == 0
     assert traceoff.listing() == "traceoff:count=3 if n == 2"
