@@ -65,7 +65,7 @@ def _ids(make: Callable[[tuple[int, ...]], cmd.Command]) -> Run:
 
 
 def _break(app: AppBase, rest: str) -> None:
-    app.bridge.post(cmd.Break(_needed(rest, "a PLACE")))
+    app.bridge.post(cmd.ToggleBreak(_needed(rest, "a PLACE")))
 
 
 def _until(app: AppBase, rest: str) -> None:
@@ -151,12 +151,12 @@ def _save(app: AppBase, rest: str, text: str, what: str) -> None:
 
 def _filter(app: AppBase, rest: str) -> None:
     event, _, text = rest.partition(" ")
-    app.bridge.post(cmd.Filter(_event(app, event), text.strip()))
+    app.bridge.post(cmd.SetFilter(_event(app, event), text.strip()))
 
 
 def _trigger(app: AppBase, rest: str) -> None:
     event, _, text = rest.partition(" ")
-    app.bridge.post(cmd.Trigger(_event(app, event), _needed(text, "a TRIGGER")))
+    app.bridge.post(cmd.ChangeTrigger(_event(app, event), _needed(text, "a TRIGGER")))
 
 
 def _hist(app: AppBase, rest: str) -> None:
@@ -165,7 +165,7 @@ def _hist(app: AppBase, rest: str) -> None:
     keys = text.removeprefix("hist:")
     if re.match(r"\w+=", keys) is None:  # a field alone, perhaps with `.buckets=N`
         keys = f"keys={keys}"
-    app.bridge.post(cmd.Trigger(event, f"hist:{keys}"))
+    app.bridge.post(cmd.ChangeTrigger(event, f"hist:{keys}"))
 
 
 def _event(app: AppBase, text: str) -> str:

@@ -22,13 +22,13 @@ from tui.widgets.virtual_lines import VirtualLines
 
 _SAID: Final = (
     cmd.Define,
-    cmd.Break,
+    cmd.ToggleBreak,
     cmd.Delete,
     cmd.Enable,
     cmd.StopOnHit,
     cmd.Unwind,
-    cmd.Filter,
-    cmd.Trigger,
+    cmd.SetFilter,
+    cmd.ChangeTrigger,
     cmd.TraceFunctions,
     cmd.TraceSyscalls,
     cmd.Undo,
@@ -87,7 +87,7 @@ class PlacingActions(Leaving):
 
     def action_breakpoint(self) -> None:
         """Set or clear a breakpoint at the cursor."""
-        self.bridge.post(cmd.Break(self.browser.place_text(self.pane("code").code.cursor)))
+        self.bridge.post(cmd.ToggleBreak(self.browser.place_text(self.pane("code").code.cursor)))
 
     def action_why(self) -> None:
         """The rules for a probe at the cursor."""
@@ -210,7 +210,7 @@ class PlacingActions(Leaving):
         """A command was carried out: say what it did, unless the view shows it anyway."""
         if isinstance(command, _SAID):
             self.say(text)
-            if isinstance(command, cmd.Trigger) and command.text.startswith("hist:"):
+            if isinstance(command, cmd.ChangeTrigger) and command.text.startswith("hist:"):
                 self.show_pane("histogram")
         elif isinstance(command, cmd.Restore):
             self.recalled()

@@ -19,7 +19,7 @@ from engine.arch.program import RecordLayout
 from engine.errors import ProbeError
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Session
-from engine.session.tracing.tail import profile_lines
+from engine.session.tracing.output import profile_lines
 from engine.session.tracing.tracing import TraceOptions, Tracing
 from engine.trace.definition import Definition, parse
 from engine.trace.fields import own_fields, print_format

@@ -150,7 +150,7 @@ def test_what_is_asked_while_it_runs_is_answered(arch: str) -> None:
         assert isinstance(guest.do(cmd.Define("p:demo/x nosuch")), ev.Failed)
         assert isinstance(guest.do(cmd.ReadMemory(0x400000, 64)), ev.Done)
         assert guest.all(ev.MemoryRead)[-1].pieces
-        assert isinstance(guest.do(cmd.Break("tick")), ev.Done)
+        assert isinstance(guest.do(cmd.ToggleBreak("tick")), ev.Done)
         guest.state(RunState.STOPPED)
         assert guest.view.location == "tick+0x0"
 

@@ -3,7 +3,7 @@
 from flowkit import User, flow
 from textual.widgets import Input, OptionList
 
-from engine.session.program.completion import Completion
+from engine.session.browse.completion import Completion
 from tui.screens.probe_dialog import ProbeDialog
 
 

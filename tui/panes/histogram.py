@@ -108,4 +108,4 @@ class HistogramPane(ListPane[HistogramLines]):
             super().ask(what)
         elif (found := self.lines.trigger()) is not None:
             event, trigger = found
-            self.post_message(Ask(commands.Trigger(event, f"!{trigger}")))
+            self.post_message(Ask(commands.ChangeTrigger(event, f"!{trigger}")))

@@ -228,7 +228,7 @@ class ProbesPane(ListPane[ProbeList]):
         if what == "filter":
             self.prompt.close()
             self.focus_inside()
-            self.post_message(Ask(commands.Filter(self._filtered, text)))
+            self.post_message(Ask(commands.SetFilter(self._filtered, text)))
         else:
             super().answer(what, text)
 

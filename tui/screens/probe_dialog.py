@@ -13,7 +13,7 @@ from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.session.browse import Browser, Completion, Match
+from engine.session.browse import Browser, Completion, SymbolMatch
 from tui.render import harmless, is_ascii, mark
 
 _MATCHES = 200
@@ -70,11 +70,11 @@ class ProbeDialog(ModalScreen[str | None]):
             groups: of the events there are.
         """
         super().__init__()
-        self._here = [Match(here, f"{here}  at the cursor", 0, "", 0)] if here else []
+        self._here = [SymbolMatch(here, f"{here}  at the cursor", 0, "", 0)] if here else []
         self._browser = browser
         self._text = text
         self._title = title
-        self._matches: list[Match] = []
+        self._matches: list[SymbolMatch] = []
         self._timer: Timer | None = None
         self._completion = Completion(0)
         self._offered = ("", 0)
@@ -192,7 +192,7 @@ class ProbeDialog(ModalScreen[str | None]):
         matches = self._browser.complete(text, _MATCHES) if text else self._here
         self.app.call_from_thread(self._show, text, matches)
 
-    def _show(self, text: str, matches: list[Match]) -> None:
+    def _show(self, text: str, matches: list[SymbolMatch]) -> None:
         if self._was_left:
             return
         if text != self.query_one(Input).value.strip():
@@ -207,7 +207,7 @@ class ProbeDialog(ModalScreen[str | None]):
         note.set_class(False, "-good")
         note.update("" if matches or not text else "no function of that name")
 
-    def _option(self, match: Match) -> str:
+    def _option(self, match: SymbolMatch) -> str:
         plain = is_ascii(self.app)
         size = f"{match.size} bytes" if match.size else ""
         file = match.path.rsplit("/", 1)[-1]
@@ -227,7 +227,7 @@ class ProbeDialog(ModalScreen[str | None]):
             at = options.highlighted or 0
             options.highlighted = (at + step) % options.option_count
 
-    def _chosen(self) -> Match | None:
+    def _chosen(self) -> SymbolMatch | None:
         at = self.query_one(OptionList).highlighted
         return self._matches[at] if at is not None and at < len(self._matches) else None
 

@@ -1,12 +1,13 @@
 """Code to look around in while the program runs elsewhere, or not at all.
 
-`listing` makes lines of disassembly, `code_rows` rows that can be entered anywhere, `browser`
-answers a front end's questions about code, names and verdicts from the files.
+`listing` makes lines of disassembly, `code_rows` rows that can be entered anywhere, `completion`
+offers what may be typed, `browser` answers a front end's questions about code, names and verdicts
+from the files.
 """
 
-from engine.session.browse.browser import Browser, Match, Verdict
+from engine.session.browse.browser import Browser, DefinitionVerdict, SymbolMatch
 from engine.session.browse.code_rows import CodeRow
-from engine.session.program.completion import Completion
+from engine.session.browse.completion import Completion
 from engine.session.program.verdicts import Placed
 
-__all__ = ["Browser", "CodeRow", "Completion", "Match", "Placed", "Verdict"]
+__all__ = ["Browser", "CodeRow", "Completion", "DefinitionVerdict", "Placed", "SymbolMatch"]

@@ -13,7 +13,7 @@ from engine.arch.plan import Mode, Rules
 from engine.errors import ImageError, KprobeTuiError, ProbeError, ProbeSyntaxError
 from engine.image import Symbol
 from engine.session.browse.code_rows import CodeRow, FileCode, plain_rows
-from engine.session.program.completion import Completion, DefinitionCompleter
+from engine.session.browse.completion import Completion, DefinitionCompleter
 from engine.session.program.inspection import Inspection
 from engine.session.program.libraries import ProgramFile
 from engine.session.program.places import Place, PlaceError
@@ -30,7 +30,7 @@ _CACHED: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class SymbolMatch:
     """A symbol that fits what was typed.
 
     Attributes:
@@ -49,7 +49,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DefinitionVerdict:
     """What would become of a definition.
 
     Attributes:
@@ -213,7 +213,7 @@ class Browser:
 
     # -- names ---------------------------------------------------------------------------------
 
-    def complete(self, typed: str, limit: int = 200) -> list[Match]:
+    def complete(self, typed: str, limit: int = 200) -> list[SymbolMatch]:
         """Functions whose name fits: the exact one, then beginnings, then parts, short ones first.
 
         Names without a capital fit in any case, as in vim's smartcase.
@@ -259,11 +259,11 @@ class Browser:
             ]
         return self._names
 
-    def _match(self, name: str, symbol: Symbol, file: ProgramFile) -> Match:
+    def _match(self, name: str, symbol: Symbol, file: ProgramFile) -> SymbolMatch:
         spelled = symbol.name
         if file is not self._program.main:
             spelled = f"{file.path.rsplit('/', 1)[-1]}:{symbol.name}"
-        return Match(spelled, symbol.demangled, symbol.size, file.path, symbol.address)
+        return SymbolMatch(spelled, symbol.demangled, symbol.size, file.path, symbol.address)
 
     def address_of(self, text: str) -> int:
         """The guest address of a place: ADDRESS (a guest's own), SYM[+OFF], LIB:SYM, FILE:LINE.
@@ -342,35 +342,37 @@ class Browser:
         front = place.image.read_vaddr(place.function[0], self.arch.insn_max)
         return self.arch.probes.landing_pad(front)
 
-    def check(self, line: str) -> Verdict:
+    def check(self, line: str) -> DefinitionVerdict:
         """What would become of a line of `kprobe_events`."""
         try:
             parsed = parse(line, self.arch, mode=self._mode, lookup=self.placing.lookup)
         except ProbeSyntaxError as error:
             column = error.column - (len(error.command) - len(error.command.lstrip()))
-            return Verdict(False, error.why or error.text, max(column, 0))
+            return DefinitionVerdict(False, error.why or error.text, max(column, 0))
         except KprobeTuiError as error:
-            return Verdict(False, str(error))
+            return DefinitionVerdict(False, str(error))
         if parsed is None:
-            return Verdict(True, "nothing: a comment or an empty line")
+            return DefinitionVerdict(True, "nothing: a comment or an empty line")
         if isinstance(parsed, Deletion):
-            return Verdict(True, "deletes events")
+            return DefinitionVerdict(True, "deletes events")
         return self._check_places(parsed)
 
-    def _check_places(self, definition: Definition) -> Verdict:
+    def _check_places(self, definition: Definition) -> DefinitionVerdict:
         try:
             placed = self.placing.of_definition(definition)
         except PlaceError as error:
-            return Verdict(False, str(error), definition.error(error.code).column)
+            return DefinitionVerdict(False, str(error), definition.error(error.code).column)
         except ImageError as error:
-            return Verdict(False, str(error))
+            return DefinitionVerdict(False, str(error))
         names = tuple(item.place.name for item in placed)
         for item in placed:
             if not item.judgement.ok:
                 text = f"{item.place.name}: {item.judgement.reason}"
-                return Verdict(False, text, definition.error("FAIL_REG_PROBE").column, names)
+                column = definition.error("FAIL_REG_PROBE").column
+                return DefinitionVerdict(False, text, column, names)
         how = ", ".join(dict.fromkeys(f"{p.technique}, {p.judgement.how}" for p in placed))
-        return Verdict(True, f"{definition.group}/{definition.event}: {how}", None, names)
+        text = f"{definition.group}/{definition.event}: {how}"
+        return DefinitionVerdict(True, text, None, names)
 
 
 def _by_length(item: tuple[str, Symbol, ProgramFile]) -> tuple[int, str]:

@@ -13,13 +13,11 @@ from typing import Final
 from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
 from engine.session.control.editing import Editing
-from engine.session.control.entries import Row
+from engine.session.control.entries import ProbeRow
 from engine.session.control.event_rules import Histograms
-from engine.session.control.graph_switch import GraphSwitch
-from engine.session.control.list_changes import carry_out
-from engine.session.control.probe_list import ProbeBook
+from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import Abandoned, Running
-from engine.session.control.syscall_switch import SyscallSwitch
+from engine.session.control.switches import GraphSwitch, SyscallSwitch
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import GuestTerminal
 from engine.session.inspect.viewing import Viewing
@@ -44,7 +42,7 @@ class Control:
 
     Attributes:
         session: the run at hand.
-        book: its probes.
+        probes: the list of those placed in it.
         waiting: gives the next command that has come in, None for none; asked while the
             guest runs.
         wait: the same, but waits for one, None to give up; asked while the guest stands
@@ -94,7 +92,7 @@ class Control:
         streams = self._terminal.streams() if self._terminal else None
         return Session(self._config, streams)
 
-    def _begin(self, session: Session, rows: Iterable[Row]) -> None:
+    def _begin(self, session: Session, rows: Iterable[ProbeRow]) -> None:
         """A fresh run with these probes."""
         self.session = session
         self._tracing = Tracing(
@@ -104,19 +102,19 @@ class Control:
             keep=lambda: self._tell(ev.Snapshot()),
         )
         self._probing = session.probes(self._mode)
-        self.book = ProbeBook(self._probing, self._tracing, self._mode)
+        self.probes = ProbeList(self._probing, self._tracing, self._mode)
         self._histograms = Histograms(self._tracing)
         self._viewing = Viewing(session)
         self._viewing.choose(self._unwinder, now=False)  # as the run before had it
-        self._running = Running(session, self._probing, self.book, self._viewing)
-        self._editing = Editing(session, self.book)
+        self._running = Running(session, self._probing, self.probes, self._viewing)
+        self._editing = Editing(session, self.probes)
         self._events = self._declared = self._told = self._calls = 0
         self._origin: Origin = ""
         self._exit_code: int | None = None
         self._next: cmd.Command | None = None
         session.hooks.attention = self._heard
         self._tracing.start()
-        for failure in self.book.restore(tuple(rows)):
+        for failure in self.probes.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
         self._graph.begin(self._tracing)
         self._syscalls.begin(self._tracing)
@@ -212,7 +210,7 @@ class Control:
             case cmd.TraceSyscalls(globs, on):
                 text = self._syscalls.turn(globs, on=on)
             case _:
-                done = carry_out(self.book, command, self._tell)
+                done = self.probes.carry_out(command, self._tell)
                 text = self._edit(command) if done is None else done
         self._declare()
         return text
@@ -229,7 +227,7 @@ class Control:
         return text
 
     def _restart(self) -> str:
-        fresh, rows = self._load(), self.book.rows  # if it fails, the old run goes on
+        fresh, rows = self._load(), self.probes.rows  # if it fails, the old run goes on
         if self._exit_code is None:
             self._tracing.finish()
         self._shut()
@@ -359,7 +357,7 @@ class Control:
             frames_end=frames[1],
             unwinder=viewing.unwinder.name,
             hit=None if running.state is RunState.RUNNING else running.hit,
-            probes=self.book.views(),
+            probes=self.probes.views(),
             planted=viewing.planted(),
             modules=viewing.modules(),
             mappings=viewing.mappings() if stands else self._view.mappings,

@@ -7,7 +7,7 @@ from typing import Final
 from engine.cpu.ram import PAGE
 from engine.errors import CommandError, GuestFaultError
 from engine.insn.asm import assemble
-from engine.session.control.probe_list import ProbeBook
+from engine.session.control.probe_list import ProbeList
 from engine.session.guest.session import Session
 from engine.session.protocol import commands as cmd
 
@@ -16,7 +16,7 @@ _READ_MAX: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class _UndoableChange:
     """Something that was done: how it is taken back and done again."""
 
     text: str
@@ -28,13 +28,13 @@ class _Change:
 class Editing:
     """Carries the changes out and remembers them, those of the probe list included."""
 
-    def __init__(self, session: Session, book: ProbeBook) -> None:
+    def __init__(self, session: Session, probes: ProbeList) -> None:
         """Nothing has been changed."""
         self._session = session
-        self._book = book
-        self._done: list[_Change] = []
-        self._undone: list[_Change] = []
-        book.on_change = self._listed
+        self._probes = probes
+        self._done: list[_UndoableChange] = []
+        self._undone: list[_UndoableChange] = []
+        probes.on_change = self._listed
 
     @property
     def undo_text(self) -> str:
@@ -142,14 +142,14 @@ class Editing:
 
     def _do(self, text: str, back: Callable[[], object], forth: Callable[[], object]) -> str:
         forth()
-        self._note(_Change(text, back, forth))
+        self._note(_UndoableChange(text, back, forth))
         return text
 
     def _listed(self, text: str) -> None:
         """The list of probes has changed; it can go back by itself."""
-        self._note(_Change(text, self._book.undo, self._book.redo, of_list=True))
+        self._note(_UndoableChange(text, self._probes.undo, self._probes.redo, of_list=True))
 
-    def _note(self, change: _Change) -> None:
+    def _note(self, change: _UndoableChange) -> None:
         self._done.append(change)
         del self._done[:-_KEPT]
         self._undone.clear()

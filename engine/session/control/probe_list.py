@@ -12,19 +12,23 @@ from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
 from engine.probes.kretprobe import KretprobeInstance
-from engine.session.control.entries import Entry, Row, Rows
-from engine.session.control.event_rules import NO_TEXTS, EventRules
-from engine.session.control.probe_views import ProbeViews
+from engine.session.control.entries import ProbeEntry, ProbeRow, ProbeRows, ProbeViews
+from engine.session.control.event_rules import NO_TEXTS, EventRules, EventTexts
 from engine.session.guest.probing import Probing, Wanted
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Placed
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
 from engine.session.protocol.views import ProbeView
 from engine.session.tracing.tracing import Tracing
 
 _UNDO: Final = 200
 
+_History = list[tuple[str, ProbeRows]]
+"""Changes in words, and the list before each."""
 
-class ProbeBook:
+
+class ProbeList:
     """The list for one run.
 
     Attributes:
@@ -38,24 +42,24 @@ class ProbeBook:
         self._tracing = tracing
         self._mode = mode
         self._next = 1
-        self._undo: list[tuple[str, Rows]] = []
-        self._redo: list[tuple[str, Rows]] = []
+        self._undo: _History = []
+        self._redo: _History = []
         self._stops: set[int] = set()
         self._rules = EventRules(tracing)
         self._views = ProbeViews(probing)
-        self.entries: list[Entry] = []
+        self.entries: list[ProbeEntry] = []
         self.on_change: Callable[[str], object] = lambda text: None
 
     # -- asking ---------------------------------------------------------------------------
 
-    def stops_at(self, probes: Iterable[Kprobe]) -> Entry | None:
+    def stops_at(self, probes: Iterable[Kprobe]) -> ProbeEntry | None:
         """Of the probes that were hit: the entry that stops the guest, if one does."""
         for probe in probes:
             if id(probe) in self._stops and probe.enabled:
                 return next(entry for entry in self.entries if probe in entry.stoppers)
         return None
 
-    def stops_after(self, calls: Iterable[KretprobeInstance]) -> Entry | None:
+    def stops_after(self, calls: Iterable[KretprobeInstance]) -> ProbeEntry | None:
         """Of the calls that have returned: the entry that stops the guest, if one does."""
         returned = {call.rp for call in calls if call.rp.enabled}
         for entry in self.entries if returned else ():
@@ -64,11 +68,11 @@ class ProbeBook:
         return None
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> ProbeRows:
         """The list, to be placed in another run."""
         return tuple(entry.row for entry in self.entries)
 
-    def entry(self, probe_id: int) -> Entry:
+    def entry(self, probe_id: int) -> ProbeEntry:
         """The entry of a probe.
 
         Raises:
@@ -80,6 +84,59 @@ class ProbeBook:
         raise CommandError(f"there is no probe {probe_id}")
 
     # -- editing --------------------------------------------------------------------------
+
+    def carry_out(
+        self, command: cmd.Command, tell: Callable[[ev.SessionEvent], object]
+    ) -> str | None:
+        """Carry a command out if it is about the list.
+
+        Args:
+            command: any command.
+            tell: takes what else is to be known.
+
+        Returns:
+            In words what was done; None for another command.
+
+        Raises:
+            KprobeTuiError: it cannot be done.
+        """
+        match command:
+            case cmd.Define(line, replaces, stops):
+                return self.define(line, replaces, stops=stops)
+            case cmd.Restore(probes):
+                return self._restore_saved(probes, tell)
+            case cmd.ToggleBreak(place):
+                return self.toggle_break(place)
+            case cmd.Delete(ids):
+                return self.delete(ids)
+            case cmd.Enable(ids, on):
+                return self.enable(ids, on=on)
+            case cmd.StopOnHit(ids, on):
+                return self.stop_on_hit(ids, on=on)
+            case cmd.SetFilter(event, wanted):
+                return self.set_filter(event, wanted)
+            case cmd.ChangeTrigger(event, wanted):
+                return self.add_trigger(event, wanted)
+        return None
+
+    def _restore_saved(
+        self, probes: tuple[cmd.SavedProbe, ...], tell: Callable[[ev.SessionEvent], object]
+    ) -> str:
+        rows = tuple(
+            ProbeRow(
+                number,
+                probe.kind,
+                probe.line,
+                probe.enabled,
+                probe.stops or probe.kind == "b",
+                EventTexts(probe.filter, probe.triggers),
+            )
+            for number, probe in enumerate(probes, 1)
+        )
+        failures = self.restore(rows)
+        for failure in failures:
+            tell(ev.Notice(failure))
+        return f"{len(rows) - len(failures)} probes of the last time"
 
     def define(self, line: str, replaces: int | None = None, *, stops: bool = False) -> str:
         """Carry out a line of `kprobe_events`; what came of it in words.
@@ -94,7 +151,7 @@ class ProbeBook:
         if old:
             self._remove(old)
         try:
-            row = Row(
+            row = ProbeRow(
                 replaces or self._fresh(), "p", line, True, stops or bool(old and old.row.stops)
             )
             made = self._define(row, place)
@@ -129,7 +186,7 @@ class ProbeBook:
                 text = f"breakpoint at {entry.row.line} deleted"
                 break
         else:
-            self._place(Row(self._fresh(), "b", place, True, True), len(self.entries))
+            self._place(ProbeRow(self._fresh(), "b", place, True, True), len(self.entries))
             text = f"breakpoint at {place}"
         self._changed(text, before)
         return text
@@ -214,7 +271,7 @@ class ProbeBook:
             raise CommandError("nothing to redo")
         return self._back(self._redo, self._undo)
 
-    def restore(self, rows: Rows) -> list[str]:
+    def restore(self, rows: ProbeRows) -> list[str]:
         """Make the list these rows: what could not be placed, in words."""
         failures = []
         kept = {row.id: row for row in rows}
@@ -240,12 +297,12 @@ class ProbeBook:
         self.entries.sort(key=lambda entry: order.get(entry.row.id, len(order)))
         return failures
 
-    def _back(self, source: list[tuple[str, Rows]], other: list[tuple[str, Rows]]) -> str:
+    def _back(self, source: _History, other: _History) -> str:
         text, rows = source.pop()
         other.append((text, self.rows))
         return "; ".join([text, *self.restore(rows)])
 
-    def _changed(self, text: str, before: Rows) -> None:
+    def _changed(self, text: str, before: ProbeRows) -> None:
         self._undo.append((text, before))
         del self._undo[:-_UNDO]
         self._redo.clear()
@@ -253,7 +310,7 @@ class ProbeBook:
 
     # -- the machinery --------------------------------------------------------------------
 
-    def _obey(self, rows: Iterable[Row]) -> list[str]:
+    def _obey(self, rows: Iterable[ProbeRow]) -> list[str]:
         """Events get the rules of their rows, once all are there; what did not fit, in words."""
         wanted = {row.id: row.rules for row in rows}
         refused = []
@@ -275,9 +332,9 @@ class ProbeBook:
         self._next += 1
         return self._next - 1
 
-    def _place(self, row: Row, index: int) -> None:
+    def _place(self, row: ProbeRow, index: int) -> None:
         if row.kind == "b":
-            entry = Entry(row, self._resolve(row.line))
+            entry = ProbeEntry(row, self._resolve(row.line))
             self._stop(entry)
             self.entries.insert(index, entry)
             if not row.enabled:
@@ -285,11 +342,11 @@ class ProbeBook:
         else:
             self._define(row, index)
 
-    def _define(self, row: Row, index: int) -> Entry | None:
+    def _define(self, row: ProbeRow, index: int) -> ProbeEntry | None:
         defined = self._tracing.define(row.line)
         if defined is None:
             return None
-        entry = Entry(row, defined.placed, defined)
+        entry = ProbeEntry(row, defined.placed, defined)
         self.entries.insert(index, entry)
         try:
             if row.stops:
@@ -301,7 +358,7 @@ class ProbeBook:
             raise
         return entry
 
-    def _remove(self, entry: Entry) -> None:
+    def _remove(self, entry: ProbeEntry) -> None:
         self._unstop(entry)
         if entry.defined is not None:
             self._tracing.remove(entry.defined)
@@ -317,7 +374,7 @@ class ProbeBook:
                 self.entries.remove(entry)
                 self._views.forget(entry)
 
-    def _switch(self, entry: Entry, on: bool) -> None:
+    def _switch(self, entry: ProbeEntry, on: bool) -> None:
         manager = self._probing.manager
         waiting = {id(item.probe) for item in self._probing.pending}
         for probe in {*entry.probes, *entry.stoppers}:
@@ -327,7 +384,7 @@ class ProbeBook:
                 (manager.enable if on else manager.disable)(probe)
         entry.row = replace(entry.row, enabled=on)
 
-    def _stop(self, entry: Entry) -> None:
+    def _stop(self, entry: ProbeEntry) -> None:
         wanted: list[Wanted] = []
         for item in entry.placed:
             probe = _stopper(item.place, entry.row.line)
@@ -338,7 +395,7 @@ class ProbeBook:
         if entry.catches_returns:
             self._probing.manager.returns.attend(1)
 
-    def _set_stops(self, entry: Entry, on: bool) -> None:
+    def _set_stops(self, entry: ProbeEntry, on: bool) -> None:
         if entry.row.stops == on or entry.row.kind == "b":
             return
         if on:
@@ -349,7 +406,7 @@ class ProbeBook:
         if not entry.row.enabled:
             self._switch(entry, False)  # what stops the guest is off with the rest
 
-    def _unstop(self, entry: Entry) -> None:
+    def _unstop(self, entry: ProbeEntry) -> None:
         probing = self._probing
         if entry.stoppers and entry.catches_returns:
             probing.manager.returns.attend(-1)
@@ -395,7 +452,7 @@ def _same(one: tuple[Placed, ...], other: tuple[Placed, ...]) -> bool:
     ]
 
 
-def _names(entries: list[Entry]) -> str:
+def _names(entries: list[ProbeEntry]) -> str:
     if len(entries) > 3:
         return f"{len(entries)} probes"
     return ", ".join(entry.row.line for entry in entries)

@@ -11,9 +11,9 @@ from engine.probes.breakpoint_machine import BreakpointMachine
 from engine.probes.hit_machine import HitMachine
 from engine.probes.jump_machine import JumpMachine
 from engine.probes.point import ProbePoint
-from engine.session.control.entries import Entry
-from engine.session.control.probe_list import ProbeBook
-from engine.session.control.stepping import Motion, Motions
+from engine.session.control.entries import ProbeEntry
+from engine.session.control.motions import Motion, Motions
+from engine.session.control.probe_list import ProbeList
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.inspect.viewing import Viewing
@@ -39,12 +39,12 @@ class Running:
     """
 
     def __init__(
-        self, session: Session, probing: Probing, book: ProbeBook, viewing: Viewing
+        self, session: Session, probing: Probing, probes: ProbeList, viewing: Viewing
     ) -> None:
         """Hook into a run that has not begun."""
         self._session = session
         self._manager = probing.manager
-        self._book = book
+        self._probes = probes
         self._viewing = viewing
         self._motions = Motions(session, viewing.backtraces)
         self._goal: Motion | None = None
@@ -348,14 +348,17 @@ class Running:
 
     def _wants(self, point: ProbePoint) -> bool:
         """Whether the user wants to stop at this hit, be it a call or a return."""
-        entry, what = self._book.stops_at(point.probes), ""
+        entry, what = self._probes.stops_at(point.probes), ""
         if entry is None:
-            entry, what = self._book.stops_after(self._manager.returns.arriving(point)), " returns"
+            entry, what = (
+                self._probes.stops_after(self._manager.returns.arriving(point)),
+                " returns",
+            )
         if entry is not None:
             self.wanted, self._stays = _hit_text(entry) + what, True
         return entry is not None
 
 
-def _hit_text(entry: Entry) -> str:
+def _hit_text(entry: ProbeEntry) -> str:
     kind = "breakpoint" if entry.row.kind == "b" else "probe"
     return f"{kind} {entry.row.id}: {entry.row.line}"

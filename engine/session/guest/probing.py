@@ -106,7 +106,7 @@ Wanted = tuple[Place, Kprobe, Ready]
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingProbe:
     """A probe whose file is not mapped yet.
 
     Attributes:
@@ -158,9 +158,9 @@ class Probing:
         )
         if session.arch.jumps is not None and isinstance(cpu, SharesTime):
             self.manager.jumps = _jumps(session, cpu.time_page, self.manager, code.locate)
-        self.pending: list[Pending] = []
+        self.pending: list[PendingProbe] = []
         self.notices: list[str] = []
-        self._placed: dict[int, Pending] = {}
+        self._placed: dict[int, PendingProbe] = {}
         self._symbols: dict[str, int | None] = {}
         self.manager.on_notice = self.notices.append
         self.manager.on_unmapped = self._unmapped
@@ -206,11 +206,11 @@ class Probing:
             ProbeRejectedError: one of them cannot be placed.
         """
         session = self._session
-        now: list[Pending] = []
-        later: list[Pending] = []
+        now: list[PendingProbe] = []
+        later: list[PendingProbe] = []
         for place, probe, ready in wanted:
             address = guest_address(place, session.modules, session.memory)
-            item = Pending(place, probe, place.text, ready)
+            item = PendingProbe(place, probe, place.text, ready)
             if address is None:
                 later.append(item)
                 continue
@@ -222,7 +222,7 @@ class Probing:
             self._remember(now)
         self.pending += later
 
-    def _remember(self, items: Iterable[Pending]) -> None:
+    def _remember(self, items: Iterable[PendingProbe]) -> None:
         """Probes whose file may be unmapped and mapped again."""
         main = self._session.image
         self._placed.update({id(i.probe): i for i in items if i.place.image is not main})

@@ -4,9 +4,10 @@ Nothing has to run: a place is a link address in a file, and becomes a guest add
 that file is mapped executable.
 """
 
+import difflib
 import fnmatch
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,12 +19,11 @@ from engine.guest.memory import Memory
 from engine.guest.modules import Modules
 from engine.image import ElfImage, Symbol
 from engine.image.mangling import spellings
-from engine.session.program.inlined import inlined_sites
+from engine.session.program.functions import FunctionRanges, inlined_sites, is_code
 from engine.session.program.libraries import Program, ProgramFile
-from engine.session.program.names import near_names
-from engine.session.program.ranges import FunctionRanges, is_code
 from engine.trace.place import Address, FileOffset, SourceLine, Target
 
+_NEAR_MAX: Final = 50_000
 _OFFSET: Final = re.compile(r"(.+?)\+(0[xX][0-9a-fA-F]+|\d+)$", re.DOTALL)
 _LIBRARY: Final = re.compile(r"([^:]+):(?!:)(.+)$", re.DOTALL)
 _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
@@ -393,6 +393,23 @@ def guest_address(place: Place, modules: Modules, memory: Memory) -> int | None:
         ):
             return mapping.start + offset - mapping.offset
     return None
+
+
+def near_names(name: str, files: Iterable[ProgramFile]) -> list[str]:
+    """Up to three functions of files with names like this one.
+
+    Files are left out from the first on with which there would be too many names.
+    """
+    names: set[str] = set()
+    for file in files:
+        if len(names) + len(file.symbols) > _NEAR_MAX:
+            break
+        names.update(symbol.name for symbol in file.symbols.functions())
+        names.update(symbol.demangled.partition("(")[0] for symbol in file.symbols.functions())
+    bare = name.split("::")[-1]
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.75)
+    parts = sorted(n for n in names if len(bare) > 2 and bare in n and n not in close)
+    return (close + sorted(parts, key=len))[:3]
 
 
 def _number(digits: str) -> int:

@@ -20,10 +20,10 @@ from engine.probes.jump import AT_ONCE
 from engine.probes.jumprules import JumpPlace, checklist, fitting
 from engine.probes.lint import Check, Finding, Judgement, judge
 from engine.probes.site import ImageCode, Site
+from engine.session.program.functions import function_at
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.lookup import ProgramLookup
 from engine.session.program.places import Place, Places
-from engine.session.program.ranges import function_at
 from engine.trace.definition import Definition
 from engine.trace.place import FileOffset
 

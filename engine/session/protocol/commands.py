@@ -111,7 +111,7 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class ToggleBreak:
     """Stop whenever a place is reached (a PLACE of a definition); any time. Again: no more."""
 
     place: str
@@ -141,7 +141,7 @@ class StopOnHit:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class SetFilter:
     """Record an event only where a filter holds; any time.
 
     Attributes:
@@ -154,7 +154,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
+class ChangeTrigger:
     """Do something at an event, or no longer; any time.
 
     Attributes:
@@ -292,12 +292,12 @@ Command: TypeAlias = (
     | Finish
     | Define
     | Restore
-    | Break
+    | ToggleBreak
     | Delete
     | Enable
     | StopOnHit
-    | Filter
-    | Trigger
+    | SetFilter
+    | ChangeTrigger
     | TraceFunctions
     | TraceSyscalls
     | Undo

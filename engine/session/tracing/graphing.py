@@ -5,32 +5,35 @@ a plain probe) on its entry. Where a compiler has left nops there, they are what
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from engine.arch.base import Arch
 from engine.arch.plan import Mode
-from engine.arch.program import FetchArg, RecordLayout
+from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.recording import CallWord, Recording
 from engine.errors import ProbeError
 from engine.fetch.evaluate import FetchSite, capturer
+from engine.fetch.variables import VariableError
 from engine.probes.kprobe import Kprobe
-from engine.probes.kretprobe import CallEnd
+from engine.probes.kretprobe import CallEnd, CallWork
 from engine.session.guest.probing import Wanted
-from engine.session.program.cold_parts import is_part
+from engine.session.program.functions import is_part
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report
 from engine.session.tracing.defining import collector_paused
-from engine.session.tracing.graph_rows import arguments, call_end, call_row, calls_of
 from engine.session.tracing.tracing import Tracing
 from engine.trace.function import function_info, function_recorder
 from engine.trace.graph import Calls, GraphProbe, Stack, entry_info, exit_info
 from engine.trace.rows import EventInfo
+from engine.trace.variables import ScopeVariables
 
+_ARGUMENTS_MAX: Final = 16
 TRACERS: Final = ("function_graph", "function")
 _EVERY: Final = 1 << 31
 _SHOWN: Final = 10
 _NOP_SECTIONS: Final = ("__patchable_function_entries", "__mcount_loc")
-
 Key = tuple[str, int]
 """Guest path of a file and link address of a function in it."""
 
@@ -122,7 +125,7 @@ class Graphing:
             None  # what code records for returns, where it can follow all calls
         )
         if self._exits is not None and plain:
-            self._end = call_end(self._exits, retval=options.retval)
+            self._end = _call_end(self._exits, retval=options.retval)
         self._roots = self._keys(options.under)
         self._muted = self._keys(options.without)
         if self._graph:
@@ -152,7 +155,9 @@ class Graphing:
                 key = _key(place)
                 if key in self.probes or (not self._graph and key in self._muted):
                     continue
-                if is_part(self._session.arch, place):
+                if is_part(
+                    self._session.arch, place.image, place.link - place.offset, place.symbol
+                ):
                     self.parts.add(place.name)
                     continue
                 probe, one = self._make(place, key)
@@ -223,7 +228,7 @@ class Graphing:
     def _make(self, place: Place, key: Key) -> tuple[Kprobe, Wanted]:
         args: tuple[FetchArg, ...] = ()
         if self.options.args:
-            args = arguments(self._probing.placing.lookup.scope_at(place))
+            args = _arguments(self._probing.placing.lookup.scope_at(place))
         info = self._event_of(args)
         name = place.name
         if self._exits is None:
@@ -250,7 +255,7 @@ class Graphing:
         graph.function = (graph.addr or 0) - place.offset
         graph.capture = self._capture(graph, place, args)
         if self._end is not None and self._tracing.in_guest:
-            graph.call = calls_of(graph, place, event, args, self._end)
+            graph.call = _calls_of(graph, place, event, args, self._end)
 
     def _record(
         self, probe: Kprobe, place: Place, info: EventInfo, args: tuple[FetchArg, ...]
@@ -258,7 +263,7 @@ class Graphing:
         context = self._context
         function = (probe.addr or 0) - place.offset
         if self._tracing.in_guest:
-            probe.recording = call_row(self._session.arch, probe, place, info, args)
+            probe.recording = _call_row(self._session.arch, probe, place, info, args)
         probe.record = function_recorder(
             function,
             info,
@@ -372,3 +377,77 @@ def _bytes(thing: object) -> int:
             if isinstance(value, bytes | list | tuple | str) or callable(value):
                 total += sys.getsizeof(value)
     return total
+
+
+def _call_row(
+    arch: Arch, probe: Kprobe, place: Place, info: EventInfo, args: tuple[FetchArg, ...]
+) -> Recording:
+    """A call as the function tracer records it: where it returns to, and arguments."""
+    link = arch.roles.link
+    parent = Base(Source.STACK) if link is None else Base(Source.REGISTER, link)
+    return _recording(probe, place, info, (parent,), args)
+
+
+def _calls_of(
+    probe: Kprobe, place: Place, info: EventInfo, args: tuple[FetchArg, ...], end: CallEnd
+) -> CallWork:
+    """The calls of a function as function_graph records them."""
+    columns = (_of_call(CallWord.DEPTH), _of_call(CallWord.RETURN))
+    row = _recording(probe, place, info, columns, args)
+    return CallWork(row.address, row.image_base, row.pc, (), row, end)
+
+
+def _call_end(exits: EventInfo, *, retval: bool) -> CallEnd:
+    """Their returns.
+
+    Args:
+        exits: the event.
+        retval: whether the value returned is recorded.
+    """
+    zero, value = Base(Source.IMMEDIATE), Base(Source.RETVAL)
+    of_call = (_of_call(word) for word in (CallWord.DEPTH, CallWord.TIME))
+    bases = (*of_call, zero, value if retval else zero)
+    layout = RecordLayout.of(tuple(_word(base) for base in bases), returns=True)
+    return CallEnd(Recording(exits.id, layout, 0, 0, 0), of_call=True)
+
+
+def _arguments(scope: ScopeVariables) -> tuple[FetchArg, ...]:
+    """What a function is called with, as far as debug information says and words hold it."""
+    args: list[FetchArg] = []
+    seen: set[object] = set()
+    try:
+        names = scope.parameters()[:_ARGUMENTS_MAX]
+        for name in names:
+            found = scope.resolve(name)
+            kind, where = found.kind, (found.base, found.derefs)
+            if kind is None or kind.is_string or kind.count or kind.width or where in seen:
+                continue
+            seen.add(where)
+            base = Base(Source.AT_ENTRY, fetch=where)
+            args.append(FetchArg(name, name, base, (), FieldType(kind.kind, kind.size)))
+    except VariableError:
+        return ()
+    return tuple(args)
+
+
+def _recording(
+    probe: Kprobe,
+    place: Place,
+    info: EventInfo,
+    columns: Sequence[Base],
+    args: tuple[FetchArg, ...],
+) -> Recording:
+    """A row with some words and the arguments of a function."""
+    fetches = [arg.base.fetch for arg in args if arg.base.fetch is not None]
+    words = [*map(_word, columns), *(_word(base, derefs) for base, derefs in fetches)]
+    address = probe.addr or 0
+    base, layout = address - (place.file_offset or 0), RecordLayout.of(tuple(words))
+    return Recording(info.id, layout, address - place.offset, base, address)
+
+
+def _word(base: Base, derefs: tuple[int, ...] = ()) -> FetchArg:
+    return FetchArg("", "", base, derefs, FieldType(Kind.HEX, 8))
+
+
+def _of_call(word: CallWord) -> Base:
+    return Base(Source.CALL, value=word)

@@ -17,13 +17,11 @@ from engine.session.protocol.report import Report
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.defining import Definitions
 from engine.session.tracing.event_set import Defined, EventSet
-from engine.session.tracing.filter_names import FilterNames
-from engine.session.tracing.output import TraceOutput
+from engine.session.tracing.output import Tail, TraceOutput, profile_lines, remarks
 from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.syscalls import SyscallEvents
-from engine.session.tracing.tail import Tail, profile_lines, remarks
-from engine.session.tracing.triggers import EventControls
+from engine.session.tracing.triggers import EventControls, FilterNames
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Format, Names
 from engine.trace.ring import Ring

@@ -9,15 +9,23 @@ triggers with one, then the filter, then what acts behind the event.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from engine.arch.plan import Mode
 from engine.arch.program import PredicateOp
 from engine.errors import CommandError
 from engine.fetch.evaluate import FetchContext, Recorder
 from engine.fetch.predicate import PredicateContext, RowTest, compile_predicate
-from engine.session.tracing.armed import Armed, ControlHooks, EventControl
+from engine.probes.code_map import CodeMap
+from engine.session.program.places import PlaceError
+from engine.session.tracing.armed import (
+    Armed,
+    ControlHooks,
+    EventControl,
+    HistogramTriggers,
+    tables,
+)
 from engine.session.tracing.filter_buffer import Aside, Make
-from engine.session.tracing.histograms import HistogramTriggers, tables
 from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
-from engine.trace.rows import EventInfo
+from engine.trace.rows import EventInfo, EventSource
 from engine.trace.trigger import EventTrigger, TriggerAction, TriggerError, parse_trigger
 
 
@@ -304,6 +312,34 @@ class EventControls:
             (key, self._controls.get(info.id))
             for key, info in (self._events.items() if self._controls else ())
         )
+
+
+class FilterNames:
+    """Says what the filter of an event is parsed for; called with the event."""
+
+    def __init__(self, mode: Mode, code_map: CodeMap) -> None:
+        """Set up.
+
+        Args:
+            mode: kernel mode has the kernel's pointers only.
+            code_map: finds functions.
+        """
+        self._strict = mode is not Mode.KERNEL
+        self._placement = code_map
+
+    def __call__(self, info: EventInfo) -> FilterMachine:
+        """The names that a filter of an event may use."""
+        if not info.symbolic and info.source is EventSource.PROBE:
+            return FilterMachine(kernel_pointers=not self._strict)
+        return FilterMachine(functions=self._function, kernel_pointers=not self._strict)
+
+    def _function(self, name: str | int) -> tuple[int, int] | None:
+        """Where a function of the guest is, by its name or an address in it."""
+        try:
+            address = self._placement.symbol(name) if isinstance(name, str) else name
+        except PlaceError:
+            return None
+        return None if address is None else self._placement.function(address)
 
 
 def split_option(option: str, text: str) -> tuple[str, str, str]:

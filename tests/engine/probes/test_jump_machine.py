@@ -212,7 +212,7 @@ def test_the_list_changes_while_the_guest_is_in_a_detour(arch: str, change: str)
             commands: dict[str, cmd.Command] = {
                 "delete": cmd.Delete((1,)),
                 "disable": cmd.Enable((1,), on=False),
-                "break": cmd.Break("fibonacci+4" if arch == "aarch64" else "fibonacci+2"),
+                "break": cmd.ToggleBreak("fibonacci+4" if arch == "aarch64" else "fibonacci+2"),
                 "edit": cmd.Define("p:demo/f fibonacci n=$arg1", replaces=1),
             }
             guest.do(commands[change])

@@ -29,7 +29,7 @@ def test_a_definition_records_every_hit_with_its_argument(arch: str) -> None:
 @both
 def test_the_same_probes_in_a_fresh_run(arch: str) -> None:
     with held(sample(arch, "loop"), "20") as guest:
-        guest.do(cmd.Define("r:demo/mix mix $retval"), cmd.Break("main"), cmd.Continue())
+        guest.do(cmd.Define("r:demo/mix mix $retval"), cmd.ToggleBreak("main"), cmd.Continue())
         first = guest.do(cmd.Continue())
         events = [dataclasses.replace(e, thread_id=0) for e in guest.events]
         again = guest.do(cmd.Restart(), cmd.Continue(), cmd.Continue())
@@ -90,10 +90,10 @@ def test_a_mistake_has_its_column(line: str, at: str | None) -> None:
 
 def test_a_breakpoint_is_set_and_cleared_at_the_same_place_however_it_is_spelled() -> None:
     with held(sample("x86_64", "recursion")) as guest:
-        view = guest.do(cmd.Break("factorial"))
+        view = guest.do(cmd.ToggleBreak("factorial"))
         assert [(p.kind, p.place, p.stops) for p in view.probes] == [("b", "factorial+0x0", True)]
         at = guest.address("factorial")
-        assert guest.do(cmd.Break(f"{at:#x}")).probes == ()
+        assert guest.do(cmd.ToggleBreak(f"{at:#x}")).probes == ()
         assert guest.view.planted == {}
 
 
@@ -226,7 +226,7 @@ def test_what_is_not_there_cannot_be_changed() -> None:
             cmd.StopOnHit((7,)),
             cmd.Define("p:demo/a factorial", replaces=7),
             cmd.WriteRegister("nosuch", 1),
-            cmd.Break("nosuch"),
+            cmd.ToggleBreak("nosuch"),
             cmd.WriteMemory(0, b"x"),
             cmd.WriteMemory((1 << 64) - 2, b"xxxx"),
             cmd.ReadMemory(0, 1 << 30),
@@ -242,7 +242,7 @@ def test_what_can_be_read_of_a_range_is() -> None:
         guest.do(cmd.ReadMemory(0, 4096))
         assert guest.all(ev.MemoryRead)[-1].pieces == ()
         at = guest.address("factorial")
-        guest.do(cmd.Break("factorial"), cmd.ReadMemory(at, 4), cmd.ReadMemory(at, 4, True))
+        guest.do(cmd.ToggleBreak("factorial"), cmd.ReadMemory(at, 4), cmd.ReadMemory(at, 4, True))
         planted, original = guest.all(ev.MemoryRead)[-2:]
         assert planted.pieces[0][1][:1] == b"\xcc"
         assert original.pieces[0][1][:1] != b"\xcc"
@@ -288,7 +288,7 @@ def test_probes_of_an_earlier_session(arch: str) -> None:
 
 def test_changes_after_the_end_count_for_the_next_run() -> None:
     with held(sample("x86_64", "loop"), "20") as guest:
-        guest.do(cmd.Continue(), cmd.Define("p:demo/mix mix"), cmd.Break("print_hex"))
+        guest.do(cmd.Continue(), cmd.Define("p:demo/mix mix"), cmd.ToggleBreak("print_hex"))
         for command in (cmd.Continue(), cmd.StepInsn(), cmd.StepPhase(), cmd.Finish()):
             failure = guest.fail(command)
             assert failure is not None
@@ -303,7 +303,7 @@ def test_a_program_that_cannot_be_started_again_leaves_the_old_run(tmp_path: Pat
     program = tmp_path / "guest"
     program.write_bytes(Path(sample("x86_64", "recursion")).read_bytes())
     with held(str(program)) as guest:
-        guest.do(cmd.Break("factorial"), cmd.Continue())
+        guest.do(cmd.ToggleBreak("factorial"), cmd.Continue())
         program.unlink()
         assert guest.fail(cmd.Restart()) is not None
         assert guest.do(cmd.Delete((1,)), cmd.Continue()).exit_code == 0

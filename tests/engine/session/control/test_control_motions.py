@@ -91,7 +91,7 @@ def test_a_step_over_passes_calls_even_recursive_ones(arch: str, probed: bool) -
 @both
 def test_finish_ends_behind_the_call(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
-        guest.do(cmd.Break("ackermann"))
+        guest.do(cmd.ToggleBreak("ackermann"))
         for depth in range(4):
             view = guest.do(cmd.Continue())
             assert view.reason.startswith("breakpoint 1")
@@ -136,7 +136,7 @@ def test_a_step_over_a_return_leads_to_the_caller(arch: str, line: str) -> None:
 @both
 def test_lines_follow_each_other(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
-        guest.do(cmd.Break("main"), cmd.Continue())
+        guest.do(cmd.ToggleBreak("main"), cmd.Continue())
         seen = []
         for _ in range(8):
             view = guest.do(cmd.StepLine(over=True))
@@ -151,7 +151,7 @@ def test_lines_follow_each_other(arch: str) -> None:
 @both
 def test_a_step_by_lines_goes_into_functions(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
-        guest.do(cmd.Break("main"), cmd.Continue())
+        guest.do(cmd.ToggleBreak("main"), cmd.Continue())
         seen = {guest.do(cmd.StepLine()).location.partition("+")[0] for _ in range(30)}
         assert "print" in seen
 
@@ -167,7 +167,7 @@ def test_without_lines_a_step_by_lines_says_so() -> None:
 @both
 def test_a_breakpoint_ends_every_longer_motion(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
-        guest.do(cmd.Break("main"), cmd.Continue(), cmd.Break("fibonacci"))
+        guest.do(cmd.ToggleBreak("main"), cmd.Continue(), cmd.ToggleBreak("fibonacci"))
         for motion in (
             cmd.StepInsn(100_000),
             cmd.RunTo(guest.address("ackermann")),
@@ -188,7 +188,7 @@ def test_a_breakpoint_ends_every_longer_motion(arch: str) -> None:
 def test_the_place_of_a_motion_may_be_a_breakpoint_and_a_probe(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
         at = guest.address("fibonacci")
-        guest.do(cmd.Break("fibonacci"), cmd.Define("p:demo/fib fibonacci", stops=True))
+        guest.do(cmd.ToggleBreak("fibonacci"), cmd.Define("p:demo/fib fibonacci", stops=True))
         assert guest.do(cmd.RunTo(at)).pc == at
         assert guest.events == []
         assert guest.probe(1).hits == guest.probe(2).hits == 0
@@ -350,7 +350,7 @@ def test_the_list_changes_in_the_middle_of_a_hit(arch: str, change: str, phases:
             "delete": cmd.Delete((1,)),
             "disable": cmd.Enable((1,), on=False),
             "undo": cmd.Undo(),
-            "break": cmd.Break("fibonacci"),
+            "break": cmd.ToggleBreak("fibonacci"),
             "define": cmd.Define("p:demo/g fibonacci n=$arg1"),
             "edit": cmd.Define("p:demo/f fibonacci n=$arg1", replaces=1),
         }

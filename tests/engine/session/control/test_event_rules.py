@@ -27,13 +27,13 @@ def values(guest: Held) -> list[Value]:
 @both
 def test_a_filter_drops_events_and_a_fresh_run_keeps_it(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
-        view = guest.do(define(arch), cmd.Filter("demo/fib", "n > 13"), cmd.Continue())
+        view = guest.do(define(arch), cmd.SetFilter("demo/fib", "n > 13"), cmd.Continue())
         assert values(guest) == [15, 14]
         assert view.probes[0].filter == "n > 13"
         view = guest.do(cmd.Restart(), cmd.Continue())
         assert values(guest) == [15, 14]
         assert view.probes[0].filter == "n > 13"
-        guest.do(cmd.Filter("demo/fib", ""), cmd.Restart())
+        guest.do(cmd.SetFilter("demo/fib", ""), cmd.Restart())
         view = guest.do(cmd.Continue())
         assert len(guest.events) == view.probes[0].hits
         assert view.probes[0].filter == ""
@@ -55,8 +55,8 @@ def test_a_histogram_reads_as_the_command_line_prints_it(arch: str, tmp_path: Pa
     with held(program) as guest:
         guest.do(
             define(arch),
-            cmd.Trigger("demo/fib", HIST),
-            cmd.Trigger("demo/fib", "hist:keys=n.log2"),
+            cmd.ChangeTrigger("demo/fib", HIST),
+            cmd.ChangeTrigger("demo/fib", "hist:keys=n.log2"),
         )
         assert all("Hits: 0" in text for text in guest.view.histograms)
         view = guest.do(cmd.Continue())
@@ -69,11 +69,11 @@ def test_a_histogram_reads_as_the_command_line_prints_it(arch: str, tmp_path: Pa
 
 def test_triggers_go_by_what_they_are_and_come_back_with_undo() -> None:
     with held(sample("x86_64", "recursion")) as guest:
-        guest.do(define("x86_64"), cmd.Trigger("demo/fib", "hist:keys=n"))
-        guest.do(cmd.Trigger("demo/fib", "hist:keys=n:pause"))  # the same one rests
+        guest.do(define("x86_64"), cmd.ChangeTrigger("demo/fib", "hist:keys=n"))
+        guest.do(cmd.ChangeTrigger("demo/fib", "hist:keys=n:pause"))  # the same one rests
         assert guest.probe(1).triggers == ("hist:keys=n",)
         assert "[paused]" in guest.view.histograms[0]
-        view = guest.do(cmd.Trigger("demo/fib", "!hist:keys=n:sort=hitcount"))
+        view = guest.do(cmd.ChangeTrigger("demo/fib", "!hist:keys=n:sort=hitcount"))
         assert (view.probes[0].triggers, view.histograms) == ((), ())
         view = guest.do(cmd.Undo())
         assert view.probes[0].triggers == ("hist:keys=n",)
@@ -83,7 +83,7 @@ def test_triggers_go_by_what_they_are_and_come_back_with_undo() -> None:
 
 def test_a_deleted_probe_comes_back_with_its_filter() -> None:
     with held(sample("x86_64", "recursion")) as guest:
-        guest.do(define("x86_64"), cmd.Filter("demo/fib", "n == 3"), cmd.Delete((1,)))
+        guest.do(define("x86_64"), cmd.SetFilter("demo/fib", "n == 3"), cmd.Delete((1,)))
         guest.do(define("x86_64"))
         assert guest.probe(2).filter == ""  # another one of that name begins without
         guest.do(cmd.Undo(), cmd.Undo())
@@ -94,7 +94,7 @@ def test_a_deleted_probe_comes_back_with_its_filter() -> None:
 
 def test_a_filter_holds_for_all_probes_of_an_event() -> None:
     with held(sample("x86_64", "recursion")) as guest:
-        guest.do(define("x86_64"), cmd.Filter("demo/fib", "n > 14"))
+        guest.do(define("x86_64"), cmd.SetFilter("demo/fib", "n > 14"))
         guest.do(cmd.Define("p:demo/fib factorial n=%di:u32"))
         assert [probe.filter for probe in guest.view.probes] == ["n > 14"] * 2
         guest.do(cmd.Delete((1,)), cmd.Restart(), cmd.Continue())
@@ -103,7 +103,7 @@ def test_a_filter_holds_for_all_probes_of_an_event() -> None:
 
 def test_a_changed_definition_keeps_the_filter_that_fits_it() -> None:
     with held(sample("x86_64", "recursion")) as guest:
-        guest.do(define("x86_64"), cmd.Filter("demo/fib", "n > 14"))
+        guest.do(define("x86_64"), cmd.SetFilter("demo/fib", "n > 14"))
         view = guest.do(cmd.Define("p:demo/other fibonacci n=%di:u64", replaces=1))
         assert view.probes[0].filter == "n > 14"
         guest.do(cmd.Define("p:demo/other fibonacci m=%di:u64", replaces=1))
@@ -115,21 +115,21 @@ def test_a_changed_definition_keeps_the_filter_that_fits_it() -> None:
 @pytest.mark.parametrize(
     ("command", "at", "text"),
     [
-        (cmd.Filter("demo/fib", "n > 3 && m == 1"), "== 1", "Field not found"),
-        (cmd.Trigger("demo/fib", "hist:keys=nosuch"), "nosuch", "Couldn't find field"),
-        (cmd.Trigger("demo/fib", "stacktrace if k == 1"), "== 1", "Field not found"),
-        (cmd.Trigger("demo/fib", "nosuch"), None, "there is no 'nosuch'"),
-        (cmd.Trigger("demo/fib", "!stacktrace"), None, "there is no such trigger"),
-        (cmd.Trigger("demo/fib", " "), None, "which trigger?"),
-        (cmd.Filter("demo/nosuch", "n > 3"), None, "there is no event demo/nosuch"),
-        (cmd.Filter("nosuch", "n > 3"), None, "GROUP/NAME"),
+        (cmd.SetFilter("demo/fib", "n > 3 && m == 1"), "== 1", "Field not found"),
+        (cmd.ChangeTrigger("demo/fib", "hist:keys=nosuch"), "nosuch", "Couldn't find field"),
+        (cmd.ChangeTrigger("demo/fib", "stacktrace if k == 1"), "== 1", "Field not found"),
+        (cmd.ChangeTrigger("demo/fib", "nosuch"), None, "there is no 'nosuch'"),
+        (cmd.ChangeTrigger("demo/fib", "!stacktrace"), None, "there is no such trigger"),
+        (cmd.ChangeTrigger("demo/fib", " "), None, "which trigger?"),
+        (cmd.SetFilter("demo/nosuch", "n > 3"), None, "there is no event demo/nosuch"),
+        (cmd.SetFilter("nosuch", "n > 3"), None, "GROUP/NAME"),
     ],
 )
 def test_a_mistake_changes_nothing_and_has_its_column(
-    command: cmd.Filter | cmd.Trigger, at: str | None, text: str
+    command: cmd.SetFilter | cmd.ChangeTrigger, at: str | None, text: str
 ) -> None:
     with held(sample("x86_64", "recursion")) as guest:
-        guest.do(define("x86_64"), cmd.Filter("demo/fib", "n > 14"))
+        guest.do(define("x86_64"), cmd.SetFilter("demo/fib", "n > 14"))
         failure = guest.fail(command)
         assert failure is not None
         assert text in failure.text
@@ -144,17 +144,17 @@ def test_a_mistake_changes_nothing_and_has_its_column(
 def test_call_stacks_from_a_trigger_are_declared_and_recorded() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         guest.do(define("x86_64"), cmd.RunTo(guest.address("fibonacci")))
-        guest.do(cmd.Trigger("demo/fib", "stacktrace:1 if n == 14"), cmd.Continue())
+        guest.do(cmd.ChangeTrigger("demo/fib", "stacktrace:1 if n == 14"), cmd.Continue())
         stacks = [event for event in guest.events if event.name == "user_stack"]
         assert len(stacks) == 1
 
 
 def test_rules_change_while_the_guest_runs() -> None:
     with held(sample("x86_64", "loop"), "20000") as guest:
-        guest.do(cmd.Define("p:demo/mix mix i=%si:u32"), cmd.Filter("demo/mix", "i == 20000"))
+        guest.do(cmd.Define("p:demo/mix mix i=%si:u32"), cmd.SetFilter("demo/mix", "i == 20000"))
         given: list[cmd.Command] = [
-            cmd.Trigger("demo/mix", "hist:keys=common_pid"),
-            cmd.Filter("demo/mix", ""),
+            cmd.ChangeTrigger("demo/mix", "hist:keys=common_pid"),
+            cmd.SetFilter("demo/mix", ""),
         ]
         guest.control.waiting = lambda: given.pop() if given else None
         guest.control.attention()

@@ -90,7 +90,7 @@ def shown(frame: FrameView) -> dict[str, float | None]:
 def stopped(program: str, place: str) -> GuestView:
     """The guest at a place."""
     with held(program) as guest:
-        return guest.do(cmd.Break(place), cmd.Continue())
+        return guest.do(cmd.ToggleBreak(place), cmd.Continue())
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O1", "-O2"])
@@ -133,7 +133,7 @@ def test_the_same_values_as_gdb(level: str, tmp_path: Path) -> None:
 def test_arguments_at_each_hit(arch: str) -> None:
     first, second = {"x86_64": ("rdi", "rsi"), "aarch64": ("x0", "x1")}[arch]
     with held(sample(arch, "recursion")) as guest:
-        guest.do(cmd.Break("ackermann"))
+        guest.do(cmd.ToggleBreak("ackermann"))
         for _ in range(5):
             view = guest.do(cmd.Continue())
             registers = guest.registers()

@@ -9,9 +9,9 @@ import pytest
 from compiled import build, tool
 
 from engine.arch.plan import Rules
+from engine.session.program.functions import function_at
 from engine.session.program.inspection import Inspection
 from engine.session.program.places import PlaceError, Places
-from engine.session.program.ranges import function_at
 from engine.session.protocol.config import GuestConfig
 
 CHECKOUT = Path(__file__).resolve().parents[4]

@@ -66,7 +66,7 @@ def to_return(guest: Held) -> tuple[int, int]:
 @modes
 def test_each_unwinder_is_compared_with_the_whole_backtrace(arch: str, mode: Mode) -> None:
     with guest_in(mode, arch) as guest:
-        guest.do(cmd.Define("r:demo/r ackermann"), cmd.Break("ackermann"))
+        guest.do(cmd.Define("r:demo/r ackermann"), cmd.ToggleBreak("ackermann"))
         guest.do(*[cmd.Continue()] * 4)
         whole = guest.view
         assert [whole.unwinder, any(f.differs for f in whole.frames)] == ["full", False]
@@ -96,7 +96,7 @@ def test_each_unwinder_is_compared_with_the_whole_backtrace(arch: str, mode: Mod
         assert "kernel-2005" in failed.text
         # The choice stays from stop to stop, and finish goes by the whole backtrace.
         caller = whole.frames[1].pc
-        view = guest.do(cmd.Break("ackermann"), cmd.Finish())
+        view = guest.do(cmd.ToggleBreak("ackermann"), cmd.Finish())
         assert (view.unwinder, view.reason, view.pc) == ("owens", "finished", caller)
 
 
@@ -224,9 +224,9 @@ def test_a_return_probe_stops_at_each_entry_and_each_return(arch: str, mode: Mod
 @modes
 def test_stops_can_be_had_and_given_up_in_the_middle_of_a_call(arch: str, mode: Mode) -> None:
     with guest_in(mode, arch) as guest:
-        guest.do(cmd.Define("r:demo/r ackermann"), cmd.Break("ackermann"))
+        guest.do(cmd.Define("r:demo/r ackermann"), cmd.ToggleBreak("ackermann"))
         guest.do(*[cmd.Continue()] * 3)
-        guest.do(cmd.Break("ackermann"), cmd.StopOnHit((1,)))
+        guest.do(cmd.ToggleBreak("ackermann"), cmd.StopOnHit((1,)))
         # The calls that are pending already stop as well.
         while not guest.do(cmd.Continue()).reason.endswith(" returns"):
             assert guest.view.state is RunState.STOPPED
@@ -245,7 +245,7 @@ def test_finish_ends_at_the_return_of_this_very_call(arch: str, mode: Mode, prob
     with guest_in(mode, arch) as guest:
         if probed:
             guest.do(cmd.Define("r:demo/r ackermann"))
-        guest.do(cmd.Break("ackermann"))
+        guest.do(cmd.ToggleBreak("ackermann"))
         for depth in (2, 4, 7):
             guest.do(cmd.Restart(), *[cmd.Continue()] * depth)
             sp, real = stack_word(guest)

@@ -1,13 +1,24 @@
-"""Where functions begin and end in a file."""
+"""The functions of a file: their beginnings and ends, inlined copies, parts kept elsewhere.
 
+A cold part of a function has a symbol or a range of the unwind tables of its own, but it is jumped
+to and never called: where it begins the stack is in the middle of its function.
+"""
+
+import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from engine.image import ElfImage, Symbol, range_at, signal_frames
+from engine.arch.base import Arch
+from engine.errors import ImageError
+from engine.image import ElfImage, Symbol, find_fde, range_at, signal_frames
 from engine.image.headers import PF_X, SHF_EXECINSTR
 from engine.session.program.libraries import ProgramFile
+from engine.unwind.program import rows
+from engine.unwind.rows import CfaRegister
 
 _KEPT: Final = 1 << 14
+_COLD: Final = re.compile(r"\.cold(\.\d+)?$")
 
 
 class FunctionRanges:
@@ -67,3 +78,43 @@ def is_code(image: ElfImage, symbol: Symbol) -> bool:
     if 0 < symbol.section < len(sections):
         return bool(sections[symbol.section].flags & SHF_EXECINSTR)
     return any(s.flags & PF_X and s.covers(symbol.address) for s in image.load_segments)
+
+
+def inlined_sites(name: str, files: Sequence[ProgramFile]) -> tuple[ProgramFile, list[int]] | None:
+    """The first file that has inlined copies of a function, and their link addresses.
+
+    Args:
+        name: of the function, in the source or as the linker would call it.
+        files: where to look, in this order. One whose debug information is damaged or missing
+            in part knows of no copies: that there is no symbol remains the answer.
+    """
+    for file in files:
+        try:
+            found = file.variables.inlined(name)
+        except ImageError:
+            continue
+        if found:
+            return file, found
+    return None
+
+
+def is_part(arch: Arch, image: ElfImage, start: int, symbol: str | None) -> bool:
+    """Tell whether what looks like a function is code that another function jumps to.
+
+    Args:
+        arch: of the program.
+        image: the file.
+        start: link address of the entry.
+        symbol: its name, None without.
+    """
+    if symbol is not None and _COLD.search(symbol):
+        return True
+    fde = find_fde(image, start)
+    if fde is None or fde.start != start:
+        return False
+    names = {r.dwarf: r.name for r in arch.registers if r.dwarf is not None}
+    row = rows(fde, names, image.bits, image.layout.order)[1][0]
+    if row is None or not isinstance(row.cfa, CfaRegister):
+        return False
+    pushed = 0 if arch.roles.link else arch.bits // 8
+    return (row.cfa.register, row.cfa.offset) != (arch.roles.sp, pushed)

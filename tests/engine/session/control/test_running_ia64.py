@@ -25,7 +25,7 @@ def hit(guest: Held) -> HitView:
 
 def stopped_at(guest: Held, place: str, *, times: int = 1) -> None:
     """In the first phase of a hit."""
-    guest.do(cmd.Break(place), *(cmd.Continue() for _ in range(times)), cmd.StepPhase())
+    guest.do(cmd.ToggleBreak(place), *(cmd.Continue() for _ in range(times)), cmd.StepPhase())
 
 
 def chain(guest: Held) -> list[str]:
@@ -72,7 +72,7 @@ def test_a_boosted_hit_is_drawn_with_what_it_runs_on_in() -> None:
         assert boost.form == "template 05, MLX;"
         assert boost.parts[1].text == f"brl.many {site.address + 16:#x}"
         assert {part.role for part in boost.parts} == {"jump"}
-        guest.do(cmd.Break("fibonacci+0x2"))  # the copy would run past it
+        guest.do(cmd.ToggleBreak("fibonacci+0x2"))  # the copy would run past it
         site, copy, boost = hit(guest).units
         assert [part.role for part in site.parts] == ["break", "", "other"]
         assert [part.role for part in copy.parts] == ["step", "idle", "idle"]

@@ -39,7 +39,7 @@ def test_a_snapshot_is_told_behind_the_rows_it_is_of() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         guest.do(
             cmd.Define("p:demo/fib fibonacci n=%di:u32"),
-            cmd.Trigger("demo/fib", "snapshot:1 if n == 5"),
+            cmd.ChangeTrigger("demo/fib", "snapshot:1 if n == 5"),
             cmd.Continue(),
         )
         at = next(n for n, told in enumerate(guest.said) if isinstance(told, ev.Snapshot))
