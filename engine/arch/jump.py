@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from engine.arch.recording import DetourPlaces, Recorder, Work
+from engine.arch.recorder.encoder import Encoder
 
 
 class Leaves(Enum):
@@ -56,8 +56,7 @@ class ArchJumps:
         fixed: whether such a jump goes through one fixed pointer (a linkage table's).
         needs: (bytes of a function, its address, place of the probe) to what a detour lacks
             there, "" for nothing.
-        record: (what is done, of recordings the newest probe's first; where what stands; the
-            window's bytes) to the recorder. Raises NotCompilableError.
+        encoder: (address of the save area) to an encoder of recorders, with no code so far.
         scratch: registers that a detour leaves changed: the ABI lets any call change them, and
             `needs` refuses functions that use them.
         linux: whether Linux has jump probes on this architecture.
@@ -72,6 +71,6 @@ class ArchJumps:
     indirect: Callable[[bytes], bool]
     fixed: Callable[[bytes], bool]
     needs: Callable[[bytes, int, int], str]
-    record: Callable[[Work, DetourPlaces, bytes], Recorder]
+    encoder: Callable[[int], Encoder]
     linux: bool
     scratch: tuple[str, ...] = ()

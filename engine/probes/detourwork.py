@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from engine.arch.base import Arch
+from engine.arch.recorder.generator import record
 from engine.arch.recording import (
     CallEntry,
     CallReturn,
@@ -108,7 +109,7 @@ def uncompiled(arch: Arch, wanted: Work, window: bytes = b"") -> str:
         return ""
     count = len(recorded_by(wanted)) + isinstance(wanted, CallEntry)
     try:
-        arch.jumps.record(counted(wanted, [_TRIAL_COUNTER] * count), _TRIAL, window)
+        record(arch.jumps.encoder, counted(wanted, [_TRIAL_COUNTER] * count), _TRIAL, window)
     except NotCompilableError as error:
         return str(error)
     return ""

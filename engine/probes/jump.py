@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
+from engine.arch.recorder.generator import record
 from engine.arch.recording import DetourPlaces, NotCompilableError, Recorder, Work
 from engine.cpu.base import Cpu
 from engine.guest.memory import Memory
@@ -298,7 +299,7 @@ class Jumps:
         words = [counter for counter in counters if counter is not None]
         try:
             if len(words) == len(probes):
-                recorder = jumps.record(counted(found, words), places, window)
+                recorder = record(jumps.encoder, counted(found, words), places, window)
                 if not isinstance(found, tuple) and calls and self._memory.shared:
                     calls.begin(self._memory.shared.calls)
                 return recorder

@@ -1,6 +1,6 @@
 """What AArch64 gives to jump probes; Linux has none there."""
 
-from engine.arch.aarch64.recorder import record
+from engine.arch.aarch64.encoder import Aarch64Encoder
 from engine.arch.aarch64.relocate import REACH, SIZE, indirect, jump, movable, needs
 from engine.arch.jump import ArchJumps
 
@@ -14,7 +14,7 @@ JUMPS = ArchJumps(
     indirect=indirect,
     fixed=lambda raw: False,
     needs=needs,
-    record=record,
+    encoder=Aarch64Encoder,
     linux=False,
     scratch=("x16", "x17"),
 )

@@ -4,27 +4,14 @@ Linux gives a uprobe a slot of 4 bytes and steps it with the CPU's software step
 the copy is followed by the trap that ends its step, so a slot has 8, as a kprobe's has there.
 """
 
-import struct
-from typing import Final
-
 from engine.arch.aarch64.analyze import analyze
 from engine.arch.aarch64.decode import branch_target, classify, is_landing_pad
+from engine.arch.aarch64.encode import BRANCH_REACH, branch
 from engine.arch.plan import ArchProbes
-
-_REACH: Final = 1 << 27
-_MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def _length(raw: bytes) -> int:
     return 4 if len(raw) >= 4 else 0
-
-
-def _jump(place: int, target: int) -> bytes | None:
-    """`b`; None beyond 128 MiB or where an address is not aligned."""
-    distance = (target - place + (1 << 63) & _MASK) - (1 << 63)
-    if (place | target) & 3 or not -_REACH <= distance < _REACH:
-        return None
-    return struct.pack("<I", 0x14000000 | distance >> 2 & 0x3FFFFFF)
 
 
 def _target(raw: bytes, address: int) -> int | None:
@@ -52,10 +39,10 @@ PROBES = ArchProbes(
     after=bytes.fromhex("c00020d4"),  # brk #6
     kprobe_slot=8,
     uprobe_slot=8,
-    reach=_REACH - 64,  # the branch back stands inside the slot
+    reach=BRANCH_REACH - 64,  # the branch back stands inside the slot
     analyze=analyze,
     length=_length,
-    jump=_jump,
+    jump=branch,
     target=_target,
     landing_pad=_landing_pad,
     fetch_registers={  # regoffset_table of arch/arm64/kernel/ptrace.c

@@ -10,40 +10,15 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.arch.aarch64.decode import Kind, branch_target, classify, signed
+from engine.arch.aarch64.encode import BRANCH_REACH, branch, load_constant, word
 from engine.arch.jump import Leaves, Movable
 
 SIZE: Final = 4
-REACH: Final = (1 << 27) - (1 << 16)
+REACH: Final = BRANCH_REACH - (1 << 16)
 _MASK: Final = (1 << 64) - 1
 _X17, _X30, _ZERO = 17, 30, 31
 _COPIED: Final = frozenset({Kind.OTHER, Kind.PAC, Kind.BTI, Kind.NOP})
 _CONDITIONAL: Final = frozenset({Kind.B_COND, Kind.CBZ, Kind.TBZ})
-
-
-def word(value: int) -> bytes:
-    """One instruction's bytes."""
-    return struct.pack("<I", value)
-
-
-def load_constant(register: int, value: int) -> bytes:
-    """`movz` and as many `movk` as a value needs."""
-    pieces = [(value >> 16 * at & 0xFFFF, at) for at in range(4)]
-    first = next(((piece, at) for piece, at in pieces if piece), (0, 0))
-    code = [0xD2800000 | first[1] << 21 | first[0] << 5 | register]
-    code += [
-        0xF2800000 | at << 21 | piece << 5 | register
-        for piece, at in pieces
-        if piece and at != first[1]
-    ]
-    return b"".join(map(word, code))
-
-
-def branch(place: int, target: int) -> bytes | None:
-    """`b`; None beyond 128 MiB."""
-    distance = (target - place + (1 << 63) & _MASK) - (1 << 63)
-    if (place | target) & 3 or not -(1 << 27) <= distance < 1 << 27:
-        return None
-    return word(0x14000000 | distance >> 2 & 0x3FFFFFF)
 
 
 def jump(place: int, target: int, size: int) -> bytes | None:

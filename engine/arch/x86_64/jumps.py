@@ -1,7 +1,7 @@
 """What x86-64 gives to jump probes."""
 
 from engine.arch.jump import ArchJumps
-from engine.arch.x86_64.recorder import record
+from engine.arch.x86_64.encoder import X86Encoder
 from engine.arch.x86_64.relocate import (
     LEAST,
     MOST,
@@ -23,6 +23,6 @@ JUMPS = ArchJumps(
     indirect=indirect,
     fixed=fixed,
     needs=lambda data, start, place: "",
-    record=record,
+    encoder=X86Encoder,
     linux=True,
 )

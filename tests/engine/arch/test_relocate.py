@@ -7,7 +7,8 @@ import pytest
 from forms import aimed, forms, state
 from probekit import CODE, DATA, DATA_SIZE, NEAR, STACK, STACK_SIZE, ProbeGuest
 
-from engine.arch.aarch64.relocate import load_constant, names_scratch
+from engine.arch.aarch64.encode import load_constant
+from engine.arch.aarch64.relocate import names_scratch
 from engine.arch.jump import Leaves, Movable
 from engine.cpu.base import Stop
 from engine.cpu.ram import PAGE
