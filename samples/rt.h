@@ -55,7 +55,7 @@ static inline s64 rt_syscall(s64 number, s64 a, s64 b, s64 c, s64 d)
     return x0;
 }
 #else
-#error "rt.h knows x86-64 and AArch64"
+#include "rt_riscv64.h"
 #endif
 
 /* What the compiler may call on its own. */

@@ -13,7 +13,7 @@ from goldenruns import run_command
 from sysroot import CHECKOUT
 
 SAMPLES = CHECKOUT / "samples"
-ARCHES = ("x86_64", "aarch64")
+ARCHES = ("x86_64", "aarch64", "riscv64")
 SIZE_LIMIT = 30_000
 
 

@@ -16,14 +16,13 @@ def test_each_program_is_there_once_with_its_words_and_in_the_order_of_the_readm
     assert {sample.path for sample in found} == files
     assert len(found) == len(files)
     readme = (CHECKOUT / "samples" / "README.md").read_text()
-    names = list(dict.fromkeys(sample.path.name for sample in found))
     rows = [line for line in readme.split("\n") if line.startswith("| `")]
     first = {cell: n for n, cell in reversed([*enumerate(row.split("`")[1] for row in rows)])}
     places = [first_of(first, sample.arch, sample.path.name) for sample in found]
     assert places == sorted(places)
     assert all(sample.text and sample.text in readme for sample in found)
-    for name in names:
-        arches = [sample.arch for sample in found if sample.path.name == name]
+    for row in set(places):
+        arches = [sample.arch for sample, at in zip(found, places, strict=True) if at == row]
         assert arches == sorted(arches, key=lambda arch: (arch != "x86_64", arch))
 
 
