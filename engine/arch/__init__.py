@@ -9,9 +9,10 @@ from typing import Final
 from engine.arch.aarch64 import AARCH64
 from engine.arch.base import Arch
 from engine.arch.ia64 import IA64
+from engine.arch.riscv64 import RISCV64
 from engine.arch.x86_64 import X86_64
 
-ARCHES: Final[tuple[Arch, ...]] = (X86_64, AARCH64, IA64)
+ARCHES: Final[tuple[Arch, ...]] = (X86_64, AARCH64, RISCV64, IA64)
 
 
 def by_name(name: str) -> Arch:

@@ -20,6 +20,7 @@ import unicorn.unicorn_const as uc_const
 from unicorn.unicorn_py3.unicorn import UcError
 
 from engine.arch.base import Arch, TrapKind
+from engine.arch.engines import UnicornNames
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode, Stop, StopKind, TrapTable
@@ -29,6 +30,7 @@ from engine.cpu.unicorn_clock import UnicornClock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_machines import machine_of
+from engine.cpu.unicorn_refusals import admit
 from engine.cpu.unicorn_screen import Screen
 from engine.cpu.unicorn_state import WIDE, UnicornState
 from engine.cpu.unicorn_stops import add_stops
@@ -40,6 +42,16 @@ _MISSES: Final = 1 << 16
 _APPROACHES: Final = 4096
 """Untranslatable blocks after which all is dropped: each leaves a piece in Unicorn's buffer."""
 _PATIENCE: Final = 1000  # stops without a reason at one place before that is called a failure
+
+
+def _breakpoint_ahead(arch: Arch, names: UnicornNames, engine: int) -> int:
+    """Bytes by which Unicorn's pc is ahead of the processor's when it reports a breakpoint."""
+    advances = dict(names.advances)
+    for number, ahead in advances.items():
+        if arch.classify_trap(number) is TrapKind.BREAKPOINT:
+            reported = not names.refused_breakpoints or admit(engine, number)
+            return ahead if reported else 0
+    return 0
 
 
 class UnicornCpu(UnicornState):
@@ -99,7 +111,8 @@ class UnicornCpu(UnicornState):
             self._handle, self._hooks, ram.control, self._code, uc.ctl_flush_tb
         )
         self.now = self._clock.ticks
-        self._traps = UnicornTraps(self, self._clock, self._ask_to_stop)
+        ahead = _breakpoint_ahead(arch, names, self.engine_address)
+        self._traps = UnicornTraps(self, self._clock, self._ask_to_stop, ahead)
         self._add_fill_hook()
         machine.enter_user_mode(self._uc, ram, self.page_table, secret)
         self.flush_tlb()

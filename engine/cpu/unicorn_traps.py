@@ -28,7 +28,17 @@ class UnicornTraps:
         error: what an action raised; the engine raises it again outside the callback.
     """
 
-    def __init__(self, state: UnicornState, clock: UnicornClock, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, state: UnicornState, clock: UnicornClock, stop: Callable[[], None], ahead: int = 0
+    ) -> None:
+        """Nothing is planted.
+
+        Args:
+            state: registers of the engine.
+            clock: of the engine.
+            stop: makes it return.
+            ahead: bytes by which the emulator's pc is ahead of the processor's at a breakpoint.
+        """
         arch = state.arch
         kinds = (arch.classify_trap(number) for number in range(_NUMBERS))
         numbers = (at for at, kind in enumerate(kinds) if kind is TrapKind.BREAKPOINT)
@@ -36,7 +46,7 @@ class UnicornTraps:
         self.error: BaseException | None = None
         self._state = state
         self._pc = arch.roles.pc
-        self._back = len(arch.breakpoint) if arch.trap_advances_pc else 0
+        self._back = len(arch.breakpoint) if arch.trap_advances_pc else ahead
         self._ticks = clock.words
         self._stop = stop
         self._actions: dict[int, tuple[TrapAction, int]] = {}  # by the pc that the trap leaves

@@ -10,6 +10,8 @@ from engine.linux.errno import LinuxError
 if TYPE_CHECKING:
     from engine.linux.kernel import Kernel
 
+# Makers' numbers; IMA; F and D, C; misaligned accesses are fast; no block to be zeroed.
+_HWPROBE: Final = {0: 0, 1: 0, 2: 0, 3: 1, 4: 3, 5: 3, 6: 0}
 _ARCH_SET_GS, _ARCH_SET_FS, _ARCH_GET_FS, _ARCH_GET_GS = 0x1001, 0x1002, 0x1003, 0x1004
 
 
@@ -107,6 +109,24 @@ def arch_prctl(k: "Kernel", code: int, address: int) -> int:
     raise LinuxError(errno.EINVAL)
 
 
+def riscv_flush_icache(k: "Kernel", start: int, end: int, flags: int) -> int:
+    """Nothing to do: the emulator sees stores to code."""
+    if flags & ~1:
+        raise LinuxError(errno.EINVAL)
+    return 0
+
+
+def riscv_hwprobe(k: "Kernel", pairs: int, count: int, size: int, cpus: int, flags: int) -> int:
+    """Values for pairs (key, value); a key that is not known becomes -1 (asm/hwprobe.h)."""
+    if flags or bool(size) != bool(cpus):
+        raise LinuxError(errno.EINVAL)
+    for at in range(pairs, pairs + 16 * count, 16):
+        (key,) = struct.unpack("<q", k.memory.read(at, 8))
+        known = key in _HWPROBE
+        k.memory.write(at, struct.pack("<qQ", key if known else -1, _HWPROBE.get(key, 0)))
+    return 0
+
+
 def personality(k: "Kernel", persona: int) -> int:
     """PER_LINUX with ADDR_NO_RANDOMIZE, which is how a guest runs."""
     return 0x0040000
@@ -134,6 +154,8 @@ SYSCALLS: SyscallTable = {
     "get_robust_list": get_robust_list,
     "prctl": prctl,
     "arch_prctl": arch_prctl,
+    "riscv_flush_icache": riscv_flush_icache,
+    "riscv_hwprobe": riscv_hwprobe,
     "personality": personality,
     "wait4": wait4,
     "waitid": waitid,

@@ -1,0 +1,102 @@
+"""RISC-V of 64 bits (RV64GC): the facts the generic engine needs, as data."""
+
+from engine.arch.base import AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.riscv64.decode import FLOAT_NAMES, NAMES
+from engine.arch.riscv64.engines import ENGINES
+from engine.arch.riscv64.frames import UNWIND
+from engine.arch.riscv64.probes import PROBES
+from engine.arch.riscv64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
+from engine.arch.riscv64.signals import SIGNALS
+from engine.arch.riscv64.syscalls import SYSCALLS
+
+# DWARF numbers: RISC-V DWARF Specification, table 1. `zero` takes no value: it is set apart from
+# the registers that do.
+_REGISTERS = (
+    *(
+        Register(
+            name,
+            dwarf=number,
+            aliases=("fp", "x8") if name == "s0" else (f"x{number}",),
+        )
+        for number, name in enumerate(NAMES)
+        if number
+    ),
+    Register("pc", aliases=("epc",)),
+    Register("zero", dwarf=0, aliases=("x0",), group="system"),
+    Register("fcsr", bits=32, group="float"),
+    *(
+        Register(name, dwarf=32 + number, aliases=(f"f{number}",), group="float")
+        for number, name in enumerate(FLOAT_NAMES)
+    ),
+)
+
+_TRAPS = {  # mcause (volume II, table 3.6), as QEMU's RISCV_EXCP_*
+    0: TrapKind.ALIGNMENT,
+    2: TrapKind.ILLEGAL,
+    3: TrapKind.BREAKPOINT,
+    4: TrapKind.ALIGNMENT,
+    6: TrapKind.ALIGNMENT,
+    8: TrapKind.SYSCALL,
+}
+
+# AT_HWCAP: a bit for each letter of the instruction set (asm/hwcap.h).
+_HWCAP = sum(1 << ord(letter) - ord("A") for letter in "IMAFDC")
+
+# Linux with three-level tables (Sv39); between the mappings and the stack, as on x86-64.
+_TASK_SIZE = 1 << 38
+_WINDOWS = _TASK_SIZE - 0x800_0000
+
+RISCV64 = Arch(
+    name="riscv64",
+    elf_machine=243,
+    bits=64,
+    byteorder="little",
+    insn_align=2,
+    insn_max=4,
+    registers=_REGISTERS,
+    roles=Roles(pc="pc", sp="sp", fp="s0", flags="fcsr", tls="tp", link="ra"),
+    breakpoint=bytes.fromhex("73001000"),  # ebreak
+    trap_advances_pc=False,
+    engines=ENGINES,
+    plan=AddressPlan(
+        task_size=_TASK_SIZE,
+        pie_base=0x2A_AAAA_A000,
+        stack_top=_TASK_SIZE,
+        mmap_top=_WINDOWS - 0x1000,
+        mmap_min=0x1_0000,
+        trampoline=(_WINDOWS, 0x1_0000),
+        xol=(_WINDOWS + 0x1_0000, 0xF_0000),
+        detour=(_WINDOWS + 0x10_0000, 0x200_0000),
+        image_detour_size=0x4_0000,  # within reach of a jump (1 MiB), with most of the program
+    ),
+    linux=LinuxAbi(
+        machine="riscv64",
+        platform=b"",
+        hwcap=(_HWCAP, 0),
+        number="a7",
+        arguments=("a0", "a1", "a2", "a3", "a4", "a5"),
+        result="a0",
+        syscalls=SYSCALLS,
+        clobbers=(),
+        syscall_size=4,
+        open_flags={
+            "O_DIRECT": 0o40000,
+            "O_LARGEFILE": 0o100000,
+            "O_DIRECTORY": 0o200000,
+            "O_NOFOLLOW": 0o400000,
+        },
+        stat_layout="generic",
+        epoll_packed=False,
+        signals=SIGNALS,
+        restorer=False,
+    ),
+    stack_alignment=16,
+    suspects=SUSPECTS,
+    screen=screen,
+    prepare=prepare,
+    emulate=emulate,
+    classify_trap=lambda number: _TRAPS.get(number, TrapKind.OTHER),
+    emulate_trapped=emulate_trapped,
+    probes=PROBES,
+    unwind=UNWIND,
+)
