@@ -1,31 +1,87 @@
 """The architectures, as data: the one list to extend.
 
 An architecture is a folder with a record; a line here; a row in the README's support matrix.
-No third-party engine is imported below this package.
+No third-party engine is imported below this package, and no record before it is wanted.
 """
 
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-from engine.arch.aarch64 import AARCH64
-from engine.arch.base import Arch
-from engine.arch.ia64 import IA64
-from engine.arch.riscv64 import RISCV64
-from engine.arch.x86_64 import X86_64
+from engine.errors import EngineError
 
-ARCHES: Final[tuple[Arch, ...]] = (X86_64, AARCH64, RISCV64, IA64)
+if TYPE_CHECKING:
+    from engine.arch.base import Arch
 
 
-def by_name(name: str) -> Arch:
+@dataclass(frozen=True, slots=True)
+class ListedArch:
+    """An architecture before its record is imported: what tells its ELF files from others.
+
+    Attributes:
+        name: as in messages and options; in upper case it is the record's in its package.
+        elf_machine: e_machine.
+        bits: of the ELF class.
+        byteorder: of the ELF file.
+        package: below this one, where that is not the name: of a family of records.
+    """
+
+    name: str
+    elf_machine: int
+    bits: int = 64
+    byteorder: str = "little"
+    package: str = ""
+
+    @property
+    def record(self) -> "Arch":
+        """The record, imported at the first use.
+
+        Raises:
+            EngineError: it is incomplete, or not the one that is listed.
+        """
+        module = import_module(f"{__name__}.{self.package or self.name}")
+        arch: Arch = getattr(module, self.name.upper())
+        listed = self.name, self.elf_machine, self.bits, self.byteorder
+        if (arch.name, arch.elf_machine, arch.bits, arch.byteorder) != listed:
+            raise EngineError(f"the record of {arch.name} is not that of the list's {self.name}")
+        return arch
+
+
+ARCHES: Final[tuple[ListedArch, ...]] = (
+    ListedArch("x86_64", 62),
+    ListedArch("aarch64", 183),
+    ListedArch("riscv64", 243),
+    ListedArch("ia64", 50),
+)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all, in order."""
+    return tuple(arch.name for arch in ARCHES)
+
+
+def records() -> Iterator["Arch"]:
+    """All records, in order; each is imported when it is reached."""
+    return (arch.record for arch in ARCHES)
+
+
+def by_name(name: str) -> "Arch":
     """The architecture of that name; KeyError if there is none."""
     for arch in ARCHES:
         if arch.name == name:
-            return arch
+            return arch.record
     raise KeyError(name)
 
 
-def for_elf(machine: int, bits: int, byteorder: str) -> Arch | None:
+def for_elf(machine: int, bits: int, byteorder: str) -> "Arch | None":
     """The architecture of an ELF file's e_machine, class and byte order."""
     for arch in ARCHES:
         if (arch.elf_machine, arch.bits, arch.byteorder) == (machine, bits, byteorder):
-            return arch
+            return arch.record
     return None
+
+
+def classes_of(machine: int) -> frozenset[int]:
+    """The ELF classes, in bits, that an e_machine may have here; empty for an unknown one."""
+    return frozenset(arch.bits for arch in ARCHES if arch.elf_machine == machine)

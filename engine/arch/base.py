@@ -4,13 +4,15 @@ Everything above asks these records, never an architecture's name.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from engine.arch.abi import ElfAbi
 from engine.arch.engines import EngineNames
 
 if TYPE_CHECKING:
+    from engine.arch.bench import BenchGuest
     from engine.arch.frames import ArchUnwind
     from engine.arch.jump import ArchJumps
     from engine.arch.plan import ArchProbes
@@ -190,6 +192,29 @@ class ArchCpu(RegisterFile, MemoryAccess, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class StatLayout:
+    """How struct stat looks.
+
+    Attributes:
+        form: for `struct`, without the byte order.
+        fields: what fills it, in order; a time is its seconds and its nanoseconds.
+    """
+
+    form: str
+    fields: tuple[str, ...]
+
+
+GENERIC_STAT: Final = StatLayout(
+    "QQIIIIQ8xqi4xqqqqqqq8x",
+    (
+        *("dev", "ino", "mode", "nlink", "uid", "gid", "rdev", "size", "blksize", "blocks"),
+        *("atime", "mtime", "ctime"),
+    ),
+)
+"""asm-generic/stat.h on 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
 class LinuxAbi:
     """What differs between architectures in the user-mode ABI of Linux.
 
@@ -204,7 +229,7 @@ class LinuxAbi:
         clobbers: (register, register copied into it) by the system-call instruction.
         syscall_size: bytes of that instruction, to step back over it for a restart.
         open_flags: O_DIRECTORY, O_NOFOLLOW, O_DIRECT, O_LARGEFILE by name.
-        stat_layout: "x86_64", "generic" or "ia64": the order of struct stat's fields.
+        stat_layout: of struct stat.
         epoll_packed: whether struct epoll_event has no padding.
         signals: the architecture's signal frames.
         error: register that becomes -1 where a call fails, whose result is the errno itself
@@ -216,6 +241,8 @@ class LinuxAbi:
         restorer: whether struct sigaction has a field for the return code.
         start: registers as a program finds them, written in this order; the rest are 0.
         start_scratch: bytes between sp and the argument count.
+        clone_backwards: clone's fourth argument is the TLS, its fifth the child's thread id
+            (CONFIG_CLONE_BACKWARDS).
     """
 
     machine: str
@@ -228,7 +255,7 @@ class LinuxAbi:
     clobbers: tuple[tuple[str, str], ...]
     syscall_size: int
     open_flags: Mapping[str, int]
-    stat_layout: str
+    stat_layout: StatLayout
     epoll_packed: bool
     signals: "SignalAbi"
     error: str = ""
@@ -237,6 +264,7 @@ class LinuxAbi:
     restorer: bool = True
     start: tuple[tuple[str, int], ...] = ()
     start_scratch: int = 0
+    clone_backwards: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +351,9 @@ class Arch:
         breakpoint: bytes Linux plants for a probe.
         trap_advances_pc: whether the trap leaves pc behind the breakpoint.
         engines: what third-party engines are told about it.
+        abi: calls, linkage stubs, mapping symbols.
+        bench: the guest that `bench` measures on; None where there is none.
+        bpftrace: registers that bpftrace calls otherwise than `registers` does.
         plan: the address space.
         linux: the kernel ABI.
         stack_alignment: of sp at process entry.
@@ -374,3 +405,6 @@ class Arch:
     decode: "Callable[[int, bytes], tuple[Insn, ...]] | None" = None
     code_unit: int = 1
     returns: "ArchReturns | None" = None
+    abi: ElfAbi = field(default_factory=ElfAbi)
+    bench: "BenchGuest | None" = None
+    bpftrace: Mapping[str, str] = field(default_factory=dict)

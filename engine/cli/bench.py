@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from engine.arch import ARCHES
+from engine.arch import by_name, names, records
 from engine.arch.base import Arch
 from engine.errors import CommandError
 from engine.session.measure import bench_peers as benchpeers
@@ -28,12 +28,22 @@ Peers = list[tuple[str, int, float]]
 """Name, registers recorded, nanoseconds."""
 
 
+def _measured(
+    ctx: click.Context, param: click.Parameter, chosen: tuple[str, ...]
+) -> tuple[str, ...]:
+    for name in chosen:
+        if not can_measure(by_name(name)):
+            raise click.BadParameter(f"there is no guest to measure on for {name}")
+    return chosen
+
+
 @click.command()
 @click.option(
     "--arch",
-    "names",
+    "chosen",
     multiple=True,
-    type=click.Choice([arch.name for arch in ARCHES if can_measure(arch)]),
+    type=click.Choice(names()),
+    callback=_measured,
     help="Of this architecture only; again and again.",
 )
 @click.option("--calls", type=click.IntRange(min=1000), default=1_000_000, show_default=True)
@@ -52,7 +62,7 @@ Peers = list[tuple[str, int, float]]
 )
 @click.option("--json", "as_json", is_flag=True, help="A list of objects instead of a table.")
 def bench(
-    names: tuple[str, ...],
+    chosen: tuple[str, ...],
     calls: int,
     runs: int,
     quick: bool,
@@ -70,8 +80,8 @@ def bench(
         calls, runs = max(calls // 5, 1000), 1
     found: list[dict[str, Any]] = []
     jump = None
-    for arch in ARCHES:
-        if not can_measure(arch) or (names and arch.name not in names):
+    for arch in records():
+        if not can_measure(arch) or (chosen and arch.name not in chosen):
             continue
         costs = list(measure(arch, calls, runs))
         found += [_as_json(arch, cost) for cost in costs]

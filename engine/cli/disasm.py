@@ -27,7 +27,7 @@ def _number(text: str) -> int:
 @click.option(
     "--arch",
     "arch_name",
-    type=click.Choice([arch.name for arch in architectures.ARCHES]),
+    type=click.Choice(architectures.names()),
     help="Architecture of plain bytes.",
 )
 @click.option(

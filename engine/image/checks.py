@@ -8,6 +8,7 @@ not either.
 from collections.abc import Sequence
 from typing import Final
 
+from engine import arch as architectures
 from engine.image import headers
 from engine.image.headers import Header, Layout, Segment
 
@@ -23,8 +24,11 @@ def check_header(head: Header, layout: Layout, file_size: int) -> str | None:
     """
     if head.type not in (headers.ET_EXEC, headers.ET_DYN):
         return headers.NOT_A_PROGRAM.get(head.type, f"has the unknown type {head.type:#x}")
-    bits = headers.WORD_BITS.get(head.machine, layout.bits)
-    if bits != layout.bits:
+    classes = architectures.classes_of(head.machine)
+    if not classes and head.machine in headers.WORD_BITS:
+        classes = frozenset((headers.WORD_BITS[head.machine],))
+    if classes and layout.bits not in classes:  # x32, arm64ilp32 or damage
+        bits = min(classes)
         return (
             f"ELF header: a {layout.bits}-bit file for {headers.MACHINES[head.machine]};"
             f" only {bits}-bit programs are supported there"

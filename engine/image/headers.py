@@ -42,10 +42,6 @@ NOT_A_PROGRAM: Final = {
 
 EM_386: Final = 3
 EM_ARM: Final = 40
-EM_IA_64: Final = 50
-EM_X86_64: Final = 62
-EM_AARCH64: Final = 183
-EM_RISCV: Final = 243
 MACHINES: Final = {
     0: "EM_NONE",
     2: "EM_SPARC",
@@ -60,20 +56,22 @@ MACHINES: Final = {
     EM_ARM: "EM_ARM",
     42: "EM_SH",
     43: "EM_SPARCV9",
-    EM_IA_64: "EM_IA_64",
-    EM_X86_64: "EM_X86_64",
+    50: "EM_IA_64",
+    62: "EM_X86_64",
     92: "EM_OPENRISC",
     94: "EM_XTENSA",
-    EM_AARCH64: "EM_AARCH64",
+    183: "EM_AARCH64",
     189: "EM_MICROBLAZE",
-    EM_RISCV: "EM_RISCV",
+    243: "EM_RISCV",
     247: "EM_BPF",
     252: "EM_CSKY",
     258: "EM_LOONGARCH",
     0x9026: "EM_ALPHA",
 }
-# Machines with one word size on Linux; the other class is x32, arm64ilp32 or damage.
-WORD_BITS: Final = {EM_386: 32, EM_ARM: 32, EM_IA_64: 64, EM_X86_64: 64, EM_AARCH64: 64}
+MAPPED: Final = (EM_ARM,)
+"""Machines that no architecture here is for, whose files have mapping symbols."""
+WORD_BITS: Final = {EM_386: 32, EM_ARM: 32}
+"""Machines with one word size that no architecture here is for; the other class is damage."""
 
 
 @dataclass(frozen=True, slots=True)

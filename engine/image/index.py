@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
+from engine import arch as architectures
 from engine.image import headers
 from engine.image.elf import ElfImage
 from engine.image.symtab import FUNCTIONS, SHN_ABS, Symbol, SymbolSection
@@ -24,7 +25,14 @@ _CLASSES: Final = bytes(
     _PLACED if info & 15 in (0, 1, 2, 5, 10) else _AWAY if info & 15 == _TLS else 0
     for info in range(256)
 )
-MAPPING_MACHINES: Final = (headers.EM_ARM, headers.EM_AARCH64, headers.EM_RISCV)
+
+
+def has_mapping_symbols(image: ElfImage) -> bool:
+    """Tell whether untyped symbols whose names begin with "$" are no places of a program."""
+    arch = architectures.for_elf(image.machine, image.bits, image.byteorder)
+    if arch is None:
+        return image.machine in headers.MAPPED
+    return arch.abi.mapping_symbols
 
 
 class SymbolIndex:
@@ -47,6 +55,7 @@ class SymbolIndex:
         self._bases: list[int] = []
         self._latest: tuple[int, Symbol | None] = (-1, None)
         self.has_static_functions = False
+        mapping = has_mapping_symbols(image)
         refs: list[int] = []
         elsewhere: list[int] = []
         for table in tables:
@@ -59,7 +68,7 @@ class SymbolIndex:
             self._values += columns.values
             self._sizes += columns.sizes
             more, away = self._named(base, len(table.strings))
-            if image.machine in MAPPING_MACHINES:
+            if mapping:
                 more = [ref for ref in more if not self._is_mapping(ref, table.strings)]
             if image.machine == headers.EM_ARM:  # bit 0 of a function says Thumb, not where
                 for ref in more:

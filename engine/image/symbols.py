@@ -14,7 +14,7 @@ from typing import Final
 
 from engine.image import cfi, headers, plt, symtab
 from engine.image.elf import ElfImage
-from engine.image.index import MAPPING_MACHINES, SymbolIndex
+from engine.image.index import SymbolIndex, has_mapping_symbols
 from engine.image.mangling import identifier, spellings
 from engine.image.symtab import LazySymbols, Symbol, SymbolSection
 
@@ -43,6 +43,7 @@ class SymbolTable:
         """
         self.image = image
         self._debug = debug
+        self._has_mapping_symbols = has_mapping_symbols(image)
         self._problems: list[str] = []
 
     @property
@@ -99,11 +100,7 @@ class SymbolTable:
     def _is_wanted(self, symbol: Symbol) -> bool:
         if symbol.section == 0 or symbol.kind == "other":
             return False
-        return (
-            self.image.machine not in MAPPING_MACHINES
-            or symbol.kind != "notype"
-            or symbol.name[:1] != "$"
-        )
+        return not self._has_mapping_symbols or symbol.kind != "notype" or symbol.name[:1] != "$"
 
     def _demangled(self, name: str) -> list[Symbol]:
         found: list[Symbol] = []

@@ -1,15 +1,15 @@
 """Where a function's parameters are at its first instruction, by the calling convention.
 
 Optimised code describes it in its location lists. Unoptimised code describes where parameters
-will be once the prologue has stored them: at the entry only the convention knows.
-
-System V ABI, AMD64 supplement, 3.2.3; Procedure Call Standard for AArch64, 6.8.2.
+will be once the prologue has stored them: at the entry only the convention knows
+(`engine.arch.abi.CallConvention`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from engine.arch.abi import CallConvention, SmallRecords
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import Term, VariableLocation, Where, nowhere
 
@@ -20,36 +20,8 @@ _WORD: Final = 8
 _MAX_LEAVES: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Convention:
-    """A calling convention in numbers.
-
-    Attributes:
-        general: DWARF numbers of the argument registers.
-        vectors: how many vector registers take arguments.
-        stack: (DWARF number of the stack pointer, distance to the first argument on it).
-        hidden_result: a big result's address takes the first argument register.
-        by_reference: structures of more than 16 bytes are passed by their address.
-        splits: a structure whose words differ in kind is passed word by word.
-    """
-
-    general: tuple[int, ...]
-    vectors: int
-    stack: tuple[int, int]
-    hidden_result: bool
-    by_reference: bool
-    splits: bool
-
-
-CONVENTIONS: Final = {
-    "x86_64": Convention((5, 4, 1, 2, 8, 9), 8, (7, 8), True, False, True),
-    "aarch64": Convention(tuple(range(8)), 8, (31, 0), False, True, False),
-}
-"""By the architecture's name."""
-
-
 def entry_locations(
-    convention: Convention, parameters: Sequence[DataType], returns: DataType, language: int
+    convention: CallConvention, parameters: Sequence[DataType], returns: DataType, language: int
 ) -> list[VariableLocation]:
     """Where each parameter is; what cannot be told, and all that follows it, is nowhere."""
     state = _TakenSlots(convention)
@@ -75,7 +47,7 @@ def _is_big(kind: DataType) -> bool:
 class _TakenSlots:
     """Registers and stack that are taken so far."""
 
-    convention: Convention
+    convention: CallConvention
     general: int = 0
     vectors: int = 0
     stack: int = field(default=0)
@@ -101,13 +73,18 @@ class _TakenSlots:
         if self.vectors < self.convention.vectors:
             self.vectors += 1
             return _VECTOR
-        return self._on_stack(size)
+        return self._words(1, size) if self.convention.overflows else self._on_stack(size)
 
     def _words(self, count: int, size: int) -> VariableLocation:
-        """So many registers, or all of it on the stack."""
+        """So many registers, or all of it on the stack, or half of it."""
         registers = self.convention.general
         if self.general + count > len(registers):
-            if not self.convention.splits:
+            if self.convention.straddles and self.general < len(registers):
+                last = VariableLocation(Where.REGISTER, register=registers[-1])
+                self.general = len(registers)
+                rest = self._on_stack(size - _WORD)
+                return VariableLocation(Where.PIECES, pieces=((_WORD, last), (_WORD, rest)))
+            if self.convention.records is not SmallRecords.BY_WORD:
                 self.general = len(registers)  # AAPCS64, C.13: none is used afterwards
             return self._on_stack(size)
         taken = registers[self.general : self.general + count]
@@ -137,15 +114,19 @@ class _TakenSlots:
         floats = [leaf.kind is TypeKind.FLOAT for _, leaf in leaves]
         if size > 2 * _WORD:
             if self.convention.by_reference:
-                if all(floats) and len(floats) <= 4:
+                whole = self.convention.records is SmallRecords.WHOLE
+                if whole and all(floats) and len(floats) <= 4:
                     return self._vectors(len(floats), size)
                 return self._pointer()
             return self._on_stack(size)
-        if not self.convention.splits:
-            if all(floats):
+        match self.convention.records:
+            case SmallRecords.BY_WORD:
+                return self._split(leaves, size)
+            case SmallRecords.BY_FIELD if any(floats) and len(leaves) <= 2:
+                return self._by_field(leaves, size)
+            case SmallRecords.WHOLE if all(floats):
                 return self._vectors(len(floats), size)
-            return self._words(-(-size // _WORD), size)
-        return self._split(leaves, size)
+        return self._words(-(-size // _WORD), size)
 
     def _pointer(self) -> VariableLocation:
         pointer = self._words(1, _WORD)
@@ -178,6 +159,26 @@ class _TakenSlots:
                 parts.append((_WORD, _VECTOR))
             else:
                 parts.append((_WORD, self._words(1, _WORD)))
+        return (
+            parts[0][1] if len(parts) == 1 else VariableLocation(Where.PIECES, pieces=tuple(parts))
+        )
+
+    def _by_field(self, leaves: list[tuple[int, DataType]], size: int) -> VariableLocation:
+        """Each of up to two fields in a register of its kind, if there are both."""
+        floats = [leaf.kind is TypeKind.FLOAT for _, leaf in leaves]
+        free = len(self.convention.general) - self.general
+        if (
+            self.vectors + floats.count(True) > self.convention.vectors
+            or floats.count(False) > free
+        ):
+            return self._words(-(-size // _WORD), size)
+        ends = [*(at for at, _ in leaves[1:]), size]
+        parts = []
+        for (at, leaf), end, is_float in zip(leaves, ends, floats, strict=True):
+            if is_float:
+                self.vectors += 1
+            where = _VECTOR if is_float else self._words(1, leaf.size or _WORD)
+            parts.append((end - at, where))
         return (
             parts[0][1] if len(parts) == 1 else VariableLocation(Where.PIECES, pieces=tuple(parts))
         )

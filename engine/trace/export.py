@@ -268,9 +268,7 @@ def _bpftrace_base(arg: FetchArg, arch: Arch, base: int | None) -> str:
     match arg.base.source:
         case Source.REGISTER:
             name = _register(arg.base.register, arch)
-            if arch.name == "aarch64" and re.fullmatch(r"x[0-9]+", name):
-                name = "r" + name[1:]
-            return f'reg("{name}")'
+            return f'reg("{arch.bpftrace.get(name, name)}")'
         case Source.IMMEDIATE:
             return str(arg.base.value)
         case Source.STACK_POINTER:

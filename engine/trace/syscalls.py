@@ -63,14 +63,19 @@ def event_name(call: str) -> str:
 
 
 @cache
-def arguments(call: str, arch: str) -> tuple[Argument, ...] | None:
-    """The arguments of a call; None for one that is not known."""
+def arguments(call: str, clone_backwards: bool) -> tuple[Argument, ...] | None:
+    """The arguments of a call; None for one that is not known.
+
+    Args:
+        call: its name.
+        clone_backwards: of `LinuxAbi`.
+    """
     name = event_name(call)
     fields = _table().get(name)
     if fields is None:
         return None
-    if name == "clone" and arch != "x86_64":
-        fields = (*fields[:3], fields[4], fields[3])  # CONFIG_CLONE_BACKWARDS
+    if name == "clone" and clone_backwards:
+        fields = (*fields[:3], fields[4], fields[3])
     names = [field[1] for field in fields]
     found = []
     for index, (ctype, argument) in enumerate(fields):

@@ -20,7 +20,7 @@ from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import Term, VariableLocation, Where, nowhere
 from engine.image.reader import DamagedError
 from engine.image.variables import Scope, Variable, Variables
-from engine.trace.callconv import CONVENTIONS, entry_locations
+from engine.trace.callconv import entry_locations
 from engine.trace.fieldtypes import bitfield_at, field_type, string_kind
 from engine.trace.valueparts import Value, ValueParts, piece, register_part
 
@@ -257,7 +257,7 @@ class ScopeVariables:
         return nowhere(f"is not stored yet: the function's prologue ends at {end:#x}")
 
     def _by_convention(self, scope: Scope, position: int) -> VariableLocation | None:
-        convention = CONVENTIONS.get(self._arch.name)
+        convention = self._arch.abi.calls
         if convention is None or _CLONE.search(self._spot.symbol):
             return None
         types = [variable.type for variable in scope.parameters]

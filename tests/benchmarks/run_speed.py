@@ -91,7 +91,7 @@ def _process(*words: str) -> Way:
 def ways(arch: str, wanted: tuple[str, ...]) -> dict[str, Way]:
     """The ways that this machine has to run a program of an architecture."""
     program = build_bench(arch)
-    hwcap = next(item for item in architectures.ARCHES if item.name == arch).linux.hwcap[0]
+    hwcap = architectures.by_name(arch).linux.hwcap[0]
     found = {
         OURS: _ours(program, False),
         CLOCK: _ours(program, True),

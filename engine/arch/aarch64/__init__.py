@@ -1,5 +1,7 @@
 """AArch64: the facts the generic engine needs, as data."""
 
+from engine.arch.aarch64.abi import ABI
+from engine.arch.aarch64.bench import BENCH
 from engine.arch.aarch64.engines import ENGINES
 from engine.arch.aarch64.frames import UNWIND
 from engine.arch.aarch64.jumps import JUMPS
@@ -7,7 +9,7 @@ from engine.arch.aarch64.probes import PROBES
 from engine.arch.aarch64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.aarch64.signals import SIGNALS
 from engine.arch.aarch64.syscalls import SYSCALLS
-from engine.arch.base import AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.base import GENERIC_STAT, AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
 
 # DWARF numbers: "DWARF for the Arm 64-bit Architecture (AArch64)", section 4.1.
 _REGISTERS = (
@@ -68,6 +70,9 @@ AARCH64 = Arch(
     breakpoint=bytes.fromhex("800020d4"),  # brk #4, the immediate Linux reserves for kprobes
     trap_advances_pc=False,
     engines=ENGINES,
+    abi=ABI,
+    bench=BENCH,
+    bpftrace={f"x{number}": f"r{number}" for number in range(31)},
     plan=AddressPlan(
         task_size=1 << 48,
         pie_base=0xAAAA_AAAA_A000,
@@ -95,7 +100,8 @@ AARCH64 = Arch(
             "O_DIRECT": 0o200000,
             "O_LARGEFILE": 0o400000,
         },
-        stat_layout="generic",
+        stat_layout=GENERIC_STAT,
+        clone_backwards=True,
         epoll_packed=False,
         signals=SIGNALS,
     ),

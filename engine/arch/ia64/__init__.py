@@ -12,6 +12,7 @@ from engine.arch.base import (
     Insn,
     LinuxAbi,
     Roles,
+    StatLayout,
 )
 from engine.arch.engines import EngineNames
 from engine.arch.ia64.breaks import BREAK, break_kind
@@ -85,7 +86,14 @@ IA64 = Arch(
             "O_DIRECT": 0o40000,
             "O_LARGEFILE": 0o100000,
         },
-        stat_layout="ia64",
+        stat_layout=StatLayout(  # asm/stat.h
+            "QQQIII4xQqqqqqqqqq24x",
+            (
+                *("dev", "ino", "nlink", "mode", "uid", "gid", "rdev", "size"),
+                *("atime", "mtime", "ctime", "blksize", "blocks"),
+            ),
+        ),
+        clone_backwards=True,
         epoll_packed=False,
         signals=SIGNALS,
         error="r10",

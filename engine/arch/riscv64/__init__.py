@@ -1,6 +1,7 @@
 """RISC-V of 64 bits (RV64GC): the facts the generic engine needs, as data."""
 
-from engine.arch.base import AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.base import GENERIC_STAT, AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.riscv64.abi import ABI
 from engine.arch.riscv64.decode import FLOAT_NAMES, NAMES
 from engine.arch.riscv64.engines import ENGINES
 from engine.arch.riscv64.frames import UNWIND
@@ -58,6 +59,7 @@ RISCV64 = Arch(
     breakpoint=bytes.fromhex("73001000"),  # ebreak
     trap_advances_pc=False,
     engines=ENGINES,
+    abi=ABI,
     plan=AddressPlan(
         task_size=_TASK_SIZE,
         pie_base=0x2A_AAAA_A000,
@@ -85,7 +87,8 @@ RISCV64 = Arch(
             "O_DIRECTORY": 0o200000,
             "O_NOFOLLOW": 0o400000,
         },
-        stat_layout="generic",
+        stat_layout=GENERIC_STAT,
+        clone_backwards=True,
         epoll_packed=False,
         signals=SIGNALS,
         restorer=False,

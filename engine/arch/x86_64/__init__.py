@@ -1,6 +1,8 @@
 """x86-64: the facts the generic engine needs, as data."""
 
-from engine.arch.base import AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.base import AddressPlan, Arch, LinuxAbi, Register, Roles, StatLayout, TrapKind
+from engine.arch.x86_64.abi import ABI
+from engine.arch.x86_64.bench import BENCH
 from engine.arch.x86_64.engines import ENGINES
 from engine.arch.x86_64.frames import UNWIND
 from engine.arch.x86_64.jumps import JUMPS
@@ -83,6 +85,8 @@ X86_64 = Arch(
     breakpoint=b"\xcc",
     trap_advances_pc=True,
     engines=ENGINES,
+    abi=ABI,
+    bench=BENCH,
     plan=AddressPlan(
         task_size=0x7FFF_FFFF_F000,
         pie_base=0x5555_5555_4000,
@@ -111,7 +115,13 @@ X86_64 = Arch(
             "O_DIRECTORY": 0o200000,
             "O_NOFOLLOW": 0o400000,
         },
-        stat_layout="x86_64",
+        stat_layout=StatLayout(  # asm/stat.h
+            "QQQIII4xQqqqqqqqqq24x",
+            (
+                *("dev", "ino", "nlink", "mode", "uid", "gid", "rdev", "size", "blksize"),
+                *("blocks", "atime", "mtime", "ctime"),
+            ),
+        ),
         epoll_packed=True,
         signals=SIGNALS,
     ),

@@ -1,35 +1,39 @@
 """Struct stat as architectures lay it out."""
 
 import struct
+from collections.abc import Callable
 from functools import cache
+from operator import itemgetter
 
+from engine.arch.base import StatLayout
 from engine.linux.fs.node import Stat
 
 _SECOND = 1_000_000_000
+_TIMES = ("atime", "mtime", "ctime")
 
 
 @cache
-def _stat_layout(name: str, byteorder: str) -> struct.Struct:
-    order = "<" if byteorder == "little" else ">"
-    if name == "x86_64":
-        return struct.Struct(order + "QQQIII4xQqqqqqqqqq24x")
-    if name == "ia64":
-        return struct.Struct(order + "QQQIII4xQqqqqqqqqq24x")
-    return struct.Struct(order + "QQIIIIQ8xqi4xqqqqqqq8x")
+def _packer(
+    layout: StatLayout, byteorder: str
+) -> tuple[struct.Struct, Callable[[tuple[int, ...]], tuple[int, ...]]]:
+    """The form, and what puts the fields of a `Stat` with its times split in order."""
+    plain = [name for name in Stat._fields if name not in _TIMES]
+    order: list[int] = []
+    for name in layout.fields:
+        if name in _TIMES:
+            at = len(plain) + 2 * _TIMES.index(name)
+            order += (at, at + 1)
+        else:
+            order.append(plain.index(name))
+    return struct.Struct(("<" if byteorder == "little" else ">") + layout.form), itemgetter(*order)
 
 
-def pack_stat(st: Stat, layout: str, byteorder: str) -> bytes:
-    """A struct stat; "x86_64", "ia64" and "generic" are the layouts of 64-bit Linux."""
+def pack_stat(st: Stat, layout: StatLayout, byteorder: str) -> bytes:
+    """A struct stat."""
+    packer, ordered = _packer(layout, byteorder)
     times = (
         *divmod(st.atime, _SECOND),
         *divmod(st.mtime, _SECOND),
         *divmod(st.ctime, _SECOND),
     )
-    packer = _stat_layout(layout, byteorder)
-    if layout != "generic":
-        head = (st.dev, st.ino, st.nlink, st.mode, st.uid, st.gid)
-    else:
-        head = (st.dev, st.ino, st.mode, st.nlink, st.uid, st.gid)
-    if layout == "ia64":
-        return packer.pack(*head, st.rdev, st.size, *times, st.blksize, st.blocks)
-    return packer.pack(*head, st.rdev, st.size, st.blksize, st.blocks, *times)
+    return packer.pack(*ordered((*st[:-3], *times)))

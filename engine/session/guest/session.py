@@ -137,7 +137,7 @@ class Session:
     def _find_arch(self, image: ElfImage) -> Arch:
         found = architectures.for_elf(image.machine, image.bits, image.byteorder)
         if found is None:
-            known = ", ".join(arch.name for arch in architectures.ARCHES)
+            known = ", ".join(architectures.names())
             raise ImageError(
                 f"{self.config.guest}: machine {image.machine_name} ({image.bits} bits, "
                 f"{image.byteorder}-endian) is not supported; supported are {known}"

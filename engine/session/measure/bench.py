@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from engine.arch import ARCHES
+from engine import arch as architectures
 from engine.arch.base import Arch
+from engine.arch.bench import BenchGuest
 from engine.errors import EngineError
-from engine.insn.asm import assemble
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.probes.kprobe import Kprobe
 from engine.session.guest.session import Session
@@ -36,27 +36,6 @@ _FUNCTION: Final = "work"
 _WORK: Final = 0x100
 """Offset of the function in the code."""
 _TRACERS: Final = {"graph": "function_graph", "function": "function"}
-
-# One instruction a line, so that every form has one text; `work` comes last.
-_PROGRAMS: Final = {
-    "x86_64": (
-        "mov rbx, {count:#x}; again: mov rdi, rbx; lea rsi, [rbx + 1]; mov rdx, {text:#x}; "
-        "mov rcx, rbx; mov r8, rbx; mov r9, rbx; call {work:#x}; dec rbx; jnz again; "
-        "mov eax, 60; xor edi, edi; syscall",
-        "mov rax, rdi; add rax, rsi; ret",
-    ),
-    "aarch64": (
-        "movz x19, #{low:#x}; movk x19, #{high:#x}, lsl #16; again: mov x0, x19; "
-        "add x1, x19, #1; movz x2, #{text_low:#x}; movk x2, #{text_high:#x}, lsl #16; "
-        "mov x3, x19; mov x4, x19; bl #{work:#x}; sub x19, x19, #1; cbnz x19, again; "
-        "mov x0, #0; mov x8, #93; svc #0",
-        "add x5, x0, x1; mov x0, x5; ret",
-    ),
-}
-_REGISTERS: Final = {
-    "x86_64": ("%di", "%si", "%dx", "%cx", "%r8", "%r9", "%bp", "%bx"),
-    "aarch64": ("%x0", "%x1", "%x2", "%x3", "%x4", "%x6", "%x7", "%x8"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,27 +96,21 @@ class Cost:
 
 
 def can_measure(arch: Arch) -> bool:
-    """Whether there is a guest for an architecture."""
-    return arch.name in _PROGRAMS
+    """Tell whether there is a guest for an architecture."""
+    return arch.bench is not None
+
+
+def _guest(arch: Arch) -> BenchGuest:
+    assert arch.bench is not None, f"nothing is measured on {arch.name}"
+    return arch.bench
 
 
 def program(arch: Arch, calls: int) -> bytes:
     """An ELF file that calls its function `work` so often."""
     start = _BASE + _CODE
-    main, work = _PROGRAMS[arch.name]
     place = start + _WORK
-    text = start + 0x200
-    values = {
-        "count": calls,
-        "low": calls & 0xFFFF,
-        "high": calls >> 16,
-        "text": text,
-        "text_low": text & 0xFFFF,
-        "text_high": text >> 16,
-        "work": place,
-    }
-    code = assemble(arch, start, main.format(**values))
-    function = assemble(arch, place, work)
+    guest = _guest(arch)
+    code, function = guest.main(start, calls, start + 0x200, place), guest.work
     body = code.ljust(_WORK, b"\0") + function.ljust(0x100, b"\0") + _TEXT
     return _elf(arch, body, [("_start", start, len(code)), (_FUNCTION, place, len(function))])
 
@@ -169,8 +142,10 @@ def _elf(arch: Arch, body: bytes, functions: list[tuple[str, int, int]]) -> byte
 
 def native(folder: Path) -> Native | None:
     """The same as a program of the host, in a folder; None where the host is another machine."""
-    arch = next((arch for arch in ARCHES if arch.name == platform.machine()), None)
-    if arch is None or not can_measure(arch) or sys.platform != "linux":
+    if platform.machine() not in architectures.names() or sys.platform != "linux":
+        return None
+    arch = architectures.by_name(platform.machine())
+    if not can_measure(arch):
         return None
 
     def command(calls: int) -> Command:
@@ -180,8 +155,8 @@ def native(folder: Path) -> Native | None:
             path.chmod(0o755)
         return [path]
 
-    registers = _REGISTERS[arch.name][:3]
-    return Native(command, _BASE + _CODE + _WORK, _CODE + _WORK, registers)
+    fetches, names = _guest(arch).fetches[:3], arch.probes.arguments[:3]
+    return Native(command, _BASE + _CODE + _WORK, _CODE + _WORK, fetches, names)
 
 
 def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
@@ -211,7 +186,7 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
 
 
 def _definition(arch: Arch, case: Case) -> str:
-    registers = _REGISTERS[arch.name]
+    registers = _guest(arch).fetches
     kind = "r" if case.technique == "return" else "p"
     words = [f"{kind}:{_EVENT} {_FUNCTION}"]
     words += [f"a{number}={name}" for number, name in enumerate(registers[: case.args])]

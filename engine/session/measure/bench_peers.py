@@ -6,7 +6,6 @@ itself; each is the minimum of some runs.
 
 import math
 import os
-import platform
 import resource
 import shutil
 import signal
@@ -41,7 +40,6 @@ gdb.execute("run")
 if {probed} and len(seen) != {count}:
     gdb.execute("quit 3")
 """
-_GDB_REGISTERS: Final = {"x86_64": ("rdi", "rsi", "rdx"), "aarch64": ("x0", "x1", "x2")}
 _SOURCE: Final = """
 #include <stdlib.h>
 __attribute__((noinline)) long work(long a, long b, long c) { return a + b + c; }
@@ -66,12 +64,14 @@ class Native:
         address: link address of the function, in a file that is loaded where it says.
         offset: of the function in the file.
         registers: three of its arguments, as the kernel calls them.
+        names: the same as gdb calls them.
     """
 
     command: Callable[[int], Command]
     address: int
     offset: int
     registers: Sequence[str]
+    names: Sequence[str]
 
 
 def _spent(words: Command, folder: Path | None = None) -> float:
@@ -122,8 +122,8 @@ def gdb(native: Native, runs: int) -> float | None:
     Raises:
         CommandError: it failed.
     """
-    command, names = shutil.which("gdb"), _GDB_REGISTERS.get(platform.machine())
-    if command is None or names is None:
+    command, names = shutil.which("gdb"), tuple(native.names)
+    if command is None:
         return None
     program = native.command(_GDB_HITS)
     spent = []

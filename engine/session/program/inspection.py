@@ -40,7 +40,7 @@ class Inspection:
         image = ElfImage.open(paths.host)
         arch = architectures.for_elf(image.machine, image.bits, image.byteorder)
         if arch is None:
-            known = ", ".join(arch.name for arch in architectures.ARCHES)
+            known = ", ".join(architectures.names())
             raise ImageError(
                 f"{config.guest}: machine {image.machine_name} ({image.bits} bits, "
                 f"{image.byteorder}-endian) is not supported; supported are {known}"

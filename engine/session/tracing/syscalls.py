@@ -76,7 +76,7 @@ class SyscallEvents:
         found: list[EventInfo] = []
         matched = False
         for call in arch.linux.syscalls.values():
-            fields = arguments(call, arch.name)
+            fields = arguments(call, arch.linux.clone_backwards)
             if fields is None:
                 continue
             name = event_name(call)

@@ -52,7 +52,7 @@ NAMED_CASES = [(arch, insn) for arch, insns in NAMED.items() for insn in insns]
 
 
 def _record(name: str) -> Arch:
-    return next(arch for arch in architectures.ARCHES if arch.name == name)
+    return architectures.by_name(name)
 
 
 def test_every_forbidden_instruction_gives_its_signal_twice(attack: Attack, arch: str) -> None:

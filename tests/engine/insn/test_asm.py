@@ -2,11 +2,11 @@
 
 import pytest
 
-from engine.arch import ARCHES
+from engine.arch import records
 from engine.errors import CommandError
 from engine.insn.asm import assemble, in_hexadecimal
 
-ARCH = {arch.name: arch for arch in ARCHES}
+ARCH = {arch.name: arch for arch in records()}
 
 
 @pytest.mark.parametrize(

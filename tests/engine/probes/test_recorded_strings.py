@@ -11,7 +11,7 @@ import pytest
 from guestrun import ARCHES
 from sessionkit import loaded
 
-from engine.arch import ARCHES as ALL
+from engine.arch import by_name
 from engine.session.measure import bench
 from engine.session.tracing import tracing as tracing_module
 from engine.session.tracing.tracing import TraceOptions, Tracing
@@ -41,7 +41,7 @@ def page(behind: int) -> bytes:
 
 def run(arch: str, folder: Path, technique: str, fetch: str, memory: bytes, calls: int) -> Outcome:
     path = folder / "walk"
-    path.write_bytes(bench.program(next(one for one in ALL if one.name == arch), calls))
+    path.write_bytes(bench.program(by_name(arch), calls))
     path.chmod(0o755)
     rows: list[bytes] = []
     with loaded(path, technique=technique) as guest:

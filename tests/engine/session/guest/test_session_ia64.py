@@ -151,7 +151,7 @@ def test_struct_stat() -> None:
         dev=1, ino=2, mode=3, nlink=4, uid=5, gid=6, rdev=7, size=8, blksize=9, blocks=10,
         atime=11 * 10**9 + 12, mtime=13 * 10**9 + 14, ctime=15 * 10**9 + 16,
     )  # fmt: skip
-    raw = pack_stat(stat, "ia64", "little")
+    raw = pack_stat(stat, IA64.linux.stat_layout, "little")
     words = [int.from_bytes(raw[at : at + 8], "little") for at in range(0, len(raw), 8)]
     assert words == [1, 2, 4, 3 | 5 << 32, 6, 7, 8, 11, 12, 13, 14, 15, 16, 9, 10, 0, 0, 0]
 

@@ -1,0 +1,22 @@
+"""The guest that `bench` measures on, as an architecture's own code."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BenchGuest:
+    """A program that calls a function again and again, and nothing else.
+
+    Attributes:
+        main: (its address, how often to call, address of a text, address of the function) to
+            the code of a program that gives the function the count that is left, that plus 1,
+            the text and the count as arguments, and ends with exit code 0. The count has at
+            most 31 bits; the addresses have at most 32.
+        work: code of the function: it returns the sum of its first two arguments.
+        fetches: eight registers as definitions name them, those of the arguments first.
+    """
+
+    main: Callable[[int, int, int, int], bytes]
+    work: bytes
+    fetches: tuple[str, ...]

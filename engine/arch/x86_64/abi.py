@@ -1,0 +1,29 @@
+"""The System V ABI's AMD64 supplement: calls and linkage stubs."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs, SmallRecords
+
+_STUB: Final = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\xf2?\xff\x25(....)", re.DOTALL)
+
+
+def _stubs(code: bytes, address: int) -> Iterator[tuple[int, int]]:
+    """Yield (offset of the stub, GOT slot) of `jmp *slot(%rip)` forms."""
+    for match in _STUB.finditer(code):
+        displacement = int.from_bytes(match[1], "little", signed=True)
+        yield match.start(), address + match.end() + displacement
+
+
+ABI: Final = ElfAbi(
+    calls=CallConvention(  # 3.2.3; DWARF numbers of figure 3.36
+        general=(5, 4, 1, 2, 8, 9),
+        vectors=8,
+        stack=(7, 8),
+        hidden_result=True,
+        by_reference=False,
+        records=SmallRecords.BY_WORD,
+    ),
+    stubs=LinkageStubs(glob_dat=6, jump_slot=7, irelative=37, find=_stubs),  # table 4.9
+)
