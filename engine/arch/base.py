@@ -9,6 +9,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, Protocol
 
 from engine.arch.abi import ElfAbi
+from engine.arch.checks import check
 from engine.arch.engines import EngineNames
 
 if TYPE_CHECKING:
@@ -348,6 +349,7 @@ class Arch:
         insn_max: longest instruction in bytes.
         registers: all registers, in display order.
         roles: which is pc, sp, ...
+        parts: names that its CPU has beside them, for parts of registers or what they stand for.
         breakpoint: bytes Linux plants for a probe.
         trap_advances_pc: whether the trap leaves pc behind the breakpoint.
         engines: what third-party engines are told about it.
@@ -405,6 +407,11 @@ class Arch:
     decode: "Callable[[int, bytes], tuple[Insn, ...]] | None" = None
     code_unit: int = 1
     returns: "ArchReturns | None" = None
+    parts: tuple[str, ...] = ()
     abi: ElfAbi = field(default_factory=ElfAbi)
     bench: "BenchGuest | None" = None
     bpftrace: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check it; EngineError where it is incomplete."""
+        check(self)

@@ -17,7 +17,8 @@ def arch_of(name: str = "x86_64") -> Arch:
     """An architecture with the kernel's register names, which are data of their own."""
     arch = by_name(name)
     names = {name: name for name in NAMES.split()}
-    return replace(arch, probes=replace(arch.probes, fetch_registers=names))
+    probes = replace(arch.probes, fetch_registers=names)
+    return replace(arch, probes=probes, parts=tuple(names), bench=None)
 
 
 X86 = arch_of()

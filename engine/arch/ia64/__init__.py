@@ -51,6 +51,10 @@ IA64 = Arch(
     insn_align=1,
     insn_max=SIZE,
     registers=REGISTERS,
+    parts=(  # outputs of the current frame, predicates
+        *(f"out{number}" for number in range(8)),
+        *(f"p{number}" for number in range(64)),
+    ),
     roles=Roles(pc="ip", sp="r12", fp="r12", flags="pr", tls="r13", link="b0"),
     breakpoint=BREAK.to_bytes(6, "little"),
     trap_advances_pc=False,

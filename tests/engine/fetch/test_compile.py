@@ -30,7 +30,7 @@ def _context(
     arch = by_name("x86_64")
     registers = {"di": "rdi", "ax": "rax"}
     return ArgContext(
-        arch=replace(arch, probes=replace(arch.probes, fetch_registers=registers)),
+        arch=replace(arch, bench=None, probes=replace(arch.probes, fetch_registers=registers)),
         uprobe=uprobe,
         is_return=is_return,
         at_entry=at_entry,
