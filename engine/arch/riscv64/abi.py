@@ -1,8 +1,23 @@
-"""The RISC-V ELF psABI (LP64D): calls, symbols."""
+"""The RISC-V ELF psABI (LP64D): calls, linkage stubs, symbols."""
 
+import struct
+from collections.abc import Iterator
 from typing import Final
 
-from engine.arch.abi import CallConvention, ElfAbi, SmallRecords
+from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs, SmallRecords
+
+
+def _stubs(code: bytes, address: int) -> Iterator[tuple[int, int]]:
+    """Yield (offset of the stub, GOT slot) of `auipc t3, ...; ld t3, n(t3)` forms (8.4.5)."""
+    words = struct.unpack(f"<{len(code) // 4}I", code[: len(code) // 4 * 4])
+    for index in range(len(words) - 1):
+        auipc, load = words[index], words[index + 1]
+        if auipc & 0xFFF != 0xE17 or load & 0xFFFFF != 0xE3E03:
+            continue
+        high = (auipc & 0xFFFFF000) - ((auipc & 1 << 31) << 1)
+        low = (load >> 20) - ((load >> 31) << 12)
+        yield 4 * index, address + 4 * index + high + low
+
 
 ABI: Final = ElfAbi(
     calls=CallConvention(  # 2.1, 2.2; DWARF numbers of chapter 13
@@ -15,5 +30,6 @@ ABI: Final = ElfAbi(
         straddles=True,
         overflows=True,
     ),
+    stubs=LinkageStubs(glob_dat=2, jump_slot=5, irelative=58, find=_stubs),  # R_RISCV_64, ...
     mapping_symbols=True,
 )
