@@ -30,7 +30,6 @@ class Disassembler:
     """Decodes one architecture's instructions."""
 
     def __init__(self, arch: Arch) -> None:
-        self._name = arch.name
         self._own = arch.decode
         self._names = arch.engines.capstone
         self._respell: Callable[[Insn], Insn] | None = (
@@ -43,12 +42,11 @@ class Disassembler:
         Where bundles are decoded as a whole, the bytes begin at the one around the address.
 
         Raises:
-            EngineError: nobody decodes this architecture.
+            EngineError: this Capstone does not have the architecture.
         """
         if self._own is not None:
             return self._own(address, raw)
-        if self._names is None:
-            raise EngineError(f"no disassembler for {self._name}")
+        assert self._names is not None, "a record has the one or the other"
         engine = _capstone(self._names)
         found = tuple(
             Insn(at, raw[at - address : at - address + size], mnemonic, operands)

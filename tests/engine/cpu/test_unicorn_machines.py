@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from engine.arch import by_name
+from engine.arch.abi import ElfAbi
 from engine.arch.base import Arch, Register, Roles, TrapKind
 from engine.arch.engines import (
     USER_START,
@@ -46,6 +47,8 @@ def _stranger(names: UnicornNames = _NAMES) -> Arch:
     return replace(
         by_name("aarch64"),
         registers=(*general, Register("pc"), Register("status", bits=32, group="float")),
+        parts=tuple(register.name for register in by_name("aarch64").registers),
+        abi=ElfAbi(),
         roles=Roles(pc="pc", sp="x2", fp="x8", flags="status", tls="x4", link="x1"),
         engines=EngineNames(
             names, CapstoneNames("CS_ARCH_RISCV", ("CS_MODE_RISCV64", "CS_MODE_RISCVC"))
@@ -123,6 +126,6 @@ def test_names_that_unicorn_does_not_know(names: UnicornNames, message: str) -> 
 
 
 def test_an_architecture_that_unicorn_does_not_have() -> None:
-    arch = replace(by_name("x86_64"), engines=EngineNames())
-    with pytest.raises(EngineError, match="no emulator for x86_64"):
+    arch = by_name("ia64")
+    with pytest.raises(EngineError, match="no emulator for ia64"):
         UnicornCpu(arch, Ram(size=1 << 28, budget=1 << 24), Disassembler(arch).decode)
