@@ -42,7 +42,7 @@ def figures(session: Session, loading: float, running: float) -> None:
     """Print what the engine did, for --debug."""
     print(
         f"kprobe-tui: loaded in {loading * 1e3:.0f} ms, ran {running * 1e3:.0f} ms, "
-        f"{session.kernel.syscall_count} system calls, {session.cpu.blocks()} counted blocks, "
+        f"{session.process.syscall_count} system calls, {session.cpu.blocks()} counted blocks, "
         f"{session.ram.control.fills} TLB fills, {session.ram.used() >> 10} KiB touched",
         file=sys.stderr,
     )

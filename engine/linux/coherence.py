@@ -4,12 +4,10 @@ Pages of a shared mapping and the file they belong to are two copies. They meet 
 calls that look at the file or change it, which costs nothing while no file is mapped shared.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.linux.context import s32
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
+from engine.linux.process import Process
 
 # Call to the arguments that hold descriptors.
 _LOOKS: Final = {
@@ -26,12 +24,12 @@ _CHANGES: Final = {
 _BY_PATH: Final = frozenset({"truncate", "open", "openat", "openat2", "creat"})
 
 
-def _node(k: "Kernel", descriptor: int) -> object | None:
+def _node(k: Process, descriptor: int) -> object | None:
     file = k.files.peek(s32(descriptor))
     return file.node if file is not None and file.is_regular else None
 
 
-def before(k: "Kernel", name: str, arguments: tuple[int, ...]) -> None:
+def before(k: Process, name: str, arguments: tuple[int, ...]) -> None:
     """Stores through mappings reach the files that a call is about to use."""
     shared = k.memory.shared
     if not shared:
@@ -45,7 +43,7 @@ def before(k: "Kernel", name: str, arguments: tuple[int, ...]) -> None:
         shared.flush_all()
 
 
-def after(k: "Kernel", name: str, arguments: tuple[int, ...]) -> None:
+def after(k: Process, name: str, arguments: tuple[int, ...]) -> None:
     """What a call has changed shows in the mappings of the file."""
     for index in _CHANGES.get(name, ()):
         node = _node(k, arguments[index])

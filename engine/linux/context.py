@@ -65,6 +65,9 @@ class Context(Protocol):
     def with_signal_mask(self, mask: int, call: Callable[[], int | Wait]) -> int | Wait:
         """Run a call (ppoll, pselect6, epoll_pwait) under another signal mask."""
 
+    def set_second_result(self, value: int) -> None:
+        """The second result of a call that has two (pipe on IA-64)."""
+
     def unsupported(self, what: str) -> None:
         """Report once, at exit, that the guest asked for something that is not there."""
 

@@ -1,7 +1,5 @@
 """Delivery of signals: into a handler, out of it again, or the end of the process."""
 
-from typing import TYPE_CHECKING
-
 from engine.arch.base import SignalFrame
 from engine.arch.recording import OUTSIDE
 from engine.cpu.base import Cpu
@@ -10,13 +8,11 @@ from engine.guest.memory import Memory
 from engine.linux import signals as sig
 from engine.linux.context import SyscallTable
 from engine.linux.ending import Crash
+from engine.linux.process import Process
 from engine.linux.signals import PendingSignal
 
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
 
-
-def deliver_all(k: "Kernel") -> None:
+def deliver_all(k: Process) -> None:
     """Every pending signal that is not blocked, before the program runs on."""
     state = k.signals
     while state.pending and k.exit is None:
@@ -28,7 +24,7 @@ def deliver_all(k: "Kernel") -> None:
         state.blocked, state.saved = state.saved, None
 
 
-def _deliver(k: "Kernel", item: PendingSignal) -> None:
+def _deliver(k: Process, item: PendingSignal) -> None:
     state = k.signals
     number = item.number
     action = state.action(number)
@@ -79,7 +75,7 @@ def _deliver(k: "Kernel", item: PendingSignal) -> None:
         state.actions[number] = sig.Action(flags=action.flags)
 
 
-def rt_sigreturn(k: "Kernel") -> int:
+def rt_sigreturn(k: Process) -> int:
     """rt_sigreturn: registers, mask and alternate stack come from the frame."""
     pc, sp, state = k.pc(), k.cpu.read_register(k.arch.roles.sp), k.signals
     try:
@@ -100,7 +96,7 @@ def rt_sigreturn(k: "Kernel") -> int:
 
 
 def force(
-    k: "Kernel", number: int, code: int, address: int, crash: Crash, details: bytes = b""
+    k: Process, number: int, code: int, address: int, crash: Crash, details: bytes = b""
 ) -> None:
     """A signal the program cannot escape: a blocked or ignored one kills (force_sig).
 

@@ -2,18 +2,15 @@
 
 import errno
 import struct
-from typing import TYPE_CHECKING
 
 from engine.linux.context import SyscallTable, u32
 from engine.linux.errno import LinuxError
+from engine.linux.process import Process
 from engine.linux.wait import Wait
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
 
 
 def futex(
-    k: "Kernel", address: int, operation: int, value: int, timeout: int, other: int, extra: int
+    k: Process, address: int, operation: int, value: int, timeout: int, other: int, extra: int
 ) -> int | Wait:
     """Wait and wake; with one thread a wait ends by a signal, a timeout or never."""
     command = operation & 0x7F

@@ -2,48 +2,45 @@
 
 import errno
 import struct
-from typing import TYPE_CHECKING
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
+from engine.linux.process import Process
 
 
-def identity_uid(k: "Kernel") -> int:
+def identity_uid(k: Process) -> int:
     """The guest's user."""
     return k.uid
 
 
-def identity_gid(k: "Kernel") -> int:
+def identity_gid(k: Process) -> int:
     """The guest's group."""
     return k.gid
 
 
-def getpid(k: "Kernel") -> int:
+def getpid(k: Process) -> int:
     """Process id."""
     return k.pid
 
 
-def getppid(k: "Kernel") -> int:
+def getppid(k: Process) -> int:
     """The parent is outside the guest."""
     return k.ppid
 
 
-def getpgid(k: "Kernel", pid: int) -> int:
+def getpgid(k: Process, pid: int) -> int:
     """The process leads its group and session."""
     if s32(pid) not in (0, k.pid):
         raise LinuxError(errno.ESRCH)
     return k.pid
 
 
-def getpgrp(k: "Kernel") -> int:
+def getpgrp(k: Process) -> int:
     """The process leads its group."""
     return k.pid
 
 
-def setpgid(k: "Kernel", pid: int, group: int) -> int:
+def setpgid(k: Process, pid: int, group: int) -> int:
     """Only the group it has."""
     if s32(pid) not in (0, k.pid):
         raise LinuxError(errno.ESRCH)
@@ -52,7 +49,7 @@ def setpgid(k: "Kernel", pid: int, group: int) -> int:
     return 0
 
 
-def setsid(k: "Kernel") -> int:
+def setsid(k: Process) -> int:
     """A group leader may not."""
     raise LinuxError(errno.EPERM)
 
@@ -70,56 +67,56 @@ def _one(own: int, wanted: int) -> int:
     return _only(own, wanted)
 
 
-def setuid(k: "Kernel", uid: int) -> int:
+def setuid(k: Process, uid: int) -> int:
     """Only the identity it has."""
     return _one(k.uid, uid)
 
 
-def setgid(k: "Kernel", gid: int) -> int:
+def setgid(k: Process, gid: int) -> int:
     """Only the identity it has."""
     return _one(k.gid, gid)
 
 
-def setreuid(k: "Kernel", real: int, effective: int) -> int:
+def setreuid(k: Process, real: int, effective: int) -> int:
     """Only the identity it has."""
     return _only(k.uid, real, effective)
 
 
-def setregid(k: "Kernel", real: int, effective: int) -> int:
+def setregid(k: Process, real: int, effective: int) -> int:
     """Only the identity it has."""
     return _only(k.gid, real, effective)
 
 
-def setresuid(k: "Kernel", real: int, effective: int, saved: int) -> int:
+def setresuid(k: Process, real: int, effective: int, saved: int) -> int:
     """Only the identity it has."""
     return _only(k.uid, real, effective, saved)
 
 
-def setresgid(k: "Kernel", real: int, effective: int, saved: int) -> int:
+def setresgid(k: Process, real: int, effective: int, saved: int) -> int:
     """Only the identity it has."""
     return _only(k.gid, real, effective, saved)
 
 
-def setfsuid(k: "Kernel", uid: int) -> int:
+def setfsuid(k: Process, uid: int) -> int:
     """The previous one, as always."""
     return k.uid
 
 
-def getresuid(k: "Kernel", real: int, effective: int, saved: int) -> int:
+def getresuid(k: Process, real: int, effective: int, saved: int) -> int:
     """All three are the same."""
     for address in (real, effective, saved):
         k.memory.write(address, struct.pack("<I", k.uid))
     return 0
 
 
-def getresgid(k: "Kernel", real: int, effective: int, saved: int) -> int:
+def getresgid(k: Process, real: int, effective: int, saved: int) -> int:
     """All three are the same."""
     for address in (real, effective, saved):
         k.memory.write(address, struct.pack("<I", k.gid))
     return 0
 
 
-def getgroups(k: "Kernel", size: int, address: int) -> int:
+def getgroups(k: Process, size: int, address: int) -> int:
     """One group."""
     size = s32(size)
     if size < 0:
@@ -129,7 +126,7 @@ def getgroups(k: "Kernel", size: int, address: int) -> int:
     return 1
 
 
-def capget(k: "Kernel", header: int, data: int) -> int:
+def capget(k: Process, header: int, data: int) -> int:
     """No capabilities."""
     version, pid = struct.unpack("<Ii", k.memory.read(header, 8))
     if version not in (0x19980330, 0x20071026, 0x20080522):
@@ -146,7 +143,7 @@ def capget(k: "Kernel", header: int, data: int) -> int:
     return 0
 
 
-def not_permitted(k: "Kernel", *arguments: int) -> int:
+def not_permitted(k: Process, *arguments: int) -> int:
     """Needs privileges that a guest never has."""
     raise LinuxError(errno.EPERM)
 

@@ -2,15 +2,11 @@
 
 import errno
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
-
-INFINITY: Final = (1 << 64) - 1
+from engine.linux.process import Process
 
 LIMITS: Final = (
     *("cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile"),
@@ -19,7 +15,7 @@ LIMITS: Final = (
 """RLIMIT_* by number."""
 
 
-def prlimit64(k: "Kernel", pid: int, resource: int, new: int, old: int) -> int:
+def prlimit64(k: Process, pid: int, resource: int, new: int, old: int) -> int:
     """Examine and change a limit."""
     if s32(pid) not in (0, k.pid):
         raise LinuxError(errno.ESRCH)
@@ -40,17 +36,17 @@ def prlimit64(k: "Kernel", pid: int, resource: int, new: int, old: int) -> int:
     return 0
 
 
-def getrlimit(k: "Kernel", resource: int, address: int) -> int:
+def getrlimit(k: Process, resource: int, address: int) -> int:
     """Examine a limit."""
     return prlimit64(k, 0, resource, 0, address)
 
 
-def setrlimit(k: "Kernel", resource: int, address: int) -> int:
+def setrlimit(k: Process, resource: int, address: int) -> int:
     """Change a limit."""
     return prlimit64(k, 0, resource, address, 0)
 
 
-def getrusage(k: "Kernel", who: int, address: int) -> int:
+def getrusage(k: Process, who: int, address: int) -> int:
     """Processor time and memory used."""
     if s32(who) not in (0, -1, 1):
         raise LinuxError(errno.EINVAL)

@@ -2,20 +2,18 @@
 
 import errno
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
+from engine.linux.process import Process
 
 RELEASE: Final = b"6.18.0-kprobe-tui"
 VERSION: Final = b"#1 SMP PREEMPT_DYNAMIC"
 HOSTNAME: Final = b"guest"
 
 
-def uname(k: "Kernel", address: int) -> int:
+def uname(k: Process, address: int) -> int:
     """Names of system and machine."""
     fields = (
         *(b"Linux", HOSTNAME, RELEASE, VERSION),
@@ -25,7 +23,7 @@ def uname(k: "Kernel", address: int) -> int:
     return 0
 
 
-def sysinfo(k: "Kernel", address: int) -> int:
+def sysinfo(k: Process, address: int) -> int:
     """Load and memory: what the guest may use."""
     total = k.memory_budget
     free = max(total - k.memory.used(), 0)
@@ -37,7 +35,7 @@ def sysinfo(k: "Kernel", address: int) -> int:
     return 0
 
 
-def getrandom(k: "Kernel", address: int, size: int, flags: int) -> int:
+def getrandom(k: Process, address: int, size: int, flags: int) -> int:
     """Seeded bytes: the same for the same seed."""
     if flags & ~7 or flags & 6 == 6:
         raise LinuxError(errno.EINVAL)
@@ -46,7 +44,7 @@ def getrandom(k: "Kernel", address: int, size: int, flags: int) -> int:
     return size
 
 
-def getcpu(k: "Kernel", cpu: int, node: int, cache: int) -> int:
+def getcpu(k: Process, cpu: int, node: int, cache: int) -> int:
     """Processor 0 of node 0."""
     for address in (cpu, node):
         if address:
@@ -54,7 +52,7 @@ def getcpu(k: "Kernel", cpu: int, node: int, cache: int) -> int:
     return 0
 
 
-def membarrier(k: "Kernel", command: int, flags: int, cpu: int) -> int:
+def membarrier(k: Process, command: int, flags: int, cpu: int) -> int:
     """One processor needs no barriers."""
     command = s32(command)
     if flags or (command and (command & command - 1 or not command & 0x1FF)):

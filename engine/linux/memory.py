@@ -1,7 +1,6 @@
 """System calls of the address space: brk, mmap and its family."""
 
 import errno
-from typing import TYPE_CHECKING
 
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.guest.memory import Mapping, MappingError, page_up
@@ -11,10 +10,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.node import Node
 from engine.linux.fs.openfile import MmapSource, OpenFile
-from engine.linux.limits import INFINITY
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
+from engine.linux.process import INFINITY, Process
 
 MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_TYPE = 1, 2, 3, 0xF
 MAP_FIXED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x100000
@@ -61,7 +57,7 @@ def protection(prot: int) -> int:
     return prot & 7
 
 
-def brk(k: "Kernel", address: int) -> int:
+def brk(k: Process, address: int) -> int:
     """Move the end of the heap; the old end if that cannot be."""
     start, end = k.heap
     if address < start:
@@ -81,7 +77,7 @@ def brk(k: "Kernel", address: int) -> int:
     return address
 
 
-def mmap(k: "Kernel", address: int, size: int, prot: int, flags: int, fd: int, offset: int) -> int:
+def mmap(k: Process, address: int, size: int, prot: int, flags: int, fd: int, offset: int) -> int:
     """Map memory or a file."""
     memory, plan = k.memory, k.arch.plan
     perms = prot & 7  # other bits are ignored here
@@ -123,7 +119,7 @@ def mmap(k: "Kernel", address: int, size: int, prot: int, flags: int, fd: int, o
     return where
 
 
-def _data(k: "Kernel") -> int:
+def _data(k: Process) -> int:
     """Private writable bytes, where a limit asks for them; the stack does not count."""
     if k.limit("data") in (0, INFINITY):  # 0 does not mean mappings: may_expand_vm
         return -(1 << 64)
@@ -148,7 +144,7 @@ def _file_backing(
     return FileBacking(source), name, (st.dev, st.ino)
 
 
-def munmap(k: "Kernel", address: int, size: int) -> int:
+def munmap(k: Process, address: int, size: int) -> int:
     """Unmap."""
     if address % PAGE or not size or address + size > k.arch.plan.task_size:
         raise LinuxError(errno.EINVAL)
@@ -156,7 +152,7 @@ def munmap(k: "Kernel", address: int, size: int) -> int:
     return 0
 
 
-def mprotect(k: "Kernel", address: int, size: int, prot: int) -> int:
+def mprotect(k: Process, address: int, size: int, prot: int) -> int:
     """Change permissions."""
     if address % PAGE:
         raise LinuxError(errno.EINVAL)
@@ -177,7 +173,7 @@ def _check_shared_write(mapping: Mapping) -> None:
         raise LinuxError(errno.EACCES)
 
 
-def mremap(k: "Kernel", old: int, old_size: int, new_size: int, flags: int, target: int) -> int:
+def mremap(k: Process, old: int, old_size: int, new_size: int, flags: int, target: int) -> int:
     """Grow, shrink or move a mapping."""
     memory, plan = k.memory, k.arch.plan
     if old % PAGE or flags & ~7 or not new_size:
@@ -229,7 +225,7 @@ def mremap(k: "Kernel", old: int, old_size: int, new_size: int, flags: int, targ
     return where
 
 
-def madvise(k: "Kernel", address: int, size: int, advice: int) -> int:
+def madvise(k: Process, address: int, size: int, advice: int) -> int:
     """Advice; only what changes contents has an effect."""
     advice = s32(advice)
     known = advice in (MADV_DONTNEED, MADV_REMOVE) or advice in _POPULATE | _MADVICE_IGNORED
@@ -246,7 +242,7 @@ def madvise(k: "Kernel", address: int, size: int, advice: int) -> int:
     return 0
 
 
-def _check_mapped(k: "Kernel", address: int, size: int) -> None:
+def _check_mapped(k: Process, address: int, size: int) -> None:
     """ENOMEM if there is a hole in a range."""
     at = address
     for mapping in k.memory.overlapping(address, address + size):
@@ -257,7 +253,7 @@ def _check_mapped(k: "Kernel", address: int, size: int) -> None:
         raise LinuxError(errno.ENOMEM)
 
 
-def mincore(k: "Kernel", address: int, size: int, vector: int) -> int:
+def mincore(k: Process, address: int, size: int, vector: int) -> int:
     """All mapped pages count as resident."""
     if address % PAGE:
         raise LinuxError(errno.EINVAL)
@@ -268,7 +264,7 @@ def mincore(k: "Kernel", address: int, size: int, vector: int) -> int:
     return 0
 
 
-def msync(k: "Kernel", address: int, size: int, flags: int) -> int:
+def msync(k: Process, address: int, size: int, flags: int) -> int:
     """Write shared file mappings back."""
     if address % PAGE or flags & ~7 or flags & 5 == 5:
         raise LinuxError(errno.EINVAL)
@@ -279,18 +275,18 @@ def msync(k: "Kernel", address: int, size: int, flags: int) -> int:
     return 0
 
 
-def mlock(k: "Kernel", address: int, size: int, flags: int = 0) -> int:
+def mlock(k: Process, address: int, size: int, flags: int = 0) -> int:
     """Nothing is ever paged out."""
     _check_mapped(k, address & -PAGE, page_up(size + address % PAGE))
     return 0
 
 
-def mlockall(k: "Kernel", *arguments: int) -> int:
+def mlockall(k: Process, *arguments: int) -> int:
     """Nothing is ever paged out."""
     return 0
 
 
-def remap_file_pages(k: "Kernel", *arguments: int) -> int:
+def remap_file_pages(k: Process, *arguments: int) -> int:
     """Superseded: programs fall back to mmap."""
     raise LinuxError(errno.EINVAL)
 

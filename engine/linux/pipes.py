@@ -1,7 +1,6 @@
 """System calls that make pipes, socket pairs and memory files."""
 
 import struct
-from typing import TYPE_CHECKING, cast
 
 from engine.linux.context import Context, SyscallTable, u32
 from engine.linux.errno import LinuxError
@@ -9,9 +8,6 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs.openfile import OpenFile
 from engine.linux.fs.pipe import make_pipe
 from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
 
 EFAULT, EINVAL = 14, 22
 
@@ -53,11 +49,10 @@ def pipe2(ctx: Context, address: int, flags: int) -> int:
 
 def pipe(ctx: Context, address: int) -> int:
     """Linux's pipe."""
-    register = ctx.arch.linux.second
-    if not register:
+    if not ctx.arch.linux.second:
         return pipe2(ctx, address, 0)
     first, second = _descriptors(ctx, make_pipe(ctx.fs.numbers.next(), 0), cloexec=False)
-    cast("Kernel", ctx).cpu.write_register(register, second)
+    ctx.set_second_result(second)
     return first
 
 

@@ -2,23 +2,21 @@
 
 import errno
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
+from engine.linux.process import Process
 from engine.linux.signals import SIGALRM
 from engine.linux.time import clock_now, read_timespec, timespec
 from engine.linux.timers import PosixTimer
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
 
 SIGEV_SIGNAL, SIGEV_NONE, SIGEV_THREAD_ID = 0, 1, 4
 _TIMER_ABSTIME: Final = 1
 _MAX_TIMERS: Final = 4096
 
 
-def timer_create(k: "Kernel", clock: int, event: int, id_at: int) -> int:
+def timer_create(k: Process, clock: int, event: int, id_at: int) -> int:
     """Make a timer."""
     clock_now(k, clock)
     notify, signal, value = SIGEV_SIGNAL, SIGALRM, None
@@ -42,14 +40,14 @@ def timer_create(k: "Kernel", clock: int, event: int, id_at: int) -> int:
     return 0
 
 
-def _timer(k: "Kernel", number: int) -> PosixTimer:
+def _timer(k: Process, number: int) -> PosixTimer:
     timer = k.timers.posix.get(s32(number))
     if timer is None:
         raise LinuxError(errno.EINVAL)
     return timer
 
 
-def timer_settime(k: "Kernel", number: int, flags: int, new: int, old: int) -> int:
+def timer_settime(k: Process, number: int, flags: int, new: int, old: int) -> int:
     """Arm or disarm a timer."""
     if not new:
         raise LinuxError(errno.EINVAL)
@@ -64,23 +62,23 @@ def timer_settime(k: "Kernel", number: int, flags: int, new: int, old: int) -> i
     return 0
 
 
-def timer_gettime(k: "Kernel", number: int, address: int) -> int:
+def timer_gettime(k: Process, number: int, address: int) -> int:
     """Rest of a timer."""
     k.memory.write(address, _setting(k, _timer(k, number)))
     return 0
 
 
-def _setting(k: "Kernel", timer: PosixTimer) -> bytes:
+def _setting(k: Process, timer: PosixTimer) -> bytes:
     value, interval = k.timers.rest_posix(timer)
     return timespec(interval) + timespec(value)
 
 
-def timer_getoverrun(k: "Kernel", number: int) -> int:
+def timer_getoverrun(k: Process, number: int) -> int:
     """Expirations without a signal of their own, as of the last one delivered."""
     return min(_timer(k, number).overrun, 0x7FFFFFFF)
 
 
-def timer_delete(k: "Kernel", number: int) -> int:
+def timer_delete(k: Process, number: int) -> int:
     """Remove a timer, and its signal if that was not delivered yet."""
     timer = _timer(k, number)
     k.timers.arm_posix(timer, 0, 0)

@@ -1,50 +1,34 @@
-"""The process itself: its end, its thread's pointers, prctl; it has no children."""
+"""The guest's process: all that its system calls read and change.
 
-import errno
-import struct
-from typing import TYPE_CHECKING, Final
+System-call families take a `Process`; `kernel` runs it. There is one with one thread so far:
+`signals`, `clear_child_tid`, `robust_list` and `comm` will be the thread's, the rest is the
+process's or (clock, processor, random numbers, the host's events) the machine's.
+"""
 
-from engine.linux.context import SyscallTable, s32
+import random
+from collections.abc import Callable
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.cpu.base import Cpu
+from engine.errors import GuestFaultError
+from engine.guest.hooks import GuestHooks
+from engine.guest.memory import Memory
+from engine.linux import signals as sig
+from engine.linux.clock import BLOCK_NS, GuestClock
+from engine.linux.ending import Crash, Exit
 from engine.linux.errno import LinuxError
+from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.table import FileTable
+from engine.linux.host import HostEvents
+from engine.linux.loader import Start
+from engine.linux.signals import PendingSignal, SignalState
+from engine.linux.timers import Timers
+from engine.linux.wait import Wait
 
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
+INFINITY: Final = (1 << 64) - 1
+"""RLIM_INFINITY."""
 
-# Makers' numbers; IMA; F and D, C; misaligned accesses are fast; no block to be zeroed.
-_HWPROBE: Final = {0: 0, 1: 0, 2: 0, 3: 1, 4: 3, 5: 3, 6: 0}
-_ARCH_SET_GS, _ARCH_SET_FS, _ARCH_GET_FS, _ARCH_GET_GS = 0x1001, 0x1002, 0x1003, 0x1004
-
-
-def exit_group(k: "Kernel", code: int) -> int:
-    """End the process."""
-    k.finish(code & 0xFF)
-    return 0
-
-
-def set_tid_address(k: "Kernel", address: int) -> int:
-    """Remembered for when the thread ends."""
-    k.clear_child_tid = address
-    return k.pid
-
-
-def set_robust_list(k: "Kernel", head: int, size: int) -> int:
-    """Remembered for when the thread ends."""
-    if size != 24:
-        raise LinuxError(errno.EINVAL)
-    k.robust_list = head
-    return 0
-
-
-def get_robust_list(k: "Kernel", pid: int, head: int, size: int) -> int:
-    """What set_robust_list was given."""
-    k.memory.write(head, struct.pack("<Q", k.robust_list))
-    k.memory.write(size, struct.pack("<Q", 24))
-    return 0
-
-
-_KNOBS: Final = {1: "pdeathsig", 4: "dumpable", 29: "slack", 36: "subreaper", 38: "no_new_privs"}
-_READ = {3: "dumpable", 30: "slack", 39: "no_new_privs"}
-_READ_BY_ADDRESS = {2: "pdeathsig", 37: "subreaper"}
 KNOBS: Final[dict[str, int]] = {
     "pdeathsig": 0,
     "dumpable": 1,
@@ -52,111 +36,216 @@ KNOBS: Final[dict[str, int]] = {
     "subreaper": 0,
     "no_new_privs": 0,
 }
-"""What prctl sets and gets without any other effect, as it is at the start."""
+"""Numbers that prctl sets and gets without any other effect, as they are at the start."""
 
-
-def _set_knob(k: "Kernel", name: str, value: int, others: int) -> int:
-    wrong = (
-        (name == "pdeathsig" and value > 64)
-        or (name == "dumpable" and value > 1)
-        or (name == "no_new_privs" and (value != 1 or others))
-    )
-    if wrong:
-        raise LinuxError(errno.EINVAL)
-    if name == "slack" and not value:
-        value = KNOBS["slack"]
-    k.knobs[name] = value & 0x7FFFFFFF if name != "subreaper" else int(value != 0)
-    return 0
-
-
-def prctl(k: "Kernel", option: int, a: int, b: int, c: int, d: int) -> int:
-    """What programs ask of their own process."""
-    option = s32(option)
-    if option == 15:  # PR_SET_NAME
-        k.set_comm(k.memory.read_cstring(a, 16)[:15])
-        return 0
-    if option == 16:  # PR_GET_NAME
-        k.memory.write(a, k.comm.ljust(16, b"\0"))
-        return 0
-    if option in _KNOBS:
-        return _set_knob(k, _KNOBS[option], a, b | c | d)
-    if option in (2, 37):  # PR_GET_PDEATHSIG, PR_GET_CHILD_SUBREAPER
-        k.memory.write(a, struct.pack("<i", k.knobs[_READ_BY_ADDRESS[option]]))
-        return 0
-    if option in _READ:
-        return k.knobs[_READ[option]]
-    if option == 23:  # PR_CAPBSET_READ
-        if a > 40:
-            raise LinuxError(errno.EINVAL)
-        return 0
-    if option == 21:  # PR_GET_SECCOMP
-        return 0
-    raise LinuxError(errno.EINVAL)
-
-
-def arch_prctl(k: "Kernel", code: int, address: int) -> int:
-    """Segment bases of x86-64."""
-    names = {_ARCH_SET_FS: "fs_base", _ARCH_SET_GS: "gs_base"}
-    if code in names:
-        if address >= k.arch.plan.task_size:
-            raise LinuxError(errno.EPERM)
-        k.cpu.write_register(names[code], address)
-        return 0
-    names = {_ARCH_GET_FS: "fs_base", _ARCH_GET_GS: "gs_base"}
-    if code in names:
-        k.memory.write(address, struct.pack("<Q", k.cpu.read_register(names[code])))
-        return 0
-    raise LinuxError(errno.EINVAL)
-
-
-def riscv_flush_icache(k: "Kernel", start: int, end: int, flags: int) -> int:
-    """Nothing to do: the emulator sees stores to code."""
-    if flags & ~1:
-        raise LinuxError(errno.EINVAL)
-    return 0
-
-
-def riscv_hwprobe(k: "Kernel", pairs: int, count: int, size: int, cpus: int, flags: int) -> int:
-    """Values for pairs (key, value); a key that is not known becomes -1 (asm/hwprobe.h)."""
-    if flags or bool(size) != bool(cpus):
-        raise LinuxError(errno.EINVAL)
-    for at in range(pairs, pairs + 16 * count, 16):
-        (key,) = struct.unpack("<q", k.memory.read(at, 8))
-        known = key in _HWPROBE
-        k.memory.write(at, struct.pack("<qQ", key if known else -1, _HWPROBE.get(key, 0)))
-    return 0
-
-
-def personality(k: "Kernel", persona: int) -> int:
-    """PER_LINUX with ADDR_NO_RANDOMIZE, which is how a guest runs."""
-    return 0x0040000
-
-
-def wait4(k: "Kernel", pid: int, status: int, options: int, usage: int) -> int:
-    """There are no children."""
-    if options & ~0xE000000B:
-        raise LinuxError(errno.EINVAL)
-    raise LinuxError(errno.ECHILD)
-
-
-def waitid(k: "Kernel", which: int, pid: int, info: int, options: int) -> int:
-    """There are no children."""
-    if options & ~0xE100000F or not options & 0xE or not 0 <= s32(which) <= 3:
-        raise LinuxError(errno.EINVAL)
-    raise LinuxError(errno.ECHILD)
-
-
-SYSCALLS: SyscallTable = {
-    "exit": exit_group,
-    "exit_group": exit_group,
-    "set_tid_address": set_tid_address,
-    "set_robust_list": set_robust_list,
-    "get_robust_list": get_robust_list,
-    "prctl": prctl,
-    "arch_prctl": arch_prctl,
-    "riscv_flush_icache": riscv_flush_icache,
-    "riscv_hwprobe": riscv_hwprobe,
-    "personality": personality,
-    "wait4": wait4,
-    "waitid": waitid,
+_PID: Final = 1000
+_STACK_LIMIT: Final = 8 << 20
+_LIMITS: Final = {
+    **dict.fromkeys(("cpu", "fsize", "data", "rss", "as", "locks"), (INFINITY, INFINITY)),
+    "stack": (_STACK_LIMIT, INFINITY),
+    "core": (0, INFINITY),
+    "nproc": (4096, 4096),
+    "nofile": (1024, 4096),
+    "memlock": (8 << 20, 8 << 20),
+    "sigpending": (4096, 4096),
+    "msgqueue": (819200, 819200),
+    "nice": (0, 0),
+    "rtprio": (0, 0),
+    "rttime": (INFINITY, INFINITY),
 }
+
+
+class Process:
+    """One guest process; satisfies `engine.linux.context.Context`.
+
+    Attributes:
+        arch: its architecture.
+        cpu: the processor that runs it.
+        memory: its address space.
+        clock: its time.
+        hooks: what the layers above want to be told.
+        uid: its user.
+        gid: its group.
+        pid: its process id, and that of its only thread.
+        ppid: its parent's, which is outside the guest.
+        memory_budget: bytes of memory it may use.
+        fs: the tree it sees; given by whoever makes it.
+        files: its open files; likewise.
+        umask: its file mode mask.
+        cwd: its working directory, an absolute normalised guest path.
+        comm: its thread's name.
+        exe: guest path of its program.
+        argv: its arguments.
+        env: its environment at the start.
+        start: how its program was loaded.
+        heap: first byte and end of what brk gives.
+        signals: what signals do, and those that wait.
+        timers: its interval timers and POSIX timers.
+        limits: resource limits by name: (soft, hard).
+        policy: its scheduling policy.
+        nice: its nice value.
+        knobs: see `KNOBS`.
+        clear_child_tid: address given by set_tid_address.
+        robust_list: address given by set_robust_list.
+        exit: how it ended, None while it runs.
+        missing: what it asked for and is not there, with how often.
+        syscall_count: system calls so far.
+        host: what the host has to say to it.
+    """
+
+    fs: FileSystem
+    files: FileTable
+
+    def __init__(
+        self,
+        arch: Arch,
+        cpu: Cpu,
+        memory: Memory,
+        *,
+        clock: GuestClock,
+        seed: int,
+        hooks: GuestHooks,
+        identity: tuple[int, int],
+        memory_budget: int,
+    ) -> None:
+        """Set up a process without files and without a program.
+
+        Args:
+            arch: its architecture.
+            cpu: the processor.
+            memory: its address space, empty.
+            clock: its time.
+            seed: for the random numbers it is given.
+            hooks: of the layers above.
+            identity: its user and group.
+            memory_budget: bytes of memory it may use.
+        """
+        self.arch = arch
+        self.cpu = cpu
+        self.memory = memory
+        memory.bytes.on_exhausted = self.out_of_memory
+        self.clock = clock
+        self.hooks = hooks
+        self.uid, self.gid = identity
+        self.pid, self.ppid = _PID, 1
+        self.memory_budget = memory_budget
+        self.umask = 0o022
+        self.cwd = b"/"
+        self.comm = self.exe = b""
+        self.argv: tuple[bytes, ...] = ()
+        self.env: tuple[bytes, ...] = ()
+        self.start: Start | None = None
+        self.heap = (0, 0)
+        self.signals = SignalState()
+        self.timers = Timers(clock)
+        self.limits = dict(_LIMITS)
+        self.policy = self.nice = 0
+        self.knobs = dict(KNOBS)
+        self.clear_child_tid = self.robust_list = 0
+        self.exit: Exit | None = None
+        self.missing: dict[str, int] = {}
+        self.syscall_count = 0
+        self.host = HostEvents()
+        self._random = random.Random(seed)
+
+    def random_bytes(self, count: int) -> bytes:
+        """Seeded random bytes."""
+        return self._random.randbytes(count)
+
+    def limit(self, name: str) -> int:
+        """Soft resource limit."""
+        return self.limits[name][0]
+
+    def pc(self) -> int:
+        """Where the program is, by its own addresses."""
+        return self.hooks.original_pc(self.cpu.read_register(self.arch.roles.pc))
+
+    def cpu_time(self) -> int:
+        """Nanoseconds of processor time: all of the guest's time that it did not sleep."""
+        return self.syscall_count * 1000 + self.cpu.blocks() * BLOCK_NS
+
+    def set_comm(self, name: bytes) -> None:
+        """Rename the process."""
+        self.comm = name[:15]
+
+    def set_second_result(self, value: int) -> None:
+        """The second result of a call that has two (pipe on IA-64)."""
+        self.cpu.write_register(self.arch.linux.second, value)
+
+    def unsupported(self, what: str) -> None:
+        """Report once, at exit, that the guest asked for something that is not there."""
+        self.missing[what] = self.missing.get(what, 0) + 1
+
+    # -- signals ---------------------------------------------------------------------------
+
+    def send_signal(self, number: int) -> None:
+        """Queue a signal to the process itself."""
+        self.post(PendingSignal(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
+
+    def post(self, item: PendingSignal) -> bool:
+        """Make a signal pending; False if the queue is full."""
+        return self.signals.queue(item)
+
+    def post_expired(self) -> None:
+        """Post the signals of timers that have run out."""
+        for number in self.timers.expired():
+            self.post(PendingSignal(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
+        for timer, times in self.timers.expired_posix():
+            pending = self.signals.pending
+            old = next((item for item in pending if item.timer == timer.number), None)
+            timer.overrun = times - 1 if old is None else timer.overrun + times
+            info = sig.info_timer(timer.signal, timer.number, timer.overrun, timer.value)
+            item = PendingSignal(timer.signal, info, timer.number)
+            if old is None:
+                self.post(item)
+            else:
+                pending[pending.index(old)] = item
+
+    def with_signal_mask(self, mask: int, call: Callable[[], int | Wait]) -> int | Wait:
+        """Run a call under another signal mask, which lasts until it ends."""
+        state = self.signals
+        before = state.blocked
+        state.blocked = mask & ~(sig.bit(sig.SIGKILL) | sig.bit(sig.SIGSTOP))
+        try:
+            result = call()
+        except (LinuxError, GuestFaultError):
+            state.blocked = before
+            raise
+        if isinstance(result, Wait) or state.deliverable():
+            state.saved = before
+        else:
+            state.blocked = before
+        return result
+
+    def hear_host(self) -> None:
+        """Take what the host has said."""
+        for kind, number in self.host.take():
+            if kind == "attention":
+                self.hooks.attention()
+            elif kind == "signal":
+                self.post(PendingSignal(number, sig.info_kill(number, sig.SI_USER, 0, self.uid)))
+            else:
+                self.exit = Exit(limit=kind)
+
+    # -- the end ---------------------------------------------------------------------------
+
+    def finish(self, code: int) -> None:
+        """End the process by exit."""
+        self.exit = Exit(code=code)
+
+    def die(self, number: int, crash: Crash | None) -> None:
+        """End the process by a signal."""
+        if self.exit is None:
+            self.exit = Exit(signal=number, crash=crash)
+
+    def out_of_memory(self, address: int) -> None:
+        """End the process as it has used up its memory."""
+        limit = self.memory_budget >> 20
+        why = f"the guest used up its {limit} MiB of memory; --memory raises the limit"
+        self.die(sig.SIGKILL, Crash(sig.SIGKILL, self.pc(), address, why))
+
+    def close(self) -> None:
+        """Give back what belongs to the host."""
+        self.memory.shared.flush_all()
+        self.files.close_all()
+        self.host.close()

@@ -1,64 +1,64 @@
-"""The kernel as /proc shows it."""
+"""The process as /proc shows it."""
 
 from collections.abc import Iterable, Sequence
 
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
-from engine.linux.kernel import Kernel
 from engine.linux.machine import HOSTNAME, RELEASE
+from engine.linux.process import Process
 
 
 class ProcessView:
     """Implements `fs.procsource.ProcProcess` for the guest's process."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._k = kernel
+    def __init__(self, process: Process) -> None:
+        self._process = process
 
     @property
     def pid(self) -> int:
         """Process id."""
-        return self._k.pid
+        return self._process.pid
 
     @property
     def files(self) -> FileTable:
         """Its descriptors."""
-        return self._k.files
+        return self._process.files
 
     @property
     def cwd(self) -> bytes:
         """Working directory."""
-        return self._k.cwd
+        return self._process.cwd
 
     @property
     def exe(self) -> bytes:
         """Guest path of its program."""
-        return self._k.exe
+        return self._process.exe
 
     @property
     def comm(self) -> bytes:
         """Name."""
-        return self._k.comm
+        return self._process.comm
 
     def set_comm(self, name: bytes) -> None:
         """Rename it."""
-        self._k.set_comm(name)
+        self._process.set_comm(name)
 
     def cmdline(self) -> bytes:
         """Arguments, each ended by a zero byte."""
-        return b"".join(word + b"\0" for word in self._k.argv)
+        return b"".join(word + b"\0" for word in self._process.argv)
 
     def environ(self) -> bytes:
         """Environment at start."""
-        return b"".join(word + b"\0" for word in self._k.env)
+        return b"".join(word + b"\0" for word in self._process.env)
 
     def auxv(self) -> bytes:
         """The auxiliary vector."""
-        return self._k.start.auxv if self._k.start else b""
+        return self._process.start.auxv if self._process.start else b""
 
     def maps(self) -> Iterable[MapEntry]:
         """Its mappings; neighbours that differ in nothing are shown as one."""
         last: MapEntry | None = None
-        for mapping in self._k.memory.mappings:
+        for mapping in self._process.memory.mappings:
             letters = "".join(
                 letter if mapping.perms >> bit & 1 else "-" for bit, letter in enumerate("rwx")
             )
@@ -87,37 +87,37 @@ class ProcessView:
 
     def status(self) -> ProcStatus:
         """Numbers for status and stat."""
-        k = self._k
-        state = k.signals
+        process = self._process
+        state = process.signals
         ignored = caught = 0
         for number, action in state.actions.items():
             if action.handler == 1:
                 ignored |= 1 << (number - 1)
             elif action.handler:
                 caught |= 1 << (number - 1)
-        code = k.start.code if k.start else (0, 0)
+        code = process.start.code if process.start else (0, 0)
         return ProcStatus(
-            ppid=k.ppid,
-            pgrp=k.pid,
-            session=k.pid,
+            ppid=process.ppid,
+            pgrp=process.pid,
+            session=process.pid,
             blocked=state.blocked,
             pending=state.pending_mask(),
             ignored=ignored,
             caught=caught,
             start_time=100_000,
-            cpu_ticks=k.cpu_time() // 10_000_000,
+            cpu_ticks=process.cpu_time() // 10_000_000,
             start_code=code[0],
             end_code=code[1],
-            start_stack=k.start.sp if k.start else 0,
+            start_stack=process.start.sp if process.start else 0,
         )
 
     def limits(self) -> Sequence[tuple[str, int, int]]:
         """All limits."""
-        return [(name, soft, hard) for name, (soft, hard) in self._k.limits.items()]
+        return [(name, soft, hard) for name, (soft, hard) in self._process.limits.items()]
 
     def threads(self) -> Sequence[int]:
         """Thread ids."""
-        return [self._k.pid]
+        return [self._process.pid]
 
 
 def _rest(entry: MapEntry) -> tuple[str, int, bytes, int, int]:
@@ -125,17 +125,21 @@ def _rest(entry: MapEntry) -> tuple[str, int, bytes, int, int]:
 
 
 class ProcView:
-    """Implements `fs.procsource.ProcSource`."""
+    """Implements `fs.procsource.ProcSource`.
+
+    Attributes:
+        only: the only process, None until there is one.
+    """
 
     release = RELEASE
     hostname = HOSTNAME
 
     def __init__(self) -> None:
-        self.kernel: Kernel | None = None
+        self.only: Process | None = None
 
-    def _known(self) -> Kernel:
-        assert self.kernel is not None
-        return self.kernel
+    def _known(self) -> Process:
+        assert self.only is not None
+        return self.only
 
     def current_pid(self) -> int:
         """The only process."""
@@ -151,8 +155,8 @@ class ProcView:
 
     def process(self, pid: int) -> ProcessView | None:
         """One process."""
-        kernel = self._known()
-        return ProcessView(kernel) if pid == kernel.pid else None
+        known = self._known()
+        return ProcessView(known) if pid == known.pid else None
 
     def cpuinfo(self) -> bytes:
         """Text of /proc/cpuinfo."""

@@ -2,20 +2,17 @@
 
 import errno
 import struct
-from typing import TYPE_CHECKING
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
+from engine.linux.process import Process
 
 _OTHER, _FIFO, _RR, _BATCH, _IDLE, _DEADLINE = 0, 1, 2, 3, 5, 6
 _NORMAL = frozenset({_OTHER, _BATCH, _IDLE})
 _RESET_ON_FORK = 0x40000000
 
 
-def _check_pid(k: "Kernel", pid: int) -> None:
+def _check_pid(k: Process, pid: int) -> None:
     """EINVAL for a negative process id, ESRCH for anybody else's."""
     pid = s32(pid)
     if pid < 0:
@@ -24,12 +21,12 @@ def _check_pid(k: "Kernel", pid: int) -> None:
         raise LinuxError(errno.ESRCH)
 
 
-def sched_yield(k: "Kernel") -> int:
+def sched_yield(k: Process) -> int:
     """Nobody else is there."""
     return 0
 
 
-def sched_getaffinity(k: "Kernel", pid: int, size: int, address: int) -> int:
+def sched_getaffinity(k: Process, pid: int, size: int, address: int) -> int:
     """One processor."""
     if size < 8 or size % 8:
         raise LinuxError(errno.EINVAL)
@@ -39,7 +36,7 @@ def sched_getaffinity(k: "Kernel", pid: int, size: int, address: int) -> int:
     return 8
 
 
-def sched_setaffinity(k: "Kernel", pid: int, size: int, address: int) -> int:
+def sched_setaffinity(k: Process, pid: int, size: int, address: int) -> int:
     """The set must have processor 0 in it."""
     mask = k.memory.read(address, min(size, 128))
     if s32(pid) not in (0, k.pid):
@@ -49,7 +46,7 @@ def sched_setaffinity(k: "Kernel", pid: int, size: int, address: int) -> int:
     return 0
 
 
-def sched_getparam(k: "Kernel", pid: int, address: int) -> int:
+def sched_getparam(k: Process, pid: int, address: int) -> int:
     """The priority of normal policies is always 0."""
     if not address:
         raise LinuxError(errno.EINVAL)
@@ -58,13 +55,13 @@ def sched_getparam(k: "Kernel", pid: int, address: int) -> int:
     return 0
 
 
-def sched_getscheduler(k: "Kernel", pid: int) -> int:
+def sched_getscheduler(k: Process, pid: int) -> int:
     """The policy."""
     _check_pid(k, pid)
     return k.policy
 
 
-def _set_policy(k: "Kernel", pid: int, policy: int, address: int) -> int:
+def _set_policy(k: Process, pid: int, policy: int, address: int) -> int:
     if not address or s32(pid) < 0:
         raise LinuxError(errno.EINVAL)
     (priority,) = struct.unpack("<i", k.memory.read(address, 4))
@@ -78,19 +75,19 @@ def _set_policy(k: "Kernel", pid: int, policy: int, address: int) -> int:
     raise LinuxError(errno.EINVAL)
 
 
-def sched_setscheduler(k: "Kernel", pid: int, policy: int, address: int) -> int:
+def sched_setscheduler(k: Process, pid: int, policy: int, address: int) -> int:
     """Only the policies that need no privileges."""
     if s32(policy) < 0:
         raise LinuxError(errno.EINVAL)
     return _set_policy(k, pid, s32(policy), address)
 
 
-def sched_setparam(k: "Kernel", pid: int, address: int) -> int:
+def sched_setparam(k: Process, pid: int, address: int) -> int:
     """Only the priority it has."""
     return _set_policy(k, pid, k.policy, address)
 
 
-def sched_get_priority_max(k: "Kernel", policy: int) -> int:
+def sched_get_priority_max(k: Process, policy: int) -> int:
     """99 for real-time policies."""
     policy = s32(policy)
     if policy in (_FIFO, _RR):
@@ -100,12 +97,12 @@ def sched_get_priority_max(k: "Kernel", policy: int) -> int:
     return 0
 
 
-def sched_get_priority_min(k: "Kernel", policy: int) -> int:
+def sched_get_priority_min(k: Process, policy: int) -> int:
     """1 for real-time policies."""
     return min(sched_get_priority_max(k, policy), 1)
 
 
-def _who(k: "Kernel", which: int, who: int) -> None:
+def _who(k: Process, which: int, who: int) -> None:
     which = s32(which)
     if not 0 <= which <= 2:
         raise LinuxError(errno.EINVAL)
@@ -113,13 +110,13 @@ def _who(k: "Kernel", which: int, who: int) -> None:
         raise LinuxError(errno.ESRCH)
 
 
-def getpriority(k: "Kernel", which: int, who: int) -> int:
+def getpriority(k: Process, which: int, who: int) -> int:
     """20 minus the nice value, as the raw system call gives it."""
     _who(k, which, who)
     return 20 - k.nice
 
 
-def setpriority(k: "Kernel", which: int, who: int, nice: int) -> int:
+def setpriority(k: Process, which: int, who: int, nice: int) -> int:
     """Nobody may become less nice."""
     _who(k, which, who)
     nice = min(max(s32(nice), -20), 19)
@@ -129,12 +126,12 @@ def setpriority(k: "Kernel", which: int, who: int, nice: int) -> int:
     return 0
 
 
-def ioprio_get(k: "Kernel", which: int, who: int) -> int:
+def ioprio_get(k: Process, which: int, who: int) -> int:
     """None set."""
     return 0
 
 
-def ioprio_set(k: "Kernel", which: int, who: int, priority: int) -> int:
+def ioprio_set(k: Process, which: int, who: int, priority: int) -> int:
     """Takes effect by not mattering."""
     return 0
 

@@ -1,4 +1,4 @@
-"""Signals: state, generation, delivery, and their system calls.
+"""Signals: their numbers, the state of a process, and what siginfo says.
 
 Numbers, defaults and siginfo layouts are Linux's generic ones (asm-generic/signal.h,
 siginfo.h), which x86-64 and AArch64 share; frames are the architecture's.
@@ -6,16 +6,8 @@ siginfo.h), which x86-64 and AArch64 share; frames are the architecture's.
 
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from engine.linux.context import SyscallTable, s32
-from engine.linux.errno import LinuxError
-from engine.linux.wait import Wait
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
-
-EPERM, ESRCH, EINTR, EAGAIN, ENOMEM, EFAULT, EINVAL = 1, 3, 4, 11, 12, 14, 22
 SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE = 1, 2, 3, 4, 5, 6, 7, 8
 SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM = 9, 10, 11, 12, 13, 14, 15
 SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG = 17, 18, 19, 20, 21, 22, 23
@@ -40,7 +32,7 @@ NAMES: Final = {
 _IGNORED = frozenset({SIGCHLD, SIGCONT, SIGURG, SIGWINCH})
 _STOPPING = frozenset({SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU})
 _SYNCHRONOUS = (SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS)
-_UNBLOCKABLE = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1)
+UNBLOCKABLE = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1)
 _MAX_QUEUED = 1024
 
 
@@ -171,212 +163,3 @@ def default_is_fatal(number: int) -> bool:
 def stops(number: int) -> bool:
     """Whether a signal without a handler stops the process."""
     return number in _STOPPING
-
-
-# -- system calls -------------------------------------------------------------------------
-
-
-def _check(number: int, *, zero: bool = False) -> int:
-    if not (0 if zero else 1) <= number <= 64:
-        raise LinuxError(EINVAL)
-    return number
-
-
-def rt_sigaction(k: "Kernel", number: int, new: int, old: int, size: int) -> int:
-    """Examine and change what a signal does."""
-    number = _check(s32(number))
-    if size != 8:
-        raise LinuxError(EINVAL)
-    state = k.signals
-    before = state.action(number)
-    has_restorer = k.arch.linux.restorer
-    if new:
-        if number in (SIGKILL, SIGSTOP):
-            raise LinuxError(EINVAL)
-        if has_restorer:
-            handler, flags, restorer, mask = struct.unpack("<4Q", k.memory.read(new, 32))
-        else:
-            handler, flags, mask = struct.unpack("<3Q", k.memory.read(new, 24))
-            flags &= ~SA_RESTORER
-        if not flags & SA_RESTORER:
-            restorer = 0
-        after = Action(handler, flags, restorer, mask & ~_UNBLOCKABLE)
-    if old:
-        restorers = (before.restorer,) if has_restorer else ()
-        words = (before.handler, before.flags, *restorers, before.mask)
-        k.memory.write(old, struct.pack(f"<{len(words)}Q", *words))
-    if new:
-        state.actions[number] = after
-        if state.ignored(number):
-            state.pending = [item for item in state.pending if item.number != number]
-    return 0
-
-
-def rt_sigprocmask(k: "Kernel", how: int, new: int, old: int, size: int) -> int:
-    """Examine and change blocked signals."""
-    if size != 8:
-        raise LinuxError(EINVAL)
-    before = k.signals.blocked
-    if new:
-        (mask,) = struct.unpack("<Q", k.memory.read(new, 8))
-        mask &= ~_UNBLOCKABLE
-        how = s32(how)
-        if how == 0:
-            after = before | mask
-        elif how == 1:
-            after = before & ~mask
-        elif how == 2:
-            after = mask
-        else:
-            raise LinuxError(EINVAL)
-        k.signals.blocked = after
-    if old:
-        k.memory.write(old, struct.pack("<Q", before))
-    return 0
-
-
-def rt_sigpending(k: "Kernel", address: int, size: int) -> int:
-    """Signals that wait because they are blocked."""
-    if size > 8:
-        raise LinuxError(EINVAL)
-    mask = k.signals.pending_mask() & k.signals.blocked
-    k.memory.write(address, struct.pack("<Q", mask)[:size])
-    return 0
-
-
-def rt_sigsuspend(k: "Kernel", address: int, size: int) -> int | Wait:
-    """Wait for a signal under another mask."""
-    if size != 8:
-        raise LinuxError(EINVAL)
-    (mask,) = struct.unpack("<Q", k.memory.read(address, 8))
-    return k.with_signal_mask(mask, lambda: Wait(lambda: None, restart=False))
-
-
-def pause(k: "Kernel") -> Wait:
-    """Wait for a signal."""
-    return Wait(lambda: None, restart=False)
-
-
-def rt_sigtimedwait(k: "Kernel", mask_at: int, info: int, timeout: int, size: int) -> int | Wait:
-    """Take a pending signal, blocked or not, or wait for one."""
-    if size != 8:
-        raise LinuxError(EINVAL)
-    (mask,) = struct.unpack("<Q", k.memory.read(mask_at, 8))
-    mask &= ~_UNBLOCKABLE
-    deadline = None
-    if timeout:
-        seconds, nanoseconds = struct.unpack("<qq", k.memory.read(timeout, 16))
-        if seconds < 0 or not 0 <= nanoseconds < 10**9:
-            raise LinuxError(EINVAL)
-        deadline = k.clock.monotonic() + seconds * 10**9 + nanoseconds
-
-    def poll() -> int | None:
-        item = k.signals.take(mask)
-        if item is None:
-            return None
-        if info:
-            k.memory.write(info, item.info.ljust(128, b"\0"))
-        return item.number
-
-    result = poll()
-    if result is not None:
-        return result
-    return Wait(poll, deadline, -EAGAIN, restart=False, signals=mask)
-
-
-def sigaltstack(k: "Kernel", new: int, old: int) -> int:
-    """Examine and change the alternate signal stack."""
-    state = k.signals
-    sp, flags, size = state.altstack
-    active = state.on_altstack(k.cpu.read_register(k.arch.roles.sp))
-    before = struct.pack("<QiiQ", sp, _signed(flags | (SS_ONSTACK if active else 0)), 0, size)
-    if new:
-        sp, flags, _, size = struct.unpack("<QiiQ", k.memory.read(new, 24))
-        flags &= 0xFFFFFFFF
-        if active:
-            raise LinuxError(EPERM)
-        if flags & ~(SS_AUTODISARM) not in (0, SS_ONSTACK, SS_DISABLE):
-            raise LinuxError(EINVAL)
-        if flags & SS_DISABLE:
-            state.altstack = (0, SS_DISABLE, 0)
-        else:
-            if size < k.arch.linux.signals.minimum_stack:
-                raise LinuxError(ENOMEM)
-            state.altstack = (sp, flags & ~SS_ONSTACK, size)
-    if old:
-        k.memory.write(old, before)
-    return 0
-
-
-def _signed(value: int) -> int:
-    return s32(value)
-
-
-def _to_self(k: "Kernel", pid: int) -> None:
-    """ESRCH unless a process id means the guest itself; there are no others."""
-    if pid not in (k.pid, 0, -1, -k.pid):
-        raise LinuxError(ESRCH)
-
-
-def kill(k: "Kernel", pid: int, number: int) -> int:
-    """Send a signal to the process itself."""
-    pid, number = s32(pid), _check(s32(number), zero=True)
-    _to_self(k, pid)
-    if pid == -1:
-        raise LinuxError(ESRCH)  # never to oneself
-    if number:
-        k.post(PendingSignal(number, info_kill(number, SI_USER, k.pid, k.uid)))
-    return 0
-
-
-def tkill(k: "Kernel", tid: int, number: int) -> int:
-    """Send a signal to a thread."""
-    return tgkill(k, k.pid, tid, number)
-
-
-def tgkill(k: "Kernel", pid: int, tid: int, number: int) -> int:
-    """Send a signal to a thread of a process."""
-    pid, tid, number = s32(pid), s32(tid), _check(s32(number), zero=True)
-    if pid <= 0 or tid <= 0:
-        raise LinuxError(EINVAL)
-    if (pid, tid) != (k.pid, k.pid):
-        raise LinuxError(ESRCH)
-    if number:
-        k.post(PendingSignal(number, info_kill(number, SI_TKILL, k.pid, k.uid)))
-    return 0
-
-
-def rt_sigqueueinfo(k: "Kernel", pid: int, number: int, info: int) -> int:
-    """Send a signal with a value."""
-    pid, number = s32(pid), _check(s32(number), zero=True)
-    data = k.memory.read(info, 128)
-    _to_self(k, pid)
-    (code,) = struct.unpack_from("<i", data, 8)
-    if (code >= 0 or code == SI_TKILL) and pid != k.pid:
-        raise LinuxError(EPERM)
-    if number and not k.post(PendingSignal(number, struct.pack("<i", number) + data[4:48])):
-        raise LinuxError(EAGAIN)
-    return 0
-
-
-def rt_tgsigqueueinfo(k: "Kernel", pid: int, tid: int, number: int, info: int) -> int:
-    """Send a signal with a value to a thread."""
-    if s32(tid) != k.pid:
-        raise LinuxError(ESRCH)
-    return rt_sigqueueinfo(k, pid, number, info)
-
-
-SYSCALLS: SyscallTable = {
-    "rt_sigaction": rt_sigaction,
-    "rt_sigprocmask": rt_sigprocmask,
-    "rt_sigpending": rt_sigpending,
-    "rt_sigsuspend": rt_sigsuspend,
-    "rt_sigtimedwait": rt_sigtimedwait,
-    "rt_sigqueueinfo": rt_sigqueueinfo,
-    "rt_tgsigqueueinfo": rt_tgsigqueueinfo,
-    "sigaltstack": sigaltstack,
-    "pause": pause,
-    "kill": kill,
-    "tkill": tkill,
-    "tgkill": tgkill,
-}

@@ -2,14 +2,12 @@
 
 import errno
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
+from engine.linux.process import Process
 from engine.linux.wait import Wait
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
 
 _SECOND: Final = 10**9
 _REALTIME = frozenset({0, 5, 8, 11})  # REALTIME, REALTIME_COARSE, REALTIME_ALARM, TAI
@@ -18,7 +16,7 @@ _CPU = frozenset({2, 3})  # PROCESS_CPUTIME_ID, THREAD_CPUTIME_ID
 _TIMER_ABSTIME = 1
 
 
-def clock_now(k: "Kernel", clock: int) -> int:
+def clock_now(k: Process, clock: int) -> int:
     """Nanoseconds of a clock; EINVAL for one that does not exist."""
     clock = s32(clock)
     if clock in _REALTIME:
@@ -30,7 +28,7 @@ def clock_now(k: "Kernel", clock: int) -> int:
     raise LinuxError(errno.EINVAL)
 
 
-def read_timespec(k: "Kernel", address: int) -> int:
+def read_timespec(k: Process, address: int) -> int:
     """Nanoseconds of a struct timespec; EINVAL if it is out of range."""
     seconds, nanoseconds = struct.unpack("<qq", k.memory.read(address, 16))
     if seconds < 0 or not 0 <= nanoseconds < _SECOND:
@@ -47,13 +45,13 @@ def _timeval(value: int) -> bytes:
     return struct.pack("<qq", value // _SECOND, value % _SECOND // 1000)
 
 
-def clock_gettime(k: "Kernel", clock: int, address: int) -> int:
+def clock_gettime(k: Process, clock: int, address: int) -> int:
     """Read a clock."""
     k.memory.write(address, timespec(clock_now(k, clock)))
     return 0
 
 
-def clock_getres(k: "Kernel", clock: int, address: int) -> int:
+def clock_getres(k: Process, clock: int, address: int) -> int:
     """One nanosecond."""
     clock_now(k, clock)
     if address:
@@ -61,7 +59,7 @@ def clock_getres(k: "Kernel", clock: int, address: int) -> int:
     return 0
 
 
-def gettimeofday(k: "Kernel", address: int, zone: int) -> int:
+def gettimeofday(k: Process, address: int, zone: int) -> int:
     """CLOCK_REALTIME in microseconds."""
     if address:
         k.memory.write(address, _timeval(k.clock.realtime()))
@@ -70,7 +68,7 @@ def gettimeofday(k: "Kernel", address: int, zone: int) -> int:
     return 0
 
 
-def time(k: "Kernel", address: int) -> int:
+def time(k: Process, address: int) -> int:
     """CLOCK_REALTIME in seconds."""
     seconds = k.clock.realtime() // _SECOND
     if address:
@@ -78,7 +76,7 @@ def time(k: "Kernel", address: int) -> int:
     return seconds
 
 
-def times(k: "Kernel", address: int) -> int:
+def times(k: Process, address: int) -> int:
     """Processor time in clock ticks."""
     ticks = k.cpu_time() // (_SECOND // 100)
     if address:
@@ -86,12 +84,12 @@ def times(k: "Kernel", address: int) -> int:
     return k.clock.monotonic() // (_SECOND // 100)
 
 
-def nanosleep(k: "Kernel", request: int, rest: int) -> Wait:
+def nanosleep(k: Process, request: int, rest: int) -> Wait:
     """Sleep."""
     return _sleep(k, k.clock.monotonic() + read_timespec(k, request), rest)
 
 
-def clock_nanosleep(k: "Kernel", clock: int, flags: int, request: int, rest: int) -> int | Wait:
+def clock_nanosleep(k: Process, clock: int, flags: int, request: int, rest: int) -> int | Wait:
     """Sleep by a clock."""
     now = clock_now(k, clock)
     if s32(clock) == 3:  # one's own CPU time does not pass while sleeping
@@ -104,7 +102,7 @@ def clock_nanosleep(k: "Kernel", clock: int, flags: int, request: int, rest: int
     return _sleep(k, k.clock.monotonic() + length, rest)
 
 
-def _sleep(k: "Kernel", deadline: int, rest: int) -> Wait:
+def _sleep(k: Process, deadline: int, rest: int) -> Wait:
     def interrupted() -> None:
         if rest:
             k.memory.write(rest, timespec(max(deadline - k.clock.peek(), 0)))
@@ -112,7 +110,7 @@ def _sleep(k: "Kernel", deadline: int, rest: int) -> Wait:
     return Wait(lambda: None, deadline, 0, restart=False, on_interrupt=interrupted)
 
 
-def setitimer(k: "Kernel", which: int, new: int, old: int) -> int:
+def setitimer(k: Process, which: int, new: int, old: int) -> int:
     """Arm an interval timer."""
     which = s32(which)
     if which not in (0, 1, 2):
@@ -131,7 +129,7 @@ def setitimer(k: "Kernel", which: int, new: int, old: int) -> int:
     return 0
 
 
-def getitimer(k: "Kernel", which: int, address: int) -> int:
+def getitimer(k: Process, which: int, address: int) -> int:
     """Rest of an interval timer."""
     which = s32(which)
     if which not in (0, 1, 2):
@@ -140,24 +138,24 @@ def getitimer(k: "Kernel", which: int, address: int) -> int:
     return 0
 
 
-def _itimerval(k: "Kernel", which: int) -> bytes:
+def _itimerval(k: Process, which: int) -> bytes:
     value, interval = k.timers.rest(which)
     return _timeval(interval) + _timeval(value)
 
 
-def alarm(k: "Kernel", seconds: int) -> int:
+def alarm(k: Process, seconds: int) -> int:
     """Arm the real interval timer once."""
     value, _ = k.timers.rest(0)
     k.timers.arm(0, (seconds & 0xFFFFFFFF) * _SECOND, 0)
     return -(-value // _SECOND)
 
 
-def not_permitted(k: "Kernel", *arguments: int) -> int:
+def not_permitted(k: Process, *arguments: int) -> int:
     """Setting clocks needs privileges."""
     raise LinuxError(errno.EPERM)
 
 
-def clock_settime(k: "Kernel", clock: int, address: int) -> int:
+def clock_settime(k: Process, clock: int, address: int) -> int:
     """Only CLOCK_REALTIME can be set at all, and that needs privileges."""
     raise LinuxError(errno.EINVAL if s32(clock) in _MONOTONIC else errno.EPERM)
 

@@ -40,12 +40,16 @@ class Timers:
 
     Virtual and profiling time pass with the guest's clock too: the emulated processor is
     never shared with anybody.
+
+    Attributes:
+        posix: POSIX timers by their id.
+        next_id: the id of the next one that is made.
+        changed: called when the need to count executed blocks may have changed.
     """
 
-    def __init__(self, clock: GuestClock, changed: Callable[[], None]) -> None:
-        """`changed` is called when the need to count executed blocks may have changed."""
+    def __init__(self, clock: GuestClock) -> None:
         self._clock = clock
-        self._changed = changed
+        self.changed: Callable[[], None] = lambda: None
         self._expiry = [0, 0, 0]
         self._interval = [0, 0, 0]
         self.posix: dict[int, PosixTimer] = {}
@@ -55,7 +59,7 @@ class Timers:
         """Expire `value` nanoseconds from now, then each `interval`; 0 disarms."""
         self._expiry[which] = self._clock.peek() + value if value else 0
         self._interval[which] = interval
-        self._changed()
+        self.changed()
 
     def rest(self, which: int) -> tuple[int, int]:
         """(nanoseconds until it expires, interval); 0 when disarmed."""
@@ -68,7 +72,7 @@ class Timers:
         """Expire `value` nanoseconds from now, then each `interval`; 0 disarms."""
         timer.expiry = self._clock.peek() + value if value else 0
         timer.interval, timer.overrun = interval if value else 0, 0
-        self._changed()
+        self.changed()
 
     def rest_posix(self, timer: PosixTimer) -> tuple[int, int]:
         """(nanoseconds until it expires, interval); 0 when disarmed."""
@@ -88,7 +92,7 @@ class Timers:
                 timer.expiry += times * timer.interval
             else:
                 timer.expiry = 0
-                self._changed()
+                self.changed()
             if not timer.silent:
                 found.append((timer, times))
         return found
@@ -112,5 +116,5 @@ class Timers:
                 self._expiry[which] = expiry + interval * (1 + (now - expiry) // interval)
             else:
                 self._expiry[which] = 0
-                self._changed()
+                self.changed()
         return found

@@ -10,8 +10,8 @@ from ia64replay import DATA
 from sysroot import CHECKOUT
 
 from engine.arch.plan import Mode
+from engine.linux.ending import Exit
 from engine.linux.fs.stdio import SinkStream
-from engine.linux.kernel import Exit
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.session import GuestConfig, Session

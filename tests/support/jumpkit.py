@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from controlkit import Held
 from sessionkit import SAMPLES, Guest, loaded
 
-from engine.linux.kernel import Exit
+from engine.linux.ending import Exit
 from engine.probes.detours import Detour
 from engine.probes.jump import Jumps
 from engine.probes.point import ProbePoint
@@ -58,7 +58,7 @@ def outcome(exit: Exit) -> tuple[object, ...]:
 def run_to(guest: Guest, address: int) -> bool:
     """Step until pc is at an address; whether it came to that."""
     session = guest.session
-    while session.kernel.exit is None:
+    while session.process.exit is None:
         if session.probes().manager.regs.ip == address:
             return True
         session.kernel.step()

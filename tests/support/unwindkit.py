@@ -57,13 +57,13 @@ class Stepper:
             return cpu.step() or Stop(StopKind.QUANTUM)
 
         monkeypatch.setattr(cpu, "run", step)
-        while session.kernel.exit is None:
+        while session.process.exit is None:
             session.kernel.resume()
         session.close()
 
     def stop(self) -> None:
         """Let `run` end here."""
-        self.session.kernel.exit = Exit(limit="test")
+        self.session.process.exit = Exit(limit="test")
 
     def frames(self) -> list[tuple[int, int | None]]:
         """(pc, CFA) of the frames now, innermost first."""

@@ -239,7 +239,7 @@ class Control:
 
     def _ended(self) -> None:
         """The program is over: everything that was recorded goes out, and what is to be said."""
-        end = self.session.kernel.exit
+        end = self.session.process.exit
         assert end is not None
         self.before_end()
         reports = self.session.report(end)
@@ -361,9 +361,9 @@ class Control:
             planted=viewing.planted(),
             modules=viewing.modules(),
             mappings=viewing.mappings() if stands else self._view.mappings,
-            comms={kernel.pid: kernel.comm.decode(errors="replace")},
+            comms={kernel.process.pid: kernel.process.comm.decode(errors="replace")},
             time=session.cpu.blocks(),
-            system_calls=kernel.syscall_count,
+            system_calls=kernel.process.syscall_count,
             waiting_in=waiting,
             events=self._events,
             exit_code=self._exit_code,
@@ -381,7 +381,7 @@ class Control:
 
     def _moved(self) -> bool:
         """Whether the guest has moved since this was asked last: looks are taken once a stop."""
-        running, calls = self._running, self.session.kernel.syscall_count
+        running, calls = self._running, self.session.process.syscall_count
         blocked = running.state is RunState.RUNNING and calls != self._calls
         self._calls = calls
         origin, running.origin = running.origin, None

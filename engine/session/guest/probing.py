@@ -152,7 +152,7 @@ class Probing:
             code,
             _windows(session),
             mode=mode,
-            thread=partial(getattr, session.kernel, "pid"),  # asked at each hit: no frame for it
+            thread=partial(getattr, session.process, "pid"),  # asked at each hit: no frame for it
             trampoline=session.arch.plan.trampoline[0] + session.arch.plan.page_size,
             returns=config.returns,
         )

@@ -17,13 +17,15 @@ from engine.image import ElfImage
 from engine.insn.disasm import Disassembler
 from engine.linux import loader
 from engine.linux.clock import GuestClock
+from engine.linux.ending import Exit
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.openfile import OpenFile
 from engine.linux.fs.stdio import HostIO, host_stdio, restore_terminals
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.view import View
-from engine.linux.kernel import Exit, Kernel
+from engine.linux.kernel import Kernel
+from engine.linux.process import Process
 from engine.linux.procview import ProcView
 from engine.session.guest.probing import Probing, exempt_windows
 from engine.session.program.paths import locate
@@ -86,20 +88,18 @@ class Session:
         self.memory = Memory(self.arch.plan, self.ram, self.cpu)
         self.memory.on_change = self._memory_changed
         self.modules = Modules(self.memory, self._open_guest_image)
-        self.kernel = Kernel(
+        self.process = Process(
             self.arch,
             self.cpu,
             self.memory,
-            self.modules,
             clock=self.clock,
             seed=config.seed,
             hooks=self.hooks,
-            uid=_GUEST_ID,
-            gid=_GUEST_ID,
+            identity=(_GUEST_ID, _GUEST_ID),
             memory_budget=config.memory,
-            max_blocks=config.max_blocks,
         )
-        self.proc.kernel = self.kernel
+        self.kernel = Kernel(self.process, config.max_blocks)
+        self.proc.only = self.process
         self.view = self._make_view()
         self.fs = FileSystem(
             self.view,
@@ -107,11 +107,11 @@ class Session:
             uid=_GUEST_ID,
             gid=_GUEST_ID,
             clock=self.clock,
-            random_bytes=self.kernel.random_bytes,
+            random_bytes=self.process.random_bytes,
         )
-        self.kernel.fs = self.fs
-        self.kernel.files = FileTable(
-            self.fs, stdio or host_stdio(_Inputs(self.hooks)), lambda: self.kernel.limit("nofile")
+        self.process.fs = self.fs
+        self.process.files = FileTable(
+            self.fs, stdio or host_stdio(_Inputs(self.hooks)), lambda: self.process.limit("nofile")
         )
         self._load()
         self.cpu.exempt(*exempt_windows(self))
@@ -151,7 +151,7 @@ class Session:
                 self.ram,
                 self.disassembler.decode,
                 counter=lambda: self.clock.monotonic(),
-                entropy=lambda count: self.kernel.random_bytes(count),
+                entropy=lambda count: self.process.random_bytes(count),
                 seed=self.config.seed,
             )
         )
@@ -204,25 +204,25 @@ class Session:
                     f"the program for {self.image.machine_name}; --root DIR gives another tree"
                 )
         argv0 = self.paths.typed if config.argv0 is None else config.argv0
-        kernel = self.kernel
-        kernel.argv = tuple(os.fsencode(word) for word in (argv0, *config.args))
-        kernel.env = tuple(os.fsencode(entry) for entry in config.env)
-        kernel.exe = os.fsencode(self.paths.real)
-        kernel.comm = os.path.basename(os.fsencode(path))[:15]
-        kernel.cwd = self._working_directory()
+        process = self.process
+        process.argv = tuple(os.fsencode(word) for word in (argv0, *config.args))
+        process.env = tuple(os.fsencode(entry) for entry in config.env)
+        process.exe = os.fsencode(self.paths.real)
+        process.comm = os.path.basename(os.fsencode(path))[:15]
+        process.cwd = self._working_directory()
         start = loader.load(
             loader.Executable(self.image, path, interpreter, name, self.paths.typed),
             self.arch,
             self.memory,
             self.modules,
-            argv=kernel.argv,
-            env=kernel.env,
-            random=kernel.random_bytes(16),
-            identity=(kernel.uid, kernel.gid),
-            stack_size=kernel.limit("stack"),
+            argv=process.argv,
+            env=process.env,
+            random=process.random_bytes(16),
+            identity=(process.uid, process.gid),
+            stack_size=process.limit("stack"),
         )
-        kernel.start = start
-        kernel.heap = (start.heap, start.heap)
+        process.start = start
+        process.heap = (start.heap, start.heap)
         self.cpu.write_register(self.arch.roles.pc, start.pc)
         self.cpu.write_register(self.arch.roles.sp, start.sp)
         for register, value in self.arch.linux.start:
@@ -261,7 +261,7 @@ class Session:
         pc = end.crash.pc if end.crash else self.cpu.read_register(self.arch.roles.pc)
         remarks = (
             report.ending(end, lambda: self.describe(self.hooks.original_pc(pc))),
-            report.missing(self.kernel.missing),
+            report.missing(self.process.missing),
             report.refused(
                 [(item.path, item.option) for item in self.view.refused.listed()],
                 self.view.refused.dropped,
@@ -314,5 +314,5 @@ class Session:
 
     def close(self) -> None:
         """Give back what belongs to the host."""
-        self.kernel.close()
+        self.process.close()
         self.ram.close()

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from engine.errors import CommandError
-from engine.linux.kernel import Exit
+from engine.linux.ending import Exit
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
 from engine.session.inspect.backtrace import Backtrace, Backtraces
@@ -81,4 +81,4 @@ class StoppedRun:
             self.backtrace = self._backtraces.take(
                 syscall=syscall, unwinder=self._unwinder, limit=self._limit
             )
-            self._session.kernel.exit = Exit(limit="bt")
+            self._session.process.exit = Exit(limit="bt")

@@ -130,7 +130,7 @@ def _observe(
     session = Session(config, host_stdio(io))
     seen = Observed()
     try:
-        io.now = lambda: session.kernel.syscall_count
+        io.now = lambda: session.process.syscall_count
         _listen(session, seen)
         prepare(session)
         session.cpu.count_blocks(True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.linux import signals as sig
-from engine.linux.kernel import Exit
+from engine.linux.ending import Exit
 
 _QUIET = frozenset({sig.SIGINT, sig.SIGTERM, sig.SIGPIPE, sig.SIGHUP, sig.SIGQUIT})
 _SHOWN = 10

@@ -113,7 +113,7 @@ class Graphing:
                 context.sink,
                 self._exits,
                 context.cpu.now,
-                lambda: session.kernel.pid,
+                lambda: session.process.pid,
                 self._stack_of,
                 self._probing.manager.code_map.function if session.arch.roles.link else None,
                 traps.reader((session.arch.probes.retval,)) if options.retval else None,
@@ -289,7 +289,7 @@ class Graphing:
 
     def _stack_at(self, slot: int) -> Stack:
         """The stack of the program that an address lies on."""
-        base, _, size = self._session.kernel.signals.altstack
+        base, _, size = self._session.process.signals.altstack
         mapping = self._session.memory.find(slot)
         low, high, exact = slot, slot + 1, False
         if mapping is not None:

@@ -126,7 +126,7 @@ class SyscallEvents:
             found = self._enter.get(name)
             if found is not None:
                 self.making = name
-                found(kernel.pid, values)
+                found(kernel.process.pid, values)
                 self.making = ""
 
         def leave(number: int, name: str, result: int) -> None:
@@ -134,7 +134,7 @@ class SyscallEvents:
             found = self._exit.get(name)
             if found is not None:
                 self.making = name
-                found(kernel.pid, (result,))
+                found(kernel.process.pid, (result,))
                 self.making = ""
 
         hooks.syscall_enter, hooks.syscall_exit = enter, leave

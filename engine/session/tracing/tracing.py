@@ -100,7 +100,7 @@ class Tracing:
         path = options.output
         if options.buffer is not None:
             self.ring = Ring(options.buffer, options.overwrite)
-        names = Names(self.symbol, lambda thread: session.kernel.comm, self._returning)
+        names = Names(self.symbol, lambda thread: session.process.comm, self._returning)
         formats = {kind.name: kind for kind in FORMATS}
         if options.format not in formats:
             known = ", ".join(formats)
@@ -117,17 +117,17 @@ class Tracing:
         jumps = self._probing.manager.jumps
         if jumps is not None and jumps.sink is None:
             jumps.sink = self._staging
-            jumps.running.comm = lambda: session.kernel.comm
+            jumps.running.comm = lambda: session.process.comm
         self._context = FetchContext(
             session.arch,
             ProbeCpu(session),
             session.memory,
             self._staging,
-            comm=lambda thread: session.kernel.comm,
+            comm=lambda thread: session.process.comm,
             symbol=self.symbol,
             where=self._probing.where,
         )
-        self._comm = session.kernel.comm
+        self._comm = session.process.comm
         self._started = False
         self.syscalls = SyscallEvents(session)
         self._stacks = StackRecorder(
@@ -139,7 +139,7 @@ class Tracing:
             stack_now=lambda: self._stacks.frames(self.controls.place),
             snapshot=None if self.ring is None and keep is None else self._snapshot,
             symbol=self.symbol,
-            comm=lambda thread: session.kernel.comm,
+            comm=lambda thread: session.process.comm,
             syscall=self.syscalls.name_of,
             read_cstring=session.memory.read_cstring,
             here=lambda: self.syscalls.place,
@@ -275,7 +275,7 @@ class Tracing:
     def print_as(self, make: Callable[[EventTable, Names], Format]) -> None:
         """Print rows in another format than the one of the options; before `start`."""
         self._output.format = make(
-            self.table, Names(self.symbol, lambda _: self.session.kernel.comm)
+            self.table, Names(self.symbol, lambda _: self.session.process.comm)
         )
 
     def trace_functions(self, glob: str) -> None:
@@ -345,14 +345,14 @@ class Tracing:
         kernel = self.session.kernel
         places = {probe.addr for event in self.events.values() for probe in event.probes}
         symbols = {place: self.symbol(place) for place in places if place is not None}
-        comms = {kernel.pid: os.fsdecode(kernel.comm)}
+        comms = {kernel.process.pid: os.fsdecode(kernel.process.comm)}
         return describe(self.table.values(), self.session.arch.name, symbols, comms)
 
     def drain(self) -> None:
         """Hand what was recorded so far to the output."""
-        if self.session.kernel.comm != self._comm:
-            self._comm = self.session.kernel.comm
-            self._output.format.renamed(self.session.kernel.pid)
+        if self.session.process.comm != self._comm:
+            self._comm = self.session.process.comm
+            self._output.format.renamed(self.session.process.pid)
         self._staging.drain()
 
     def finish(self) -> list[Report]:

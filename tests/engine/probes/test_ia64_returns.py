@@ -9,7 +9,7 @@ from ia64returns import GUESTS, RETURNS, SAMPLES, SET_JUMP, WAYS, Guest, guest
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError
-from engine.linux.kernel import Exit
+from engine.linux.ending import Exit
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance, default_maxactive
 from engine.probes.regs import PtRegs

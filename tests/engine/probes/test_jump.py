@@ -10,7 +10,7 @@ from guestrun import ARCHES
 from sessionkit import SAMPLES, Guest, loaded
 
 from engine.errors import ProbeRejectedError
-from engine.linux.kernel import Exit
+from engine.linux.ending import Exit
 from engine.probes import jump as jump_module
 from engine.probes.jump import Jumps
 from engine.probes.kprobe import Kprobe
@@ -139,7 +139,7 @@ def test_arming_and_disarming_at_random_points(arch: str, name: str, seed: int) 
         armed: list[Kprobe] = []
         for _ in range(120):
             for _ in range(rng.randrange(1, 30)):
-                if session.kernel.exit is None:
+                if session.process.exit is None:
                     session.kernel.step()
             seen.look()
             if armed and rng.random() < 0.4:

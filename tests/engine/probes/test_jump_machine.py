@@ -135,8 +135,8 @@ def test_a_fault_of_a_displaced_instruction_is_its_own(arch: str) -> None:
             assert machine.stop is not None
             session.kernel.take(machine.stop)
             tracing.finish()
-            assert session.kernel.exit is not None
-            found.append((machine.stop, manager.regs.ip, outcome(session.kernel.exit)))
+            assert session.process.exit is not None
+            found.append((machine.stop, manager.regs.ip, outcome(session.process.exit)))
     assert found[0] == found[1]
 
 

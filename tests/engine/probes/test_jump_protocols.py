@@ -102,7 +102,7 @@ def test_a_signal_handler_returns_into_the_window() -> None:
         tracing.remove(done)
         tracing.start()
         assert run_to(guest, inner)
-        session.kernel.send_signal(10)
+        session.process.send_signal(10)
         session.kernel.step()
         assert manager.regs.ip == handler
         tracing.define("p print")

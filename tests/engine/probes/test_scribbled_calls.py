@@ -9,7 +9,7 @@ from sessionkit import heads, loaded
 from sysroot import CHECKOUT
 
 from engine.arch.recording import CALLS, CURSOR, SITES
-from engine.linux.kernel import Exit
+from engine.linux.ending import Exit
 from engine.probes.return_sites import ReturnSites
 from engine.session.tracing.graphing import Graphing, GraphOptions
 from engine.session.tracing.tracing import Tracing

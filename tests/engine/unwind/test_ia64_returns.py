@@ -26,7 +26,7 @@ def steps(one: Guest, count: int) -> Iterator[int]:
         stop = manager.handle(stop) if stop is not None else None
         if stop is not None:
             session.kernel.take(stop)
-        if session.kernel.exit is not None:
+        if session.process.exit is not None:
             return
 
 

@@ -42,7 +42,7 @@ def walked(arch: str, name: str, start: str, count: int) -> list[tuple[int, int]
                 (session.cpu.read_register(roles.pc), session.cpu.read_register(roles.sp))
             )
             session.kernel.step()
-            if session.kernel.exit is not None:
+            if session.process.exit is not None:
                 break
         return steps
 

@@ -4,13 +4,11 @@ import gzip
 import json
 import os
 from pathlib import Path
-from typing import cast
 
 import pytest
 from ia64replay import DATA
 
 from engine.arch.ia64 import IA64
-from engine.linux.context import Context
 from engine.linux.ending import Exit
 from engine.linux.fs.layout import pack_stat
 from engine.linux.fs.node import Stat
@@ -98,7 +96,7 @@ def test_backtraces_go_through_signal_frames() -> None:
     window = range(IA64.plan.trampoline[0], IA64.plan.trampoline[0] + 0x20)
     interrupted = {f"r{number}": 0x100 + number for number in (*range(32, 42), 47, 51)}
     chains, returning = set(), 0
-    while kernel.exit is None:
+    while kernel.process.exit is None:
         ip = cpu.read_register("ip")
         symbol = session.modules.locate(ip).symbol
         if ip in window or (symbol is not None and symbol.name in ("handler", "spoil")):
@@ -131,8 +129,8 @@ def test_a_frame_marker_that_is_none_ends_the_program() -> None:
     frame = cpu.read_register("r34")
     session.memory.write(frame + 48, (127).to_bytes(8, "little"))
     kernel.run()
-    assert kernel.exit is not None
-    assert kernel.exit.signal == 11
+    assert kernel.process.exit is not None
+    assert kernel.process.exit.signal == 11
     session.close()
 
 
@@ -158,10 +156,10 @@ def test_struct_stat() -> None:
 
 def test_pipe_has_its_second_descriptor_in_a_register() -> None:
     session, _ = session_of(GUESTS / "deep_O2.elf")
-    first = pipe(cast(Context, session.kernel), 0)
+    first = pipe(session.process, 0)
     second = session.cpu.read_register("r9")
     assert first != second
-    ends = [session.kernel.files.get(number) for number in (first, second)]
+    ends = [session.process.files.get(number) for number in (first, second)]
     ends[1].write(b"word")
     assert ends[0].read(8) == b"word"
     session.close()

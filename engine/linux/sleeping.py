@@ -1,13 +1,11 @@
 """How a call that blocks waits: for its end, a signal, a timer, or the host."""
 
 import select
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.linux import signals as sig
+from engine.linux.process import Process
 from engine.linux.wait import Wait
-
-if TYPE_CHECKING:
-    from engine.linux.kernel import Kernel
 
 INTERRUPTED: Final = -(1 << 62)
 """A wait that a signal with a handler has ended."""
@@ -15,7 +13,7 @@ RESTART: Final = INTERRUPTED + 1
 """The same, of a call that the handler's SA_RESTART may start again."""
 
 
-def handler_restarts(k: "Kernel") -> bool:
+def handler_restarts(k: Process) -> bool:
     """Whether the signal that will be delivered next asks for SA_RESTART."""
     state = k.signals
     ready = [item.number for item in state.pending if not state.blocked & sig.bit(item.number)]
@@ -24,7 +22,7 @@ def handler_restarts(k: "Kernel") -> bool:
     return bool(state.action(min(ready)).flags & sig.SA_RESTART)
 
 
-def wait_for(k: "Kernel", wait: Wait) -> int:
+def wait_for(k: Process, wait: Wait) -> int:
     """Block the only thread: until the call is done, a signal comes, or time is up."""
     while True:
         result = wait.poll()
@@ -43,7 +41,7 @@ def wait_for(k: "Kernel", wait: Wait) -> int:
         _sleep(k, wait)
 
 
-def _interrupted(k: "Kernel", wait: Wait) -> bool:
+def _interrupted(k: Process, wait: Wait) -> bool:
     """Whether a signal ends a wait; those without effect are taken away."""
     state = k.signals
     while True:
@@ -58,7 +56,7 @@ def _interrupted(k: "Kernel", wait: Wait) -> bool:
             return False
 
 
-def _sleep(k: "Kernel", wait: Wait) -> None:
+def _sleep(k: Process, wait: Wait) -> None:
     """Let time pass until something may have changed."""
     moments = [m for m in (wait.deadline, k.timers.next()) if m is not None]
     moment = min(moments) if moments else None

@@ -1,0 +1,152 @@
+"""The process itself: its end, its thread's pointers, prctl; it has no children."""
+
+import errno
+import struct
+from typing import Final
+
+from engine.linux.context import SyscallTable, s32
+from engine.linux.errno import LinuxError
+from engine.linux.process import KNOBS, Process
+
+# Makers' numbers; IMA; F and D, C; misaligned accesses are fast; no block to be zeroed.
+_HWPROBE: Final = {0: 0, 1: 0, 2: 0, 3: 1, 4: 3, 5: 3, 6: 0}
+_ARCH_SET_GS, _ARCH_SET_FS, _ARCH_GET_FS, _ARCH_GET_GS = 0x1001, 0x1002, 0x1003, 0x1004
+
+
+def exit_group(k: Process, code: int) -> int:
+    """End the process."""
+    k.finish(code & 0xFF)
+    return 0
+
+
+def set_tid_address(k: Process, address: int) -> int:
+    """Remembered for when the thread ends."""
+    k.clear_child_tid = address
+    return k.pid
+
+
+def set_robust_list(k: Process, head: int, size: int) -> int:
+    """Remembered for when the thread ends."""
+    if size != 24:
+        raise LinuxError(errno.EINVAL)
+    k.robust_list = head
+    return 0
+
+
+def get_robust_list(k: Process, pid: int, head: int, size: int) -> int:
+    """What set_robust_list was given."""
+    k.memory.write(head, struct.pack("<Q", k.robust_list))
+    k.memory.write(size, struct.pack("<Q", 24))
+    return 0
+
+
+_KNOBS: Final = {1: "pdeathsig", 4: "dumpable", 29: "slack", 36: "subreaper", 38: "no_new_privs"}
+_READ = {3: "dumpable", 30: "slack", 39: "no_new_privs"}
+_READ_BY_ADDRESS = {2: "pdeathsig", 37: "subreaper"}
+
+
+def _set_knob(k: Process, name: str, value: int, others: int) -> int:
+    wrong = (
+        (name == "pdeathsig" and value > 64)
+        or (name == "dumpable" and value > 1)
+        or (name == "no_new_privs" and (value != 1 or others))
+    )
+    if wrong:
+        raise LinuxError(errno.EINVAL)
+    if name == "slack" and not value:
+        value = KNOBS["slack"]
+    k.knobs[name] = value & 0x7FFFFFFF if name != "subreaper" else int(value != 0)
+    return 0
+
+
+def prctl(k: Process, option: int, a: int, b: int, c: int, d: int) -> int:
+    """What programs ask of their own process."""
+    option = s32(option)
+    if option == 15:  # PR_SET_NAME
+        k.set_comm(k.memory.read_cstring(a, 16)[:15])
+        return 0
+    if option == 16:  # PR_GET_NAME
+        k.memory.write(a, k.comm.ljust(16, b"\0"))
+        return 0
+    if option in _KNOBS:
+        return _set_knob(k, _KNOBS[option], a, b | c | d)
+    if option in (2, 37):  # PR_GET_PDEATHSIG, PR_GET_CHILD_SUBREAPER
+        k.memory.write(a, struct.pack("<i", k.knobs[_READ_BY_ADDRESS[option]]))
+        return 0
+    if option in _READ:
+        return k.knobs[_READ[option]]
+    if option == 23:  # PR_CAPBSET_READ
+        if a > 40:
+            raise LinuxError(errno.EINVAL)
+        return 0
+    if option == 21:  # PR_GET_SECCOMP
+        return 0
+    raise LinuxError(errno.EINVAL)
+
+
+def arch_prctl(k: Process, code: int, address: int) -> int:
+    """Segment bases of x86-64."""
+    names = {_ARCH_SET_FS: "fs_base", _ARCH_SET_GS: "gs_base"}
+    if code in names:
+        if address >= k.arch.plan.task_size:
+            raise LinuxError(errno.EPERM)
+        k.cpu.write_register(names[code], address)
+        return 0
+    names = {_ARCH_GET_FS: "fs_base", _ARCH_GET_GS: "gs_base"}
+    if code in names:
+        k.memory.write(address, struct.pack("<Q", k.cpu.read_register(names[code])))
+        return 0
+    raise LinuxError(errno.EINVAL)
+
+
+def riscv_flush_icache(k: Process, start: int, end: int, flags: int) -> int:
+    """Nothing to do: the emulator sees stores to code."""
+    if flags & ~1:
+        raise LinuxError(errno.EINVAL)
+    return 0
+
+
+def riscv_hwprobe(k: Process, pairs: int, count: int, size: int, cpus: int, flags: int) -> int:
+    """Values for pairs (key, value); a key that is not known becomes -1 (asm/hwprobe.h)."""
+    if flags or bool(size) != bool(cpus):
+        raise LinuxError(errno.EINVAL)
+    for at in range(pairs, pairs + 16 * count, 16):
+        (key,) = struct.unpack("<q", k.memory.read(at, 8))
+        known = key in _HWPROBE
+        k.memory.write(at, struct.pack("<qQ", key if known else -1, _HWPROBE.get(key, 0)))
+    return 0
+
+
+def personality(k: Process, persona: int) -> int:
+    """PER_LINUX with ADDR_NO_RANDOMIZE, which is how a guest runs."""
+    return 0x0040000
+
+
+def wait4(k: Process, pid: int, status: int, options: int, usage: int) -> int:
+    """There are no children."""
+    if options & ~0xE000000B:
+        raise LinuxError(errno.EINVAL)
+    raise LinuxError(errno.ECHILD)
+
+
+def waitid(k: Process, which: int, pid: int, info: int, options: int) -> int:
+    """There are no children."""
+    if options & ~0xE100000F or not options & 0xE or not 0 <= s32(which) <= 3:
+        raise LinuxError(errno.EINVAL)
+    raise LinuxError(errno.ECHILD)
+
+
+SYSCALLS: SyscallTable = {
+    "exit": exit_group,
+    "exit_group": exit_group,
+    "set_tid_address": set_tid_address,
+    "set_robust_list": set_robust_list,
+    "get_robust_list": get_robust_list,
+    "prctl": prctl,
+    "arch_prctl": arch_prctl,
+    "riscv_flush_icache": riscv_flush_icache,
+    "riscv_hwprobe": riscv_hwprobe,
+    "personality": personality,
+    "wait4": wait4,
+    "waitid": waitid,
+}
