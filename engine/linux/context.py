@@ -38,7 +38,6 @@ class Context(Protocol):
         memory: its memory; a `GuestFaultError` from it becomes EFAULT.
         files: its open files.
         fs: the tree it sees.
-        clock: its time.
         pid: its process id.
         umask: its file mode mask.
         cwd: its working directory, an absolute normalised guest path.
@@ -48,10 +47,13 @@ class Context(Protocol):
     memory: "Memory"
     files: "FileTable"
     fs: "FileSystem"
-    clock: Clock
     pid: int
     umask: int
     cwd: bytes
+
+    @property
+    def clock(self) -> Clock:
+        """Its time."""
 
     def send_signal(self, number: int) -> None:
         """Queue a signal to the process itself (SIGPIPE of a write to a closed pipe)."""
