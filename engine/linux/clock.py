@@ -8,7 +8,7 @@ program that does nothing but look at the clock (a busy wait) sees it run faster
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 EPOCH: Final = 1_767_225_600 * 10**9
 """CLOCK_REALTIME at the start: 2026-01-01 00:00:00 UTC."""
@@ -18,6 +18,16 @@ BLOCK_NS: Final = 10
 _LOOK_NS: Final = 1000
 _LOOK_MAX: Final = 1_000_000
 _PATIENCE: Final = 64
+
+
+class Clock(Protocol):
+    """The guest's time, in nanoseconds; deterministic unless the user asked for the host's."""
+
+    def monotonic(self) -> int:
+        """CLOCK_MONOTONIC."""
+
+    def realtime(self) -> int:
+        """CLOCK_REALTIME."""
 
 
 class GuestClock:

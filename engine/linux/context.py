@@ -6,28 +6,17 @@ unsigned 64-bit register values (use `s32`, `s64`, `u32`). A family module ends 
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from engine.arch.base import Arch
+from engine.guest.memory import Memory
+from engine.linux.clock import Clock
+from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.table import FileTable
 from engine.linux.wait import Wait
-
-if TYPE_CHECKING:
-    from engine.guest.memory import Memory
-    from engine.linux.fs.filesystem import FileSystem
-    from engine.linux.fs.table import FileTable
 
 Handler = Callable[..., int | Wait]
 SyscallTable = Mapping[str, Handler]
-
-
-class Clock(Protocol):
-    """The guest's time, in nanoseconds; deterministic unless the user asked for the host's."""
-
-    def monotonic(self) -> int:
-        """CLOCK_MONOTONIC."""
-
-    def realtime(self) -> int:
-        """CLOCK_REALTIME."""
 
 
 class Context(Protocol):
@@ -44,9 +33,9 @@ class Context(Protocol):
     """
 
     arch: Arch
-    memory: "Memory"
-    files: "FileTable"
-    fs: "FileSystem"
+    memory: Memory
+    files: FileTable
+    fs: FileSystem
     pid: int
     umask: int
     cwd: bytes

@@ -5,9 +5,10 @@ import struct
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.openfile import OpenFile, PathFile
+from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
+from engine.linux.fs.vfs import OpenFile
 
 EPERM, EBADF, EINVAL = 1, 9, 22
 

@@ -6,9 +6,9 @@ from engine.linux.context import Context, SyscallTable, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs import operations
+from engine.linux.fs.attributes import MAY_EXEC
 from engine.linux.fs.calls import entry_at, path_at, place_at, working_directory
-from engine.linux.fs.directory import Directory
-from engine.linux.fs.node import MAY_EXEC
+from engine.linux.fs.vfs import Directory
 
 EPERM, ENOENT, EACCES, ENOTDIR, EINVAL, ERANGE = 1, 2, 13, 20, 22, 34
 

@@ -3,6 +3,7 @@
 from engine.linux.context import Context, SyscallTable, s32, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.attributes import MAY_WRITE
 from engine.linux.fs.calls import (
     base_of,
     node_at,
@@ -13,9 +14,9 @@ from engine.linux.fs.calls import (
     vectors_at,
     write_from,
 )
-from engine.linux.fs.node import MAY_WRITE
-from engine.linux.fs.openfile import OpenFile, PathFile
+from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pipe import PipeEnd
+from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
 E2BIG, EBADF, EACCES, EISDIR, EINVAL, ESPIPE = 7, 9, 13, 21, 22, 29

@@ -8,8 +8,8 @@ from engine.guest.mremap import Mremap
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.node import Node
-from engine.linux.fs.openfile import MmapSource, OpenFile
+from engine.linux.fs.data import MmapSource
+from engine.linux.fs.vfs import Node, OpenFile
 from engine.linux.process import INFINITY, Process
 
 MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_TYPE = 1, 2, 3, 0xF

@@ -5,9 +5,9 @@ import struct
 from engine.linux.context import Context, SyscallTable, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.openfile import OpenFile
 from engine.linux.fs.pipe import make_pipe
 from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
+from engine.linux.fs.vfs import OpenFile
 
 EFAULT, EINVAL = 14, 22
 

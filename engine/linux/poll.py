@@ -7,7 +7,7 @@ from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.epoll import EPOLLET, EPOLLEXCLUSIVE, EPOLLONESHOT, EpollFile
-from engine.linux.fs.openfile import OpenFile
+from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
 EBADF, EFAULT, EINVAL = 9, 14, 22

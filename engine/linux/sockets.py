@@ -7,8 +7,8 @@ from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.calls import Vectors, gather, scatter, usable, vectors_at
-from engine.linux.fs.openfile import OpenFile
 from engine.linux.fs.socket import SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, UnixSocket, make_pair
+from engine.linux.fs.vfs import OpenFile
 from engine.linux.pipes import install_pair
 from engine.linux.wait import Wait
 

@@ -5,12 +5,13 @@ import struct
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.attributes import MAY_WRITE, Stat
 from engine.linux.fs.calls import node_at, path_at, place_at
 from engine.linux.fs.filesystem import ResolvedPath
 from engine.linux.fs.layout import pack_stat
 from engine.linux.fs.links import MagicLink, SymlinkNode
-from engine.linux.fs.node import MAY_WRITE, Node, Stat
 from engine.linux.fs.openfile import PathFile
+from engine.linux.fs.vfs import Node
 
 EPERM, ENOENT, EBADF, EACCES, EINVAL, ENODATA, EOPNOTSUPP = 1, 2, 9, 13, 22, 61, 95
 

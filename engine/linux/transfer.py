@@ -5,7 +5,7 @@ import struct
 from engine.linux.context import Context, SyscallTable, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.openfile import OpenFile
+from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
 EAGAIN, EBADF, EXDEV, EISDIR, EINVAL, EPIPE = 11, 9, 18, 21, 22, 32

@@ -21,9 +21,9 @@ from engine.linux import (
 from engine.linux.errno import LinuxError
 from engine.linux.fs.data import Budget
 from engine.linux.fs.filesystem import FileSystem
-from engine.linux.fs.openfile import OpenFile
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
+from engine.linux.fs.vfs import OpenFile
 from engine.linux.fs.view import View
 from engine.linux.wait import Wait
 
@@ -172,7 +172,7 @@ class Process:
             random_bytes=lambda count: bytes(next(counter) & 0xFF for _ in range(count)),
             budget=budget,
         )
-        self.files = FileTable(self.fs, stdio, lambda: self.limits["nofile"])
+        self.files = FileTable(stdio, lambda: self.limits["nofile"])
         self.proc.context = self
         self.table: dict[str, Callable[..., int | Wait]] = {}
         for family in (files, stat, dirs, descriptors, pipes, poll, eventfiles, sockets, transfer):

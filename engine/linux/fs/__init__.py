@@ -2,7 +2,8 @@
 
 How it is put together, from the bottom:
 
-- `flags`, `node`: constants; what an inode is (`Node`, `Stat`, `Meta`, `Volume`).
+- `flags`, `attributes`: constants; what stat shows and who owns it (`Stat`, `Meta`).
+- `vfs`: the objects and what they can be asked (`Volume`, `Node`, `OpenFile`, `Directory`).
 - `host`: the only place where names become host files. Every host object is reached from an
   anchor (a directory the user named, opened once) name by name with O_NOFOLLOW, relative to
   directory descriptors. The host is never asked to follow a symlink or `..`: both are
@@ -14,10 +15,10 @@ How it is put together, from the bottom:
   A renamed directory keeps its host directory, so a rename never copies and never fails
   with EXDEV. `shared`: directories given with `:rw`, written through.
 - `device`, `proc`, `procfiles`: /dev, /proc and /sys, all invented.
-- `openfile` and its kinds (`regular`, `pipe`, `socket`, `events`, `epoll`, `stdio`): open
-  file descriptions. Nothing in them blocks: a read or write that cannot go on returns None.
-- `view`, `filesystem`, `walk`, `operations`: what is visible, the tree, path resolution,
-  the calls that change names. `table`: a process's descriptors.
+- The kinds of open files (`openfile`, `regular`, `pipe`, `socket`, `events`, `epoll`, `stdio`).
+  Nothing in them blocks: a read or write that cannot go on returns None.
+- `view`, `filesystem`, `operations`: what is visible, the tree and path resolution, the
+  calls that change names. `table`: a process's descriptors.
 
 The guest has one identity (uid, gid). Files of the host's user are shown as the guest's,
 all others as root's; permissions are checked against that, as the guest's programs expect.

@@ -4,12 +4,13 @@ import os
 import stat
 from collections.abc import Callable
 
-from engine.linux.fs.directory import Directory, OverlayDirectory
+from engine.linux.fs.attributes import LowerRef, Meta
+from engine.linux.fs.directory import OverlayDirectory
 from engine.linux.fs.host import DirectoryPool, HostDir
 from engine.linux.fs.links import SymlinkNode
-from engine.linux.fs.node import LowerRef, Meta, Node, Volume
 from engine.linux.fs.regular import FileNode
 from engine.linux.fs.shared import SharedDirectory, SharedFileNode
+from engine.linux.fs.vfs import Directory, Node, Volume
 from engine.linux.fs.view import LIBRARY_DIRECTORIES, LOADER_CACHE, View, library_entry
 
 _TEMPORARY = (b"/tmp", b"/var/tmp", b"/dev/shm")

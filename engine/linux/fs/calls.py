@@ -1,18 +1,13 @@
 """What the handlers of file system calls share: arguments, vectors, places."""
 
 import struct
-from typing import TYPE_CHECKING
 
 from engine.linux.context import Context, s32, s64
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.directory import Directory
 from engine.linux.fs.filesystem import ResolvedPath
-from engine.linux.fs.openfile import OpenFile
+from engine.linux.fs.vfs import Directory, Node, OpenFile
 from engine.linux.wait import Wait
-
-if TYPE_CHECKING:
-    from engine.linux.fs.node import Node
 
 ENOENT, EAGAIN, EFAULT, ENOTDIR, EINVAL, ENAMETOOLONG = 2, 11, 14, 20, 22, 36
 EPIPE, EFBIG = 32, 27
@@ -76,7 +71,7 @@ def entry_at(ctx: Context, dirfd: int, address: int) -> ResolvedPath:
 
 def node_at(
     ctx: Context, dirfd: int, address: int, *, follow: bool = True, empty: bool = False
-) -> "Node":
+) -> Node:
     """The node a path argument leads to; ENOENT if there is none."""
     return place_at(ctx, dirfd, address, follow=follow, empty=empty).existing()
 

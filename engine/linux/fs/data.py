@@ -1,6 +1,8 @@
-"""Contents of files in the private overlay: sparse, and counted against one cap."""
+"""Contents of files: what mappings are made from, and the private overlay's sparse data."""
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs.host import HostHandle, translated
@@ -13,6 +15,29 @@ MAX_FILE_SIZE = 1 << 44
 
 DEFAULT_SPACE = 1 << 30
 DEFAULT_INODES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MmapSource:
+    """What a mapping of a file is made from.
+
+    Attributes:
+        size: bytes in the file now.
+        host_fd: descriptor of a read-only host file that may be mapped privately, else None.
+            It stays open as long as this record lives.
+        can_map: whether `host_fd` can stand for the contents at this moment.
+        read: (offset, size) -> bytes, short at the end of the file.
+        write: (offset, data) -> count for MAP_SHARED; None where writing is not possible.
+        identity: equal for two mappings of one file (MAP_SHARED, futexes).
+    """
+
+    size: int
+    host_fd: int | None
+    can_map: bool
+    read: Callable[[int, int], bytes]
+    write: Callable[[int, bytes], int] | None
+    identity: object
+    keep: HostHandle | None = field(default=None, repr=False)
 
 
 class Budget:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.directory import Directory
-from engine.linux.fs.node import Meta, Node, Stat, Volume
-from engine.linux.fs.openfile import MmapSource, OpenFile
+from engine.linux.fs.attributes import Meta, Stat
+from engine.linux.fs.data import MmapSource
 from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.pseudo import PseudoDirectory, StaticLink
+from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
 
 ENXIO, ENOSPC = 6, 28
 

@@ -1,137 +1,21 @@
-"""Directories: the interface of all kinds, and those of the private overlay."""
+"""Directories of the private overlay."""
 
 import os
 import stat
 from collections.abc import Callable
 
 from engine.linux.errno import LinuxError
-from engine.linux.fs import flags as fl
+from engine.linux.fs.attributes import LowerRef, Meta, Stat
 from engine.linux.fs.host import HostDir, translated
 from engine.linux.fs.links import HostSpecialNode, SymlinkNode
-from engine.linux.fs.node import MAY_EXEC, LowerRef, Meta, Node, OverlayNode, Stat, Volume
-from engine.linux.fs.openfile import OpenFile
 from engine.linux.fs.pipe import FifoNode
 from engine.linux.fs.regular import FileNode
+from engine.linux.fs.vfs import Directory, Listing, Node, OverlayNode, Volume
 
-EPERM, ENOENT, EACCES, EISDIR, EINVAL = 1, 2, 13, 21, 22
-
-Listing = list[tuple[bytes, int, int]]
-"""(name, inode number, S_IFMT type) of a directory's entries."""
+EPERM = 1
 
 NameFilter = Callable[[bytes, int], bool]
 """Whether an entry (name, mode) of a host directory is visible."""
-
-
-class Directory(OverlayNode):
-    """What path resolution and the calls that change names ask of a directory.
-
-    Attributes:
-        parent: the directory above; the root is its own parent.
-        name: its name there.
-        removed: rmdir has taken it away; only open descriptors still lead here.
-        mounts: entries of the view itself; they hide others and cannot be removed.
-        hidden: host path whose entries are not visible here although they may exist.
-    """
-
-    kind = stat.S_IFDIR
-    is_directory = True
-
-    def __init__(
-        self,
-        volume: Volume,
-        *,
-        meta: Meta | None = None,
-        lower: LowerRef | None = None,
-        ino: int | None = None,
-    ) -> None:
-        super().__init__(volume, meta=meta, lower=lower, ino=ino)
-        self.parent: Directory = self
-        self.name = b""
-        self.removed = False
-        self.mounts: dict[bytes, Node] = {}
-        self.hidden: bytes | None = None
-        self._searchable: bool | None = None
-
-    def path_of(self, name: bytes = b"") -> bytes:
-        """Guest path of an entry, or of the directory itself."""
-        parts = [name] if name else []
-        directory = self
-        while directory.parent is not directory:
-            parts.append(directory.name)
-            directory = directory.parent
-        return b"/" + b"/".join(reversed(parts))
-
-    def attach(self, name: bytes, node: Node) -> None:
-        """Tell a node where it now is."""
-        if isinstance(node, Directory):
-            node.parent = self
-            node.name = name
-
-    def mount(self, name: bytes, node: Node) -> None:
-        """Make an entry part of the view."""
-        self.mounts[name] = node
-        self.attach(name, node)
-
-    def searchable(self) -> bool:
-        """Whether the guest may resolve names in it."""
-        if self._searchable is None:
-            self._searchable = self.may(MAY_EXEC)
-        return self._searchable
-
-    def change_mode(self, mode: int) -> None:
-        """Set the permission bits."""
-        super().change_mode(mode)
-        self._searchable = None
-
-    def change_owner(self, uid: int, gid: int) -> None:
-        """Set owner and group; -1 leaves one alone."""
-        super().change_owner(uid, gid)
-        self._searchable = None
-
-    def open(self, flags: int) -> OpenFile:
-        """A new open file description; permissions were checked."""
-        if flags & fl.O_ACCMODE != fl.O_RDONLY:
-            raise LinuxError(EISDIR)
-        return DirectoryFile(self, flags)
-
-    def lookup(self, name: bytes) -> Node | None:
-        """The entry of that name, None if there is none."""
-        raise NotImplementedError
-
-    def listing(self) -> Listing:
-        """All entries but . and .., sorted by name."""
-        raise NotImplementedError
-
-    def is_empty(self) -> bool:
-        """Whether rmdir may remove it."""
-        return not self.listing()
-
-    def pin(self, name: bytes, node: Node) -> None:
-        """Keep a changed node in its entry."""
-
-    def make_file(self, name: bytes, mode: int) -> Node:
-        """Create a regular file."""
-        raise LinuxError(EACCES)
-
-    def make_directory(self, name: bytes, mode: int) -> None:
-        """Create a directory."""
-        raise LinuxError(EACCES)
-
-    def make_symlink(self, name: bytes, target: bytes) -> None:
-        """Create a symlink."""
-        raise LinuxError(EACCES)
-
-    def make_fifo(self, name: bytes, mode: int) -> None:
-        """Create a FIFO."""
-        raise LinuxError(EACCES)
-
-    def add_link(self, name: bytes, node: Node) -> None:
-        """Give a node one more name."""
-        raise LinuxError(EACCES)
-
-    def remove(self, name: bytes, node: Node) -> None:
-        """Take a name away (unlink, rmdir)."""
-        raise LinuxError(EACCES)
 
 
 class OverlayDirectory(Directory):
@@ -345,52 +229,3 @@ class OverlayDirectory(Directory):
                     continue
                 found[name] = (self.volume.host_ino(device, ino), kind)
         return found
-
-
-class DirectoryFile(OpenFile):
-    """An open directory: a listing taken when reading starts, and a position in it."""
-
-    is_directory = True
-
-    def __init__(self, node: Directory, flags: int) -> None:
-        super().__init__(flags, node)
-        self.directory = node
-        self._listing: Listing | None = None
-
-    def read(self, count: int) -> bytes | None:
-        """Up to `count` bytes, b"" at the end, None if it would block."""
-        raise LinuxError(EISDIR)
-
-    def pread(self, count: int, offset: int) -> bytes:
-        """Read at an offset."""
-        raise LinuxError(EISDIR)
-
-    def readdir(self) -> Listing:
-        """(name, inode number, S_IFMT type) of a directory, taken when reading starts."""
-        if self.directory.removed:
-            raise LinuxError(ENOENT)
-        if self._listing is None or self.offset == 0:
-            directory = self.directory
-            own = (b".", directory.ino, stat.S_IFDIR)
-            above = (b"..", directory.parent.ino, stat.S_IFDIR)
-            self._listing = [own, above, *directory.listing()]
-        return self._listing
-
-    def seek(self, offset: int, whence: int) -> int:
-        """Move the file position."""
-        if whence == 1:
-            offset += self.offset
-        elif whence != 0:
-            raise LinuxError(EINVAL)
-        if offset < 0:
-            raise LinuxError(EINVAL)
-        self.offset = offset
-        return offset
-
-    def sync(self) -> None:
-        """Write to the disk what fsync would."""
-
-    def describe(self) -> bytes:
-        """What readlink of /proc/self/fd/N shows."""
-        path = self.directory.path_of()
-        return path + b" (deleted)" if self.directory.removed else path

@@ -3,7 +3,7 @@
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.events import AnonymousFile
-from engine.linux.fs.openfile import OpenFile
+from engine.linux.fs.vfs import OpenFile
 
 EPERM, ENOENT, EEXIST, EINVAL, ELOOP = 1, 2, 17, 22, 40
 

@@ -2,11 +2,11 @@
 
 import struct
 
-from engine.linux.context import Clock
+from engine.linux.clock import Clock
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.node import Stat
-from engine.linux.fs.openfile import OpenFile
+from engine.linux.fs.attributes import Stat
+from engine.linux.fs.vfs import OpenFile
 
 EINVAL = 22
 

@@ -4,21 +4,21 @@ import stat
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.linux.context import Clock
+from engine.linux.clock import Clock
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.attributes import MAY_READ, MAY_WRITE, Identity
 from engine.linux.fs.build import TreeBuilder, split
 from engine.linux.fs.data import Budget
 from engine.linux.fs.device import make_dev
-from engine.linux.fs.directory import Directory
 from engine.linux.fs.links import MagicLink, SymlinkNode
-from engine.linux.fs.node import MAY_READ, MAY_WRITE, Identity, Node, Volume
-from engine.linux.fs.openfile import OpenFile, PathFile
+from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pipe import Numbers
 from engine.linux.fs.proc import make_proc
 from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.regular import FileNode
 from engine.linux.fs.sysfs import make_sys
+from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
 from engine.linux.fs.view import View
 
 EPERM, ENOENT, EACCES, EEXIST, ENOTDIR, EISDIR, EINVAL = 1, 2, 13, 17, 20, 21, 22
@@ -85,7 +85,12 @@ class FileSystem:
         self._shares = 0
         self.volume = self._volume(_DEV_PRIVATE)
         own = {
-            b"/proc": make_proc(self._volume(_DEV_PROC), self, random_bytes),
+            b"/proc": make_proc(
+                self._volume(_DEV_PROC),
+                proc,
+                lambda path: self.walk(self.root, path).existing(),
+                random_bytes,
+            ),
             b"/sys": make_sys(self._volume(_DEV_SYS)),
             b"/dev": make_dev(self._volume(_DEV_DEV), proc, random_bytes),
         }

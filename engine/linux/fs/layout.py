@@ -6,7 +6,7 @@ from functools import cache
 from operator import itemgetter
 
 from engine.arch.base import StatLayout
-from engine.linux.fs.node import Stat
+from engine.linux.fs.attributes import Stat
 
 _SECOND = 1_000_000_000
 _TIMES = ("atime", "mtime", "ctime")

@@ -3,9 +3,9 @@
 import stat
 
 from engine.linux.errno import LinuxError
+from engine.linux.fs.attributes import LowerRef, Meta
 from engine.linux.fs.host import translated
-from engine.linux.fs.node import LowerRef, Meta, Node, OverlayNode, Volume
-from engine.linux.fs.openfile import OpenFile
+from engine.linux.fs.vfs import Node, OpenFile, OverlayNode, Volume
 
 EACCES, ELOOP = 13, 40
 

@@ -3,15 +3,11 @@
 import itertools
 import stat
 import struct
-from typing import TYPE_CHECKING
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.node import Meta, Node, OverlayNode, Stat, Volume
-from engine.linux.fs.openfile import OpenFile
-
-if TYPE_CHECKING:
-    from engine.linux.context import Context
+from engine.linux.fs.attributes import Meta, Stat
+from engine.linux.fs.vfs import Caller, Node, OpenFile, OverlayNode, Volume
 
 EBUSY, EPIPE, ENXIO, ENOTTY = 16, 32, 6, 25
 
@@ -141,12 +137,12 @@ class PipeEnd(OpenFile):
             _DEV_PIPES, self.pipe.ino, stat.S_IFIFO | 0o600, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0
         )
 
-    def ioctl(self, ctx: "Context", request: int, argument: int) -> int:
+    def ioctl(self, caller: Caller, request: int, argument: int) -> int:
         """Device control."""
         if request != FIONREAD:
             raise LinuxError(ENOTTY)
-        order = "<" if ctx.arch.byteorder == "little" else ">"
-        ctx.memory.write(argument, struct.pack(order + "i", len(self.pipe.data)))
+        order = "<" if caller.arch.byteorder == "little" else ">"
+        caller.memory.write(argument, struct.pack(order + "i", len(self.pipe.data)))
         return 0
 
     def reopen(self, flags: int) -> OpenFile:

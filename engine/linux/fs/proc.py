@@ -2,19 +2,14 @@
 
 import stat
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import procfiles as text
-from engine.linux.fs.directory import Directory, Listing
+from engine.linux.fs.attributes import Stat
 from engine.linux.fs.links import MagicLink
-from engine.linux.fs.node import Node, Stat, Volume
-from engine.linux.fs.openfile import OpenFile
 from engine.linux.fs.procsource import ProcProcess, ProcSource
 from engine.linux.fs.pseudo import Content, PseudoDirectory, PseudoFile, StaticLink, Store
-
-if TYPE_CHECKING:
-    from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.vfs import Directory, Listing, Node, OpenFile, Volume
 
 ESRCH = 3
 
@@ -109,11 +104,15 @@ class ProcTree:
     """Makes the directories of processes, each once."""
 
     def __init__(
-        self, volume: Volume, fs: "FileSystem", random_bytes: Callable[[int], bytes]
+        self,
+        volume: Volume,
+        source: ProcSource,
+        resolve: Callable[[bytes], Node],
+        random_bytes: Callable[[int], bytes],
     ) -> None:
         self.volume = volume
-        self.fs = fs
-        self.source: ProcSource = fs.proc
+        self.source = source
+        self._resolve = resolve
         self._made: dict[tuple[int, int], Directory] = {}
         self._random = random_bytes
 
@@ -198,7 +197,7 @@ class ProcTree:
 
         file(b"maps", text.maps)
         file(b"smaps", text.smaps)
-        file(b"status", lambda p: text.status(p, tid, self.fs.identity))
+        file(b"status", lambda p: text.status(p, tid, self.volume.identity))
         file(b"stat", lambda p: text.stat_line(p, tid))
         file(b"statm", text.statm)
         file(b"cmdline", lambda p: p.cmdline())
@@ -241,7 +240,7 @@ class ProcTree:
             return ProcLink(
                 self.volume,
                 lambda: path(self._alive(pid)),
-                lambda: self.fs.walk(self.fs.root, path(self._alive(pid))).existing(),
+                lambda: self._resolve(path(self._alive(pid))),
             )
 
         directory.mount(b"exe", place(lambda p: p.exe))
@@ -298,6 +297,18 @@ class ProcessDirectory(PseudoDirectory):
         return super().stat()._replace(uid=who.uid, gid=who.gid, mode=stat.S_IFDIR | 0o555)
 
 
-def make_proc(volume: Volume, fs: "FileSystem", random_bytes: Callable[[int], bytes]) -> Directory:
-    """The directory /proc."""
-    return ProcTree(volume, fs, random_bytes).root()
+def make_proc(
+    volume: Volume,
+    source: ProcSource,
+    resolve: Callable[[bytes], Node],
+    random_bytes: Callable[[int], bytes],
+) -> Directory:
+    """The directory /proc.
+
+    Args:
+        volume: its device.
+        source: what it shows.
+        resolve: the node at an absolute path.
+        random_bytes: for /proc/sys/kernel/random.
+    """
+    return ProcTree(volume, source, resolve, random_bytes).root()

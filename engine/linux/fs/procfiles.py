@@ -3,8 +3,8 @@
 import itertools
 from collections.abc import Mapping
 
-from engine.linux.context import Clock
-from engine.linux.fs.node import Identity
+from engine.linux.clock import Clock
+from engine.linux.fs.attributes import Identity
 from engine.linux.fs.procsource import MapEntry, ProcProcess
 
 _PAGE = 4096

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from engine.linux.fs.table import FileTable
+from engine.linux.fs.table import FileTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class ProcProcess(Protocol):
         """Process id."""
 
     @property
-    def files(self) -> "FileTable":
+    def files(self) -> FileTable:
         """Its descriptors."""
 
     @property

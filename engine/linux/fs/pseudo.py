@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.directory import Directory, Listing
+from engine.linux.fs.attributes import Meta, Stat
 from engine.linux.fs.links import SymlinkNode
-from engine.linux.fs.node import Meta, Node, Stat, Volume
-from engine.linux.fs.openfile import OpenFile, SeekableFile
+from engine.linux.fs.openfile import SeekableFile
+from engine.linux.fs.vfs import Directory, Listing, Node, OpenFile, Volume
 
 EPERM, EIO = 1, 5
 

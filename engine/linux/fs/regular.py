@@ -5,10 +5,11 @@ import stat
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.data import SparseData
+from engine.linux.fs.attributes import LowerRef, Meta
+from engine.linux.fs.data import MmapSource, SparseData
 from engine.linux.fs.host import HostHandle, translated
-from engine.linux.fs.node import LowerRef, Meta, OverlayNode, Volume
-from engine.linux.fs.openfile import MmapSource, OpenFile, SeekableFile
+from engine.linux.fs.openfile import SeekableFile
+from engine.linux.fs.vfs import OpenFile, OverlayNode, Volume
 
 EPERM, EOPNOTSUPP, ENOSPC = 1, 95, 28
 

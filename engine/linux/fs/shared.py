@@ -6,11 +6,12 @@ import stat
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.directory import Directory, Listing
+from engine.linux.fs.attributes import LowerRef, Stat
+from engine.linux.fs.data import MmapSource
 from engine.linux.fs.host import HostDir, HostHandle, translated
 from engine.linux.fs.links import HostSpecialNode, SymlinkNode
-from engine.linux.fs.node import LowerRef, Node, Stat, Volume
-from engine.linux.fs.openfile import MmapSource, OpenFile, SeekableFile
+from engine.linux.fs.openfile import SeekableFile
+from engine.linux.fs.vfs import Directory, Listing, Node, OpenFile, Volume
 
 EPERM, EXDEV, ESTALE = 1, 18, 116
 

@@ -3,15 +3,11 @@
 import stat
 import struct
 from collections import deque
-from typing import TYPE_CHECKING
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.node import Stat
-from engine.linux.fs.openfile import OpenFile
-
-if TYPE_CHECKING:
-    from engine.linux.context import Context
+from engine.linux.fs.attributes import Stat
+from engine.linux.fs.vfs import Caller, OpenFile
 
 EINVAL, EPIPE, ENOTTY, EMSGSIZE, ENOTCONN, ECONNREFUSED = 22, 32, 25, 90, 107, 111
 
@@ -178,13 +174,13 @@ class UnixSocket(OpenFile):
         mode = stat.S_IFSOCK | 0o777
         return Stat(_DEV_SOCKETS, self._ino, mode, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0)
 
-    def ioctl(self, ctx: "Context", request: int, argument: int) -> int:
+    def ioctl(self, caller: Caller, request: int, argument: int) -> int:
         """Device control."""
         if request != FIONREAD:
             raise LinuxError(ENOTTY)
         size = len(self._queue[0].data) if self._queue and self.messages else self._queued
-        order = "<" if ctx.arch.byteorder == "little" else ">"
-        ctx.memory.write(argument, struct.pack(order + "i", size))
+        order = "<" if caller.arch.byteorder == "little" else ">"
+        caller.memory.write(argument, struct.pack(order + "i", size))
         return 0
 
     def describe(self) -> bytes:

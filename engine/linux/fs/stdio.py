@@ -14,17 +14,13 @@ import stat
 import struct
 import termios
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from engine.linux.context import s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.attributes import Stat
 from engine.linux.fs.host import translated
-from engine.linux.fs.node import Stat
-from engine.linux.fs.openfile import OpenFile
-
-if TYPE_CHECKING:
-    from engine.linux.context import Context
+from engine.linux.fs.vfs import Caller, OpenFile
 
 EINVAL, ENOTTY = 22, 25
 
@@ -257,26 +253,26 @@ class HostStream(OpenFile):
             return b"%s:[%d]" % (kinds[self._kind], self.fd + 3)
         return b"/dev/null" if self._kind == stat.S_IFCHR else b"/stream/%d" % self.fd
 
-    def ioctl(self, ctx: "Context", request: int, argument: int) -> int:
+    def ioctl(self, caller: Caller, request: int, argument: int) -> int:
         """Device control."""
         if request == FIONREAD:
             with translated():
                 answer = self.io.ioctl(self.fd, termios.FIONREAD, bytes(4))
-            ctx.memory.write(argument, answer)
+            caller.memory.write(argument, answer)
             return 0
         if not self.is_terminal:
             raise LinuxError(ENOTTY)
         if request == TCGETS:
-            self._get(ctx, argument, termios.TCGETS, _TERMIOS_SIZE)
+            self._get(caller, argument, termios.TCGETS, _TERMIOS_SIZE)
         elif request in (TCSETS, TCSETSW, TCSETSF):
-            settings = bytes(ctx.memory.read(argument, _TERMIOS_SIZE))
+            settings = bytes(caller.memory.read(argument, _TERMIOS_SIZE))
             with translated():
                 TERMINALS.remember(self.fd)
                 self.io.ioctl(self.fd, termios.TCSETS + request - TCSETS, settings)
         elif request == TIOCGWINSZ:
-            self._get(ctx, argument, termios.TIOCGWINSZ, 8)
+            self._get(caller, argument, termios.TIOCGWINSZ, 8)
         elif request in (TIOCGPGRP, TIOCGSID):
-            ctx.memory.write(argument, struct.pack("=i", ctx.pid))
+            caller.memory.write(argument, struct.pack("=i", caller.pid))
         elif request in (TIOCSPGRP, TIOCSWINSZ, TCXONC, TCSBRK):
             # Job control and sizes stay the host's own business.
             return 0
@@ -287,10 +283,10 @@ class HostStream(OpenFile):
             raise LinuxError(ENOTTY)
         return 0
 
-    def _get(self, ctx: "Context", address: int, request: int, size: int) -> None:
+    def _get(self, caller: Caller, address: int, request: int, size: int) -> None:
         with translated():
             answer = self.io.ioctl(self.fd, request, bytes(size))
-        ctx.memory.write(address, answer)
+        caller.memory.write(address, answer)
 
 
 class SinkStream(OpenFile):

@@ -1,8 +1,7 @@
 """/sys: the handful of files that C libraries and allocators read."""
 
-from engine.linux.fs.directory import Directory
-from engine.linux.fs.node import Volume
 from engine.linux.fs.pseudo import PseudoDirectory, PseudoFile
+from engine.linux.fs.vfs import Directory, Volume
 
 _FILES = {
     b"devices/system/cpu/online": b"0\n",

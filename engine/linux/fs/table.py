@@ -1,13 +1,9 @@
 """A process's descriptors."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from engine.linux.errno import LinuxError
-from engine.linux.fs.openfile import OpenFile
-
-if TYPE_CHECKING:
-    from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.vfs import OpenFile
 
 EBADF, EMFILE = 9, 24
 
@@ -19,17 +15,14 @@ class FileTable:
     """Descriptors and what they refer to.
 
     Attributes:
-        fs: the tree the process sees.
         nofile: gives the soft limit of descriptors.
     """
 
     def __init__(
         self,
-        fs: "FileSystem",
         stdio: Sequence[OpenFile | None] = (),
         nofile: Callable[[], int] = lambda: 1024,
     ) -> None:
-        self.fs = fs
         self.nofile = nofile
         self._files: dict[int, OpenFile] = {}
         self._cloexec: set[int] = set()
@@ -101,19 +94,6 @@ class FileTable:
             self._cloexec.add(fd)
         else:
             self._cloexec.discard(fd)
-
-    def clone(self) -> "FileTable":
-        """A copy that shares the open files (fork)."""
-        copy = FileTable(self.fs, (), self.nofile)
-        copy._files = {fd: file.acquire() for fd, file in self._files.items()}
-        copy._cloexec = set(self._cloexec)
-        copy._lowest = self._lowest
-        return copy
-
-    def close_on_exec(self) -> None:
-        """Close what does not survive an exec."""
-        for fd in sorted(self._cloexec):
-            self.close(fd)
 
     def close_all(self) -> None:
         """Close everything (the process ends)."""

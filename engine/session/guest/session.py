@@ -20,9 +20,9 @@ from engine.linux.clock import GuestClock
 from engine.linux.ending import Exit
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
-from engine.linux.fs.openfile import OpenFile
 from engine.linux.fs.stdio import HostIO, host_stdio, restore_terminals
 from engine.linux.fs.table import FileTable
+from engine.linux.fs.vfs import OpenFile
 from engine.linux.fs.view import View
 from engine.linux.kernel import Kernel
 from engine.linux.process import Process
@@ -111,7 +111,7 @@ class Session:
         )
         self.process.fs = self.fs
         self.process.files = FileTable(
-            self.fs, stdio or host_stdio(_Inputs(self.hooks)), lambda: self.process.limit("nofile")
+            stdio or host_stdio(_Inputs(self.hooks)), lambda: self.process.limit("nofile")
         )
         self._load()
         self.cpu.exempt(*exempt_windows(self))

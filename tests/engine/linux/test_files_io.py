@@ -123,13 +123,9 @@ def test_descriptors(process: Process) -> None:
     assert process.cat("/tmp/f") == b"shared offset!"
     assert process.call("dup3", fd, fd, 0) == -errno.EINVAL
     assert process.call("dup2", 77, 5) == -errno.EBADF
-    copy = process.files.clone()
-    process.files.close_on_exec()
-    assert list(process.files) == [fd, 20]
-    assert list(copy) == [fd, 9, 20]
+    assert list(process.files) == [fd, 9, 20]
     assert process.call("close_range", 0, 0xFFFFFFFF, 0) == 0
     assert list(process.files) == []
-    assert copy.get(9).references == 3
 
 
 @pytest.mark.parametrize(("arch", "directory"), [("x86_64", 0o200000), ("aarch64", 0o40000)])

@@ -10,8 +10,8 @@ from ia64replay import DATA
 
 from engine.arch.ia64 import IA64
 from engine.linux.ending import Exit
+from engine.linux.fs.attributes import Stat
 from engine.linux.fs.layout import pack_stat
-from engine.linux.fs.node import Stat
 from engine.linux.fs.stdio import SinkStream
 from engine.linux.pipes import pipe
 from engine.session import GuestConfig, Session
