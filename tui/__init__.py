@@ -1,8 +1,12 @@
 """The Textual front end and the entry point of the command.
 
-`app` puts the panes together; what a key does is in `motions`, `probe_editor`,
-`session_restore`, and every key in `keymap`; what is seen at which size in `layout`. `bridge` is
-the way to the engine's thread.
-Panes (`panes`) get frozen views and speak in `messages`; `widgets` is what they are made of, and
-`store` where the events of the log are. A pane is a file there, a line in `layout` and in `app`.
+`app` wires the parts and passes on what the engine says; `bridge` is the way to the engine's
+thread. A key of `keymap` or a line of `command_line` acts on the objects of `controls`: `motions`,
+`probe_editor`, `guest_editor`, `function_trace`, `navigator`, `quitting`; they see the interface
+as `desk`. `body` holds the panes and shows those that `layout` says; `session_restore` brings back
+what was there the last time.
+
+Panes (`panes`) get frozen views and speak in `messages`. Most are a list: a source of lines in a
+`widgets.virtual_lines`. `store` is where the events of the log are. A pane is a file in `panes`
+and a line in `panes.registry`.
 """

@@ -1,48 +1,68 @@
 """The terminal interface: panes over one guest that runs in the engine's thread."""
 
 import gc
-from collections.abc import Callable, Collection
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, Final, TypeVar
 
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.command import Provider
-from textual.containers import Horizontal, Vertical
+from textual.events import Event, Key
+from textual.screen import ModalScreen, Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
-from textual.widget import Widget
+from textual.timer import Timer
+from textual.widgets import Input
 
-from engine.errors import KprobeTuiError
+from engine.errors import CommandError
 from engine.session import GuestConfig
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.rows import Names
 from engine.session.protocol.views import GuestView, RunState
+from tui.body import Body
 from tui.bridge import PERIOD, Bridge
-from tui.function_trace import GraphActions
-from tui.keymap import bindings
-from tui.layout import PANES, TALL, WIDE, Layout, PaneSpec, by_number
+from tui.command_line import command_question
+from tui.controls import Controls
+from tui.key_queue import KeyQueue
+from tui.keymap import BY_ID, Action, bindings, spelled
 from tui.messages import Ask, Copied, Located, Say
-from tui.motions import Motions
 from tui.palette import Everything
-from tui.panes.backtrace import BacktracePane
-from tui.panes.code import CodePane
-from tui.panes.events import EventLogPane
+from tui.panes.code_view import CodeView
 from tui.panes.graph import GraphPane
-from tui.panes.histogram import HistogramPane
-from tui.panes.machinery import MachineryPane
 from tui.panes.memory import MemoryPane
-from tui.panes.output import OutputPane
 from tui.panes.probes import ProbesPane
 from tui.panes.registers import RegistersPane
-from tui.probe_editor import PlacingActions
+from tui.panes.registry import Panes, PaneSources
 from tui.render import grouped
 from tui.screens.help import HelpScreen
+from tui.session_restore import SessionRestore
 from tui.settings import Settings
 from tui.store import EventStore
-from tui.widgets.bars import MessageLine, StatusBar, TabStrip
+from tui.widgets.bars import MessageLine, Question, StatusBar
 from tui.widgets.hints import Hints
-from tui.widgets.pane import Pane
+
+Result = TypeVar("Result")
+
+_SAID: Final = (
+    cmd.Define,
+    cmd.ToggleBreak,
+    cmd.Delete,
+    cmd.Enable,
+    cmd.StopOnHit,
+    cmd.Unwind,
+    cmd.SetFilter,
+    cmd.ChangeTrigger,
+    cmd.TraceFunctions,
+    cmd.TraceSyscalls,
+    cmd.Undo,
+    cmd.Redo,
+    cmd.WriteMemory,
+    cmd.WriteRegister,
+    cmd.Assemble,
+    cmd.Signal,
+)
+"""Commands whose success is told: no view shows it by itself."""
 
 
 class PlainScrollBar(ScrollBarRender):
@@ -52,12 +72,21 @@ class PlainScrollBar(ScrollBarRender):
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
-class KprobeApp(Motions, PlacingActions, GraphActions):
-    """The interface for one guest.
+class KprobeApp(App[int]):
+    """The interface for one guest: wires its parts and passes on what the engine says.
 
     Attributes:
+        settings: what the user has set.
         view: the last view of the guest.
         ascii: draw with ASCII only.
+        browser: the program's files.
+        bridge: the way to the engine.
+        post: has the engine carry a command out.
+        store: recorded events.
+        panes: all panes.
+        body: which of them is seen.
+        controls: what keys and commands act on.
+        key_queue: keys that are not dealt with yet.
     """
 
     CSS_PATH = "app.tcss"
@@ -90,165 +119,101 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
             CommandError: an option cannot be carried out.
         """
         super().__init__()
-        self.config = config
         self.settings = Settings() if settings is None else settings
         self.ascii = self.settings.ascii
         ScrollBar.renderer = PlainScrollBar if self.ascii else ScrollBarRender
-        self.fresh = fresh
         self.view = GuestView()
+        self.key_queue = KeyQueue(self, super().on_event)
         self.browser = Browser(config)
-        self.bridge = Bridge(config, self._deliver, lambda: self.typing, kernel_rules=kernel_rules)
-        self._first = definitions
-        self.layout_choice = Layout()
+        self.bridge = Bridge(
+            config, self._deliver, lambda: self.key_queue.typing, kernel_rules=kernel_rules
+        )
+        self.post = self.bridge.post
+        names = Names(self.browser.symbol_text, self._comm)
+        self.store = EventStore(names)
+        self.panes = Panes(PaneSources(self.browser, self.store, names))
+        self.body = Body(self.panes)
+        self.controls = Controls.of(self, self.browser, self.body)
         self._status = StatusBar(id="status")
-        self._tabs = {False: TabStrip(id="upper-tabs"), True: TabStrip(id="lower-tabs")}
-        self.names = Names(self.browser.symbol_text, self._comm)
-        self.store = EventStore(self.names)
+        self._messages = MessageLine(self.body.focus_pane, id="message")
+        self._definitions = definitions
+        self._restore = None if fresh else self._restoring()
 
-    # -- parts ------------------------------------------------------------------------------
-
-    def compose(self) -> ComposeResult:
-        """Bars, panes, and the line for messages and commands."""
-        self._classify(update=False)  # before there is anything that has a style
-        yield self._status
-        with Vertical(id="body"):
-            yield self._tabs[False]
-            with Horizontal(id="upper"):
-                with Vertical(id="left"):
-                    yield CodePane(self.browser, id="code")
-                    yield MachineryPane(self.browser, id="machinery")
-                with Vertical(id="right"):
-                    yield RegistersPane(id="registers")
-                    yield BacktracePane(id="backtrace")
-                    yield MemoryPane(self.browser, id="memory")
-            yield self._tabs[True]
-            with Horizontal(id="lower"):
-                yield EventLogPane(self.store, id="events")
-                with Vertical(id="aside"):
-                    yield OutputPane(id="output")
-                    yield ProbesPane(id="probes")
-                    yield GraphPane(self.store, self.names, id="graph")
-                    yield HistogramPane(id="histogram")
-        yield MessageLine(id="message")
-        yield Hints()
-
-    def on_mount(self) -> None:
-        """Begin."""
-        if self.settings.theme:
-            if self.settings.theme not in self.available_themes:
-                self.say(f"there is no theme {self.settings.theme}", "warning")
-            else:
-                self.theme = self.settings.theme
-        self.set_keymap(self.settings.keys)
-        self.bridge.start()
-        recalled = self.recall()
-        for line in self._first:
-            if line not in recalled:
-                self.bridge.post(cmd.Define(line))
-        self.set_interval(PERIOD, self.bridge.tick)
-        self.arrange()
-        self.pane("code").focus_inside()
+    def _restoring(self) -> SessionRestore:
+        histories = self._messages.histories
+        return SessionRestore(self, self.browser.build_id, self.body.choice, histories)
 
     def _comm(self, thread: int) -> bytes | None:
         name = self.view.comms.get(thread)
         return None if name is None else name.encode(errors="surrogateescape")
 
-    # -- layout -----------------------------------------------------------------------------
+    # -- beginning and end ------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """Bars, panes, and the line for messages and commands."""
+        yield self._status
+        yield self.body
+        yield self._messages
+        yield Hints()
+
+    def on_mount(self) -> None:
+        """Begin."""
+        if self.settings.theme:
+            if self.settings.theme in self.available_themes:
+                self.theme = self.settings.theme
+            else:
+                self.say(f"there is no theme {self.settings.theme}", "warning")
+        self.set_keymap(self.settings.keys)
+        self.bridge.start()
+        recalled = self._restore.recall() if self._restore is not None else set()
+        for line in self._definitions:
+            if line not in recalled:
+                self.post(cmd.Define(line))
+        self.set_interval(PERIOD, self.bridge.tick)
+        self.body.fit()
+        self.panes.code.focus_inside()
 
     @staticmethod
-    def _is_wide(columns: int, seen: Collection[str]) -> bool:
-        return columns >= WIDE and len(seen) > 2
+    def _up() -> None:
+        """All is loaded and stays: collections need not look at it."""
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)  # a look at everything takes longer than a frame
+        gc.enable()
 
-    def _classify(self, *, update: bool = True) -> None:
-        """The classes of this size, all at once: each update works every widget's style out."""
-        columns, rows = self.size
-        wide = self._is_wide(columns, self.layout_choice.seen(columns, rows))
-        classes = {"-wide": wide, "-narrow": not wide, "-tall": rows >= TALL}
-        self.update_classes(classes, update=update)
+    def on_unmount(self) -> None:
+        """Remember what was placed, and end the guest."""
+        if self._restore is not None:
+            self._restore.remember()
+        self.bridge.close()
 
-    def arrange(self) -> None:
-        """Show the panes that belong on a terminal of this size."""
-        columns, rows = self.size
-        seen = self.layout_choice.seen(columns, rows)
-        wide = self._is_wide(columns, seen)
-        self._classify()
-        for spec in PANES:
-            self.pane(spec.id).display = spec.id in seen
-        for box in ("left", "right", "aside", "upper", "lower"):
-            widget = self.query_one(f"#{box}")
-            widget.display = any(
-                self.pane(spec.id).display and self._within(self.pane(spec.id), widget)
-                for spec in PANES
-            )
-        tabs = not wide and rows >= 10
-        for lower, name in ((False, "upper"), (True, "lower")):
-            self._tabs[lower].display = tabs and self.query_one(f"#{name}").display
-            self._show_tabs(lower)
+    # -- keys -------------------------------------------------------------------------------
 
-    def _show_tabs(self, lower: bool) -> None:
-        """The names of a group, where they are seen."""
-        strip = self._tabs[lower]
-        if strip.display and strip.is_attached:  # else the end has begun
-            active = self.layout_choice.lower if lower else self.layout_choice.upper
-            specs = [spec for spec in PANES if spec.lower is lower and self._has_tab(spec, active)]
-            strip.show(specs, active, self.pane(active).noted)
+    async def on_event(self, event: Event) -> None:
+        """Keep keys in line; all else is as ever."""
+        if isinstance(event, Key) and not event.is_forwarded:
+            await self.key_queue.take(event)
+        else:
+            await super().on_event(event)
 
-    def _has_tab(self, spec: PaneSpec, active: str) -> bool:
-        """Histograms need a tab only where there are any: a narrow terminal has little room."""
-        return spec.id != "histogram" or active == spec.id or bool(self.view.histograms)
-
-    def on_pane_retitled(self, message: Pane.Retitled) -> None:
-        """A pane says something else of itself: without borders its tab shows it."""
-        choice = self.layout_choice
-        if message.pane.id in (choice.upper, choice.lower):
-            self._show_tabs(message.pane.id == choice.lower)
-
-    @staticmethod
-    def _within(pane: Widget, box: Widget) -> bool:
-        return box in pane.ancestors
-
-    def on_resize(self) -> None:
-        """Another size: another layout, perhaps."""
-        self.call_next(self.arrange)  # Textual's own handler comes after this and sets `size`
-
-    def show_pane(self, name: str) -> None:
-        """Give a pane the focus, wherever it is."""
-        self.layout_choice.focus(name)
-        self.arrange()
-        self.pane(name).focus_inside()
-
-    def on_descendant_focus(self) -> None:
-        """The focus has moved, by mouse or Tab."""
-        if not self.screen_stack:
-            return  # the end has begun
-        for spec in PANES:
-            if self._within_focus(spec.id) and self.layout_choice.focused != spec.id:
-                self.layout_choice.focus(spec.id)
-                self.arrange()
+    def action_do(self, action: str) -> None:
+        """Do an action of `tui.keymap`."""
+        BY_ID[action].do(self.controls)
 
     def action_pane(self, number: int) -> None:
         """Go to a pane by its number."""
-        spec = by_number(number)
-        if spec is not None:
-            self.show_pane(spec.id)
+        self.body.show_number(number)
 
-    def action_zoom(self) -> None:
-        """The focused pane alone, or all."""
-        self.layout_choice.zoomed = not self.layout_choice.zoomed
-        self.arrange()
+    def action_go_to(self, text: str) -> None:
+        """Ask for a place, of which some was typed as the end of a chord that was none."""
+        self.controls.navigator.ask(text)
 
-    def action_next_tab(self) -> None:
-        """The next pane of the group."""
-        self.show_pane(self.layout_choice.neighbour(1))
+    def action_stay(self) -> None:
+        """A key that means something to terminals only."""
+        self.say("q quits")
 
-    def action_previous_tab(self) -> None:
-        """The pane before."""
-        self.show_pane(self.layout_choice.neighbour(-1))
-
-    def action_help(self) -> None:
-        """Keys of the focused pane."""
-        help_text = "" if self.focused is None else self.focused.HELP or ""
-        self.push_screen(HelpScreen(help_text, self.key_text))
+    def on_resize(self) -> None:
+        """Another size: another layout, perhaps."""
+        self.call_next(self.body.fit)  # Textual's own handler comes after this, sets `size`
 
     # -- from the engine --------------------------------------------------------------------
 
@@ -256,6 +221,7 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
         """A batch of what the engine has to say."""
         if not self._status.is_attached:
             return  # the end has begun, and the widgets are gone
+        panes = self.panes
         rows = output = False
         for event in events:
             match event:
@@ -267,124 +233,188 @@ class KprobeApp(Motions, PlacingActions, GraphActions):
                 case ev.Declared(infos):
                     self.store.declare(infos)
                 case ev.Output(data):
-                    self.pane("output").feed(data)
+                    panes.output.feed(data)
                     output = True
                 case ev.MemoryRead(_, pieces, _):
                     self.browser.remember(pieces)
-                    self.pane("memory").remember(pieces)
-                    self.pane("code").code.reload()
+                    panes.memory.remember(pieces)
+                    panes.code.code.reload()
                 case ev.Snapshot():
                     self.store.take_snapshot()
                     what = f"{grouped(len(self.store))} events up to #{self.store.end} are kept"
                     self.say(f"snapshot: {what}; :snapshot FILE writes them")
                 case ev.Restarted():
-                    self.pane("events").restarted()
-                    self.pane("graph").restarted()
-                    self.pane("output").restarted()
+                    for pane in panes:
+                        pane.restarted()
                     self.say("started afresh")
                 case ev.Failed():
-                    self.failed(event)
+                    self._failed(event)
                 case ev.Done(command, text):
-                    self.done(command, text)
+                    self._done(command, text)
                 case ev.Notice(text):
                     self.say(text, "warning")
                 case ev.Crashed(text, trace):
                     self.exit(125, return_code=125, message=f"the engine failed: {text}\n{trace}")
         if rows:
-            self.pane("events").drained()
-            self.pane("graph").drained()
+            panes.events.drained()
+            panes.graph.drained()
         if output:
-            self.pane("output").drained()
+            panes.output.drained()
 
     def _show(self, view: GuestView) -> None:
         """Another view for all panes."""
         old, self.view = self.view, view
         self.browser.update(view)
         self._status.show(view)
-        self.pane("code").show(view)
-        self.pane("registers").show(view)
-        if view.state is not RunState.RUNNING or old.state is not view.state:
-            self.pane("machinery").locate(self.pane("code").code.cursor)
-            self.pane("machinery").show(view, self.playing_text)
-        self.pane("probes").show(view.probes)
-        self.pane("histogram").show(view.histograms)
-        if bool(view.histograms) != bool(old.histograms):
-            self._show_tabs(lower=True)
-        self.show_returns(view.probes)
-        if view.state not in (RunState.RUNNING, RunState.WAITING):
-            self.pane("backtrace").show(view)
-            self.pane("memory").show(view)
-        if view.state is RunState.ENDED and old.state is not RunState.ENDED:
-            self.pane("output").say(view.reason)
-        self.moved(old, view)
+        code, machinery = self.panes.code, self.panes.machinery
+        for pane in self.panes:
+            if pane is machinery and (
+                view.state is not RunState.RUNNING or old.state is not view.state
+            ):
+                machinery.locate(code.code.cursor)
+            pane.show(view)
+        self.body.expect_histograms(bool(view.histograms))
+        if old.state is not view.state or old.reason != view.reason:
+            self._announce(view)
         if not old.registers and not self.is_headless:
             self.call_after_refresh(self._up)
 
-    @staticmethod
-    def _up() -> None:
-        """All is loaded and stays: collections need not look at it."""
-        gc.freeze()
-        gc.set_threshold(20_000, 20, 50)  # a look at everything takes longer than a frame
-        gc.enable()
+    def _announce(self, view: GuestView) -> None:
+        """Say why the guest stands, when it has stopped."""
+        if view.state in (RunState.STOPPED, RunState.ENDED):
+            severity = "error" if view.reason.startswith("killed") else "information"
+            self.say(view.reason, severity)
+
+    def _done(self, command: cmd.Command, text: str) -> None:
+        """A command was carried out: say what it did, unless the view shows it anyway."""
+        if isinstance(command, _SAID):
+            self.say(text)
+            if isinstance(command, cmd.ChangeTrigger) and command.text.startswith("hist:"):
+                self.body.show_pane("histogram")
+        elif isinstance(command, cmd.Restore) and self._restore is not None:
+            self._restore.recalled()
+
+    def _failed(self, event: ev.Failed) -> None:
+        """A command was not carried out: a definition is shown again with its caret."""
+        command = event.command
+        if isinstance(command, cmd.StepPhase):
+            self.controls.slow_motion.stop()
+        if isinstance(command, cmd.TraceFunctions):
+            self.controls.functions.refused()
+        if (
+            isinstance(command, cmd.Define)
+            and event.column is not None
+            and not isinstance(self.screen, ModalScreen)  # of many lines the first is shown
+        ):
+            self.controls.probes.correct(command)
+        hint = f" ({event.hint})" if event.hint else ""
+        self.say(f"{event.text}{hint}", "error")
 
     # -- from panes -------------------------------------------------------------------------
 
     def on_ask(self, message: Ask) -> None:
         """A pane wants something of the engine."""
-        self.bridge.post(message.command)
+        self.post(message.command)
 
     def on_say(self, message: Say) -> None:
         """A pane has something to say."""
         self.say(message.text, message.severity)
 
-    def on_probes_pane_edit(self, message: ProbesPane.Edit) -> None:
-        """A probe's definition is to be changed."""
-        self.edit_probe(message.probe.id)
-
     def on_copied(self, message: Copied) -> None:
         """Text for the clipboard."""
-        self.copy_to_clipboard(message.text)
-        self.say(f"copied {message.text.count(chr(10)) + 1} line(s)")
+        self.copy(message.text)
 
     def on_located(self, message: Located) -> None:
         """The user looks at an address."""
-        code = self.pane("code")
-        if not self._within_focus("code"):
-            if self.browser.row_at(message.address) is not None:
-                code.code.jump(message.address)
-                if message.focus:
-                    self.show_pane("code")
-            elif message.focus:
-                self.show_pane("memory")
-                self.pane("memory").locate(message.address)
-        code.entitle()
-        self.pane("machinery").locate(message.address)
+        self.controls.navigator.look_at(message.address, focus=message.focus)
 
-    def _within_focus(self, name: str) -> bool:
-        return self.focused is not None and self._within(self.focused, self.pane(name))
+    def on_code_view_margin_clicked(self, message: CodeView.MarginClicked) -> None:
+        """A breakpoint is to be set or cleared."""
+        self.controls.probes.toggle_breakpoint()
 
-    def on_message_line_answered(self, message: MessageLine.Answered) -> None:
-        """Something was typed into the line of messages."""
-        try:
-            self.answer(message.what, message.text)
-        except KprobeTuiError as error:
-            self.say(str(error), "error")
+    def on_probes_pane_edit(self, message: ProbesPane.Edit) -> None:
+        """A probe's definition is to be changed."""
+        self.controls.probes.change(message.probe.id)
 
-    def on_message_line_completing(self, message: MessageLine.Completing) -> None:
-        """Tab in the line of messages."""
-        message.line.completed(self.complete_line(message.what, message.text))
+    def on_registers_pane_editing(self, message: RegistersPane.Editing) -> None:
+        """A register is to be set."""
+        self.controls.guest.set_register(message.name, message.value)
 
-    def on_message_line_left(self) -> None:
-        """The keys belong to the pane again."""
-        self.pane(self.layout_choice.focused).focus_inside()
+    def on_memory_pane_editing(self, message: MemoryPane.Editing) -> None:
+        """Memory is to be set."""
+        self.controls.guest.set_bytes(message.address)
 
-    def on_tab_strip_picked(self, message: TabStrip.Picked) -> None:
-        """A pane's name was clicked."""
-        self.show_pane(message.pane)
+    def on_graph_pane_deeper(self, message: GraphPane.Deeper) -> None:
+        """Other calls are to be followed from now on."""
+        self.controls.functions.deepen(message.by)
 
-    # -- the end ----------------------------------------------------------------------------
+    def on_graph_pane_event_chosen(self, message: GraphPane.EventChosen) -> None:
+        """Show an event in the log."""
+        self.panes.events.goto(message.number + 1)
 
-    def on_unmount(self) -> None:
-        """Remember what was placed, and end the guest."""
-        self.remember()
-        self.bridge.close()
+    # -- the desk ---------------------------------------------------------------------------
+
+    def say(self, text: str, severity: str = "information") -> None:
+        """Show something short: "information", "warning" or "error"."""
+        self._messages.say(text, severity)
+
+    def ask(self, question: Question) -> None:
+        """Have something typed."""
+        self._messages.ask(question)
+
+    def open_command_line(self) -> None:
+        """Have a line of commands typed."""
+        self.ask(command_question(self.controls))
+
+    def key_text(self, action: Action) -> str:
+        """The keys of an action as the user has set them."""
+        return spelled(self.settings.keys.get(action.id) or action.keys)
+
+    def open(self, dialog: Screen[Result], done: Callable[[Result | None], None]) -> None:
+        """Show a dialog; `done` takes its result."""
+        self.push_screen(dialog, done)
+
+    def every(self, seconds: float, do: Callable[[], None]) -> Timer:
+        """Do something again and again, until the timer is stopped."""
+        return self.set_interval(seconds, do)
+
+    def copy(self, text: str) -> None:
+        """Put text into the clipboard, and say so."""
+        self.copy_to_clipboard(text)
+        self.say(f"copied {text.count(chr(10)) + 1} line(s)")
+
+    def copy_selection(self) -> bool:
+        """Copy what is selected with the mouse or in a line; False if nothing is."""
+        focused = self.focused
+        typed = focused.selected_text if isinstance(focused, Input) else ""
+        selected = typed or self.screen.get_selected_text()
+        if not selected:
+            return False
+        self.copy_to_clipboard(selected)
+        self.screen.clear_selection()
+        return True
+
+    def use_theme(self, name: str) -> None:
+        """Change the theme.
+
+        Raises:
+            CommandError: there is none of that name.
+        """
+        if name not in self.available_themes:
+            raise CommandError(f"there is {', '.join(sorted(self.available_themes))}")
+        self.theme = name
+
+    def help(self) -> None:
+        """Show the keys of the focused pane."""
+        focused = self.focused
+        nodes = () if focused is None else focused.ancestors_with_self
+        text = next((node.HELP for node in nodes if node.HELP), "")
+        self.push_screen(HelpScreen(text or "", self.key_text))
+
+    def to_background(self) -> None:
+        """Go back to the shell for a while."""
+        self.action_suspend_process()
+
+    def leave(self) -> None:
+        """End the interface."""
+        self.exit(0)

@@ -31,6 +31,7 @@ class Bridge:
 
     Attributes:
         running: whether the guest moves, as far as is known.
+        post: has a command carried out.
     """
 
     def __init__(
@@ -66,16 +67,13 @@ class Bridge:
         self._ticks = 0
         self._state = RunState.READY
         self._worker = Worker(config, self._wake, kernel_rules=kernel_rules, size=size)
+        self.post: Callable[[cmd.Command], None] = self._worker.post
 
     def start(self) -> None:
         """Begin; to be called in the interface's event loop."""
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._worker.start()
-
-    def post(self, command: cmd.Command) -> None:
-        """Have a command carried out."""
-        self._worker.post(command)
 
     def tick(self) -> None:
         """To be called every `PERIOD`: a running guest is asked for news."""

@@ -1,4 +1,4 @@
-"""Which row of an entry and which row of a return are of the same call.
+"""Entries and returns of the same call.
 
 Rows do not say so. What is known of a row is its thread and its function, and within a thread
 the calls of a function are nested: the newest entry without a return is the one that a return

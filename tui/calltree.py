@@ -54,7 +54,7 @@ class GraphLine:
 
 @dataclass(slots=True)
 class Total:
-    """What the calls of one function come to.
+    """The sum of the calls of one function.
 
     Attributes:
         calls: how many have returned.
@@ -100,7 +100,7 @@ class CallTree:
         """Nothing is looked at yet."""
         self.store = store
         self.fold = True
-        self.returning: Collection[int] = ()
+        self.returning: Collection[int] = frozenset()
         self.generation = 0
         self._clear()
 
@@ -232,7 +232,7 @@ class CallTree:
             outer.last = line
 
     def _repeats(self, before: int, line: int, function: int, kind: int) -> bool:
-        """Whether a call that is over is like the one right in front of it."""
+        """True if a call that is over is like the one right in front of it."""
         return (
             self.fold
             and len(self._threads) == 1  # else other threads' lines may stand in between

@@ -12,9 +12,11 @@ from typing import Final
 
 from engine.errors import CommandError
 from engine.session.protocol import commands as cmd
-from tui.base import AppBase
+from tui.controls import Controls
+from tui.guest_editor import number
+from tui.widgets.bars import Question
 
-Run = Callable[[AppBase, str], None]
+Run = Callable[[Controls, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,66 +41,65 @@ class CommandSpec:
 
 
 def _post(command: cmd.Command) -> Run:
-    def run(app: AppBase, rest: str) -> None:
-        app.bridge.post(command)
+    def run(on: Controls, rest: str) -> None:
+        on.desk.post(command)
 
     return run
 
 
 def _steps(make: Callable[[int], cmd.Command]) -> Run:
-    def run(app: AppBase, rest: str) -> None:
-        app.bridge.post(make(_count(rest)))
+    def run(on: Controls, rest: str) -> None:
+        on.desk.post(make(_count(rest)))
 
     return run
 
 
 def _ids(make: Callable[[tuple[int, ...]], cmd.Command]) -> Run:
-    def run(app: AppBase, rest: str) -> None:
-        ids = tuple(probe.id for probe in app.view.probes)
+    def run(on: Controls, rest: str) -> None:
+        ids = tuple(probe.id for probe in on.desk.view.probes)
         if rest.strip():
-            ids = tuple(_number(word) for word in rest.split())
+            ids = tuple(number(word) for word in rest.split())
         if not ids:
             raise CommandError("there is no probe")
-        app.bridge.post(make(ids))
+        on.desk.post(make(ids))
 
     return run
 
 
-def _break(app: AppBase, rest: str) -> None:
-    app.bridge.post(cmd.ToggleBreak(_needed(rest, "a PLACE")))
+def _break(on: Controls, rest: str) -> None:
+    on.desk.post(cmd.ToggleBreak(_needed(rest, "a PLACE")))
 
 
-def _until(app: AppBase, rest: str) -> None:
-    app.bridge.post(cmd.RunTo(app.browser.address_of(_needed(rest, "a PLACE"))))
+def _until(on: Controls, rest: str) -> None:
+    on.desk.post(cmd.RunTo(on.browser.address_of(_needed(rest, "a PLACE"))))
 
 
-def _go(app: AppBase, rest: str) -> None:
-    app.go_to(_needed(rest, "a place"))
+def _go(on: Controls, rest: str) -> None:
+    on.navigator.go_to(_needed(rest, "a place"))
 
 
-def _examine(app: AppBase, rest: str) -> None:
-    address = app.browser.address_of(_needed(rest, "an address"))
-    app.show_pane("memory")
-    app.pane("memory").locate(address)
+def _examine(on: Controls, rest: str) -> None:
+    address = on.browser.address_of(_needed(rest, "an address"))
+    on.navigator.examine(address)
 
 
-def _set(app: AppBase, rest: str) -> None:
+def _set(on: Controls, rest: str) -> None:
     name, equals, value = rest.replace("$", "", 1).partition("=")
     if not equals:
         raise CommandError("set REGISTER=VALUE")
-    app.bridge.post(cmd.WriteRegister(name.strip(), _number(value)))
+    on.desk.post(cmd.WriteRegister(name.strip(), number(value)))
 
 
-def _signal(app: AppBase, rest: str) -> None:
+def _signal(on: Controls, rest: str) -> None:
     import signal
 
     word = rest.strip().upper()
     name = word if word.startswith("SIG") else f"SIG{word}"
-    number = getattr(signal, name, None)
-    app.bridge.post(cmd.Signal(int(number) if number is not None else _number(rest)))
+    known = getattr(signal, name, None)
+    on.desk.post(cmd.Signal(int(known) if known is not None else number(rest)))
 
 
-def _source(app: AppBase, rest: str) -> None:
+def _source(on: Controls, rest: str) -> None:
     path = _needed(rest, "a FILE")
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
@@ -107,95 +108,85 @@ def _source(app: AppBase, rest: str) -> None:
         raise CommandError(f"{path}: {error.strerror}") from error
     for line in lines:
         if line.strip():
-            app.bridge.post(cmd.Define(line))
+            on.desk.post(cmd.Define(line))
 
 
-def _write(app: AppBase, rest: str) -> None:
-    lines = [probe.definition for probe in app.view.probes if probe.kind != "b"]
-    _save(app, rest, "".join(f"{line}\n" for line in lines), f"{len(lines)} definitions")
+def _write(on: Controls, rest: str) -> None:
+    lines = [probe.definition for probe in on.desk.view.probes if probe.kind != "b"]
+    _save(on, rest, "".join(f"{line}\n" for line in lines), f"{len(lines)} definitions")
 
 
-def _export(app: AppBase, rest: str) -> None:
-    lines = app.pane("events").lines
+def _export(on: Controls, rest: str) -> None:
+    lines = on.panes.events.lines
     text = lines.copy_text(range(lines.line_count))
-    _save(app, rest, text + "\n" if text else "", f"{lines.line_count} events")
-    app.exported = app.view.events
+    _save(on, rest, text + "\n" if text else "", f"{lines.line_count} events")
+    on.quitting.exported()
 
 
-def _snapshot(app: AppBase, rest: str) -> None:
-    store = app.pane("events").store
+def _snapshot(on: Controls, rest: str) -> None:
+    store = on.panes.events.store
     if store.snapshot is None:
         raise CommandError("no snapshot was taken; :trigger EVENT snapshot takes one at a hit")
-    _save(app, rest, "".join(store.snapshot_text()), f"the snapshot up to #{store.snapshot_end}")
+    _save(on, rest, "".join(store.snapshot_text()), f"the snapshot up to #{store.snapshot_end}")
 
 
-def _syscalls(app: AppBase, rest: str) -> None:
+def _syscalls(on: Controls, rest: str) -> None:
     off = rest.startswith("!")
     globs = tuple(rest.removeprefix("!").split())
     if not globs and not off:
         raise CommandError(
             "which? a GLOB of names is missing: write, *at, sys_enter_*; ! for none"
         )
-    app.bridge.post(cmd.TraceSyscalls(globs, not off))
+    on.desk.post(cmd.TraceSyscalls(globs, not off))
 
 
-def _save(app: AppBase, rest: str, text: str, what: str) -> None:
+def _save(on: Controls, rest: str, text: str, what: str) -> None:
     path = _needed(rest, "a FILE")
     try:
         with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
-    app.say(f"{what} written to {path}")
+    on.desk.say(f"{what} written to {path}")
 
 
-def _filter(app: AppBase, rest: str) -> None:
+def _filter(on: Controls, rest: str) -> None:
     event, _, text = rest.partition(" ")
-    app.bridge.post(cmd.SetFilter(_event(app, event), text.strip()))
+    on.desk.post(cmd.SetFilter(_event(on, event), text.strip()))
 
 
-def _trigger(app: AppBase, rest: str) -> None:
+def _trigger(on: Controls, rest: str) -> None:
     event, _, text = rest.partition(" ")
-    app.bridge.post(cmd.ChangeTrigger(_event(app, event), _needed(text, "a TRIGGER")))
+    on.desk.post(cmd.ChangeTrigger(_event(on, event), _needed(text, "a TRIGGER")))
 
 
-def _hist(app: AppBase, rest: str) -> None:
+def _hist(on: Controls, rest: str) -> None:
     event, _, text = rest.partition(" ")
-    event, text = _event(app, event), _needed(text, "a FIELD")
+    event, text = _event(on, event), _needed(text, "a FIELD")
     keys = text.removeprefix("hist:")
     if re.match(r"\w+=", keys) is None:  # a field alone, perhaps with `.buckets=N`
         keys = f"keys={keys}"
-    app.bridge.post(cmd.ChangeTrigger(event, f"hist:{keys}"))
+    on.desk.post(cmd.ChangeTrigger(event, f"hist:{keys}"))
 
 
-def _event(app: AppBase, text: str) -> str:
+def _event(on: Controls, text: str) -> str:
     """GROUP/NAME of an event, whose group may be left out where that is clear."""
     name = _needed(text, "an EVENT")
-    found = [event for event in _events(app) if event.partition("/")[2] == name]
+    found = [event for event in _events(on) if event.partition("/")[2] == name]
     if "/" in name:
         return name
     if len(found) != 1:
-        known = ", ".join((found or _events(app))[:10])
+        known = ", ".join((found or _events(on))[:10])
         raise CommandError(f"{name}: which event? there are {known or 'none, p places a probe'}")
     return found[0]
 
 
-def _events(app: AppBase) -> list[str]:
-    return list(dict.fromkeys(probe.event for probe in app.view.probes if probe.event))
+def _events(on: Controls) -> list[str]:
+    return list(dict.fromkeys(probe.event for probe in on.desk.view.probes if probe.event))
 
 
-def _theme(app: AppBase, rest: str) -> None:
-    name = rest.strip()
-    if name not in app.available_themes:
-        raise CommandError(f"there is {', '.join(sorted(app.available_themes))}")
-    app.theme = name
-
-
-def _action(name: str) -> Run:
-    def run(app: AppBase, rest: str) -> None:
-        app.call_later(app.run_action, name)
-
-    return run
+def _theme(on: Controls, rest: str) -> None:
+    on.desk.use_theme(rest.strip())
 
 
 COMMANDS: Final[tuple[CommandSpec, ...]] = (
@@ -236,9 +227,11 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     CommandSpec(("write", "w"), "FILE", "write the definitions to a file", _write),
     CommandSpec(("export", "copy"), "FILE", "write the events shown to a file", _export),
     CommandSpec(("theme",), "NAME", "another theme", _theme),
-    CommandSpec(("help", "h"), "", "keys of the focused pane", _action("help")),
-    CommandSpec(("quit", "q", "exit"), "", "leave", _action("leave")),
-    CommandSpec(("quit!", "q!"), "", "leave without being asked", lambda app, rest: app.exit(0)),
+    CommandSpec(("help", "h"), "", "keys of the focused pane", lambda on, rest: on.desk.help()),
+    CommandSpec(("quit", "q", "exit"), "", "leave", lambda on, rest: on.quitting.ask()),
+    CommandSpec(
+        ("quit!", "q!"), "", "leave without being asked", lambda on, rest: on.desk.leave()
+    ),
 )
 """All commands."""
 
@@ -246,7 +239,18 @@ _SYSCALLS: Final = "syscalls/"
 _BY_NAME: Final = {name: spec for spec in COMMANDS for name in spec.names}
 
 
-def execute(app: AppBase, line: str) -> None:
+def command_question(on: Controls, text: str = "") -> Question:
+    """The question for a line, of which some may be typed already."""
+    return Question(
+        ":",
+        "p:GROUP/EVENT PLACE ARGS, or a gdb command",
+        lambda line: execute(on, line),
+        text,
+        lambda line: complete(on, line),
+    )
+
+
+def execute(on: Controls, line: str) -> None:
     """Carry a line out.
 
     Raises:
@@ -256,10 +260,10 @@ def execute(app: AppBase, line: str) -> None:
     if not line:
         return
     if is_definition(line):
-        app.bridge.post(cmd.Define(line))
+        on.desk.post(cmd.Define(line))
         return
     if line.startswith(_SYSCALLS):  # as `trace -e` takes it
-        app.bridge.post(cmd.TraceSyscalls((line.removeprefix(_SYSCALLS),)))
+        on.desk.post(cmd.TraceSyscalls((line.removeprefix(_SYSCALLS),)))
         return
     name, _, rest = line.partition(" ")
     spec = _BY_NAME.get(name)
@@ -272,11 +276,11 @@ def execute(app: AppBase, line: str) -> None:
         spec = _BY_NAME[begun[0]]
     if not spec.usage and rest.strip():
         raise CommandError(f"{spec.names[0]} takes no argument")
-    spec.run(app, rest.strip())
+    spec.run(on, rest.strip())
 
 
 def is_definition(line: str) -> bool:
-    """Whether a line is one of `kprobe_events`: `p:...`, `r8:...`, `p PLACE`, `-:GROUP/EVENT`."""
+    """True if a line is one of `kprobe_events`: `p:...`, `r8:...`, `p PLACE`, `-:GROUP/EVENT`."""
     line = line.removeprefix("!")
     head, _, rest = line.partition(" ")
     if head.startswith("-:") or (head[:1] in "pr" and ":" in head[:6]):
@@ -284,7 +288,7 @@ def is_definition(line: str) -> bool:
     return head in ("p", "r") and bool(rest.strip())
 
 
-def complete(app: AppBase, line: str) -> list[str]:
+def complete(on: Controls, line: str) -> list[str]:
     """Lines that begin with what is typed."""
     name, space, rest = line.partition(" ")
     if not space:
@@ -294,26 +298,26 @@ def complete(app: AppBase, line: str) -> list[str]:
     if name == "syscalls":
         begun = rest.removeprefix("!").rpartition(" ")[2]
         front = line.removesuffix(begun)
-        return [front + call for call in app.browser.syscall_names() if call.startswith(begun)]
+        return [front + call for call in on.browser.syscall_names() if call.startswith(begun)]
     if spec is not None and spec.events:
-        return [f"{name} {more}" for more in _complete_event(app, rest)]
+        return [f"{name} {more}" for more in _complete_event(on, rest)]
     places = (spec is not None and spec.places) or (is_definition(line) and " " not in rest)
     if places and rest:
-        return [f"{name} {match.name}" for match in app.browser.complete(rest, 20)]
+        return [f"{name} {match.name}" for match in on.browser.complete(rest, 20)]
     return []
 
 
-def _complete_event(app: AppBase, rest: str) -> list[str]:
-    """What an event, or a field of it behind the event, may become."""
+def _complete_event(on: Controls, rest: str) -> list[str]:
+    """Complete an event, or a field of it behind the event."""
     event, space, text = rest.partition(" ")
     if not space:
-        events = _events(app)
+        events = _events(on)
         return [e for e in events if e.startswith(event) or e.partition("/")[2].startswith(event)]
     word = re.search(r"[A-Za-z_]\w*$", text)
     if word is None:
         return []
-    group, _, name = _event(app, event).partition("/")
-    fields = app.pane("events").store.fields(group, name)
+    group, _, name = _event(on, event).partition("/")
+    fields = on.panes.events.store.fields(group, name)
     begun = word[0]
     return [rest.removesuffix(begun) + field for field in fields if field.startswith(begun)]
 
@@ -326,11 +330,4 @@ def _needed(rest: str, what: str) -> str:
 
 
 def _count(text: str) -> int:
-    return _number(text) if text.strip() else 1
-
-
-def _number(text: str) -> int:
-    try:
-        return int(text.strip(), 0)
-    except ValueError:
-        raise CommandError(f"{text.strip()}: not a number") from None
+    return number(text) if text.strip() else 1

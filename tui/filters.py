@@ -1,4 +1,4 @@
-"""Which events the log shows: a condition typed by the user, compiled.
+"""The filter of the event log: a condition typed by the user, compiled.
 
 What these short forms do not cover is read as one of the kernel's event filters, with
 parentheses, `!`, `&` and the rest:
@@ -41,16 +41,16 @@ class FilterError(CommandError):
 
 
 Tester: TypeAlias = Callable[[bytes, int], bool]
-"""Whether the row at a position matches."""
+"""True if the row at a position matches."""
 
 
 class EventFilter(Protocol):
-    """What the event log needs of a filter."""
+    """A filter as the event log needs it."""
 
     text: str
 
     def tester(self, info: EventInfo) -> "bool | Tester":
-        """Whether rows of an event match: all, none, or what tells for a row."""
+        """True if all rows of an event match, False if none does, else a test of one row."""
 
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {

@@ -1,56 +1,58 @@
-"""Actions that trace functions, and what the graph pane asks for."""
-
-from collections.abc import Iterable
+"""Tracing of functions, whose calls make the graph."""
 
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import ProbeView
-from tui.base import AppBase
-from tui.panes.graph import GraphPane
-from tui.widgets.bars import MessageLine
+from tui.body import Body
+from tui.desk import Desk
+from tui.widgets.bars import Question
 
 
-class GraphActions(AppBase):
-    """Part of the app: function tracing on and off, and how deep."""
+class FunctionTrace:
+    """Has functions traced, or no longer, and calls followed so deep.
 
-    def action_graph(self) -> None:
+    Attributes:
+        traced: patterns of the functions that are traced.
+    """
+
+    def __init__(self, desk: Desk, body: Body) -> None:
+        """Nothing is traced yet."""
+        self._desk = desk
+        self._body = body
+        self._graph = body.panes.graph
+        self.traced: tuple[str, ...] = ()
+
+    def toggle(self) -> None:
         """Trace the probed functions, or all after a question; if some are traced, none."""
         if self.traced:
             self._trace((), on=False)
             return
-        names = {_function(probe) for probe in self.view.probes if probe.kind != "b"}
+        names = {_function(probe) for probe in self._desk.view.probes if probe.kind != "b"}
         text = " ".join(sorted(filter(None, names))) or "*"
-        self.query_one(MessageLine).ask(
-            "trace", "functions to trace, as GLOB or LIB:GLOB (* = all of the program)", text
-        )
+        hint = "functions to trace, as GLOB or LIB:GLOB (* = all of the program)"
+        self._desk.ask(Question("trace", hint, self._begin, text))
 
-    def trace_answer(self, text: str) -> None:
-        """The patterns that were typed."""
+    def _begin(self, text: str) -> None:
         globs = tuple(text.split())
         if globs:
             self._trace(globs, on=True)
 
     def _trace(self, globs: tuple[str, ...], *, on: bool) -> None:
         self.traced = globs if on else ()
-        self.bridge.post(cmd.TraceFunctions(globs, on, self.pane("graph").depth))
+        self._desk.post(cmd.TraceFunctions(globs, on, self._graph.depth))
         if on:
-            self.show_pane("graph")
+            self._body.show_pane("graph")
 
-    def show_returns(self, probes: Iterable[ProbeView]) -> None:
-        """The graph pane has to know which functions have return probes."""
-        found = {at for probe in probes if probe.kind == "r" for at in probe.addresses}
-        self.pane("graph").returns_of(found)
-
-    def on_graph_pane_deeper(self, message: GraphPane.Deeper) -> None:
-        """Other calls are to be followed from now on."""
-        pane = self.pane("graph")
-        pane.depth = max(pane.depth + message.by, 0)
+    def deepen(self, by: int) -> None:
+        """Follow calls so much deeper from now on."""
+        pane = self._graph
+        pane.depth = max(pane.depth + by, 0)
         pane.refresh_title()
         if self.traced:
-            self.bridge.post(cmd.TraceFunctions(self.traced, True, pane.depth))
+            self._desk.post(cmd.TraceFunctions(self.traced, True, pane.depth))
 
-    def on_graph_pane_event_chosen(self, message: GraphPane.EventChosen) -> None:
-        """Show an event in the log."""
-        self.pane("events").goto(message.number + 1)
+    def refused(self) -> None:
+        """The engine could not: nothing is traced."""
+        self.traced = ()
 
 
 def _function(probe: ProbeView) -> str:

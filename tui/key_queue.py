@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from textual.app import App
-from textual.events import Callback, Event, Key
+from textual.events import Callback, Key
 from textual.message_pump import MessagePump
 
 _ROUNDS: Final = 3
@@ -17,50 +18,55 @@ _PATIENCE: Final = 1.0
 """Seconds after which a key is taken to be dealt with in any case."""
 
 
-class KeyQueue(App[int]):
-    """An app that sends a key only when the one before has done all it does.
+class KeyQueue:
+    """Sends a key only when the one before has done all it does.
 
     A key takes a while: it goes to the focused widget, up to the app, and only there to an action,
     which may open a dialog or move the focus. What is typed meanwhile belongs to what comes, not
     to the pane that happens to have the focus still.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, app: App[int], send: Callable[[Key], Awaitable[None]]) -> None:
+        """Nothing is typed yet.
+
+        Args:
+            app: whose keys they are; its `on_event` gives them to `take`.
+            send: sends a key on its way.
+        """
+        self._app = app
+        self._send = send
         self._typed: deque[Key] = deque()
         self._follower: _Follower | None = None
 
     @property
     def typing(self) -> bool:
-        """Whether there are keys that are not dealt with yet."""
+        """True if there are keys that are not dealt with yet."""
         return self._follower is not None or bool(self._typed)
 
-    async def on_event(self, event: Event) -> None:
-        """Keep keys in line; all else is as ever."""
-        if not isinstance(event, Key) or event.is_forwarded:
-            await super().on_event(event)
+    async def take(self, key: Key) -> None:
+        """A key was pressed: send it on its way and a callback after it, or let it wait."""
+        if self._follower is not None:
+            self._typed.append(key)
             return
-        self._typed.append(event)
-        if self._follower is None:
-            await self.next_key()
+        follower = self._follower = _Follower(self._app, self._next)
+        await self._send(key)
+        await follower.go_on()
 
-    async def next_key(self) -> None:
-        """Send the next key on its way, and a callback after it."""
+    async def _next(self) -> None:
+        """A key is dealt with: the next one may come."""
         if self._follower is not None:
             self._follower.dismiss()
             self._follower = None
-        if not self._typed:
-            return
-        follower = self._follower = _Follower(self)
-        await super().on_event(self._typed.popleft())
-        await follower.go_on()
+        if self._typed:
+            await self.take(self._typed.popleft())
 
 
 class _Follower:
     """Goes the way that a key goes, behind it; at its end the next key may come."""
 
-    def __init__(self, app: KeyQueue) -> None:
+    def __init__(self, app: App[int], over: Callable[[], Awaitable[None]]) -> None:
         self._app = app
+        self._over = over
         self._rounds = _ROUNDS
         self._way = self._find_way()
         self._at: MessagePump = app
@@ -70,7 +76,7 @@ class _Follower:
         self._timer = self._loop.call_later(_LOOK, self._look)
 
     def _find_way(self) -> deque[MessagePump]:
-        """What a key passes: each has a queue, in which a callback stays behind the key."""
+        """All that a key passes: each has a queue, in which a callback stays behind the key."""
         return deque((self._app.focused or self._app.screen).ancestors_with_self)
 
     def dismiss(self) -> None:
@@ -88,7 +94,7 @@ class _Follower:
                     return
             self._rounds -= 1
             if not self._rounds:
-                await self._app.next_key()
+                await self._over()
                 return
             self._way = self._find_way()
 
@@ -97,6 +103,6 @@ class _Follower:
         self._looks += 1
         gone = self._at is not self._app and not self._at.is_attached
         if gone or self._looks * _LOOK >= _PATIENCE:
-            self._app.post_message(Callback(self._app.next_key))
+            self._app.post_message(Callback(self._over))
         else:
             self._timer = self._loop.call_later(_LOOK, self._look)

@@ -1,4 +1,4 @@
-"""Which panes are seen: designed for wide and for narrow terminals, and for one pane alone.
+"""Panes that are seen: designed for wide and for narrow terminals, and for one pane alone.
 
 Wide: code and machinery at the left, registers and one of memory or backtrace at the right,
 events and one of probes or output at the bottom. Narrow: one pane of the upper group, one of
@@ -8,6 +8,8 @@ the lower group, with their names in a line above. Very small: the focused pane 
 from dataclasses import dataclass
 from typing import Final
 
+from tui.panes.registry import PANES, by_id
+
 WIDE: Final = 100
 """Columns from which on the wide layout is used."""
 TALL: Final = 30
@@ -16,45 +18,9 @@ SMALL: Final = (40, 12)
 """Columns and rows below which one pane is all there is room for."""
 
 
-@dataclass(frozen=True, slots=True)
-class PaneSpec:
-    """A pane's place in the layouts.
-
-    Attributes:
-        id: of the widget.
-        number: its key.
-        name: for tabs.
-        lower: whether it belongs to the lower group.
-        corner: in the wide layout: "left", "right", "bottom" or "aside".
-        shares: in the wide layout it takes turns with the others of its corner that share.
-    """
-
-    id: str
-    number: int
-    name: str
-    lower: bool
-    corner: str
-    shares: bool = False
-
-
-PANES: Final[tuple[PaneSpec, ...]] = (
-    PaneSpec("code", 1, "Code", lower=False, corner="left"),
-    PaneSpec("registers", 2, "Regs", lower=False, corner="right"),
-    PaneSpec("backtrace", 3, "Back", lower=False, corner="right", shares=True),
-    PaneSpec("machinery", 4, "Mach", lower=False, corner="left"),
-    PaneSpec("memory", 5, "Mem", lower=False, corner="right", shares=True),
-    PaneSpec("events", 6, "Events", lower=True, corner="bottom"),
-    PaneSpec("output", 7, "Output", lower=True, corner="aside", shares=True),
-    PaneSpec("probes", 8, "Probes", lower=True, corner="aside", shares=True),
-    PaneSpec("graph", 9, "Graph", lower=True, corner="aside", shares=True),
-    PaneSpec("histogram", 0, "Hist", lower=True, corner="aside", shares=True),
-)
-"""All panes: a new one is a line here and a widget in the app."""
-
-
 @dataclass(slots=True)
 class Layout:
-    """What the user has chosen to see.
+    """The user's choice of panes.
 
     Attributes:
         focused: id of the pane that has, or last had, the focus.
@@ -100,13 +66,3 @@ class Layout:
         lower = by_id(self.focused).lower
         group = [spec.id for spec in PANES if spec.lower is lower]
         return group[(group.index(self.focused) + step) % len(group)]
-
-
-def by_id(pane: str) -> PaneSpec:
-    """A pane's place."""
-    return next(spec for spec in PANES if spec.id == pane)
-
-
-def by_number(number: int) -> PaneSpec | None:
-    """The pane with a key."""
-    return next((spec for spec in PANES if spec.number == number), None)

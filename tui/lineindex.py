@@ -1,4 +1,4 @@
-"""Which rows the event log shows as which lines: filtered, and with repeats folded.
+"""Lines of the event log over rows: filtered, and with repeats folded.
 
 The index grows bit by bit, so that a million rows never stop the keyboard. A line of folded rows
 stands where its last row is, and counts the rows that were folded into it.
@@ -22,7 +22,7 @@ _COMPACT: Final = 1 << 14
 
 
 class Fold(Enum):
-    """Which neighbours make one line."""
+    """Neighbours that make one line."""
 
     NONE = "all rows"
     EVENT = "repeats of an event"

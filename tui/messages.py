@@ -1,4 +1,4 @@
-"""What panes tell the app: they know neither the engine nor each other."""
+"""Messages from panes to the app: panes know neither the engine nor each other."""
 
 from textual.message import Message
 

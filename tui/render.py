@@ -1,4 +1,4 @@
-"""What every pane draws with: marks, text made harmless, numbers as people read them."""
+"""Drawing for all panes: marks, text made harmless, numbers as people read them."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -41,7 +41,7 @@ _SPARKS: Final = ("".join(map(chr, range(0x2581, 0x2589))), "_.:-=+*#")
 
 
 def is_ascii(app: App[object]) -> bool:
-    """Whether the user asked for plain ASCII (`--ascii`): the app's own flag `ascii`."""
+    """True if the user asked for plain ASCII (`--ascii`): the app's own flag `ascii`."""
     return bool(getattr(app, "ascii", False))
 
 

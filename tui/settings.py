@@ -1,31 +1,25 @@
-"""What a user has set, and what is remembered of each program.
+"""The user's settings: TOML in the platform's configuration folder.
 
-Settings are TOML in the platform's configuration folder and only ever written by the user (or
-`kprobe-tui config init`). What was placed, typed and arranged is remembered by build-id in the
-platform's state folder.
+Only ever written by the user, or by `kprobe-tui config init`.
 """
 
-import json
 import os
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import platformdirs
 
 from engine.errors import CommandError
-from engine.session.protocol.commands import SavedProbe
 from tui.keymap import ACTIONS
 
 _APP: Final = "kprobe-tui"
-_HISTORY: Final = 500
-_PROBES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the file of settings says.
+    """The settings, as the file has them.
 
     Attributes:
         theme: name of a theme of Textual, "" for the usual one.
@@ -39,9 +33,15 @@ class Settings:
 
 
 def settings_path() -> Path:
-    """Where the settings are; KPROBE_TUI_CONFIG names another file."""
+    """The file of settings; KPROBE_TUI_CONFIG names another file."""
     given = os.environ.get("KPROBE_TUI_CONFIG")
     return Path(given) if given else Path(platformdirs.user_config_dir(_APP)) / "config.toml"
+
+
+def state_folder() -> Path:
+    """The folder of what is remembered; KPROBE_TUI_STATE names another one."""
+    given = os.environ.get("KPROBE_TUI_STATE")
+    return Path(given) if given else Path(platformdirs.user_state_dir(_APP))
 
 
 def load_settings(path: Path | None = None) -> Settings:
@@ -100,81 +100,3 @@ def write_template() -> Path:
     except OSError as error:
         raise CommandError(f"{file}: {error.strerror}") from error
     return file
-
-
-@dataclass(slots=True)
-class Memory:
-    """What is remembered of one program.
-
-    Attributes:
-        probes: what was placed.
-        turns: panes that were seen where several share a place.
-        histories: what was typed, by the kind of prompt.
-    """
-
-    probes: tuple[SavedProbe, ...] = ()
-    turns: tuple[str, str] | None = None
-    histories: dict[str, list[str]] = field(default_factory=dict)
-
-    @classmethod
-    def load(cls, build_id: str) -> "Memory":
-        """What is remembered; nothing where there is nothing, or it cannot be read."""
-        try:
-            data = json.loads(_memory_path(build_id).read_text(encoding="utf-8"))
-            return cls._of(data)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return cls()
-
-    @classmethod
-    def _of(cls, data: dict[str, Any]) -> "Memory":
-        probes = tuple(
-            SavedProbe(
-                str(p["kind"]),
-                str(p["line"]),
-                bool(p["enabled"]),
-                bool(p["stops"]),
-                str(p.get("filter", "")),
-                tuple(str(text) for text in p.get("triggers", ())),
-            )
-            for p in data["probes"][:_PROBES]
-        )
-        first, second = data["turns"]
-        histories = {
-            str(kind): [str(line) for line in lines][-_HISTORY:]
-            for kind, lines in data["histories"].items()
-        }
-        return cls(probes, (str(first), str(second)), histories)
-
-    def save(self, build_id: str) -> None:
-        """Remember it.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        path = _memory_path(build_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        data = {
-            "probes": [
-                {
-                    "kind": p.kind,
-                    "line": p.line,
-                    "enabled": p.enabled,
-                    "stops": p.stops,
-                    "filter": p.filter,
-                    "triggers": list(p.triggers),
-                }
-                for p in self.probes
-            ],
-            "turns": list(self.turns or ("", "")),
-            "histories": {kind: lines[-_HISTORY:] for kind, lines in self.histories.items()},
-        }
-        new = path.with_suffix(f".{os.getpid()}.new")
-        new.write_text(json.dumps(data, indent=1), encoding="utf-8")
-        new.replace(path)  # a crash leaves the old one whole
-
-
-def _memory_path(build_id: str) -> Path:
-    given = os.environ.get("KPROBE_TUI_STATE")
-    folder = Path(given) if given else Path(platformdirs.user_state_dir(_APP))
-    safe = "".join(c for c in build_id if c.isalnum())[:80] or "unknown"
-    return folder / "programs" / f"{safe}.json"

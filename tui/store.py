@@ -194,7 +194,7 @@ class EventStore:
 
     @property
     def filter(self) -> EventFilter | None:
-        """What rows must match to be shown."""
+        """The filter that rows must match to be shown."""
         return None if self._index is None else self._index.filter
 
     @filter.setter
@@ -203,7 +203,7 @@ class EventStore:
 
     @property
     def fold(self) -> Fold:
-        """How repeats are shown."""
+        """The treatment of repeats."""
         return Fold.NONE if self._index is None else self._index.fold
 
     @fold.setter

@@ -1,4 +1,4 @@
-r"""What a guest writes to its terminal, made harmless: text, colours, and nothing else.
+r"""The output of a guest, made harmless: text, colours, and nothing else.
 
 Understood: SGR (colours and weights), `\r`, `\n`, backspace, tab, and erasing in the line, which
 every progress bar needs. All other control characters, and CSI, OSC, DCS, SOS, PM and APC
@@ -199,7 +199,7 @@ class Screenless:
             self._sequence = character
 
     def _second(self, character: str) -> None:
-        """What comes behind ESC, or the C1 control that means the same."""
+        """Take the character behind ESC, or the C1 control that means the same."""
         self._ground_again()
         if character == "[":
             self._state = self._csi

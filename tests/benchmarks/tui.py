@@ -93,7 +93,7 @@ async def flood() -> None:
         gc.freeze()  # as the app does where it is not under test
         gc.set_threshold(20_000, 20, 50)
         for pane, keys in (("code", "jk"), ("events", "Gk"), ("registers", "jk")):
-            app.show_pane(pane)
+            app.body.show_pane(pane)
             await pilot.pause(0.2)
             times, work = [], []
             for number in range(KEYS):

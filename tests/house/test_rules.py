@@ -38,10 +38,8 @@ SUITES = (
 STUBS: dict[str, int] = {
     "engine.linux": 6,
     "engine.probes": 17,
-    "tui": 6,
-    "tui.widgets": 8,
 }
-PRIVATE: dict[str, int] = {"tui.panes": 1}
+PRIVATE: dict[str, int] = {}
 REPEATED: dict[str, int] = {
     "engine.arch": 6,
     "engine.image": 1,
@@ -61,10 +59,6 @@ RIDDLES: dict[str, int] = {
     "engine.session": 97,
     "engine.trace": 52,
     "engine.unwind": 21,
-    "tui": 29,
-    "tui.panes": 14,
-    "tui.screens": 3,
-    "tui.widgets": 20,
 }
 ASTRAY: dict[str, int] = {
     "tests.engine": 25,

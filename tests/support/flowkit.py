@@ -15,6 +15,8 @@ from textual.widgets import Input, OptionList
 from engine.session import GuestConfig
 from engine.session.protocol.views import GuestView, ProbeView, RunState
 from tui.app import KprobeApp
+from tui.panes.code_view import CodeView
+from tui.panes.registry import Panes
 from tui.settings import Settings
 from tui.widgets.bars import MessageLine
 
@@ -118,14 +120,15 @@ class User:
         """What was copied last."""
         return self.app.clipboard
 
-    def pane(self, name: str) -> Any:
-        """A pane of the main screen."""
-        return self.app.screen_stack[0].query_one(f"#{name}")
+    @property
+    def panes(self) -> Panes:
+        """The panes of the main screen."""
+        return self.app.panes
 
     @property
-    def code(self) -> Any:
+    def code(self) -> CodeView:
         """The view of the code."""
-        return self.pane("code").code
+        return self.panes.code.code
 
     @property
     def focus(self) -> str:

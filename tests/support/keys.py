@@ -44,14 +44,15 @@ def _event(key: str) -> Key:
 async def press(app: App[Any], keys: Iterable[str]) -> None:
     """Press keys as fast as they can be pressed, and wait until all are dealt with."""
     end = monotonic() + _PATIENCE
+    queue: KeyQueue | None = getattr(app, "key_queue", None)
     for key in keys:
         app.post_message(_event(key))
-        if not isinstance(app, KeyQueue):
+        if queue is None:
             await asyncio.sleep(0.05)
     await asyncio.sleep(0)
-    while isinstance(app, KeyQueue) and (app.typing or app._message_queue.qsize()):
+    while queue is not None and (queue.typing or app._message_queue.qsize()):
         assert monotonic() < end, (
-            f"a key is not dealt with: {app.typing}, {app._message_queue.qsize()} messages, "
+            f"a key is not dealt with: {queue.typing}, {app._message_queue.qsize()} messages, "
             f"focus on {app.focused}"
         )
         await asyncio.sleep(0.001)

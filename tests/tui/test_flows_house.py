@@ -1,7 +1,10 @@
 """Palette, command line, leaving, what is remembered, settings, samples: the rest of the house."""
 
 import asyncio
+from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
+from unittest.mock import create_autospec
 
 import pytest
 from controlkit import moods
@@ -13,12 +16,14 @@ from textual.widgets import OptionList
 from engine.session.protocol.views import RunState
 from tui.app import KprobeApp
 from tui.command_line import COMMANDS
+from tui.controls import Controls
 from tui.keymap import ACTIONS
 from tui.samples import Picker
 from tui.screens.help import HelpScreen
 from tui.screens.probe_dialog import ProbeDialog
 from tui.screens.verdict import VerdictScreen
-from tui.settings import Memory, Settings, load_settings
+from tui.session_restore import ProgramMemory
+from tui.settings import Settings, load_settings
 
 
 @pytest.fixture
@@ -30,7 +35,15 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_action_can_be_done() -> None:
     for action in ACTIONS:
-        assert hasattr(KprobeApp, f"action_{action.id}"), action.id
+        parts = {
+            field.name: create_autospec(kind, instance=True)
+            for field, kind in zip(
+                fields(Controls), get_type_hints(Controls).values(), strict=True
+            )
+        }
+        action.do(Controls(**parts))
+        done = [call for part in parts.values() for call in part.method_calls]
+        assert len(done) == 1, action.id
     assert len({action.id for action in ACTIONS}) == len(ACTIONS)
     keys = [key for action in ACTIONS for key in action.keys.split(",")]
     assert len(set(keys)) == len(keys)
@@ -46,7 +59,7 @@ def test_no_key_of_the_terminal_is_taken() -> None:
     }
     assert "ctrl+s" not in taken
     assert taken["ctrl+q"] == "stay"
-    assert taken["ctrl+z"] == "suspend_process"
+    assert taken["ctrl+z"] == "do('suspend_process')"
 
     async def steps(user: User) -> None:
         await user.press("ctrl+q", "ctrl+s")
@@ -176,7 +189,7 @@ def test_what_was_placed_is_there_the_next_time(state: Path) -> None:
     saved = list((state / "state").rglob("*.json"))
     assert len(saved) == 1
     saved[0].write_text("{ no json")
-    assert Memory.load(saved[0].stem) == Memory()
+    assert ProgramMemory.load(saved[0].stem) == ProgramMemory()
 
 
 def test_keys_of_the_settings_are_used_and_shown(state: Path) -> None:

@@ -46,7 +46,7 @@ def test_go_to_an_address_a_symbol_a_line_an_event() -> None:
         await user.state(RunState.ENDED)
         await go("#100")
         await user.until(lambda: user.focus == "events")
-        assert user.pane("events").lines.cursor == 99
+        assert user.panes.events.lines.cursor == 99
 
     flow(steps)
 
@@ -138,6 +138,7 @@ def test_assemble_and_patch(arch: str) -> None:
         old = user.code.row
         await user.press("A")
         line = user.app.screen.query_one("MessageLine Input", Input)
+        assert old is not None
         assert line.value.startswith(old.mnemonic)
         await user.type("nosuch")
         await user.press("enter")
@@ -163,8 +164,8 @@ def test_registers_and_memory_are_set() -> None:
             lambda: any(r.value == 10 for r in user.view.registers if r.name == "rdi")
         )
         await user.press("2")
-        lines = user.pane("registers").lines
-        lines.move_to(next(n for n, r in enumerate(lines._rows) if r.name == "rbx"))
+        lines = user.panes.registers.lines
+        lines.move_to(next(n for n, r in enumerate(lines.source.registers) if r.name == "rbx"))
         await user.press("equals_sign")
         await user.type("0x1234")
         await user.press("enter")
@@ -193,7 +194,7 @@ def test_arguments_and_variables_of_frames() -> None:
         await user.until(lambda: user.view.location == "ackermann+0x0")
         await user.press("3", "z")
         await user.shows("ackermann(m=2, n=3)")
-        lines = user.pane("backtrace").lines
+        lines = user.panes.backtrace.lines
         frames = lines.line_count
         await user.press("v")
         await user.shows("inner = <")
@@ -258,15 +259,15 @@ def test_a_snapshot_keeps_what_was_recorded_before_it(tmp_path: Path) -> None:
 def test_registers_stand_side_by_side_where_there_is_room() -> None:
     async def steps(user: User) -> None:
         await user.press("2", "z")
-        lines = user.pane("registers").lines
-        await user.until(lambda: lines.line_count < len(lines._rows))
-        assert lines.line_count * 3 >= len(lines._rows)
+        lines = user.panes.registers.lines
+        await user.until(lambda: lines.line_count < len(lines.source.registers))
+        assert lines.line_count * 3 >= len(lines.source.registers)
         row = user.screen.split("\n")[2]
         assert "rax" in row
         assert "0x" in row[len(row) // 2 :]
         await user.press("j", "l")
-        second = lines.register
-        assert second is lines._rows[lines.line_count + 1]
+        second = lines.source.register
+        assert second is lines.source.registers[lines.line_count + 1]
         await user.press("equals_sign")
         await user.type("0x77")
         await user.press("enter")
@@ -274,10 +275,10 @@ def test_registers_stand_side_by_side_where_there_is_room() -> None:
             lambda: any(r.value == 0x77 and r.name == second.name for r in user.view.registers)
         )
         await user.press("h", "h")
-        assert lines.register is lines._rows[1]
+        assert lines.source.register is lines.source.registers[1]
         await user.press("z")
-        await user.until(lambda: lines.line_count == len(lines._rows))
-        assert lines.register is lines._rows[1]
+        await user.until(lambda: lines.line_count == len(lines.source.registers))
+        assert lines.source.register is lines.source.registers[1]
 
     flow(steps, size=(120, 20))
 

@@ -9,7 +9,7 @@ from controlkit import sample
 from flowkit import LARGE, SMALL, User, flow, place
 
 from engine.session.protocol.views import RunState
-from tui.layout import PANES
+from tui.panes.registry import PANES
 from tui.screens.help import HelpScreen
 
 
@@ -20,13 +20,13 @@ def test_panes_by_number_tab_brackets_and_zoom(size: tuple[int, int]) -> None:
         for spec in PANES:
             await user.press(str(spec.number))
             assert user.focus == spec.id
-            assert user.pane(spec.id).region.area > 0
+            assert user.panes[spec.id].region.area > 0
         await user.press("right_square_bracket")
         assert user.focus == "events"
         await user.press("left_square_bracket")
         assert user.focus == PANES[-1].id
         await user.press("z")
-        shown = [spec.id for spec in PANES if user.pane(spec.id).region.area]
+        shown = [spec.id for spec in PANES if user.panes[spec.id].region.area]
         assert shown == [PANES[-1].id]
         await user.press("z", "1")
         await user.press("tab")
@@ -41,10 +41,10 @@ def test_a_terminal_that_becomes_tiny_and_large_again() -> None:
         await place(user, "p:demo/fib fibonacci")
         for size in ((20, 5), (1, 1), (120, 40), (20, 5), (80, 24)):
             await user.pilot.resize_terminal(*size)
-            wanted = user.app.layout_choice.seen(*size)
+            wanted = user.app.body.choice.seen(*size)
             await user.until(
                 lambda wanted=wanted: (
-                    [s.id for s in PANES if user.pane(s.id).display] == wanted  # type: ignore[misc]
+                    [s.id for s in PANES if user.panes[s.id].display] == wanted  # type: ignore[misc]
                 ),
                 f"the panes of {size}",
             )

@@ -25,21 +25,21 @@ def test_other_unwinders_in_the_pane_of_the_backtrace(arch: str) -> None:
             await user.until(lambda seen=seen: user.view.time > seen.time)  # type: ignore[misc]
             await user.state(RunState.STOPPED)
         await user.press("3")
-        assert user.pane("backtrace").parts == ("",)
+        assert user.panes.backtrace.parts == ("",)
         for name in ("naive", "kernel-2005", "kernel", "owens"):
             await user.press("w")
             await user.until(lambda name=name: user.view.unwinder == name)  # type: ignore[misc]
             await user.says(f"{name}: ")
-            assert user.pane("backtrace").parts == (name,)
-            lines = user.pane("backtrace").lines
-            shown = [lines.line(n, 80).plain for n in range(len(user.view.frames))]
+            assert user.panes.backtrace.parts == (name,)
+            lines = user.panes.backtrace.lines
+            shown = [lines.plain(n) for n in range(len(user.view.frames))]
             marked = [text[3:5] == "! " for text in shown]
             assert marked == [frame.differs for frame in user.view.frames]
             if name == "owens":
                 assert any("! " + TRAMPOLINE in text for text in shown)
         await user.press("w")
         await user.until(lambda: user.view.unwinder == "full")
-        assert user.pane("backtrace").parts == ("",)
+        assert user.panes.backtrace.parts == ("",)
 
     flow(steps, guest=sample(arch, "recursion"), definitions=("r:demo/f fibonacci",))
 
@@ -78,7 +78,7 @@ def test_the_trampoline_phase_by_phase(arch: str) -> None:
             names.append(hit.done[-1].name)
             assert user.view.pc == real
             assert f"goes on at {real:x}" in user.screen
-            assert user.pane("machinery").parts == (TRAMPOLINE, "emulated")
+            assert user.panes.machinery.parts == (TRAMPOLINE, "emulated")
         assert names[0] == "armed"
         assert "emulated" in names
         assert user.view.raw_pc == real

@@ -126,7 +126,7 @@ def test_slow_motion_played() -> None:
         await user.press("plus", "plus", "plus", "plus", "P")
         await user.until(lambda: user.view.hit is not None and not user.view.hit.next)
         await user.press("P")
-        assert user.app.playing_text == ""
+        assert not user.app.controls.slow_motion.playing
         await user.press("minus")
         await user.says("phases a second")
 

@@ -157,17 +157,17 @@ def test_t_traces_and_the_pane_shows(size: tuple[int, int]) -> None:
         await user.until(lambda: user.focus == "graph", "graph")
         await user.press("c")
         await user.state(RunState.ENDED)
-        lines = user.app.pane("graph").lines
-        await user.until(lambda: not lines.calls.pending)
-        assert lines.calls.totals
+        source = user.panes.graph.source
+        await user.until(lambda: not source.calls.pending)
+        assert source.calls.totals
         await user.press("a")
-        await user.until(lambda: lines.totals is not None)
+        await user.until(lambda: source.totals is not None)
         await user.shows("fibonacci")
         await user.press("a", "home")
         await user.shows("main() {")
         await user.press("enter")
-        await user.until(lambda: user.app.pane("events").lines.cursor == 0)
+        await user.until(lambda: user.panes.events.lines.cursor == 0)
         await user.press("t")
-        await user.until(lambda: not user.app.traced)
+        await user.until(lambda: not user.app.controls.functions.traced)
 
     flow(steps, guest=sample("x86_64", "recursion"), size=size)

@@ -25,7 +25,7 @@ def test_hits_are_counted_by_a_field(size: tuple[int, int]) -> None:
         await user.until(lambda: user.focus == "histogram")
         await user.press("c")
         await user.state(RunState.ENDED)
-        lines = user.pane("histogram").lines
+        lines = user.panes.histogram.lines
         (text,) = user.view.histograms
         assert [lines.plain(n) for n in range(lines.line_count)] == text.split("\n")
         assert [line for line in text.split("\n") if line.startswith("{")] == [

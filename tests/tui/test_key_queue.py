@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from keys import press
 from textual import events
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
@@ -22,10 +22,20 @@ class Box(Widget, can_focus=True):
             await self.remove()
 
 
-class Typing(KeyQueue):
+class Typing(App[int]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("b", "box", show=False),
     ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.key_queue = KeyQueue(self, super().on_event)
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            await self.key_queue.take(event)
+        else:
+            await super().on_event(event)
 
     def compose(self) -> ComposeResult:
         yield Box(id="first")
@@ -47,7 +57,7 @@ def test_keys_come_one_after_the_other_whoever_goes_meanwhile() -> None:
             await press(app, ["s", "t", "x", "s", "x", "b", "x", "t"])
             spent = loop.time() - began
             assert not app.query(Box)
-            assert not app.typing
+            assert not app.key_queue.typing
             return spent
 
     assert asyncio.run(run()) < 5

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tui.layout import PANES, SMALL, TALL, WIDE, Layout, by_id, by_number
+from tui.layout import SMALL, TALL, WIDE, Layout
+from tui.panes.registry import PANES, by_id, by_number
 
 
 @pytest.mark.parametrize("spec", PANES, ids=lambda spec: spec.id)

@@ -11,8 +11,8 @@ SMALL = (80, 24)
 
 def lines(user: User) -> list[str]:
     """What the pane holds."""
-    shown = user.pane("machinery").lines
-    return [shown.line(number, 80).plain for number in range(shown.line_count)]
+    shown = user.panes.machinery.lines
+    return [shown.plain(number) for number in range(shown.line_count)]
 
 
 async def stop_at_the_probe(user: User) -> None:

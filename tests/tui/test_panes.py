@@ -8,7 +8,7 @@ from panekit import SIZES, Bench, drive, until
 from textual.pilot import Pilot
 
 from engine.session.protocol import commands
-from engine.session.protocol.views import ProbeView
+from engine.session.protocol.views import GuestView, ProbeView
 from tui.messages import Located
 from tui.panes.events import EventLogPane
 from tui.panes.output import OutputPane
@@ -87,7 +87,7 @@ def test_probes_and_their_keys(size: tuple[int, int]) -> None:
             probe(3, pending=True, addresses=(), how="", kind="r"),
             probe(4, stops=True, kind="b", misses=3),
         ]
-        pane.show(probes)
+        pane.show(GuestView(probes=tuple(probes)))
         await pilot.pause()
         await pilot.press("e", "x", "b", "E", "enter")
         await pilot.press("j", "e")
@@ -104,9 +104,9 @@ def test_probes_and_their_keys(size: tuple[int, int]) -> None:
         assert [edit.probe.id for edit in edits] == [1]
         located = [(m.address, m.focus) for m in app.heard if isinstance(m, Located)]
         assert located == [(0x1001, True), (0x1002, False), (0x1004, False)]
-        pane.show(probes[1:])
+        pane.show(GuestView(probes=tuple(probes[1:])))
         await pilot.pause()
-        assert pane.lines.probes[pane.lines.cursor].id == 4
+        assert pane.source.probes[pane.lines.cursor].id == 4
 
     drive(pane, size, steps)
 
@@ -116,14 +116,16 @@ def test_probe_signs_need_no_colour() -> None:
 
     async def steps(pilot: Pilot[None], app: Bench) -> None:
         pane.show(
-            [
-                probe(1),
-                probe(2, kind="r", technique="jump"),
-                probe(3, enabled=False, how="boosted"),
-                probe(4, pending=True, addresses=(), how=""),
-                probe(5, gone=True, how="emulated"),
-                probe(6, stops=True, kind="b", place="/bin/x:0x40"),
-            ]
+            GuestView(
+                probes=(
+                    probe(1),
+                    probe(2, kind="r", technique="jump"),
+                    probe(3, enabled=False, how="boosted"),
+                    probe(4, pending=True, addresses=(), how=""),
+                    probe(5, gone=True, how="emulated"),
+                    probe(6, stops=True, kind="b", place="/bin/x:0x40"),
+                )
+            )
         )
         await pilot.pause()
         starts = [row[1:].strip("|> ").split("f")[0].split("/")[0] for row in app.rows()[1:7]]
@@ -136,7 +138,7 @@ def test_tens_of_thousands_of_probes() -> None:
     pane = ProbesPane()
 
     async def steps(pilot: Pilot[None], app: Bench) -> None:
-        pane.show([probe(number) for number in range(40_000)])
+        pane.show(GuestView(probes=tuple(probe(number) for number in range(40_000))))
         await pilot.press("G")
         await pilot.pause()
         assert "f39999+0" in "".join(app.rows())
@@ -148,6 +150,6 @@ def test_tens_of_thousands_of_probes() -> None:
 
 def test_help_is_there_for_each_pane() -> None:
     for pane in (EventLogPane(), OutputPane(), ProbesPane()):
-        assert pane.lines.HELP.startswith("# ")
-        for binding in pane.lines.BINDINGS:
+        assert (pane.HELP or "").startswith("# ")
+        for binding in (*pane.BINDINGS, *pane.lines.BINDINGS):
             assert binding.id  # type: ignore[union-attr]

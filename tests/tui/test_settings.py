@@ -1,29 +1,13 @@
-"""The file of settings, and what is remembered of a program."""
+"""The file of settings."""
 
-import json
 import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as checked
-from hypothesis import strategies as st
 
 from engine.errors import CommandError
-from engine.session.protocol.commands import SavedProbe
 from tui.keymap import ACTIONS
-from tui.settings import Memory, Settings, load_settings, template, write_template
-
-TEXT = st.text(max_size=20)
-PROBES = st.builds(
-    SavedProbe,
-    st.sampled_from("prb"),
-    TEXT,
-    st.booleans(),
-    st.booleans(),
-    TEXT,
-    st.lists(TEXT, max_size=3).map(tuple),
-)
+from tui.settings import Settings, load_settings, template, write_template
 
 
 @pytest.fixture
@@ -65,35 +49,3 @@ def test_what_is_wrong_in_it_is_said_with_its_name(file: Path, text: str, said: 
     with pytest.raises(CommandError, match=said) as caught:
         load_settings()
     assert str(file) in str(caught.value)
-
-
-@given(
-    probes=st.lists(PROBES, max_size=5).map(tuple),
-    turns=st.tuples(TEXT, TEXT),
-    histories=st.dictionaries(TEXT, st.lists(TEXT, max_size=3), max_size=3),
-)
-@checked(
-    max_examples=50,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-def test_what_is_remembered_comes_back(
-    file: Path,
-    probes: tuple[SavedProbe, ...],
-    turns: tuple[str, str],
-    histories: dict[str, list[str]],
-) -> None:
-    memory = Memory(probes, turns, histories)
-    memory.save("ab/../12")  # a build-id is never a path
-    assert Memory.load("ab/../12") == memory
-    assert Memory.load("another") == Memory()
-    assert len(list((file.parent.parent / "state").rglob("*"))) == 2
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"probes": [{}], "turns": 1}', "null"])
-def test_what_is_damaged_is_nothing(file: Path, text: str) -> None:
-    Memory().save("ab12")
-    saved = next((file.parent.parent / "state").rglob("*.json"))
-    assert set(json.loads(saved.read_text())) == {"probes", "turns", "histories"}
-    saved.write_text(text)
-    assert Memory.load("ab12") == Memory()

@@ -14,30 +14,31 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from tui.render import MARKS, grouped, harmless, sparkline
-from tui.widgets.prefix import PrefixKeys
+from tui.widgets.chords import PrefixKeys
+from tui.widgets.line_source import LineSource
+from tui.widgets.looks import Looks
 from tui.widgets.strips import highlight
 from tui.widgets.virtual_lines import VirtualLines
 
 
-class Numbers(VirtualLines):
+class Numbers(LineSource):
     """Numbers from 0, each on a long line; it notes what it is asked for."""
 
     def __init__(self, count: int) -> None:
-        super().__init__()
-        self.count = count
+        self.number = count
         self.made: list[int] = []
 
     @property
-    def line_count(self) -> int:
-        return self.count
+    def count(self) -> int:
+        return self.number
 
-    def line(self, index: int, width: int) -> Text:
+    def line(self, index: int, width: int, looks: Looks) -> Text:
         self.made.append(index)
         return Text(f"{index:08} " + "abcdefghij" * 12)
 
 
 class Shell(App[None]):
-    def __init__(self, lines: VirtualLines) -> None:
+    def __init__(self, lines: VirtualLines[Numbers]) -> None:
         super().__init__()
         self.lines = lines
 
@@ -53,7 +54,7 @@ class Shell(App[None]):
 
 
 def drive(
-    lines: VirtualLines,
+    lines: VirtualLines[Numbers],
     size: tuple[int, int],
     steps: Callable[[Pilot[None], Shell], Awaitable[None]],
 ) -> None:
@@ -68,29 +69,30 @@ def drive(
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5), (3, 1)])
 def test_only_what_is_seen_is_made(size: tuple[int, int]) -> None:
-    lines = Numbers(10_000_000)
+    source = Numbers(10_000_000)
+    lines = VirtualLines(source)
 
     async def steps(pilot: Pilot[None], app: Shell) -> None:
         await pilot.press("G")
         await pilot.pause()
         assert (lines.cursor, lines.scroll_offset.y) == (9_999_999, 10_000_000 - size[1])
         assert lines.virtual_size.height == 10_000_000
-        assert len(set(lines.made)) <= 3 * size[1]
-        lines.made.clear()
+        assert len(set(source.made)) <= 3 * size[1]
+        source.made.clear()
         lines.refresh()
         await pilot.pause()
-        assert not lines.made
+        assert not source.made
         lines.move_to(5_000_000)
         await pilot.pause()
         assert lines.scroll_offset.y == 5_000_000
         await pilot.resize_terminal(40, 10)
         await pilot.pause()
         assert any("05000000" in row for row in app.rows())
-        lines.count = 3
+        source.number = 3
         lines.refresh_size()
         await pilot.pause()
         assert (lines.cursor, lines.scroll_offset.y) == (2, 0)
-        lines.count = 0
+        source.number = 0
         lines.refresh_size()
         await pilot.press("j", "k", "G", "Y", "enter", "l")
         assert lines.cursor == 0
@@ -99,7 +101,7 @@ def test_only_what_is_seen_is_made(size: tuple[int, int]) -> None:
 
 
 def test_sideways() -> None:
-    lines = Numbers(100)
+    lines = VirtualLines(Numbers(100))
 
     async def steps(pilot: Pilot[None], app: Shell) -> None:
         await pilot.press("l")
@@ -116,15 +118,15 @@ def test_sideways() -> None:
 
 
 def test_chords() -> None:
-    lines = Numbers(100)
+    lines = VirtualLines(Numbers(100))
 
     async def steps(pilot: Pilot[None], app: Shell) -> None:
         await pilot.press("G", "g")
         await pilot.pause()
-        assert (lines.cursor, lines.prefix.pending) == (99, "g")
+        assert (lines.cursor, lines.chords.keys.pending) == (99, "g")
         await pilot.press("g")
         await pilot.pause()
-        assert (lines.cursor, lines.prefix.pending) == (0, "")
+        assert (lines.cursor, lines.chords.keys.pending) == (0, "")
         await pilot.press("g", "j")
         await pilot.pause()
         assert lines.cursor == 0
@@ -135,7 +137,7 @@ def test_chords() -> None:
 
 
 def test_the_mouse_selects_what_is_seen() -> None:
-    lines = Numbers(1000)
+    lines = VirtualLines(Numbers(1000))
 
     async def steps(pilot: Pilot[None], app: Shell) -> None:
         lines.move_to(500)
@@ -153,19 +155,20 @@ def test_the_mouse_selects_what_is_seen() -> None:
 
 def test_a_flood_is_painted_now_and_then_but_its_end_always() -> None:
     class Tail(Numbers):
-        FOLLOWS = True
+        follows = True
 
-    lines = Tail(10)
+    source = Tail(10)
+    lines: VirtualLines[Numbers] = VirtualLines(source)
 
     async def steps(pilot: Pilot[None], app: Shell) -> None:
         for _ in range(50):
-            lines.count += 1000
+            source.number += 1000
             lines.refresh_size()
             await asyncio.sleep(0.001)
-        assert len(set(lines.made)) < 50 * 10
+        assert len(set(source.made)) < 50 * 10
         await pilot.pause(0.25)
-        assert lines.cursor == lines.count - 1
-        assert f"{lines.count - 1:08}" in app.rows()[-1]
+        assert lines.cursor == source.number - 1
+        assert f"{source.number - 1:08}" in app.rows()[-1]
 
     drive(lines, (40, 10), steps)
 

@@ -1,35 +1,26 @@
 """The code pane: the code, where in it the cursor is, and the prompt for a search."""
 
-from textual.app import ComposeResult
-
 from engine.session.browse import Browser
 from engine.session.protocol.views import GuestView
 from tui.messages import Say
-from tui.panes.codeview import CodeView
+from tui.panes.code_view import CodeView
 from tui.render import harmless
 from tui.widgets.pane import Pane
 
 
 class CodePane(Pane):
-    """The pane of the code."""
+    """The pane of the code.
+
+    Attributes:
+        code: the code itself.
+    """
 
     TITLE = "Code"
-    NUMBER = 1
 
-    def __init__(self, browser: Browser, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, browser: Browser) -> None:
         self.code = CodeView(browser)
+        super().__init__(self.code)
         self._browser = browser
-
-    def compose(self) -> ComposeResult:
-        """The code and the prompt."""
-        yield self.code
-        yield self.prompt
-
-    @property
-    def content(self) -> CodeView:
-        """The code."""
-        return self.code
 
     def show(self, view: GuestView) -> None:
         """Another view."""
@@ -51,10 +42,9 @@ class CodePane(Pane):
     def on_code_view_asked(self, event: CodeView.Asked) -> None:
         """A pattern is wanted."""
         event.stop()
-        self.prompt.ask("search", "/ find", self.code.pattern)
+        self.prompt.ask("search", "/ find", self._search, self.code.pattern)
 
-    def answer(self, what: str, text: str) -> None:
-        """A pattern was typed."""
+    def _search(self, text: str) -> None:
         self.prompt.close()
         self.code.start_search(text)
 

@@ -15,10 +15,11 @@ from tui.lineindex import Fold
 from tui.messages import Copied, Located, Say
 from tui.render import grouped, harmless, mark, sparkline
 from tui.store import EventStore
+from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
-from tui.widgets.painted_lines import COPY_MAX
+from tui.widgets.looks import Looks
 from tui.widgets.slices import Slices
-from tui.widgets.virtual_lines import VirtualLines
+from tui.widgets.virtual_lines import COPY_MAX, VirtualLines
 
 _SLICE = 0.006
 """Seconds of filtering between two looks at the keyboard."""
@@ -31,17 +32,89 @@ _ARGUMENTS = 2000
 _FOLDS = (Fold.NONE, Fold.EVENT, Fold.VALUES)
 
 
-class EventLog(VirtualLines):
-    """The list of events.
+class EventRows(LineSource):
+    """The events of a store, a line each or folded."""
+
+    follows = True
+    empty = "no events yet: p places a probe, c runs the program"
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self._time_width = 8
+        self._task_width = 8
+
+    @property
+    def count(self) -> int:
+        """Lines of the store."""
+        return self._store.line_count
+
+    @property
+    def origin(self) -> int:
+        """Lines of the store that are gone."""
+        return self._store.origin
+
+    def key(self, index: int) -> Hashable:
+        """A row never changes; a line of folded ones grows."""
+        return self._store.number(index), self._store.folded(index)
+
+    def line(self, index: int, width: int, looks: Looks) -> Strip:
+        """Time, task, mark, name with arguments, place."""
+        ascii_only = looks.ascii_only
+        parts = self._store.parts(self._store.number(index))
+        dim = looks("dim")
+        pieces: list[tuple[str, Style | None]] = []
+        if width >= _MEDIUM:
+            time = str(parts.time)
+            self._time_width = max(self._time_width, len(time))
+            pieces.append((time.rjust(self._time_width) + " ", dim))
+        if width >= _WIDE:
+            task = harmless(parts.task, ascii_only)
+            self._task_width = min(max(self._task_width, len(task)), 24)
+            pieces.append((task.ljust(self._task_width) + " ", None))
+        sign = mark("leave" if parts.returns else "enter", ascii_only)
+        pieces.append((sign + " ", looks("accent" if parts.returns else "good")))
+        pieces.append((harmless(parts.name, ascii_only), looks("name")))
+        folded = self._store.folded(index)
+        if folded > 1 and self._store.fold is Fold.EVENT:
+            pieces.append(("()", None))
+        else:
+            arguments = harmless(parts.arguments[:_ARGUMENTS], ascii_only)
+            if len(parts.arguments) > _ARGUMENTS:
+                arguments += mark("more", ascii_only)
+            pieces.append((f"({arguments})", None))
+        if folded > 1:
+            times = mark("times", ascii_only)
+            pieces.append((f" {times}{grouped(folded)} folded", looks("warn")))
+        pieces.append(("  " + harmless(parts.place, ascii_only), dim))
+        if parts.returns and width >= _WIDE and folded == 1:
+            entry = entry_nearby(self._store, self._store.number(index))
+            pieces.append((f"  of #{entry + 1}" if entry is not None else "", dim))
+        return Strip([Segment(text, style) for text, style in pieces])
+
+    def plain(self, index: int, looks: Looks) -> str:
+        """As ftrace prints it."""
+        text = self._store.text(self._store.number(index))
+        folded = self._store.folded(index)
+        return f"{text} (x{folded} folded)" if folded > 1 else text
+
+    def find(
+        self, pattern: str, start: int, stop: int, backwards: bool, looks: Looks
+    ) -> Iterator[int | None]:
+        """Let the store search its bytes."""
+        return self._store.find(pattern, start, stop, backwards)
+
+
+class EventLogPane(ListPane[EventRows]):
+    """The pane of the event log.
+
+    The owner gives rows to `store.append` and calls `drained` after each batch, at the most 30
+    times a second.
 
     Attributes:
-        store: where they are.
-        wanted: number of the event the cursor goes to as soon as its line is known.
+        store: where the events are.
     """
 
-    FOLLOWS = True
-
-    EMPTY = "no events yet: p places a probe, c runs the program"
+    TITLE = "Events"
     HELP = """\
 # Event log
 
@@ -63,132 +136,19 @@ blocks of code; it is not nanoseconds.
 """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ampersand", "ask('filter')", "filter", key_display="&", id="events.filter"),
-        Binding("space", "ask('fold')", "fold", id="events.fold"),
+        Binding("ampersand", "filter", "filter", key_display="&", id="events.filter"),
+        Binding("space", "fold", "fold", id="events.fold"),
         Binding(
-            "number_sign", "ask('goto')", "Go to", key_display="#", show=False, id="events.goto"
+            "number_sign", "ask_number", "Go to", key_display="#", show=False, id="events.goto"
         ),
-        Binding(
-            "percent_sign", "ask('match')", "Match", key_display="%", show=False, id="events.match"
-        ),
+        Binding("percent_sign", "match", "Match", key_display="%", show=False, id="events.match"),
         Binding("ctrl+o", "copy_all", "Copy all", show=False, id="events.copy-all"),
     ]
 
-    def __init__(self, store: EventStore, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.store = store
-        self.wanted: int | None = None
-        self._time_width = 8
-        self._task_width = 8
-
-    @property
-    def line_count(self) -> int:
-        """Lines of the store."""
-        return self.store.line_count
-
-    @property
-    def origin(self) -> int:
-        """Lines of the store that are gone."""
-        return self.store.origin
-
-    def line_key(self, index: int) -> Hashable:
-        """A row never changes; a line of folded ones grows."""
-        return self.store.number(index), self.store.folded(index)
-
-    def line(self, index: int, width: int) -> Strip:
-        """Time, task, mark, name with arguments, place."""
-        ascii_only = self.ascii_only
-        parts = self.store.parts(self.store.number(index))
-        dim = self.look("dim")
-        pieces: list[tuple[str, Style | None]] = []
-        if width >= _MEDIUM:
-            time = str(parts.time)
-            self._time_width = max(self._time_width, len(time))
-            pieces.append((time.rjust(self._time_width) + " ", dim))
-        if width >= _WIDE:
-            task = harmless(parts.task, ascii_only)
-            self._task_width = min(max(self._task_width, len(task)), 24)
-            pieces.append((task.ljust(self._task_width) + " ", None))
-        sign = mark("leave" if parts.returns else "enter", ascii_only)
-        pieces.append((sign + " ", self.look("accent" if parts.returns else "good")))
-        pieces.append((harmless(parts.name, ascii_only), self.look("name")))
-        folded = self.store.folded(index)
-        if folded > 1 and self.store.fold is Fold.EVENT:
-            pieces.append(("()", None))
-        else:
-            arguments = harmless(parts.arguments[:_ARGUMENTS], ascii_only)
-            if len(parts.arguments) > _ARGUMENTS:
-                arguments += mark("more", ascii_only)
-            pieces.append((f"({arguments})", None))
-        if folded > 1:
-            times = mark("times", ascii_only)
-            pieces.append((f" {times}{grouped(folded)} folded", self.look("warn")))
-        pieces.append(("  " + harmless(parts.place, ascii_only), dim))
-        if parts.returns and width >= _WIDE and folded == 1:
-            entry = entry_nearby(self.store, self.store.number(index))
-            pieces.append((f"  of #{entry + 1}" if entry is not None else "", dim))
-        return Strip([Segment(text, style) for text, style in pieces])
-
-    def plain(self, index: int) -> str:
-        """As ftrace prints it."""
-        text = self.store.text(self.store.number(index))
-        folded = self.store.folded(index)
-        return f"{text} (x{folded} folded)" if folded > 1 else text
-
-    def find(self, pattern: str, start: int, stop: int, backwards: bool) -> Iterator[int | None]:
-        """Let the store search its bytes."""
-        return self.store.find(pattern, start, stop, backwards)
-
-    def action_copy_all(self) -> None:
-        """Copy all lines shown, as ftrace prints them."""
-        self.post_message(Copied(self.copy_text(range(self.line_count))))
-        if self.line_count > COPY_MAX:
-            self.post_message(
-                Say(f"only the first {grouped(COPY_MAX)} lines were copied", severity="warning")
-            )
-
-    def rebuilt(self, number: int | None) -> None:
-        """The lines are others now; stay at an event, or at the end where it follows.
-
-        Args:
-            number: of the event to stay at, None for none.
-        """
-        follow = self.follow
-        self.restart()
-        if not follow:
-            self._set_follow(False)
-        self.wanted = None if follow else number
-        self.settle()
-
-    def settle(self) -> None:
-        """Bring the cursor to the wanted event if its line is known by now."""
-        if self.wanted is None:
-            return
-        line = self.store.line_of(self.wanted)
-        if line < self.line_count or not self.store.pending:
-            self.wanted = None
-            self.move_to(line, middle=True)
-
-
-class EventLogPane(ListPane[EventLog]):
-    """The pane of the event log.
-
-    The owner gives rows to `store.append` and calls `drained` after each batch, at the most 30
-    times a second.
-    """
-
-    TITLE = "Events"
-    NUMBER = 6
-
-    def __init__(
-        self,
-        store: EventStore | None = None,
-        *,
-        number: int | None = None,
-        id: str | None = None,
-    ) -> None:
+    def __init__(self, store: EventStore | None = None) -> None:
         self.store = EventStore() if store is None else store
-        super().__init__(EventLog(self.store), number=number, id=id)
+        super().__init__(VirtualLines(EventRows(self.store)))
+        self._wanted: int | None = None  # event that the cursor goes to once its line is known
         self._timer: Timer | None = None
         self._titling: Timer | None = None
         self._matching = Slices(self, self._matched)
@@ -210,7 +170,7 @@ class EventLogPane(ListPane[EventLog]):
         """A new run: forget all events."""
         self._matching.stop()
         self.store.clear()
-        self.lines.rebuilt(None)
+        self._rebuilt(None)
         self.lines.action_bottom()
         self._show()
 
@@ -225,14 +185,14 @@ class EventLogPane(ListPane[EventLog]):
             filter_ = compile_filter(text, self.store.events)
         here = self._here()
         self.store.filter = filter_
-        self.lines.rebuilt(here)
+        self._rebuilt(here)
         self.drained()
 
     def set_fold(self, fold: Fold) -> None:
         """Fold repeats, or no longer."""
         here = self._here()
         self.store.fold = fold
-        self.lines.rebuilt(here)
+        self._rebuilt(here)
         self.drained()
 
     def _here(self) -> int | None:
@@ -244,11 +204,33 @@ class EventLogPane(ListPane[EventLog]):
         Args:
             number: counted from 1 since the run began; the nearest one if it is not shown.
         """
-        self.lines.wanted = max(number - 1, self.store.first)
-        self.lines._set_follow(False)
-        self.lines.settle()
+        self._wanted = max(number - 1, self.store.first)
+        self.lines.set_follow(False)
+        self._settle()
 
-    def match(self) -> None:
+    def _rebuilt(self, number: int | None) -> None:
+        """The lines are others now; stay at an event, or at the end where it follows.
+
+        Args:
+            number: of the event to stay at, None for none.
+        """
+        follow = self.lines.follow
+        self.lines.restart()
+        if not follow:
+            self.lines.set_follow(False)
+        self._wanted = None if follow else number
+        self._settle()
+
+    def _settle(self) -> None:
+        """Bring the cursor to the wanted event if its line is known by now."""
+        if self._wanted is None:
+            return
+        line = self.store.line_of(self._wanted)
+        if line < self.store.line_count or not self.store.pending:
+            self._wanted = None
+            self.lines.move_to(line, middle=True)
+
+    def action_match(self) -> None:
         """Go to the return of the entry at the cursor, or to the entry of the return."""
         here = self._here()
         if here is not None:
@@ -283,7 +265,7 @@ class EventLogPane(ListPane[EventLog]):
 
     def _show(self) -> None:
         self.lines.refresh_size()
-        self.lines.settle()
+        self._settle()
         if self._titling is None:
             # The title counts, so each batch changes it: ten times a second will do.
             self._titling = self.set_timer(0.1, self._title)
@@ -306,43 +288,52 @@ class EventLogPane(ListPane[EventLog]):
             f"{grouped(gone)} older dropped" if gone else "",
             f"{grouped(store.skipped)} not looked at" if store.skipped else "",
             "follow" if self.lines.follow else "",
-            sparkline(rates, self.lines.ascii_only) if any(rates) else "",
+            sparkline(rates, self.lines.looks.ascii_only) if any(rates) else "",
         )
 
-    def ask(self, what: str) -> None:
-        """Also for a filter and a number."""
-        if what == "filter":
-            text = "" if self.store.filter is None else self.store.filter.text
-            self.prompt.ask(what, "& filter, e.g. n<4 or mall*", text)
-        elif what == "goto":
-            self.prompt.ask(what, "# number of an event")
-        elif what == "match":
-            self.match()
-        elif what == "fold":
-            self.set_fold(_FOLDS[(_FOLDS.index(self.store.fold) + 1) % len(_FOLDS)])
-        else:
-            super().ask(what)
+    # -- keys -------------------------------------------------------------------------------
 
-    def answer(self, what: str, text: str) -> None:
-        """Also a filter and a number."""
-        if what == "filter":
-            try:
-                self.set_filter(text)
-            except FilterError as error:
-                self.prompt.wrong(str(error), error.column)
-            else:
-                self.prompt.close()
-        elif what == "goto":
-            digits = text.replace(" ", "").lstrip("#")
-            if digits.isdecimal():
-                self.goto(int(digits))
-                self.prompt.close()
-            elif digits:
-                self.prompt.wrong("expected a number", 0)
-            else:
-                self.prompt.close()
+    def action_filter(self) -> None:
+        """Ask for a filter."""
+        text = "" if self.store.filter is None else self.store.filter.text
+        self.prompt.ask("filter", "& filter, e.g. n<4 or mall*", self._filter, text)
+
+    def _filter(self, text: str) -> None:
+        try:
+            self.set_filter(text)
+        except FilterError as error:
+            self.prompt.wrong(str(error), error.column)
         else:
-            super().answer(what, text)
+            self.prompt.close()
+
+    def action_ask_number(self) -> None:
+        """Ask for the number of an event to go to."""
+        self.prompt.ask("goto", "# number of an event", self._goto)
+
+    def _goto(self, text: str) -> None:
+        digits = text.replace(" ", "").lstrip("#")
+        if digits.isdecimal():
+            self.goto(int(digits))
+            self.prompt.close()
+        elif digits:
+            self.prompt.wrong("expected a number", 0)
+        else:
+            self.prompt.close()
+
+    def action_fold(self) -> None:
+        """Fold repeats, then only equal rows, then none."""
+        self.set_fold(_FOLDS[(_FOLDS.index(self.store.fold) + 1) % len(_FOLDS)])
+
+    def action_copy_all(self) -> None:
+        """Copy all lines shown, as ftrace prints them."""
+        count = self.store.line_count
+        self.post_message(Copied(self.lines.copy_text(range(count))))
+        if count > COPY_MAX:
+            self.post_message(
+                Say(f"only the first {grouped(COPY_MAX)} lines were copied", severity="warning")
+            )
+
+    # -- what the list says -------------------------------------------------------------------
 
     def on_virtual_lines_moved(self, event: VirtualLines.Moved) -> None:
         """The cursor's place is shown in the other panes, unless it only follows."""

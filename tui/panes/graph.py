@@ -1,6 +1,6 @@
 """The graph pane: calls and returns of recorded events, as ftrace's function_graph shows them."""
 
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable
 from typing import ClassVar, Final
 
 from rich.segment import Segment
@@ -11,11 +11,14 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from engine.session.protocol.rows import Names
+from engine.session.protocol.views import GuestView, ProbeView
 from tui.calltree import CLOSE, LEAF, LEFT, OPEN, POINT, CallTree, GraphLine
 from tui.messages import Located
 from tui.render import grouped, harmless, mark
 from tui.store import EventStore
+from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
+from tui.widgets.looks import Looks
 from tui.widgets.virtual_lines import VirtualLines
 
 _SLICE: Final = 0.006
@@ -23,20 +26,101 @@ _SLICE: Final = 0.006
 _TICKS: Final = 10
 """Cells of the column of durations."""
 _INDENT_MAX: Final = 60
+_LOOKS: Final = {OPEN: "name", LEAF: "name", CLOSE: "dim", LEFT: "warn", POINT: "note"}
 _ALIKE: Final = 500
 """Functions that the totals show."""
 
 
-class GraphLines(VirtualLines):
-    """The list: lines of calls, or totals of functions.
+class GraphRows(LineSource):
+    """Lines of calls, or totals of functions.
 
     Attributes:
         calls: the lines.
         totals: functions with what their calls come to, the longest first; None: the lines.
     """
 
-    FOLLOWS = True
-    EMPTY = "no calls yet: t traces functions, or place probes on entry and return"
+    follows = True
+    empty = "no calls yet: t traces functions, or place probes on entry and return"
+
+    def __init__(self, calls: CallTree, names: Names) -> None:
+        self.calls = calls
+        self.totals: list[int] | None = None
+        self._names = names
+        self._known: dict[int, str] = {}
+
+    @property
+    def count(self) -> int:
+        """Lines of the tree, or functions."""
+        return len(self.calls) if self.totals is None else len(self.totals)
+
+    def key(self, index: int) -> Hashable:
+        """The line itself, or the total."""
+        if self.totals is not None:
+            total = self.calls.totals[self.totals[index]]
+            return self.totals[index], total.calls, total.ticks
+        return self.calls[index]
+
+    def line(self, index: int, width: int, looks: Looks) -> Strip:
+        """Duration, indentation, what is called."""
+        if self.totals is not None:
+            return Strip([Segment(self._total(self.totals[index], looks))])
+        line = self.calls[index]
+        ticks = grouped(line.ticks) if line.kind != OPEN and line.ticks >= 0 else ""
+        style = looks(_LOOKS[line.kind])
+        text = "  " * min(line.depth, _INDENT_MAX) + self._text(line, looks)
+        pieces: list[tuple[str, Style | None]] = [
+            (ticks.rjust(_TICKS) + " ", looks("dim")),
+            (text, style),
+        ]
+        if line.count > 1:
+            times = mark("times", looks.ascii_only)
+            pieces.append((f" {times}{grouped(line.count)}", looks("warn")))
+            if line.kind == OPEN:
+                pieces.append((f" {grouped(line.ticks)}", looks("dim")))
+        return Strip([Segment(piece, look) for piece, look in pieces])
+
+    def plain(self, index: int, looks: Looks) -> str:
+        """As the screen shows it."""
+        return "".join(segment.text for segment in self.line(index, 0, looks)).rstrip()
+
+    def _text(self, line: GraphLine, looks: Looks) -> str:
+        name = self._name_of(line.function, looks)
+        end = "}" if line.ticks >= 0 else f"}} /* {name} */"
+        texts = {
+            OPEN: f"{name}() {{",
+            LEAF: f"{name}();",
+            CLOSE: end,
+            LEFT: f"}} /* {name} left */",
+            POINT: f"/* {name} */",
+        }
+        return texts[line.kind]
+
+    def _total(self, function: int, looks: Looks) -> str:
+        total = self.calls.totals[function]
+        numbers = f"{grouped(total.ticks):>{_TICKS}} {grouped(total.own):>{_TICKS}}"
+        return f"{numbers} {grouped(total.calls):>9}  {self._name_of(function, looks)}"
+
+    def _name_of(self, address: int, looks: Looks) -> str:
+        """A function's name."""
+        name = self._known.get(address)
+        if name is None:
+            text, plus, rest = self._names.symbol(address).rpartition("+0x")
+            text = text if plus else rest
+            name = self._known[address] = harmless(text, looks.ascii_only)
+        return name
+
+    def shown(self, index: int) -> tuple[int, int | None]:
+        """(address, number of the event) of a line."""
+        if self.totals is not None:
+            return self.totals[index], None
+        line = self.calls[index]
+        return line.function, line.number
+
+
+class GraphPane(ListPane[GraphRows]):
+    """The pane of the graph; the owner calls `drained` when the store has got rows."""
+
+    TITLE = "Graph"
     HELP = """\
 # Graph
 
@@ -57,94 +141,11 @@ own blocks of code from a call to its return.
 without a return, as by longjmp or an exception.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "ask('fold')", "fold", id="graph.fold"),
-        Binding("a", "ask('totals')", "totals", id="graph.totals"),
-        Binding("less_than_sign", "ask('less')", "less deep", key_display="<", id="graph.less"),
-        Binding("greater_than_sign", "ask('more')", "deeper", key_display=">", id="graph.more"),
+        Binding("space", "fold", "fold", id="graph.fold"),
+        Binding("a", "totals", "totals", id="graph.totals"),
+        Binding("less_than_sign", "deepen(-1)", "less deep", key_display="<", id="graph.less"),
+        Binding("greater_than_sign", "deepen(1)", "deeper", key_display=">", id="graph.more"),
     ]
-
-    def __init__(self, calls: CallTree, names: Names, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.calls = calls
-        self.totals: list[int] | None = None
-        self._names = names
-        self._known: dict[int, str] = {}
-
-    @property
-    def line_count(self) -> int:
-        """Lines of the tree, or functions."""
-        return len(self.calls) if self.totals is None else len(self.totals)
-
-    def line_key(self, index: int) -> Hashable:
-        """What a line shows."""
-        if self.totals is not None:
-            total = self.calls.totals[self.totals[index]]
-            return self.totals[index], total.calls, total.ticks
-        return self.calls[index]
-
-    def line(self, index: int, width: int) -> Strip:
-        """Duration, indentation, what is called."""
-        if self.totals is not None:
-            return Strip([Segment(self._total(self.totals[index]))])
-        line = self.calls[index]
-        ticks = grouped(line.ticks) if line.kind != OPEN and line.ticks >= 0 else ""
-        looks = {LEFT: "warn", POINT: "note"}
-        style = self.look(looks.get(line.kind, "name" if line.kind in (OPEN, LEAF) else "dim"))
-        text = "  " * min(line.depth, _INDENT_MAX) + self._text(line)
-        pieces: list[tuple[str, Style | None]] = [
-            (ticks.rjust(_TICKS) + " ", self.look("dim")),
-            (text, style),
-        ]
-        if line.count > 1:
-            times = mark("times", self.ascii_only)
-            pieces.append((f" {times}{grouped(line.count)}", self.look("warn")))
-            if line.kind == OPEN:
-                pieces.append((f" {grouped(line.ticks)}", self.look("dim")))
-        return Strip([Segment(piece, look) for piece, look in pieces])
-
-    def plain(self, index: int) -> str:
-        """As the screen shows it."""
-        return "".join(segment.text for segment in self.line(index, 0)).rstrip()
-
-    def _text(self, line: GraphLine) -> str:
-        name = self.name_of(line.function)
-        end = "}" if line.ticks >= 0 else f"}} /* {name} */"
-        texts = {
-            OPEN: f"{name}() {{",
-            LEAF: f"{name}();",
-            CLOSE: end,
-            LEFT: f"}} /* {name} left */",
-            POINT: f"/* {name} */",
-        }
-        return texts[line.kind]
-
-    def _total(self, function: int) -> str:
-        total = self.calls.totals[function]
-        numbers = f"{grouped(total.ticks):>{_TICKS}} {grouped(total.own):>{_TICKS}}"
-        return f"{numbers} {grouped(total.calls):>9}  {self.name_of(function)}"
-
-    def name_of(self, address: int) -> str:
-        """A function's name."""
-        name = self._known.get(address)
-        if name is None:
-            text, plus, rest = self._names.symbol(address).rpartition("+0x")
-            text = text if plus else rest
-            name = self._known[address] = harmless(text, self.ascii_only)
-        return name
-
-    def shown(self, index: int) -> tuple[int, int | None]:
-        """(address, number of the event) of a line."""
-        if self.totals is not None:
-            return self.totals[index], None
-        line = self.calls[index]
-        return line.function, line.number
-
-
-class GraphPane(ListPane[GraphLines]):
-    """The pane of the graph; the owner calls `drained` when the store has got rows."""
-
-    TITLE = "Graph"
-    NUMBER = 9
 
     class Deeper(Message):
         """Trace so much deeper."""
@@ -160,13 +161,12 @@ class GraphPane(ListPane[GraphLines]):
             super().__init__()
             self.number = number
 
-    def __init__(
-        self, store: EventStore, names: Names, *, number: int | None = None, id: str | None = None
-    ) -> None:
+    def __init__(self, store: EventStore, names: Names) -> None:
         self.calls = CallTree(store)
-        super().__init__(GraphLines(self.calls, names), number=number, id=id)
+        super().__init__(VirtualLines(GraphRows(self.calls, names)))
         self._timer: Timer | None = None
         self._generation = 0
+        self._probes: tuple[ProbeView, ...] = ()
         self.depth = 0
 
     def on_mount(self) -> None:
@@ -189,10 +189,15 @@ class GraphPane(ListPane[GraphLines]):
         self._anew()
         self.lines.action_bottom()
 
-    def returns_of(self, addresses: Collection[int]) -> None:
-        """Functions whose returns are events."""
-        if set(addresses) != set(self.calls.returning):
-            self.calls.returning = frozenset(addresses)
+    def show(self, view: GuestView) -> None:
+        """Learn of which functions returns are events."""
+        probes = view.probes
+        if probes is self._probes:
+            return
+        self._probes = probes
+        found = {at for probe in probes if probe.kind == "r" for at in probe.addresses}
+        if found != self.calls.returning:
+            self.calls.returning = frozenset(found)
             self._anew()
 
     def _anew(self) -> None:
@@ -207,12 +212,12 @@ class GraphPane(ListPane[GraphLines]):
         self._show()
 
     def refresh_title(self) -> None:
-        """What the title tells has changed."""
+        """Another depth: the title tells it."""
         self._show()
 
     def _show(self) -> None:
         lines = self.lines
-        if lines.totals is not None:
+        if self.source.totals is not None:
             self._sort()
         if self.calls.generation != self._generation:
             self._generation = self.calls.generation
@@ -221,34 +226,35 @@ class GraphPane(ListPane[GraphLines]):
         count = sum(total.calls for total in self.calls.totals.values())
         self.retitle(
             f"{grouped(count)} calls",
-            "totals: with callees, alone, calls" if lines.totals is not None else "",
+            "totals: with callees, alone, calls" if self.source.totals is not None else "",
             "" if self.calls.fold else "not folded",
             f"{self.depth} deep" if self.depth else "",
             f"{grouped(self.calls.pending)} to come" if self.calls.pending else "",
-            "follow" if lines.follow and lines.totals is None else "",
+            "follow" if lines.follow and self.source.totals is None else "",
         )
 
     def _sort(self) -> None:
         totals = self.calls.totals
         order = sorted(totals, key=lambda function: (-totals[function].ticks, function))
-        self.lines.totals = order[:_ALIKE]
+        self.source.totals = order[:_ALIKE]
 
-    def ask(self, what: str) -> None:
-        """Also folding, totals and the depth."""
-        if what == "fold":
-            self.calls.fold = not self.calls.fold
-            self._anew()
-        elif what == "totals":
-            if self.lines.totals is None:
-                self._sort()
-            else:
-                self.lines.totals = None
-            self.lines.restart()
-            self._show()
-        elif what in ("less", "more"):
-            self.post_message(self.Deeper(1 if what == "more" else -1))
+    def action_fold(self) -> None:
+        """Fold calls that repeat, or show each."""
+        self.calls.fold = not self.calls.fold
+        self._anew()
+
+    def action_totals(self) -> None:
+        """Totals of each function, or the calls again."""
+        if self.source.totals is None:
+            self._sort()
         else:
-            super().ask(what)
+            self.source.totals = None
+        self.lines.restart()
+        self._show()
+
+    def action_deepen(self, by: int) -> None:
+        """Trace deeper, or less deep."""
+        self.post_message(self.Deeper(by))
 
     def on_virtual_lines_moved(self, event: VirtualLines.Moved) -> None:
         """The place is shown in the other panes, unless the cursor only follows."""
@@ -260,7 +266,7 @@ class GraphPane(ListPane[GraphLines]):
         """Go to the event, and to its place."""
         event.stop()
         if 0 <= event.index < self.lines.line_count:
-            _, number = self.lines.shown(event.index)
+            _, number = self.source.shown(event.index)
             if number is not None:
                 self.post_message(self.EventChosen(number))
             self._locate(event.index, focus=True)
@@ -272,4 +278,4 @@ class GraphPane(ListPane[GraphLines]):
 
     def _locate(self, index: int, focus: bool) -> None:
         if 0 <= index < self.lines.line_count:
-            self.post_message(Located(self.lines.shown(index)[0], focus=focus))
+            self.post_message(Located(self.source.shown(index)[0], focus=focus))

@@ -34,7 +34,7 @@ _ROLE_LOOKS: Final = {
     "jump": "warn",
 }
 _ROLE_TEXTS: Final = {"step": "stepped", "run": "runs on at full speed", "idle": "not executed"}
-"""What is said of a part of a copy, by its role."""
+"""Words for a part of a copy, by its role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Pen:
         return mark("arrow", self.ascii_only)
 
     def done(self, hit: HitView) -> list[Text]:
-        """What the last phase did."""
+        """The rows of the last phase: registers and memory it changed."""
         if not hit.done:
             return []
         phase: PhaseView = hit.done[-1]
@@ -103,7 +103,7 @@ class Pen:
         return rows
 
     def site(self, hit: HitView, original: bytes, text: str) -> Text:
-        """What stands at the site, and what it stands for."""
+        """The row of the site: planted bytes, and those they stand for."""
         row = self.labelled("site", f"{hit.address:x}  ")
         if hit.planted:
             row.append(hit.planted.hex(" "), self.look("bad"))
@@ -200,7 +200,7 @@ def _unit(unit: UnitDrawing, pen: Pen) -> list[Text]:
 
 
 def _unit_part(part: UnitPart, pen: Pen) -> Text:
-    """What stands there, what it stands for or what becomes of it, and its bits."""
+    """The row of a part: its text, what it stands for or what becomes of it, its bits."""
     pointed = part.role in ("break", "step")
     row = pen.labelled("", f"{mark('cursor', pen.ascii_only) if pointed else ' '} ", "accent")
     look = _ROLE_LOOKS[part.role]
@@ -222,7 +222,7 @@ DRAWINGS: Final[tuple[tuple[Callable[[HitView], bool], Drawing], ...]] = (
     (lambda hit: bool(hit.units), draw_units),
     (lambda hit: True, draw_slot),
 )
-"""Which hits a drawing is for; the first that fits draws."""
+"""Drawings, each with a test of the hits it is for; the first that fits draws."""
 
 
 def draw(hit: HitView, pen: Pen) -> list[Text]:

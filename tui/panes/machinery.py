@@ -1,24 +1,175 @@
 """The machinery pane: the phases of the hit at hand, the site, the slot, what comes next."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from rich.style import Style
 from rich.text import Text
+from textual.geometry import Size
 
 from engine.session.browse import Browser, Placed
-from engine.session.protocol.views import GuestView, HitView
+from engine.session.protocol.views import GuestView, HitView, RunState
 from tui.panes.hit_drawing import Pen, draw
-from tui.render import harmless, mark
+from tui.render import harmless
+from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
+from tui.widgets.looks import Looks
 from tui.widgets.virtual_lines import VirtualLines
 
 _WRAP = 24
 
 
-class MachineryLines(VirtualLines):
-    """Shows the hit; where the guest stands at no probe, what a probe at the cursor would do."""
+class MachineryRows(LineSource):
+    """The hit; where the guest stands at no probe, what a probe at the cursor would do."""
 
+    def __init__(self, browser: Browser, looks: Callable[[], Looks]) -> None:
+        """Nothing is shown yet.
+
+        Args:
+            browser: judges places.
+            looks: those of the list; the lines are laid out before it asks for them.
+        """
+        self._browser = browser
+        self._looks_now = looks
+        self._view = GuestView()
+        self._rows: list[Text] = []
+        self._at = 0
+        self._width = _WRAP
+
+    def fill(self, view: GuestView) -> bool:
+        """Take another view; True if the lines are others now."""
+        if view.hit is self._view.hit and view.hit is not None and view.state == self._view.state:
+            return False
+        self._view = view
+        self._lay_out()
+        return True
+
+    def locate(self, address: int) -> bool:
+        """Another place is looked at; True if the lines are others now."""
+        if address == self._at:
+            return False
+        self._at = address
+        if self._view.hit is not None:
+            return False
+        self._lay_out()
+        return True
+
+    def arrange(self, size: Size) -> bool:
+        """Lay the lines out for another width."""
+        self._width = max(size.width - 3, _WRAP)
+        self._lay_out()
+        return True
+
+    def _lay_out(self) -> None:
+        hit = self._view.hit
+        if hit is not None:
+            self._rows = self._hit(hit)
+        else:
+            placed = self._browser.judge(self._at) if self._at else None
+            self._rows = self._verdict(placed) if placed is not None else [Text("no code here")]
+            self._rows += self._detours()
+
+    @property
+    def count(self) -> int:
+        """Lines that were laid out."""
+        return len(self._rows)
+
+    def line(self, index: int, width: int, looks: Looks) -> Text:
+        """A line."""
+        return self._rows[index]
+
+    @property
+    def _pen(self) -> Pen:
+        looks = self._looks_now()
+        return Pen(looks, looks.ascii_only, self._width)
+
+    # -- a hit ---------------------------------------------------------------------------------
+
+    def _detours(self) -> list[Text]:
+        """Counts of detour buffers, and the reasons that zombies wait for."""
+        counts = self._view.detours
+        if not (counts.standing or counts.zombies or counts.freed):
+            return []
+        text = (
+            f"{counts.standing} in use, {counts.zombies} waiting to be freed, {counts.freed} freed"
+        )
+        pen = self._pen
+        rows = pen.wrapped("detours", text, "dim")
+        for wait in counts.waits:
+            rows += pen.wrapped("zombie", wait, "warn")
+        return rows
+
+    def _hit(self, hit: HitView) -> list[Text]:
+        pen = self._pen
+        rows = [*self._route(hit, pen), *draw(hit, pen)]
+        if len(hit.probes) > 0:
+            rows += pen.wrapped("probes", ", ".join(map(harmless, hit.probes)), "dim")
+        rows += pen.wrapped("why", hit.reason, "note")
+        return rows + self._detours()
+
+    @staticmethod
+    def _route(hit: HitView, pen: Pen) -> list[Text]:
+        """The phases in their order, over as many lines as they need."""
+        arrow, width = pen.arrow, pen.width
+        at = len(hit.done)
+        lines, text = [], Text(no_wrap=True)
+        for number, name, count in _runs(hit.route):
+            current = number <= at < number + count and hit.next
+            shown = f"{name} x{count}" if count > 1 else name
+            shown = f"[{shown}]" if current else shown
+            piece = (arrow if number else "") + shown
+            if len(text) + len(piece) > width and len(text):
+                lines.append(text)
+                text = Text(no_wrap=True)
+            if number:
+                text.append(arrow, pen.look("dim"))
+            look = "accent" if current else "good" if number + count <= at else "dim"
+            text.append(shown, pen.look(look) + Style(reverse=bool(current)))
+        lines.append(text)
+        state = f"{at}/{len(hit.route)} {'done' if not hit.next else 'next: ' + hit.next}"
+        if len(lines[-1]) + 2 + len(state) > width:
+            state = state.split()[0]
+        lines[-1].append(f"  {state}")
+        return lines
+
+    # -- no hit --------------------------------------------------------------------------------
+
+    def _verdict(self, placed: Placed) -> list[Text]:
+        judgement, pen = placed.judgement, self._pen
+        name = harmless(placed.place.name, pen.ascii_only)
+        rows = []
+        if judgement.ok:
+            rows += pen.wrapped("here", f"a probe on {name}: {placed.technique}", "good")
+            how = judgement.reason
+            if judgement.how is not None and not how.startswith(judgement.how):
+                how = f"{judgement.how}: {how}"
+            rows += pen.wrapped("how", how, "")
+        else:
+            rows += pen.wrapped("here", f"no probe on {name}", "bad")
+            rows += pen.wrapped("why", f"{judgement.reason} ({judgement.errno})", "bad")
+        plan = judgement.plan
+        if plan.operation is not None and plan.operation.text not in judgement.reason:
+            rows += pen.wrapped("does", plan.operation.text, "dim")
+        for finding in judgement.findings:
+            look = {"error": "bad", "warning": "warn"}.get(finding.severity, "note")
+            rows += pen.wrapped(finding.severity, finding.message, look)
+        rows += pen.wrapped("", "y shows all rules", "dim")
+        return rows
+
+
+def _runs(route: tuple[str, ...]) -> Iterator[tuple[int, str, int]]:
+    """(number of the first, name, how many) of phases, those of the same name as one."""
+    number = 0
+    for name, same in groupby(route):
+        count = len(list(same))
+        yield number, name, count
+        number += count
+
+
+class MachineryPane(ListPane[MachineryRows]):
+    """The pane of the machinery."""
+
+    TITLE = "Machinery"
     HELP = """
 ### Machinery
 
@@ -37,155 +188,21 @@ hit, carries the displaced instructions out, and jumps back behind them.
 What the guest's own instruction changed is marked `*`, what the machinery changed `!`.
 """
 
-    def __init__(self, browser: Browser, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._browser = browser
-        self._view = GuestView()
-        self._rows: list[Text] = []
-        self._at = 0
+    def __init__(self, browser: Browser) -> None:
+        super().__init__(VirtualLines(MachineryRows(browser, lambda: self.lines.looks)))
+        self._state = RunState.READY
 
     def show(self, view: GuestView) -> None:
-        """Another view."""
-        if view.hit is not self._view.hit or view.hit is None or view.state != self._view.state:
-            self._view = view
-            self.rebuild()
-
-    def locate(self, address: int) -> None:
-        """Another place is looked at."""
-        if address != self._at:
-            self._at = address
-            if self._view.hit is None:
-                self.rebuild()
-
-    def rebuild(self) -> None:
-        """Lay the lines out for this width."""
-        hit = self._view.hit
-        width = max(self.size.width - 3, _WRAP)
-        if hit is not None:
-            self._rows = self._hit(hit, width)
-        else:
-            placed = self._browser.judge(self._at) if self._at else None
-            self._rows = self._verdict(placed) if placed is not None else [Text("no code here")]
-            self._rows += self._detours()
-        self.changed()
-        self.refresh_size()
-        self.refresh()
-
-    def on_resize(self) -> None:
-        """Lay the lines out again."""
-        super().on_resize()
-        self.rebuild()
-
-    @property
-    def line_count(self) -> int:
-        """Lines."""
-        return len(self._rows)
-
-    def line(self, index: int, width: int) -> Text:
-        """A line."""
-        return self._rows[index]
-
-    # -- a hit ---------------------------------------------------------------------------------
-
-    def _detours(self) -> list[Text]:
-        """How many detour buffers there are, and what zombies wait for."""
-        counts = self._view.detours
-        if not (counts.standing or counts.zombies or counts.freed):
-            return []
-        text = (
-            f"{counts.standing} in use, {counts.zombies} waiting to be freed, {counts.freed} freed"
-        )
-        rows = self._pen.wrapped("detours", text, "dim")
-        for wait in counts.waits:
-            rows += self._pen.wrapped("zombie", wait, "warn")
-        return rows
-
-    def _hit(self, hit: HitView, width: int) -> list[Text]:
-        rows = [*self._route(hit, width)]
-        rows += draw(hit, self._pen)
-        if len(hit.probes) > 0:
-            rows += self._pen.wrapped("probes", ", ".join(map(harmless, hit.probes)), "dim")
-        rows += self._pen.wrapped("why", hit.reason, "note")
-        return rows + self._detours()
-
-    def _route(self, hit: HitView, width: int) -> list[Text]:
-        """The phases in their order, over as many lines as they need."""
-        arrow = mark("arrow", self.ascii_only)
-        at = len(hit.done)
-        lines, text = [], Text(no_wrap=True)
-        for number, name, count in _runs(hit.route):
-            current = number <= at < number + count and hit.next
-            shown = f"{name} x{count}" if count > 1 else name
-            shown = f"[{shown}]" if current else shown
-            piece = (arrow if number else "") + shown
-            if len(text) + len(piece) > width and len(text):
-                lines.append(text)
-                text = Text(no_wrap=True)
-            if number:
-                text.append(arrow, self.look("dim"))
-            look = "accent" if current else "good" if number + count <= at else "dim"
-            text.append(shown, self.look(look) + Style(reverse=bool(current)))
-        lines.append(text)
-        state = f"{at}/{len(hit.route)} {'done' if not hit.next else 'next: ' + hit.next}"
-        if len(lines[-1]) + 2 + len(state) > width:
-            state = state.split()[0]
-        lines[-1].append(f"  {state}")
-        return lines
-
-    # -- no hit --------------------------------------------------------------------------------
-
-    def _verdict(self, placed: Placed) -> list[Text]:
-        judgement = placed.judgement
-        name = harmless(placed.place.name, self.ascii_only)
-        rows = []
-        if judgement.ok:
-            rows += self._pen.wrapped("here", f"a probe on {name}: {placed.technique}", "good")
-            how = judgement.reason
-            if judgement.how is not None and not how.startswith(judgement.how):
-                how = f"{judgement.how}: {how}"
-            rows += self._pen.wrapped("how", how, "")
-        else:
-            rows += self._pen.wrapped("here", f"no probe on {name}", "bad")
-            rows += self._pen.wrapped("why", f"{judgement.reason} ({judgement.errno})", "bad")
-        plan = judgement.plan
-        if plan.operation is not None and plan.operation.text not in judgement.reason:
-            rows += self._pen.wrapped("does", plan.operation.text, "dim")
-        for finding in judgement.findings:
-            look = {"error": "bad", "warning": "warn"}.get(finding.severity, "note")
-            rows += self._pen.wrapped(finding.severity, finding.message, look)
-        rows += self._pen.wrapped("", "y shows all rules", "dim")
-        return rows
-
-    @property
-    def _pen(self) -> Pen:
-        return Pen(self.look, self.ascii_only, max(self.size.width - 3, _WRAP))
-
-
-def _runs(route: tuple[str, ...]) -> Iterator[tuple[int, str, int]]:
-    """(number of the first, name, how many) of phases, those of the same name as one."""
-    number = 0
-    for name, same in groupby(route):
-        count = len(list(same))
-        yield number, name, count
-        number += count
-
-
-class MachineryPane(ListPane[MachineryLines]):
-    """The pane of the machinery."""
-
-    TITLE = "Machinery"
-    NUMBER = 4
-
-    def __init__(self, browser: Browser, *, id: str | None = None) -> None:
-        super().__init__(MachineryLines(browser), id=id)
-
-    def show(self, view: GuestView, playing: str = "") -> None:
-        """Another view; `playing` says how slow motion stands."""
-        self.lines.show(view)
+        """Another view; while the guest runs there is nothing new to see."""
+        before, self._state = self._state, view.state
+        if view.state is RunState.RUNNING and before is RunState.RUNNING:
+            return
+        if self.source.fill(view):
+            self.lines.renew()
         hit = view.hit
         self.retitle(*((harmless(hit.place), hit.how) if hit is not None else ()))
-        self.note(playing)
 
     def locate(self, address: int) -> None:
         """Another place is looked at."""
-        self.lines.locate(address)
+        if self.source.locate(address):
+            self.lines.renew()

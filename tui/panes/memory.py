@@ -1,5 +1,6 @@
-"""Memory, stack and map panes: bytes of the guest as it is now, asked for page by page."""
+"""The memory pane: stack, bytes and mappings of the guest, asked for page by page."""
 
+from collections.abc import Callable
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -8,11 +9,12 @@ from textual.message import Message
 
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import GuestView
+from engine.session.protocol.views import GuestView, RunState
 from tui.messages import Ask, Located
 from tui.render import harmless, mark
+from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
-from tui.widgets.prefix import Choices
+from tui.widgets.looks import Looks
 from tui.widgets.virtual_lines import VirtualLines
 
 _PAGE: Final = 4096
@@ -21,48 +23,24 @@ _KEPT: Final = 64
 """Pages kept."""
 _SPAN: Final = 1 << 20
 """Bytes on each side of the address that the list reaches."""
-_MODES: Final = ("stack", "bytes", "map")
 
 
-class MemoryLines(VirtualLines):
-    """The stack word by word, any memory as a hex dump, or the memory map."""
+class MemoryRows(LineSource):
+    """The stack word by word, any memory as a hex dump, or the memory map.
 
-    HELP = """
-### Memory
+    Attributes:
+        mode: "stack", "bytes" or "map".
+    """
 
-| key | does |
-|---|---|
-| `m` | stack, bytes, map |
-| `Enter` | stack: go where the word points; map: show the mapping's bytes |
-| `g` | go to an address |
-| `=` | set bytes at the cursor |
-| `Y` | copy |
+    def __init__(self, browser: Browser, want: Callable[[int], object]) -> None:
+        """Nothing is known yet.
 
-The stack follows the stack pointer; words that point into code or a mapping say so.
-"""
-    CHORDS: ClassVar[dict[str, Choices]] = {}
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("m", "mode", "Stack/bytes/map", show=False, id="memory.mode"),
-        Binding("equals_sign", "set", "Set", show=False, key_display="=", id="memory.set"),
-    ]
-
-    class ModeChanged(Message):
-        """Something else is shown."""
-
-        def __init__(self, mode: str) -> None:
-            super().__init__()
-            self.mode = mode
-
-    class Editing(Message):
-        """The user wants to set bytes."""
-
-        def __init__(self, address: int) -> None:
-            super().__init__()
-            self.address = address
-
-    def __init__(self, browser: Browser, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+        Args:
+            browser: knows what words may point at.
+            want: called, while lines are made, with the address of a page that is not known.
+        """
         self._browser = browser
+        self._want = want
         self._view = GuestView()
         self.mode = "stack"
         self._base = 0
@@ -70,20 +48,17 @@ The stack follows the stack pointer; words that point into code or a mapping say
         self._wanted: set[int] = set()
         self._stamp: tuple[object, ...] = ()
 
-    def show(self, view: GuestView) -> None:
-        """Another view: what was read before is stale once the guest has moved."""
+    def fill(self, view: GuestView) -> bool:
+        """Take another view; True if the guest has moved, and what was read before is stale."""
         stamp = (view.registers, view.changed, view.state)
         moved = stamp != self._stamp
         self._view, self._stamp = view, stamp
-        if not moved:
-            return
-        self._pages.clear()
-        self._wanted.clear()
-        if self.mode == "stack":
-            self._base = self._sp() & -_WORD
-        self.changed()
-        self.refresh_size()
-        self.refresh()
+        if moved:
+            self._pages.clear()
+            self._wanted.clear()
+            if self.mode == "stack":
+                self._base = self._sp() & -_WORD
+        return moved
 
     def remember(self, pieces: tuple[tuple[int, bytes], ...]) -> None:
         """Bytes that were asked for have come."""
@@ -93,21 +68,21 @@ The stack follows the stack pointer; words that point into code or a mapping say
                     self._pages[at & -_PAGE] = data[at - start : at - start + _PAGE]
         while len(self._pages) > _KEPT:
             del self._pages[next(iter(self._pages))]
-        self.changed()
-        self.refresh()
 
-    def locate(self, address: int) -> None:
-        """Show the bytes at an address."""
+    def show_stack(self) -> None:
+        """The stack from the stack pointer on."""
+        self.mode = "stack"
+        self._base = self._sp() & -_WORD
+
+    def show_map(self) -> None:
+        """The mappings."""
+        self.mode = "map"
+
+    def show_bytes(self, address: int) -> int:
+        """The bytes around an address; the line it stands in."""
         self.mode = "bytes"
         self._base = max((address & -16) - _SPAN, 0)
-        self._renew()
-        self.move_to((address - self._base) // 16, middle=True)
-
-    def _renew(self) -> None:
-        self.post_message(self.ModeChanged(self.mode))
-        self.changed()
-        self.refresh_size()
-        self.refresh()
+        return (address - self._base) // 16
 
     def _sp(self) -> int:
         for register in self._view.registers:
@@ -118,7 +93,7 @@ The stack follows the stack pointer; words that point into code or a mapping say
     # -- lines ---------------------------------------------------------------------------------
 
     @property
-    def line_count(self) -> int:
+    def count(self) -> int:
         """Lines within reach."""
         if self.mode == "map":
             return len(self._view.mappings)
@@ -133,35 +108,35 @@ The stack follows the stack pointer; words that point into code or a mapping say
                 return min(mapping.end, self._base + _SPAN)
         return self._base
 
-    def line(self, index: int, width: int) -> Text:
+    def line(self, index: int, width: int, looks: Looks) -> Text:
         """A line."""
         if self.mode == "map":
-            return self._map_line(index)
+            return self._map_line(index, looks)
         if self.mode == "stack":
-            return self._stack_line(self._base + index * _WORD)
-        return self._dump_line(self._base + index * 16, width)
+            return self._stack_line(self._base + index * _WORD, looks)
+        return self._dump_line(self._base + index * 16, width, looks)
 
-    def _map_line(self, index: int) -> Text:
+    def _map_line(self, index: int, looks: Looks) -> Text:
         mapping = self._view.mappings[index]
         text = Text(f"{mapping.start:012x}-{mapping.end:012x} ", no_wrap=True)
-        text.append(mapping.perms, self.look("accent" if "x" in mapping.perms else "dim"))
-        text.append(f" {harmless(mapping.name, self.ascii_only)}", self.look("name"))
+        text.append(mapping.perms, looks("accent" if "x" in mapping.perms else "dim"))
+        text.append(f" {harmless(mapping.name, looks.ascii_only)}", looks("name"))
         return text
 
-    def _stack_line(self, address: int) -> Text:
-        data = self.bytes_at(address, _WORD)
+    def _stack_line(self, address: int, looks: Looks) -> Text:
+        data = self._bytes_at(address, _WORD)
         text = Text(no_wrap=True)
-        text.append(f"{address:x} ", self.look("dim"))
+        text.append(f"{address:x} ", looks("dim"))
         if len(data) < _WORD:
-            return text.append("." * 16, self.look("dim"))
+            return text.append("." * 16, looks("dim"))
         value = int.from_bytes(data, "little")
         text.append(f"{value:016x}")
         if address == self._sp():
-            text.append(f" {mark('leave', self.ascii_only)} sp", self.look("warn"))
+            text.append(f" {mark('leave', looks.ascii_only)} sp", looks("warn"))
         meaning = self._meaning(value)
         if meaning:
-            arrow = mark("arrow", self.ascii_only)
-            text.append(f"  {arrow} {harmless(meaning, self.ascii_only)}", self.look("note"))
+            arrow = mark("arrow", looks.ascii_only)
+            text.append(f"  {arrow} {harmless(meaning, looks.ascii_only)}", looks("note"))
         return text
 
     def _meaning(self, value: int) -> str:
@@ -170,96 +145,130 @@ The stack follows the stack pointer; words that point into code or a mapping say
                 return self._browser.locate(value) or mapping.name
         return ""
 
-    def _dump_line(self, address: int, width: int) -> Text:
+    def _dump_line(self, address: int, width: int, looks: Looks) -> Text:
         count = 16 if width >= 78 else 8 if width >= 45 else 4
-        data = self.bytes_at(address, 16)[:16]
+        data = self._bytes_at(address, 16)[:16]
         text = Text(no_wrap=True)
-        text.append(f"{address:012x}  ", self.look("dim"))
+        text.append(f"{address:012x}  ", looks("dim"))
         text.append(data[:count].hex(" ").ljust(3 * count))
         shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data[:count])
-        text.append(f" {shown}", self.look("name"))
+        text.append(f" {shown}", looks("name"))
         if count < 16:
-            text.append(f"  {data[count:].hex(' ')}", self.look("dim"))
+            text.append(f"  {data[count:].hex(' ')}", looks("dim"))
         return text
 
-    def bytes_at(self, address: int, size: int) -> bytes:
-        """Bytes that are known; the page is asked for when they are not."""
+    def _bytes_at(self, address: int, size: int) -> bytes:
+        """The bytes that are known; the page is asked for when they are not."""
         page = address & -_PAGE
         if page not in self._pages and page not in self._wanted and len(self._wanted) < 4096:
             self._wanted.add(page)
-            self.call_later(self._request, page)
+            self._want(page)
         return self._pages.get(page, b"")[address - page : address - page + size]
 
-    def _request(self, page: int) -> None:
-        """Not while painting: what the screen sends does not come past it."""
-        self.post_message(Ask(cmd.ReadMemory(page, _PAGE)))
-
-    # -- keys ----------------------------------------------------------------------------------
-
-    @property
-    def address(self) -> int:
-        """The address at the cursor."""
+    def address(self, index: int) -> int:
+        """The address of a line."""
         if self.mode == "map":
             mappings = self._view.mappings
-            return mappings[self.cursor].start if mappings else 0
-        return self._base + self.cursor * (_WORD if self.mode == "stack" else 16)
+            return mappings[index].start if mappings else 0
+        return self._base + index * (_WORD if self.mode == "stack" else 16)
 
-    def action_mode(self) -> None:
-        """Stack, bytes, or the map."""
-        at = self.address
-        self.mode = _MODES[(_MODES.index(self.mode) + 1) % len(_MODES)]
-        if self.mode == "bytes":
-            self.locate(at)
-            return
-        if self.mode == "stack":
-            self._base = self._sp() & -_WORD
-        self._renew()
-        self.move_to(0)
-
-    def action_choose(self) -> None:
-        """Go where the word points, or into the mapping."""
-        if self.mode == "map":
-            self.locate(self.address)
-        elif self.mode == "stack":
-            data = self.bytes_at(self.address, _WORD)
-            value = int.from_bytes(data, "little")
-            if self._meaning(value):
-                self.post_message(Located(value, focus=True))
-
-    def action_set(self) -> None:
-        """Ask for bytes."""
-        self.post_message(self.Editing(self.address))
+    def target(self, index: int) -> int | None:
+        """The place that a word of the stack points at; None for none, or another mode."""
+        if self.mode != "stack":
+            return None
+        value = int.from_bytes(self._bytes_at(self.address(index), _WORD), "little")
+        return value if self._meaning(value) else None
 
 
-class MemoryPane(ListPane[MemoryLines]):
-    """The pane of memory, stack and map."""
+class MemoryPane(ListPane[MemoryRows]):
+    """The pane of memory, stack and map; bytes it does not know come out as `Ask`."""
 
     TITLE = "Memory"
-    NUMBER = 5
+    HELP = """
+### Memory
 
-    def __init__(self, browser: Browser, *, id: str | None = None) -> None:
-        super().__init__(MemoryLines(browser), id=id)
+| key | does |
+|---|---|
+| `m` | stack, bytes, map |
+| `Enter` | stack: go where the word points; map: show the mapping's bytes |
+| `g` | go to an address |
+| `=` | set bytes at the cursor |
+| `Y` | copy |
+
+The stack follows the stack pointer; words that point into code or a mapping say so.
+"""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "mode", "Stack/bytes/map", show=False, id="memory.mode"),
+        Binding("equals_sign", "set", "Set", show=False, key_display="=", id="memory.set"),
+    ]
+
+    class Editing(Message):
+        """The user wants to set bytes."""
+
+        def __init__(self, address: int) -> None:
+            super().__init__()
+            self.address = address
+
+    def __init__(self, browser: Browser) -> None:
+        # What is asked for while painting waits for the painting's end: what the screen sends
+        # does not come past it.
+        rows = MemoryRows(browser, lambda page: self.call_later(self._request, page))
+        super().__init__(VirtualLines(rows, chords={}))
 
     def on_mount(self) -> None:
         """The title says what is shown."""
         super().on_mount()
-        self.retitle(self.lines.mode)
+        self.retitle(self.source.mode)
 
     def show(self, view: GuestView) -> None:
-        """Another view."""
-        self.lines.show(view)
-        self.retitle(self.lines.mode)
+        """Another view; a guest that moves keeps the memory it had."""
+        if view.state in (RunState.RUNNING, RunState.WAITING):
+            return
+        if self.source.fill(view):
+            self.lines.renew()
+        self.retitle(self.source.mode)
 
     def locate(self, address: int) -> None:
         """Show the bytes at an address."""
-        self.lines.locate(address)
-        self.retitle(self.lines.mode)
+        line = self.source.show_bytes(address)
+        self._renew()
+        self.lines.move_to(line, middle=True)
 
     def remember(self, pieces: tuple[tuple[int, bytes], ...]) -> None:
         """Bytes that were asked for have come."""
-        self.lines.remember(pieces)
+        self.source.remember(pieces)
+        self.lines.changed()
 
-    def on_memory_lines_mode_changed(self, event: MemoryLines.ModeChanged) -> None:
-        """The title says what is shown."""
+    def _request(self, page: int) -> None:
+        self.post_message(Ask(cmd.ReadMemory(page, _PAGE)))
+
+    def _renew(self) -> None:
+        self.retitle(self.source.mode)
+        self.lines.renew()
+
+    # -- keys ----------------------------------------------------------------------------------
+
+    def action_mode(self) -> None:
+        """From the stack to bytes, to the map, to the stack."""
+        mode = self.source.mode
+        if mode == "stack":
+            self.locate(self.source.address(self.lines.cursor))
+            return
+        if mode == "bytes":
+            self.source.show_map()
+        else:
+            self.source.show_stack()
+        self._renew()
+        self.lines.move_to(0)
+
+    def action_set(self) -> None:
+        """Ask for bytes."""
+        self.post_message(self.Editing(self.source.address(self.lines.cursor)))
+
+    def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
+        """Go to the place that a word points at, or into a mapping."""
         event.stop()
-        self.retitle(event.mode)
+        if self.source.mode == "map":
+            self.locate(self.source.address(event.index))
+        elif (target := self.source.target(event.index)) is not None:
+            self.post_message(Located(target, focus=True))

@@ -1,4 +1,4 @@
-"""What the guest writes, and the line that is typed for it."""
+"""The output pane: the guest's terminal, and the line that is typed for it."""
 
 from collections.abc import Hashable
 from typing import ClassVar
@@ -10,44 +10,31 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from engine.session.protocol import commands
+from engine.session.protocol.views import GuestView, RunState
 from tui.messages import Ask
 from tui.render import grouped, harmless, mark
 from tui.terminal import Screenless
+from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
+from tui.widgets.looks import Looks
 from tui.widgets.virtual_lines import VirtualLines
 
 
-class OutputLog(VirtualLines):
+class OutputRows(LineSource):
     """The lines a guest has written.
 
     Attributes:
         roll: where they are.
     """
 
-    FOLLOWS = True
+    follows = True
+    empty = "nothing was written yet"
 
-    EMPTY = "nothing was written yet"
-    HELP = """\
-# Guest output
-
-What the program writes to its terminal. Only text and colours get through: no escape sequence
-of the guest reaches your terminal.
-
-| key | does |
-|---|---|
-| `Enter` | type a line for the guest; `Esc` leaves it |
-| `Ctrl+D` | in the empty line: end of file |
-| `/` `n` `N` | find text, next, previous |
-| `G` | go to the end and follow it |
-| `Y` | copy the line, or what `J` `K` select |
-"""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
         self.roll = Screenless()
 
     @property
-    def line_count(self) -> int:
+    def count(self) -> int:
         """Lines, the last one only when something stands in it."""
         lines = self.roll.lines
         return len(lines) - (not lines[-1].length)
@@ -57,38 +44,32 @@ of the guest reaches your terminal.
         """Lines that are gone."""
         return self.roll.dropped
 
-    def action_choose(self) -> None:
-        """A line can be typed before anything was written."""
-        self.post_message(self.Chosen(self, self.cursor))
-
-    def line_key(self, index: int) -> Hashable:
+    def key(self, index: int) -> Hashable:
         """A line that is being written changes."""
         return self.origin + index, self.roll.lines[index].changes
 
-    def line(self, index: int, width: int) -> Strip:
+    def line(self, index: int, width: int, looks: Looks) -> Strip:
         """The text with its colours."""
         line = self.roll.lines[index]
-        ascii_only = self.ascii_only
+        ascii_only = looks.ascii_only
         if line.note:
             text = harmless(line.text, ascii_only)
             rule = mark("rule", ascii_only) * 2
             text = f"{rule} {text} {rule}" if len(text) + 6 <= width else text
-            return Strip([Segment(text, self.look("note"))])
+            return Strip([Segment(text, looks("note"))])
         pieces = [Segment(harmless(text, ascii_only), style) for text, style in line.runs]
         if line.cut:
             more = f" {mark('more', ascii_only)} {grouped(line.cut)} more characters"
-            pieces.append(Segment(more, self.look("warn")))
+            pieces.append(Segment(more, looks("warn")))
         return Strip(pieces)
 
-    def plain(self, index: int) -> str:
+    def plain(self, index: int, looks: Looks) -> str:
         """The text alone."""
         return self.roll.lines[index].text
 
 
 class GuestLine(Input):
     """The line typed for the guest."""
-
-    HELP = OutputLog.HELP
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back", id="input.leave"),
@@ -108,7 +89,7 @@ class GuestLine(Input):
             self.post_message(Ask(commands.Input(b"\x04")))
 
 
-class OutputPane(ListPane[OutputLog]):
+class OutputPane(ListPane[OutputRows]):
     """The pane of the guest's terminal.
 
     The owner gives bytes to `feed` and calls `drained` after each batch, at the most 30 times a
@@ -116,7 +97,20 @@ class OutputPane(ListPane[OutputLog]):
     """
 
     TITLE = "Output"
-    NUMBER = 7
+    HELP = """\
+# Guest output
+
+What the program writes to its terminal. Only text and colours get through: no escape sequence
+of the guest reaches your terminal.
+
+| key | does |
+|---|---|
+| `Enter` | type a line for the guest; `Esc` leaves it |
+| `Ctrl+D` | in the empty line: end of file |
+| `/` `n` `N` | find text, next, previous |
+| `G` | go to the end and follow it |
+| `Y` | copy the line, or what `J` `K` select |
+"""
 
     DEFAULT_CSS = """
     OutputPane {
@@ -125,34 +119,41 @@ class OutputPane(ListPane[OutputLog]):
     }
     """
 
-    def __init__(self, *, number: int | None = None, id: str | None = None) -> None:
-        super().__init__(OutputLog(), number=number, id=id)
+    def __init__(self) -> None:
+        super().__init__(VirtualLines(OutputRows()))
         self.guest_line = GuestLine(placeholder="input for the guest", compact=True)
         self._size_told = (0, 0)
+        self._state = RunState.READY
 
     def compose(self) -> ComposeResult:
         """Output, prompt, and the guest's line."""
         yield from super().compose()
         yield self.guest_line
 
+    def show(self, view: GuestView) -> None:
+        """Another view: an end gets its remark among the output."""
+        before, self._state = self._state, view.state
+        if view.state is RunState.ENDED and before is not RunState.ENDED:
+            self.say(view.reason)
+
     def feed(self, data: bytes) -> None:
         """The guest has written something."""
-        self.lines.roll.feed(data)
+        self.source.roll.feed(data)
 
     def say(self, text: str) -> None:
         """Put a remark among the output, such as "exited with 0"."""
-        self.lines.roll.note(text)
+        self.source.roll.note(text)
         self.drained()
 
     def drained(self) -> None:
         """Show what came."""
         self.lines.refresh_size()
-        gone = self.lines.roll.dropped
+        gone = self.source.roll.dropped
         self.retitle(f"{grouped(gone)} older lines dropped" if gone else "")
 
     def restarted(self) -> None:
         """A new run: forget what was written."""
-        self.lines.roll = Screenless()
+        self.source.roll = Screenless()
         self.lines.restart()
         self.drained()
 

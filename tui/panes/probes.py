@@ -11,14 +11,16 @@ from textual.message import Message
 from textual.strip import Strip
 
 from engine.session.protocol import commands
-from engine.session.protocol.views import ProbeView
+from engine.session.protocol.views import GuestView, ProbeView
 from tui.messages import Ask, Located
 from tui.render import grouped, harmless, mark
+from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
+from tui.widgets.looks import Looks
 from tui.widgets.virtual_lines import VirtualLines
 
 _LETTERS = {"emulated": "E", "boosted": "B"}
-"""What is not told by a technique alone."""
+"""Letters that a technique alone does not tell."""
 _WIDE = 60
 """Cells from which on the definition is shown as well."""
 _MEDIUM = 34
@@ -51,14 +53,81 @@ def state_mark(probe: ProbeView, ascii_only: bool = False) -> str:
     return mark(name, ascii_only)
 
 
-class ProbeList(VirtualLines):
-    """The probes as a list.
+class ProbeRows(LineSource):
+    """The probes, one line each.
 
     Attributes:
         probes: those of the newest view.
     """
 
-    EMPTY = "no probes yet: p places one"
+    empty = "no probes yet: p places one"
+
+    def __init__(self) -> None:
+        self.probes: Sequence[ProbeView] = ()
+        self._place_width = 8
+
+    @property
+    def count(self) -> int:
+        """One line a probe."""
+        return len(self.probes)
+
+    def key(self, index: int) -> Hashable:
+        """A view never changes, but there is a new one for each change."""
+        return self.probes[index]
+
+    def fill(self, probes: Sequence[ProbeView]) -> bool:
+        """Take these probes; True if all lines look different now."""
+        self.probes = probes
+        before = self._place_width
+        self._place_width = max((len(probe.place) for probe in probes[:1000]), default=8)
+        return self._place_width != before
+
+    def line(self, index: int, width: int, looks: Looks) -> Strip:
+        """Sign, kind, technique, place, hits, misses, definition."""
+        probe = self.probes[index]
+        ascii_only = looks.ascii_only
+        dim = looks("dim")
+        alive = probe.enabled and not probe.gone and not probe.pending
+        stop = mark("stop", ascii_only) if probe.stops else " "
+        place = harmless(probe.place, ascii_only)
+        pieces: list[tuple[str, Style | None]] = [
+            (state_mark(probe, ascii_only), looks("good" if alive else "warn")),
+            (stop, looks("bad")),
+            (f" {probe.kind} ", None),
+            (technique_letter(probe) + " ", looks("accent")),
+        ]
+        if width >= _MEDIUM:
+            room = min(self._place_width, max(width - 28, 8))
+            if len(place) > room:
+                place = place[: room - 1] + mark("more", ascii_only)
+            pieces.append((place.ljust(room), looks("name") if alive else dim))
+            pieces.append((grouped(probe.hits).rjust(11), None))
+            misses = f" {grouped(probe.misses)} missed" if probe.misses else ""
+            pieces.append((misses, looks("bad")))
+        else:
+            pieces.append((place, looks("name") if alive else dim))
+            pieces.append((f" {grouped(probe.hits)}", None))
+        if width >= _WIDE:
+            pieces.append(("  " + harmless(probe.definition, ascii_only), dim))
+            only = f"  if {harmless(probe.filter, ascii_only)}" if probe.filter else ""
+            pieces.append((only, looks("accent")))
+        return Strip([Segment(text, style) for text, style in pieces])
+
+    def plain(self, index: int, looks: Looks) -> str:
+        """The definition, for a copy."""
+        return self.probes[index].definition
+
+    def searchable(self, index: int, looks: Looks) -> str:
+        """All words of a probe."""
+        probe = self.probes[index]
+        words = (probe.kind, probe.place, probe.event, probe.definition, probe.filter)
+        return " ".join((*words, *probe.triggers, probe.reason))
+
+
+class ProbesPane(ListPane[ProbeRows]):
+    """The pane of the probes; keys come out as messages."""
+
+    TITLE = "Probes"
     HELP = """\
 # Probes
 
@@ -86,96 +155,12 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
 """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("e", "ask('enable')", "on/off", id="probes.enable"),
-        Binding("x", "ask('delete')", "delete", id="probes.delete"),
-        Binding("b", "ask('stop')", "stops", id="probes.stop"),
-        Binding("E", "ask('edit')", "Edit", show=False, id="probes.edit"),
-        Binding("F", "ask('filter')", "Filter", show=False, id="probes.filter"),
+        Binding("e", "enable", "on/off", id="probes.enable"),
+        Binding("x", "delete", "delete", id="probes.delete"),
+        Binding("b", "stop", "stops", id="probes.stop"),
+        Binding("E", "edit", "Edit", show=False, id="probes.edit"),
+        Binding("F", "filter", "Filter", show=False, id="probes.filter"),
     ]
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.probes: Sequence[ProbeView] = ()
-        self._place_width = 8
-
-    @property
-    def line_count(self) -> int:
-        """One line a probe."""
-        return len(self.probes)
-
-    def line_key(self, index: int) -> Hashable:
-        """A view never changes, but there is a new one for each change."""
-        return self.probes[index]
-
-    def show(self, probes: Sequence[ProbeView]) -> None:
-        """Show these probes; the cursor stays on its probe if it is still there."""
-        if probes is self.probes:
-            return
-        here = self.probes[self.cursor].id if self.probes else None
-        self.probes = probes
-        widest = max((len(probe.place) for probe in probes[:1000]), default=8)
-        if widest != self._place_width:
-            self._place_width = widest
-            self.changed()
-        self.refresh_size()
-        if self.cursor >= len(probes) or probes[self.cursor].id != here:
-            for index, probe in enumerate(probes):
-                if probe.id == here:
-                    self.move_to(index)
-                    break
-        self.refresh()
-
-    def selected(self) -> list[ProbeView]:
-        """The probes that keys act on."""
-        return [self.probes[index] for index in self.selection_range]
-
-    def line(self, index: int, width: int) -> Strip:
-        """Sign, kind, technique, place, hits, misses, definition."""
-        probe = self.probes[index]
-        ascii_only = self.ascii_only
-        dim = self.look("dim")
-        alive = probe.enabled and not probe.gone and not probe.pending
-        stop = mark("stop", ascii_only) if probe.stops else " "
-        place = harmless(probe.place, ascii_only)
-        pieces: list[tuple[str, Style | None]] = [
-            (state_mark(probe, ascii_only), self.look("good" if alive else "warn")),
-            (stop, self.look("bad")),
-            (f" {probe.kind} ", None),
-            (technique_letter(probe) + " ", self.look("accent")),
-        ]
-        if width >= _MEDIUM:
-            room = min(self._place_width, max(width - 28, 8))
-            if len(place) > room:
-                place = place[: room - 1] + mark("more", ascii_only)
-            pieces.append((place.ljust(room), self.look("name") if alive else dim))
-            pieces.append((grouped(probe.hits).rjust(11), None))
-            misses = f" {grouped(probe.misses)} missed" if probe.misses else ""
-            pieces.append((misses, self.look("bad")))
-        else:
-            pieces.append((place, self.look("name") if alive else dim))
-            pieces.append((f" {grouped(probe.hits)}", None))
-        if width >= _WIDE:
-            pieces.append(("  " + harmless(probe.definition, ascii_only), dim))
-            only = f"  if {harmless(probe.filter, ascii_only)}" if probe.filter else ""
-            pieces.append((only, self.look("accent")))
-        return Strip([Segment(text, style) for text, style in pieces])
-
-    def plain(self, index: int) -> str:
-        """The definition, for a copy."""
-        return self.probes[index].definition
-
-    def searchable(self, index: int) -> str:
-        """What the search looks at: all words of a probe."""
-        probe = self.probes[index]
-        words = (probe.kind, probe.place, probe.event, probe.definition, probe.filter)
-        return " ".join((*words, *probe.triggers, probe.reason))
-
-
-class ProbesPane(ListPane[ProbeList]):
-    """The pane of the probes: `show` takes them, keys come out as messages."""
-
-    TITLE = "Probes"
-    NUMBER = 8
 
     @dataclass
     class Edit(Message):
@@ -183,13 +168,14 @@ class ProbesPane(ListPane[ProbeList]):
 
         probe: ProbeView
 
-    def __init__(self, *, number: int | None = None, id: str | None = None) -> None:
-        super().__init__(ProbeList(), number=number, id=id)
-        self._filtered = ""
+    def __init__(self) -> None:
+        super().__init__(VirtualLines(ProbeRows()))
 
-    def show(self, probes: Sequence[ProbeView]) -> None:
-        """Show the probes of a view."""
-        self.lines.show(probes)
+    def show(self, view: GuestView) -> None:
+        """Show the probes of a view; the cursor stays on its probe if it is still there."""
+        probes = view.probes
+        if probes is not self.source.probes:
+            self._fill(probes)
         off = sum(not probe.enabled for probe in probes)
         pending = sum(probe.pending for probe in probes)
         missed = sum(probe.misses for probe in probes)
@@ -200,37 +186,59 @@ class ProbesPane(ListPane[ProbeList]):
             f"{grouped(missed)} missed" if missed else "",
         )
 
-    def ask(self, what: str) -> None:
-        """Keys that act on the probe at the cursor, or on those selected."""
-        probes = self.lines.selected()
-        if what == "search":
-            super().ask(what)
-            return
-        if not probes:
-            return
-        ids = tuple(probe.id for probe in probes)
-        if what == "enable":
-            on = not all(probe.enabled for probe in probes)
-            self.post_message(Ask(commands.Enable(ids, on)))
-        elif what == "delete":
-            self.post_message(Ask(commands.Delete(ids)))
-        elif what == "stop":
-            on = not all(probe.stops for probe in probes)
-            self.post_message(Ask(commands.StopOnHit(ids, on)))
-        elif what == "edit":
-            self.post_message(self.Edit(probes[-1]))
-        elif what == "filter" and probes[-1].event:
-            self._filtered = probes[-1].event
-            self.prompt.ask(what, f"{self._filtered} only if", probes[-1].filter)
+    def _fill(self, probes: Sequence[ProbeView]) -> None:
+        lines, source = self.lines, self.source
+        here = source.probes[lines.cursor].id if source.probes else None
+        if source.fill(probes):
+            lines.changed()
+        lines.refresh_size()
+        if lines.cursor >= len(probes) or probes[lines.cursor].id != here:
+            for index, probe in enumerate(probes):
+                if probe.id == here:
+                    lines.move_to(index)
+                    break
+        lines.refresh()
 
-    def answer(self, what: str, text: str) -> None:
-        """A filter, or what every list is asked."""
-        if what == "filter":
+    # -- keys ---------------------------------------------------------------------------------
+
+    def _selected(self) -> list[ProbeView]:
+        """The probes that keys act on: at the cursor, or those selected."""
+        return [self.source.probes[index] for index in self.lines.selection_range]
+
+    def action_enable(self) -> None:
+        """On, or off if all are on."""
+        if probes := self._selected():
+            on = not all(probe.enabled for probe in probes)
+            self.post_message(Ask(commands.Enable(_ids(probes), on)))
+
+    def action_delete(self) -> None:
+        """Delete them."""
+        if probes := self._selected():
+            self.post_message(Ask(commands.Delete(_ids(probes))))
+
+    def action_stop(self) -> None:
+        """Stop the guest when they are hit, or no longer if all do."""
+        if probes := self._selected():
+            on = not all(probe.stops for probe in probes)
+            self.post_message(Ask(commands.StopOnHit(_ids(probes), on)))
+
+    def action_edit(self) -> None:
+        """Change the definition of the last one."""
+        if probes := self._selected():
+            self.post_message(self.Edit(probes[-1]))
+
+    def action_filter(self) -> None:
+        """Ask for the filter of the last one's event."""
+        probes = self._selected()
+        if not probes or not probes[-1].event:
+            return
+        event = probes[-1].event
+
+        def answer(text: str) -> None:
             self.prompt.close()
-            self.focus_inside()
-            self.post_message(Ask(commands.SetFilter(self._filtered, text)))
-        else:
-            super().answer(what, text)
+            self.post_message(Ask(commands.SetFilter(event, text)))
+
+        self.prompt.ask("filter", f"{event} only if", answer, probes[-1].filter)
 
     def on_virtual_lines_moved(self, event: VirtualLines.Moved) -> None:
         """The other panes show the place, if this pane is where the user is."""
@@ -244,5 +252,9 @@ class ProbesPane(ListPane[ProbeList]):
         self._locate(event.index, focus=True)
 
     def _locate(self, index: int, focus: bool) -> None:
-        if 0 <= index < len(self.lines.probes) and self.lines.probes[index].addresses:
-            self.post_message(Located(self.lines.probes[index].addresses[0], focus=focus))
+        if 0 <= index < len(self.source.probes) and self.source.probes[index].addresses:
+            self.post_message(Located(self.source.probes[index].addresses[0], focus=focus))
+
+
+def _ids(probes: Sequence[ProbeView]) -> tuple[int, ...]:
+    return tuple(probe.id for probe in probes)

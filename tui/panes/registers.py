@@ -9,8 +9,10 @@ from textual.message import Message
 from engine.session.protocol.views import GuestView, RegisterView
 from tui.messages import Located
 from tui.render import harmless, mark
+from tui.widgets.line_painter import GUTTER
+from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
-from tui.widgets.painted_lines import GUTTER
+from tui.widgets.looks import Looks
 from tui.widgets.virtual_lines import VirtualLines
 
 _ALWAYS: Final = ("general", "flags")
@@ -23,9 +25,166 @@ _GROUPS: Final[tuple[tuple[str, ...], ...]] = (
 )
 
 
-class RegisterLines(VirtualLines):
-    """One line a register; in columns where they do not fit below each other but side by side."""
+class RegisterRows(LineSource):
+    """One line a register; in columns where they fit side by side but not below each other.
 
+    Attributes:
+        registers: those that are shown.
+        columns: how many there are.
+        decimal: whether values are decimal.
+        chosen: number of the register at the cursor.
+    """
+
+    def __init__(self) -> None:
+        self._all: tuple[RegisterView, ...] = ()
+        self.registers: list[RegisterView] = []
+        self._level = 0
+        self.columns = 1
+        self.decimal = False
+        self.chosen = 0
+
+    def fill(self, registers: tuple[RegisterView, ...]) -> bool:
+        """Take other registers; True if they are others than before."""
+        if registers is self._all:
+            return False
+        self._all = registers
+        self._choose_groups()
+        return True
+
+    def show_more(self) -> None:
+        """Show more groups of registers, after the last one the usual ones again."""
+        self._level = (self._level + 1) % len(_GROUPS)
+        self._choose_groups()
+
+    def _choose_groups(self) -> None:
+        groups = _GROUPS[self._level]
+        self.registers = [register for register in self._all if register.group in groups]
+
+    def columns_for(self, width: int, height: int) -> int:
+        """As many columns as are needed, and have room."""
+        needed = -(-len(self.registers) // max(height, 1))
+        return max(min(needed, (width - GUTTER) // _COLUMN), 1)
+
+    @property
+    def count(self) -> int:
+        """Registers in a column."""
+        return -(-len(self.registers) // self.columns)
+
+    @property
+    def last(self) -> int:
+        """Number of the last register."""
+        return max(len(self.registers) - 1, 0)
+
+    @property
+    def register(self) -> RegisterView | None:
+        """The one at the cursor."""
+        return self.registers[min(self.chosen, self.last)] if self.registers else None
+
+    def line(self, index: int, width: int, looks: Looks) -> Text:
+        """The registers of a line."""
+        if self.columns == 1:
+            return self._cell(self.registers[index], looks)
+        text, room = Text(no_wrap=True), width // self.columns
+        for column, register in enumerate(self.registers[index :: self.count]):
+            cell = self._cell(register, looks)
+            if index + column * self.count == self.chosen:
+                cell.stylize("underline", 0, len(register.name))
+            cell.truncate(room - 1)
+            cell.pad_right(room - len(cell))
+            text.append_text(cell)
+        return text
+
+    def plain(self, index: int, looks: Looks) -> str:
+        """The registers of a line, whole."""
+        cells = (self._cell(register, looks) for register in self.registers[index :: self.count])
+        return "  ".join(cell.plain.rstrip() for cell in cells)
+
+    def _cell(self, register: RegisterView, looks: Looks) -> Text:
+        """Name, value, mark, what it was, what it points at."""
+        changed = register.origin
+        sign = {"insn": "*", "machinery": "!"}.get(changed, " ")
+        look = looks({"insn": "good", "machinery": "warn"}.get(changed, "dim"))
+        text = Text(no_wrap=True)
+        text.append(f"{register.name:<7}", looks("name"))
+        text.append(sign, look)
+        value = self._value(register, register.value)
+        text.append(value, look if changed else "")
+        if register.meaning:
+            arrow = "" if register.group == "flags" else mark("arrow", looks.ascii_only) + " "
+            text.append(f"  {arrow}{harmless(register.meaning, looks.ascii_only)}", looks("note"))
+        if changed:
+            text.append(f"  was {self._value(register, register.old)}", looks("dim"))
+        return text
+
+    def _value(self, register: RegisterView, number: int) -> str:
+        """A value as it is shown."""
+        if not self.decimal:
+            return f"{number:#x}"
+        if register.bits == 64 and number >> 63:
+            number -= 1 << 64
+        return str(number)
+
+
+class RegisterTable(VirtualLines[RegisterRows]):
+    """The registers in as many columns as there is room for, and a cursor in them."""
+
+    def __init__(self) -> None:
+        super().__init__(RegisterRows())
+        self._column = 0
+
+    def on_resize(self) -> None:
+        """Another size: more columns or fewer."""
+        if self.fit():
+            self.renew()
+
+    def fit(self) -> bool:
+        """As many columns as this size has room for; True if there were others before."""
+        source = self.source
+        columns = source.columns_for(self.view_width, self.size.height)
+        if columns == source.columns:
+            return False
+        chosen = min(source.chosen, source.last)
+        source.columns = columns
+        self.select(chosen)
+        return True
+
+    def select(self, number: int) -> None:
+        """Put the cursor on a register by its number."""
+        self._column, line = divmod(number, max(self.source.count, 1))
+        self.move_to(line)
+        self._choose()
+        self.changed()
+
+    def refresh_size(self) -> None:
+        """Another register may stand at the cursor."""
+        super().refresh_size()
+        self._choose()
+
+    def cursor_moved(self, old: int) -> None:
+        """The name at the cursor is underlined."""
+        self._choose()
+        if self.source.columns > 1:
+            self.changed()
+        super().cursor_moved(old)
+
+    def _choose(self) -> None:
+        source = self.source
+        source.chosen = self._column * source.count + self.cursor
+
+    def action_sideways(self, steps: int) -> None:
+        """To another column; where there is one alone, scroll."""
+        source = self.source
+        if source.columns == 1:
+            super().action_sideways(steps)
+            return
+        column = max(min(self._column + steps, source.columns - 1), 0)
+        self.select(min(column * source.count + self.cursor, source.last))
+
+
+class RegistersPane(ListPane[RegisterRows]):
+    """The pane of the registers."""
+
+    TITLE = "Registers"
     HELP = """
 ### Registers
 
@@ -54,158 +213,38 @@ class RegisterLines(VirtualLines):
             self.name = name
             self.value = value
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._all: tuple[RegisterView, ...] = ()
-        self._rows: list[RegisterView] = []
-        self._level = 0
-        self._decimal = False
-        self._columns = 1
-        self._column = 0
+    def __init__(self) -> None:
+        self._table = RegisterTable()
+        super().__init__(self._table)
 
     def show(self, view: GuestView) -> None:
         """Another view."""
-        if view.registers is not self._all:
-            self._all = view.registers
-            self._filter()
+        if self.source.fill(view.registers):
+            self._renew()
 
-    def _filter(self) -> None:
-        groups = _GROUPS[self._level]
-        self._rows = [register for register in self._all if register.group in groups]
-        self._arrange()
-        self.changed()
-        self.refresh_size()
-        self.refresh()
+    def _renew(self) -> None:
+        self._table.fit()
+        self._table.renew()
 
-    def _arrange(self) -> None:
-        """As many columns as are needed, and have room."""
-        needed = -(-len(self._rows) // max(self.size.height, 1))
-        columns = max(min(needed, (self.view_width - GUTTER) // _COLUMN), 1)
-        if columns != self._columns:
-            here = self._index
-            self._columns = columns
-            self.select(here)
-
-    def on_resize(self) -> None:
-        """Another width: more columns or fewer."""
-        before = self._columns
-        self._arrange()
-        if before != self._columns:
-            self.changed()
-            self.refresh_size()
-
-    @property
-    def line_count(self) -> int:
-        """Registers in a column."""
-        return -(-len(self._rows) // self._columns)
-
-    @property
-    def _index(self) -> int:
-        """Which register the cursor is on."""
-        return min(self._column * self.line_count + self.cursor, max(len(self._rows) - 1, 0))
-
-    @property
-    def register(self) -> RegisterView | None:
-        """The one at the cursor."""
-        return self._rows[self._index] if self._rows else None
-
-    def select(self, index: int) -> None:
-        """Put the cursor on a register by its number."""
-        self._column, line = divmod(index, max(self.line_count, 1))
-        self.move_to(line)
-        self.changed()
-
-    def line(self, index: int, width: int) -> Text:
-        """The registers of a line."""
-        if self._columns == 1:
-            return self._cell(self._rows[index])
-        text, room = Text(no_wrap=True), width // self._columns
-        for column, register in enumerate(self._rows[index :: self.line_count]):
-            cell = self._cell(register)
-            if index == self.cursor and column == self._column:
-                cell.stylize("underline", 0, len(register.name))
-            cell.truncate(room - 1)
-            cell.pad_right(room - len(cell))
-            text.append_text(cell)
-        return text
-
-    def plain(self, index: int) -> str:
-        """The registers of a line, whole."""
-        cells = (self._cell(register) for register in self._rows[index :: self.line_count])
-        return "  ".join(cell.plain.rstrip() for cell in cells)
-
-    def cursor_moved(self, old: int) -> None:
-        """The name at the cursor is underlined."""
-        if self._columns > 1:
-            self.changed()
-        super().cursor_moved(old)
-
-    def _cell(self, register: RegisterView) -> Text:
-        """Name, value, mark, what it was, what it points at."""
-        changed = register.origin
-        sign = {"insn": "*", "machinery": "!"}.get(changed, " ")
-        look = self.look({"insn": "good", "machinery": "warn"}.get(changed, "dim"))
-        text = Text(no_wrap=True)
-        text.append(f"{register.name:<7}", self.look("name"))
-        text.append(sign, look)
-        value = self.value(register, register.value)
-        text.append(value, look if changed else "")
-        if register.meaning:
-            arrow = "" if register.group == "flags" else mark("arrow", self.ascii_only) + " "
-            text.append(
-                f"  {arrow}{harmless(register.meaning, self.ascii_only)}", self.look("note")
-            )
-        if changed:
-            text.append(f"  was {self.value(register, register.old)}", self.look("dim"))
-        return text
-
-    def value(self, register: RegisterView, number: int) -> str:
-        """A value as it is shown."""
-        if not self._decimal:
-            return f"{number:#x}"
-        if register.bits == 64 and number >> 63:
-            number -= 1 << 64
-        return str(number)
+    # -- keys ----------------------------------------------------------------------------------
 
     def action_more(self) -> None:
         """Show more groups of registers, then the usual ones again."""
-        self._level = (self._level + 1) % len(_GROUPS)
-        self._filter()
+        self.source.show_more()
+        self._renew()
 
     def action_radix(self) -> None:
         """Decimal or hexadecimal."""
-        self._decimal = not self._decimal
-        self.changed()
-        self.refresh()
-
-    def action_sideways(self, steps: int) -> None:
-        """To another column; where there is one alone, scroll."""
-        if self._columns == 1:
-            super().action_sideways(steps)
-            return
-        column = max(min(self._column + steps, self._columns - 1), 0)
-        self.select(min(column * self.line_count + self.cursor, len(self._rows) - 1))
+        self.source.decimal = not self.source.decimal
+        self.lines.changed()
 
     def action_set(self) -> None:
         """Ask for a value."""
-        if (register := self.register) is not None:
+        if (register := self.source.register) is not None:
             self.post_message(self.Editing(register.name, register.value))
 
-    def action_choose(self) -> None:
+    def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
         """Show the address that the register holds."""
-        if (register := self.register) is not None:
+        event.stop()
+        if (register := self.source.register) is not None:
             self.post_message(Located(register.value, focus=True))
-
-
-class RegistersPane(ListPane[RegisterLines]):
-    """The pane of the registers."""
-
-    TITLE = "Registers"
-    NUMBER = 2
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(RegisterLines(), id=id)
-
-    def show(self, view: GuestView) -> None:
-        """Another view."""
-        self.lines.show(view)

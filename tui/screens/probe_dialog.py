@@ -111,7 +111,7 @@ class ProbeDialog(ModalScreen[str | None]):
 
     @property
     def _is_definition(self) -> bool:
-        """Whether what is typed is a definition rather than a name."""
+        """True if a definition is typed rather than a name."""
         text = self.query_one(Input).value.lstrip()
         return " " in text or text.startswith(("-", "!")) or text[1:2] == ":"
 
@@ -143,13 +143,13 @@ class ProbeDialog(ModalScreen[str | None]):
 
     @work(exclusive=True, thread=True, group="complete")
     def _offer(self, text: str, at: int) -> None:
-        """What fits at the cursor; in a thread, as the first look reads all symbols."""
+        """Offer words that fit at the cursor; in a thread, as the first look reads all symbols."""
         completion = self._browser.complete_definition(text, at, self._groups)
         self.app.call_from_thread(self._show_offers, text, at, completion)
 
     @property
     def _was_left(self) -> bool:
-        """Whether the screen, or the whole app, was left while a thread looked up words.
+        """True if the screen, or the whole app, was left while a thread looked up words.
 
         An app that ends takes its widgets down one by one, with the screen still on its stack.
         """

@@ -1,8 +1,8 @@
 """One-line widgets: the status, the tabs of a narrow terminal, messages and prompts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,8 +12,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from engine.errors import KprobeTuiError
 from engine.session.protocol.views import GuestView, RunState
-from tui.layout import PaneSpec
 from tui.render import grouped, harmless, is_ascii, mark
 
 _STATES = {
@@ -26,7 +26,7 @@ _STATES = {
 
 
 class StatusBar(Static):
-    """What the guest is, what it does, and how much was recorded.
+    """The guest's name and state, and how much was recorded.
 
     A narrow terminal shows what matters most: the state and its reason are the last to go.
     """
@@ -72,7 +72,7 @@ class StatusBar(Static):
         return Content.assemble(*shown)
 
     def _parts(self) -> list[tuple[int, str, str]]:
-        """How soon each part may go (the highest first), its text, its look."""
+        """All parts: how soon each may go (the highest first), its text, its look."""
         view, plain = self._view, is_ascii(self.app)
         misses = sum(probe.misses for probe in view.probes)
         if view.waiting_in:
@@ -94,6 +94,14 @@ class StatusBar(Static):
         ]
 
 
+class Tab(NamedTuple):
+    """A pane in a strip of tabs."""
+
+    pane: str
+    number: int
+    name: str
+
+
 class TabStrip(Static):
     """Names of the panes of a group; a click shows one."""
 
@@ -111,16 +119,21 @@ class TabStrip(Static):
 
         pane: str
 
-    def show(self, panes: Sequence[PaneSpec], active: str, noted: str = "") -> None:
-        """The group, which of it is seen, and what that pane has to say of itself."""
+    def show(self, tabs: Sequence[Tab], active: str, noted: str = "") -> None:
+        """Show a group.
+
+        Args:
+            tabs: its panes.
+            active: the one that is seen.
+            noted: that pane's remarks on itself.
+        """
         parts: list[str | tuple[str, str]] = []
         self._spans = []
         at = 0
-        for spec in panes:
-            text = f"{spec.number} {spec.name}"
-            text = f"[{text}]" if spec.id == active else f" {text} "
-            self._spans.append((at, at + len(text), spec.id))
-            parts.append((text, "bold $text-accent" if spec.id == active else ""))
+        for pane, number, name in tabs:
+            text = f"[{number} {name}]" if pane == active else f" {number} {name} "
+            self._spans.append((at, at + len(text), pane))
+            parts.append((text, "bold $text-accent" if pane == active else ""))
             at += len(text)
         rule = mark("rule", is_ascii(self.app))
         room = self.app.size.width - at
@@ -137,6 +150,29 @@ class TabStrip(Static):
         for start, end, pane in self._spans:
             if start <= event.x < end:
                 self.post_message(self.Picked(pane))
+
+
+def _nothing(text: str) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something to be typed.
+
+    Attributes:
+        what: is asked, in front of the line; its first word names the history.
+        hint: shown while the line is empty.
+        answer: takes what was typed.
+        text: to begin with.
+        complete: what a line that is being typed may become.
+    """
+
+    what: str
+    hint: str
+    answer: Callable[[str], object]
+    text: str = ""
+    complete: Callable[[str], list[str]] = _nothing
 
 
 class MessageLine(Horizontal):
@@ -161,28 +197,11 @@ class MessageLine(Horizontal):
         Binding("tab", "complete", "Complete", show=False, priority=True),
     ]
 
-    @dataclass
-    class Completing(Message):
-        """The user wants to know what the line may become; `completed` takes it."""
-
-        line: "MessageLine"
-        what: str
-        text: str
-
-    @dataclass
-    class Answered(Message):
-        """Something was typed."""
-
-        what: str
-        text: str
-
-    @dataclass
-    class Left(Message):
-        """The user is done with the line."""
-
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, left: Callable[[], object], *, id: str | None = None) -> None:
+        """`left` is called when the keys belong to somebody else again."""
         super().__init__(id=id)
-        self._what = ""
+        self._left = left
+        self._question = Question("", "", _nothing)
         self._place = 0
         self._choices: list[str] = []
         self.histories: dict[str, list[str]] = {}
@@ -200,35 +219,39 @@ class MessageLine(Horizontal):
         said.set_class(severity == "warning", "-warning")
         said.update("\n".join(harmless(line, is_ascii(self.app)) for line in text.split("\n")))
 
-    def ask(self, what: str, hint: str, text: str) -> None:
-        """Have something typed; `Answered` brings it."""
-        self._what = what
+    def ask(self, question: Question) -> None:
+        """Have something typed."""
+        self._question = question
         self._place = len(self._history)
+        what, text = question.what, question.text
         self.query_one(".asked", Static).update(f"{what}: " if what != ":" else ":")
         line = self.query_one(Input)
-        line.placeholder, line.value = hint, text
+        line.placeholder, line.value = question.hint, text
         line.cursor_position = len(text)
         self.add_class("-asking")
         line.focus()
 
     @property
     def _history(self) -> list[str]:
-        return self.histories.setdefault(self._what.partition(" ")[0], [])
+        return self.histories.setdefault(self._question.what.partition(" ")[0], [])
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand it on."""
+        """Hand it on; what is wrong with it takes its place."""
         event.stop()
         if event.value and event.value not in self._history[-1:]:
             self._history.append(event.value)
             del self._history[:-500]
         self.action_leave()
         if event.value:
-            self.post_message(self.Answered(self._what, event.value))
+            try:
+                self._question.answer(event.value)
+            except KprobeTuiError as error:
+                self.say(str(error), "error")
 
     def action_leave(self) -> None:
         """Back to the message."""
         self.remove_class("-asking")
-        self.post_message(self.Left())
+        self._left()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Tab completes only where something is typed."""
@@ -237,21 +260,16 @@ class MessageLine(Horizontal):
         return super().check_action(action, parameters)
 
     def action_complete(self) -> None:
-        """The next thing the line may become."""
+        """The next thing that the line may become."""
         line = self.query_one(Input)
         if self._choices and line.value in self._choices:
             at = self._choices.index(line.value) + 1
             line.value = self._choices[at % len(self._choices)]
             line.cursor_position = len(line.value)
-        else:
-            self.post_message(self.Completing(self, self._what, line.value))
-
-    def completed(self, choices: list[str]) -> None:
-        """What the line may become; Tab goes through it."""
-        self._choices = choices
-        if choices:
-            line = self.query_one(Input)
-            line.value = choices[0]
+            return
+        self._choices = self._question.complete(line.value)
+        if self._choices:
+            line.value = self._choices[0]
             line.cursor_position = len(line.value)
 
     def action_recall(self, step: int) -> None:

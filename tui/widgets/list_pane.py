@@ -1,61 +1,50 @@
 """A pane around a list: it can be searched."""
 
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
-from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 
 from tui.messages import Say
+from tui.widgets.line_source import LineSource
 from tui.widgets.pane import Pane
 from tui.widgets.virtual_lines import VirtualLines
 
-Lines = TypeVar("Lines", bound=VirtualLines)
+Source = TypeVar("Source", bound=LineSource)
 
 
-class ListPane(Pane, Generic[Lines]):
+class ListPane(Pane, Generic[Source]):
     """A pane whose content is a list.
 
     Attributes:
         lines: the list.
+        source: its lines.
     """
 
-    def __init__(
-        self,
-        lines: Lines,
-        *,
-        number: int | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        super().__init__(number=number, id=id, classes=classes)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "Find", key_display="/", show=False, id="list.search"),
+        Binding("n", "again(False)", "Next match", show=False, id="list.next"),
+        Binding("N", "again(True)", "Previous match", show=False, id="list.previous"),
+    ]
+
+    def __init__(self, lines: VirtualLines[Source]) -> None:
+        super().__init__(lines)
         self.lines = lines
+        self.source = lines.source
 
-    def compose(self) -> ComposeResult:
-        """The list and the prompt."""
-        yield self.lines
-        yield self.prompt
+    def action_search(self) -> None:
+        """Ask for a text to look for."""
+        self.prompt.ask("search", "/ find", self._search, self.lines.pattern)
 
-    @property
-    def content(self) -> Lines:
-        """The list."""
-        return self.lines
+    def _search(self, text: str) -> None:
+        self.prompt.close()
+        self.lines.start_search(text)
 
-    # -- prompt ---------------------------------------------------------------------------
-
-    def ask(self, what: str) -> None:
-        """Open the prompt; subclasses know more than "search"."""
-        if what == "search":
-            self.prompt.ask(what, "/ find", self.lines.pattern)
-
-    def answer(self, what: str, text: str) -> None:
-        """Take what was typed; the prompt stays open unless it is closed here."""
-        if what == "search":
-            self.prompt.close()
-            self.lines.start_search(text)
-
-    def on_virtual_lines_asked(self, event: VirtualLines.Asked) -> None:
-        """The list wants something typed."""
-        event.stop()
-        self.ask(event.what)
+    def action_again(self, backwards: bool) -> None:
+        """Go to the next match, or the one before."""
+        if self.lines.pattern:
+            self.lines.start_search(self.lines.pattern, backwards, here=False)
+        else:
+            self.action_search()
 
     def on_virtual_lines_searched(self, event: VirtualLines.Searched) -> None:
         """Say how the search stands."""

@@ -1,29 +1,31 @@
-"""What every pane has: a border with number and title, and a prompt at its bottom."""
+"""The frame of every pane: a border with number and title, and a prompt at its bottom."""
 
 from typing import ClassVar
 
 from rich.markup import escape
 from rich.text import Text
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import Widget
 
+from engine.session.protocol.views import GuestView
 from tui.render import is_ascii, mark
 from tui.widgets.prompt import Prompt
 
 
 class Pane(Vertical):
-    """A numbered pane.
+    """A numbered pane around what it shows; the keys of its own work while that has the focus.
 
     Attributes:
         number: key of the pane, shown in its title; None without one.
+        content: has the keys when the pane is gone to.
         parts: of the title behind the name.
         prompt: for search and the like.
     """
 
     ALLOW_MAXIMIZE = True
     TITLE: ClassVar[str] = ""
-    NUMBER: ClassVar[int | None] = None
 
     DEFAULT_CSS = """
     Pane {
@@ -50,27 +52,32 @@ class Pane(Vertical):
             super().__init__()
             self.pane = pane
 
-    def __init__(
-        self,
-        *,
-        number: int | None = None,
-        id: str | None = None,
-        classes: str | None = None,
-    ) -> None:
-        super().__init__(id=id, classes=classes)
-        self.number = self.NUMBER if number is None else number
+    def __init__(self, content: Widget) -> None:
+        super().__init__()
+        self.number: int | None = None
+        self.content = content
         self.parts: tuple[str, ...] = ()
-        self.prompt = Prompt()
+        self.prompt = Prompt(self.focus_inside)
+
+    def compose(self) -> ComposeResult:
+        """The content and the prompt."""
+        yield self.content
+        yield self.prompt
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """No key of the pane while something is typed in it."""
+        return self.content.has_focus and super().check_action(action, parameters)
+
+    def show(self, view: GuestView) -> None:
+        """Another view of the guest; a pane that shows nothing of it need not do anything."""
+
+    def restarted(self) -> None:
+        """A new run has begun: forget the one before."""
 
     def on_mount(self) -> None:
         """Draw the border with what the terminal has."""
         self.set_class(is_ascii(self.app), "-ascii")
         self.retitle(*self.parts)
-
-    @property
-    def content(self) -> Widget:
-        """What has the keys when the pane is gone to."""
-        raise NotImplementedError
 
     def focus_inside(self) -> None:
         """Give the content the focus, at once.
@@ -104,17 +111,3 @@ class Pane(Vertical):
         rule = f" {mark('rule', is_ascii(self.app))} "
         note = self.border_subtitle
         return rule.join(filter(None, [*self.parts, Text.from_markup(note).plain if note else ""]))
-
-    def answer(self, what: str, text: str) -> None:
-        """Take what was typed; the prompt stays open unless it is closed here."""
-        raise NotImplementedError
-
-    def on_prompt_answered(self, event: Prompt.Answered) -> None:
-        """Something was typed."""
-        event.stop()
-        self.answer(event.what, event.text)
-
-    def on_prompt_left(self, event: Prompt.Left) -> None:
-        """The keys belong to the content again."""
-        event.stop()
-        self.focus_inside()

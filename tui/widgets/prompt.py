@@ -1,11 +1,10 @@
 """The line at the bottom of a pane where a pattern, a filter or a number is typed."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.message import Message
 from textual.widgets import Input, Static
 
 from tui.render import harmless, is_ascii
@@ -38,36 +37,27 @@ class Prompt(Vertical):
         Binding("down", "recall(1)", "Later", show=False, id="prompt.later"),
     ]
 
-    @dataclass
-    class Answered(Message):
-        """The user has typed it; call `close`, or `wrong` to have it put right."""
-
-        what: str
-        text: str
-
-    @dataclass
-    class Left(Message):
-        """The user does not want to, or is done."""
-
-        what: str
-
-    def __init__(self) -> None:
+    def __init__(self, left: Callable[[], object]) -> None:
+        """`left` is called when the keys belong to somebody else again."""
         super().__init__()
-        self.what = ""
+        self._left = left
+        self._what = ""
+        self._answer: Callable[[str], object] = lambda text: None
         self._histories: dict[str, list[str]] = {}
         self._place = 0
         self.input = Input(compact=True, select_on_focus=False)
         self._caret = Static(classes="prompt--caret", markup=False)
 
-    def ask(self, what: str, hint: str, text: str = "") -> None:
+    def ask(self, what: str, hint: str, answer: Callable[[str], object], text: str = "") -> None:
         """Show it and take the keys.
 
         Args:
-            what: comes back with the answer; each has a history of its own.
+            what: is asked; each has a history of its own.
             hint: shown while the line is empty.
+            answer: takes what is typed, and calls `close`, or `wrong` to have it put right.
             text: to begin with.
         """
-        self.what = what
+        self._what, self._answer = what, answer
         self._place = len(self._histories.get(what, ()))
         if not self.input.is_attached:
             self.mount(self.input, self._caret)
@@ -89,19 +79,19 @@ class Prompt(Vertical):
         """Hide it."""
         if self.display:
             self.display = False
-            self.post_message(self.Left(self.what))
+            self._left()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand the answer on."""
         event.stop()
-        history = self._histories.setdefault(self.what, [])
+        history = self._histories.setdefault(self._what, [])
         if event.value and event.value not in history[-1:]:
             history.append(event.value)
             del history[:-_HISTORY]
-        self.post_message(self.Answered(self.what, event.value))
+        self._answer(event.value)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """What was wrong is being changed."""
+        """The mistake is being changed."""
         event.stop()
         self.remove_class("-wrong")
 
@@ -111,7 +101,7 @@ class Prompt(Vertical):
 
     def action_recall(self, step: int) -> None:
         """Go through what was typed before."""
-        history = self._histories.get(self.what, [])
+        history = self._histories.get(self._what, [])
         self._place = max(min(self._place + step, len(history)), 0)
         self.input.value = history[self._place] if self._place < len(history) else ""
         self.input.cursor_position = len(self.input.value)

@@ -40,7 +40,7 @@ class Slices:
         self._timer: Timer | None = None
 
     def __bool__(self) -> bool:
-        """Whether there is still something to do."""
+        """True if there is still something to do."""
         return self._work is not None
 
     def start(self, work: Iterator[int | None]) -> None:

@@ -3,38 +3,94 @@
 Measured: a list of 10 million lines costs the same to show, scroll and leave as one of ten.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from time import monotonic
+from typing import ClassVar, Final, Generic, TypeVar
 
+from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
+from textual.timer import Timer
 from textual.widget import Widget
 
 from tui.messages import Copied
-from tui.widgets.chords import Chords
-from tui.widgets.growing_lines import GrowingLines
-from tui.widgets.painted_lines import COPY_MAX
-from tui.widgets.prefix import Choices, PrefixKeys
-from tui.widgets.slices import Slices
+from tui.widgets.chords import Choices, Chords, PrefixKeys
+from tui.widgets.line_painter import LinePainter
+from tui.widgets.line_search import LineSearch
+from tui.widgets.line_source import LineSource
+from tui.widgets.looks import Looks
 
-_SIDEWAYS = 8
+COPY_MAX: Final = 100_000
+"""Lines that one copy takes at the most: a clipboard is no file."""
+_SIDEWAYS: Final = 8
 """Cells that one step sideways moves."""
+_CALM: Final = 0.1
+"""Seconds between two paints while more lines come than anybody can read."""
+_TO_THE_TOP: Final[Mapping[str, Choices]] = {"g": {"g": "top"}}
+"""The chords of a list."""
+
+Source = TypeVar("Source", bound=LineSource)
 
 
-class VirtualLines(GrowingLines, Chords, can_focus=True):
-    """The list; subclasses say what its lines are.
+class VirtualLines(ScrollView, Generic[Source], can_focus=True):
+    """Shows a source's lines: cursor, selection, search, and the view of a list that grows.
 
-    A subclass gives `line_count` and `line`. Where lines are dropped at the front as new ones
-    come, it also gives `origin`, so that cursor and view stay with the lines they were on.
+    Where lines are dropped at the front as new ones come, cursor and view stay with the lines
+    they were on; where the view follows the end, it does so until somebody goes up.
+
+    Attributes:
+        source: the lines.
+        looks: styles by name, `lines--NAME` of the component classes without the background.
+        chords: the keys of two strokes.
+        follow: whether the view stays at the end as lines come.
     """
 
-    CHORDS: ClassVar[dict[str, Choices]] = {"g": {"g": "top"}}
-    """Chords of two keys. An app may add to its own copy in `prefix.chords`."""
+    ALLOW_SELECT = True
+    ALLOW_MAXIMIZE = True
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "lines--cursor",
+        "lines--cursor-blurred",
+        "lines--selected",
+        "lines--match",
+        "lines--dim",
+        "lines--accent",
+        "lines--good",
+        "lines--warn",
+        "lines--bad",
+        "lines--name",
+        "lines--note",
+    }
+
+    DEFAULT_CSS = """
+    VirtualLines {
+        background: $surface;
+        color: $foreground;
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+        width: 1fr;
+        height: 1fr;
+        & > .lines--cursor { background: $primary-muted; text-style: bold; }
+        & > .lines--cursor-blurred { text-style: bold; }
+        & > .lines--selected { background: $secondary-muted; }
+        & > .lines--match { text-style: reverse bold; }
+        & > .lines--dim { text-style: dim; }
+        & > .lines--accent { color: $text-accent; }
+        & > .lines--good { color: $text-success; }
+        & > .lines--warn { color: $text-warning; }
+        & > .lines--bad { color: $text-error; text-style: bold; }
+        & > .lines--name { color: $text-primary; }
+        & > .lines--note { text-style: italic dim; }
+        &:ansi > .lines--cursor { background: ansi_default; text-style: bold reverse; }
+    }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False, id="list.down"),
         Binding("up,k", "move(-1)", "Up", show=False, id="list.up"),
@@ -48,9 +104,6 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
         Binding("end,G", "bottom", "Last line", show=False, id="list.bottom"),
         Binding("shift+down,J", "extend(1)", "Select down", show=False, id="list.select-down"),
         Binding("shift+up,K", "extend(-1)", "Select up", show=False, id="list.select-up"),
-        Binding("slash", "ask('search')", "Find", key_display="/", show=False, id="list.search"),
-        Binding("n", "again(False)", "Next match", show=False, id="list.next"),
-        Binding("N", "again(True)", "Previous match", show=False, id="list.previous"),
         Binding("Y", "copy_rows", "Copy", show=False, id="list.copy"),
         Binding("enter", "choose", "Show", show=False, id="list.choose"),
         Binding("escape", "calm", "Clear", show=False, id="list.clear"),
@@ -60,36 +113,17 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
     class Moved(Message):
         """The cursor is on another line."""
 
-        lines: "VirtualLines"
         index: int
-
-        @property
-        def control(self) -> Widget:
-            """The list."""
-            return self.lines
 
     @dataclass
     class Chosen(Message):
-        """Enter or a double click on a line."""
+        """Enter, even where there are no lines, or a double click on a line."""
 
-        lines: "VirtualLines"
         index: int
-
-        @property
-        def control(self) -> Widget:
-            """The list."""
-            return self.lines
-
-    @dataclass
-    class Asked(Message):
-        """The user wants to type something about the list, e.g. a pattern for "search"."""
-
-        lines: "VirtualLines"
-        what: str
 
     @dataclass
     class Searched(Message):
-        """How a search stands.
+        """The state of a search.
 
         Attributes:
             index: of the match, None for none (yet).
@@ -97,7 +131,6 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
             done: whether it is over.
         """
 
-        lines: "VirtualLines"
         pattern: str
         index: int | None
         wrapped: bool
@@ -109,53 +142,119 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
 
         follow: bool
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        alone = {"g": "app.go_to"} if "g" in self.CHORDS else {}
-        self.prefix = PrefixKeys(dict(self.CHORDS), alone=alone)
-        self._searching = Slices(self, self._found, self._going)
-        self._wrapped = False
+    def __init__(
+        self,
+        source: Source,
+        *,
+        chords: Mapping[str, Choices] = _TO_THE_TOP,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """Show a source's lines.
 
-    # -- what subclasses say --------------------------------------------------------------
-
-    def plain(self, index: int) -> str:
-        """A line as text, for copies and for the search."""
-        line = self.line(index, 10_000)
-        return (line.text if isinstance(line, Strip) else line.plain).rstrip()
-
-    def searchable(self, index: int) -> str:
-        """What the search looks at in a line."""
-        return self.plain(index)
-
-    def find(self, pattern: str, start: int, stop: int, backwards: bool) -> Iterator[int | None]:
-        """Look through the lines from `start` to before `stop`, a few at a time.
-
-        Yields:
-            None after each bit of work, then the line that matches; nothing more without one.
+        Args:
+            source: the lines.
+            chords: what two keys after each other do; an action is one of this widget.
+            id: of the widget.
+            classes: of the widget.
         """
-        first, last = start + self.origin, stop + self.origin
-        folded = pattern.islower()
-        for done, number in enumerate(range(first, last, -1 if backwards else 1)):
-            index = number - self.origin
-            if 0 <= index < self.line_count:
-                text = self.searchable(index)
-                if pattern in (text.lower() if folded else text):
-                    yield index
-                    return
-            if done % 32 == 31:
-                yield None
+        super().__init__(id=id, classes=classes)
+        self.source = source
+        self.looks = Looks(self, self._look)
+        alone = {"g": "app.go_to"} if "g" in chords else {}
+        self.chords = Chords(self, PrefixKeys(chords, alone=alone))
+        self.follow = source.follows
+        self._painter = LinePainter(self, source, self.looks, self._widened)
+        self._search = LineSearch(self, source, self.looks, self._found, self._going)
+        self._cursor = 0
+        self._anchor: int | None = None
+        self._origin = 0
+        self._shown = 0
+        self._driven = False
+        self._painted = 0.0
+        self._owed: Timer | None = None
 
-    # -- what owners call -----------------------------------------------------------------
+    # -- lines come and go ----------------------------------------------------------------
+
+    @property
+    def line_count(self) -> int:
+        """Lines there are now."""
+        return self.source.count
+
+    def changed(self) -> None:
+        """All lines may look different now."""
+        self._painter.changed()
+        self.refresh()
+
+    def renew(self) -> None:
+        """There are other lines now, which need not look like those before."""
+        self.changed()
+        self.refresh_size()
 
     def restart(self) -> None:
         """All lines are others now: back to the beginning, or to the end where it follows."""
-        self.stop_search()
-        self._origin = self.origin
-        self._cursor = self._shown = self._widest = 0
+        self._search.stop()
+        self._origin = self.source.origin
+        self._cursor = self._shown = self._painter.widest = 0
         self._anchor = None
-        self._set_follow(self.FOLLOWS)
+        self.set_follow(self.source.follows)
         self.changed()
         self.refresh_size()
+
+    def refresh_size(self) -> None:
+        """Lines came or went: called after each batch, at the most 30 times a second."""
+        count, origin = self.source.count, self.source.origin
+        added = count + origin - self._shown - self._origin
+        if self.follow and added > self.size.height > 0 and not self._may_paint():
+            return
+        gone = origin - self._origin
+        self._origin = origin
+        top = self.scroll_offset.y
+        overtaken = False
+        if gone:
+            self._cursor = max(self._cursor - gone, 0)
+            self._anchor = None if self._anchor is None else max(self._anchor - gone, 0)
+            overtaken = gone > top
+        fewer = count < self._shown
+        partly = top + self.size.height >= self._shown
+        self._shown = count
+        self._cursor = max(min(self._cursor, count - 1), 0)
+        self._resize(Size(self._painter.widest, count))
+        if self.follow:
+            self._set_cursor(count - 1)
+            self._scroll(y=count)
+        elif gone:
+            self._slide(max(top - gone, 0))
+        if self.follow or fewer or partly or (overtaken and self._may_paint()):
+            self.refresh()
+
+    def _may_paint(self) -> bool:
+        """True if a flood may be painted again; if not, it will be in a while."""
+        now = monotonic()
+        if now - self._painted >= _CALM:
+            self._painted = now
+            return True
+        if self._owed is None:
+            self._owed = self.set_timer(_CALM, self._paint_owed)
+        return False
+
+    def _paint_owed(self) -> None:
+        self._owed = None
+        self._painted = 0.0
+        self.refresh_size()
+        self.refresh()
+
+    def _slide(self, top: int) -> None:
+        """The same lines are shown, which have other indices now: nothing is painted anew."""
+        self.set_scroll(None, top)
+        self.set_reactive(Widget.scroll_target_y, top)
+        self.vertical_scrollbar.position = top
+
+    def _widened(self) -> None:
+        """A longer line than all before: there is more to scroll sideways."""
+        self._resize(Size(self._painter.widest, self._shown))
+
+    # -- cursor and view ------------------------------------------------------------------
 
     @property
     def cursor(self) -> int:
@@ -165,10 +264,15 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
     @property
     def selection_range(self) -> range:
         """The lines that are selected; the cursor's if none are."""
-        if not self.line_count:
+        if not self.source.count:
             return range(0)
         anchor = self._cursor if self._anchor is None else self._anchor
         return range(min(anchor, self._cursor), max(anchor, self._cursor) + 1)
+
+    @property
+    def view_width(self) -> int:
+        """Cells of a row that are seen: all but the scroll bar's."""
+        return max(self.size.width - self.scrollbar_size_vertical, 1)
 
     def move_to(self, index: int, *, middle: bool = False) -> None:
         """Put the cursor on a line and show it.
@@ -177,11 +281,11 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
             index: the line; the nearest one if there is none.
             middle: show it in the middle of the view if it is not in sight.
         """
-        count = self.line_count
+        count = self.source.count
         index = max(min(index, count - 1), 0)
         if self._shown != count:
             self._shown = count
-            self._resize(Size(self._widest, count))
+            self._resize(Size(self._painter.widest, count))
         self._set_cursor(index)
         top, height = self.scroll_offset.y, max(self.size.height, 1)
         if index < top or index >= top + height:
@@ -191,22 +295,98 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
                 target = index if index < top else index - height + 1
             self._scroll(y=max(target, 0))
         if self.follow and index < count - 1:
-            self._set_follow(False)
+            self.set_follow(False)
+
+    def set_follow(self, follow: bool) -> None:
+        """Stay at the end as lines come, or no longer."""
+        if follow != self.follow:
+            self.follow = follow
+            self.post_message(self.FollowChanged(follow))
+
+    def _set_cursor(self, index: int) -> None:
+        old, self._cursor = self._cursor, max(index, 0)
+        if old != self._cursor:
+            self.cursor_moved(old)
+
+    def cursor_moved(self, old: int) -> None:
+        """Two lines look different now; tell of it."""
+        self._redraw(old)
+        self._redraw(self._cursor)
+        self.post_message(self.Moved(self._cursor))
+
+    def _go(self, index: int) -> None:
+        if index < self._cursor:
+            self.set_follow(False)
+        self.move_to(index)
+
+    def _keep_in_sight(self) -> None:
+        """The cursor stays within the view as that moves."""
+        top = self.scroll_offset.y
+        last = min(top + max(self.size.height, 1), self.source.count) - 1
+        self._set_cursor(max(min(self._cursor, last), top))
+
+    def _resize(self, size: Size) -> None:
+        """Set the virtual size without a new layout of the screen, which it never changes."""
+        if size != self.virtual_size:
+            self.set_reactive(Widget.virtual_size, size)
+            self._scroll_update(size)
+
+    def _scroll(self, x: int | None = None, y: int | None = None) -> None:
+        self._driven = True
+        try:
+            self.scroll_to(x, y, animate=False, force=True)
+        finally:
+            self._driven = False
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Let go of the end when somebody scrolls up with wheel or bar."""
+        super().watch_scroll_y(old_value, new_value)
+        # At the very end it was not a user but the list or the view that changed its size.
+        if new_value < old_value and not self._driven and new_value < self.max_scroll_y:
+            self.set_follow(False)
+
+    def on_resize(self) -> None:
+        """Keep the end in view while following, the cursor else."""
+        if self.source.arrange(self.size):
+            self.renew()
+        self._painter.keep(max(self.size.height * 4, 64))
+        if self.follow:
+            self._scroll(y=self.source.count)
+        else:
+            self.move_to(self._cursor)
+        self.refresh()
+
+    # -- text -----------------------------------------------------------------------------
+
+    def plain(self, index: int) -> str:
+        """A line as text."""
+        return self.source.plain(index, self.looks)
 
     def copy_text(self, lines: range | None = None) -> str:
         """Lines as text, `COPY_MAX` of them at the most; the selected ones by default."""
         lines = self.selection_range if lines is None else lines
         return "\n".join(self.plain(index) for index in lines[:COPY_MAX])
 
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The text that was selected with the mouse, as it is seen."""
+        count = self.source.count
+        start = 0 if selection.start is None else selection.start.y
+        end = count - 1 if selection.end is None else selection.end.y
+        width, left = self.view_width, self.scroll_offset.x
+        lines: list[str] = []
+        for index in range(start, min(end, start + COPY_MAX, count - 1) + 1):
+            span = selection.get_span(index)
+            if span is not None:
+                text = self._painter.seen(index, left, width)
+                lines.append(text[span[0] : None if span[1] < 0 else span[1]].rstrip())
+        return "\n".join(lines), "\n"
+
     # -- search ---------------------------------------------------------------------------
 
-    def search(self, pattern: str, start: int, backwards: bool = False) -> int | None:
-        """Look for a pattern from a line on, without wrapping, all at once."""
-        stop = -1 if backwards else self.line_count
-        for found in self.find(pattern, start, stop, backwards):
-            if found is not None:
-                return found
-        return None
+    @property
+    def pattern(self) -> str:
+        """The text that is searched for, and shown in each line; "" for none."""
+        return self._painter.pattern
 
     def start_search(self, pattern: str, backwards: bool = False, here: bool = True) -> None:
         """Search in slices, around the end; `Searched` tells how it stands.
@@ -216,48 +396,35 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
             backwards: towards the first line.
             here: whether the cursor's own line counts as well.
         """
-        self.stop_search()
-        if self.pattern != pattern:
-            self.pattern = pattern
+        self._search.stop()
+        if self._painter.pattern != pattern:
+            self._painter.pattern = pattern
             self.changed()
-        if not pattern or not self.line_count:
-            self.post_message(self.Searched(self, pattern, None, False, True))
+        if not pattern or not self.source.count:
+            self.post_message(self.Searched(pattern, None, False, True))
             return
-        self._wrapped = False
-        self._searching.start(self._around(pattern, backwards, here))
-
-    def stop_search(self) -> None:
-        """Give up a search that still runs."""
-        self._searching.stop()
-
-    def _around(self, pattern: str, backwards: bool, here: bool) -> Iterator[int | None]:
-        step = -1 if backwards else 1
-        number = self._cursor + self.origin
-        start = self._cursor if here else self._cursor + step
-        yield from self.find(pattern, start, -1 if backwards else self.line_count, backwards)
-        self._wrapped = True
-        at = number - self.origin
-        if backwards:
-            yield from self.find(pattern, self.line_count - 1, max(at - 1, -1), True)
-        else:
-            yield from self.find(pattern, 0, at + 1, False)
+        self._search.start(pattern, self._cursor, backwards, here)
 
     def _going(self) -> None:
-        self.post_message(self.Searched(self, self.pattern, None, self._wrapped, False))
+        self.post_message(self.Searched(self.pattern, None, self._search.wrapped, False))
 
     def _found(self, index: int | None) -> None:
         if index is not None:
             self._anchor = None
-            self._set_follow(False)
+            self.set_follow(False)
             self.move_to(index, middle=True)
-        self.post_message(self.Searched(self, self.pattern, index, self._wrapped, True))
+        self.post_message(self.Searched(self.pattern, index, self._search.wrapped, True))
 
     # -- keys and mouse -------------------------------------------------------------------
+
+    def on_key(self, event: events.Key) -> None:
+        """Chords come before bindings."""
+        self.chords.take(event)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Escape belongs to the list only while there is something to clear."""
         if action == "calm":
-            return bool(self.pattern or self._anchor is not None or self._searching)
+            return bool(self.pattern or self._anchor is not None or self._search)
         return super().check_action(action, parameters)
 
     def action_move(self, lines: int) -> None:
@@ -288,44 +455,31 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
 
     def action_bottom(self) -> None:
         """Go to the last line, and follow from there if the list does such."""
-        self._go(self.line_count - 1)
-        if self.FOLLOWS:
-            self._set_follow(True)
+        self._go(self.source.count - 1)
+        if self.source.follows:
+            self.set_follow(True)
 
     def action_sideways(self, steps: int) -> None:
         """Scroll sideways."""
         self._scroll(x=max(self.scroll_offset.x + steps * _SIDEWAYS, 0))
 
-    def action_ask(self, what: str) -> None:
-        """Let the pane ask for text."""
-        self.post_message(self.Asked(self, what))
-
-    def action_again(self, backwards: bool) -> None:
-        """Go to the next match, or the one before."""
-        if self.pattern:
-            self.start_search(self.pattern, backwards, here=False)
-        else:
-            self.action_ask("search")
-
     def action_copy_rows(self) -> None:
         """Copy the selected lines as text."""
         lines = self.selection_range
-        if not lines:
-            return
-        self.post_message(Copied(self.copy_text(lines)))
+        if lines:
+            self.post_message(Copied(self.copy_text(lines)))
 
     def action_choose(self) -> None:
         """Tell that the line was chosen."""
-        if self.line_count:
-            self.post_message(self.Chosen(self, self._cursor))
+        self.post_message(self.Chosen(self._cursor))
 
     def action_calm(self) -> None:
         """Forget search and selection."""
-        self.stop_search()
+        self._search.stop()
         self._anchor = None
-        self.pattern = ""
+        self._painter.pattern = ""
         self.changed()
-        self.post_message(self.Searched(self, "", None, False, True))
+        self.post_message(self.Searched("", None, False, True))
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor there; a second click chooses."""
@@ -333,7 +487,7 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
         if offset is None:
             return
         index = offset.y + self.scroll_offset.y
-        if 0 <= index < self.line_count:
+        if 0 <= index < self.source.count:
             self._anchor = None
             self._go(index)
             if event.chain > 1:
@@ -341,51 +495,29 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
 
     def on_mouse_scroll_up(self) -> None:
         """The wheel lets go of the end even where there is nothing above."""
-        self._set_follow(False)
+        self.set_follow(False)
 
-    # -- state ----------------------------------------------------------------------------
+    # -- painting -------------------------------------------------------------------------
 
-    def _go(self, index: int) -> None:
-        if index < self._cursor:
-            self._set_follow(False)
-        self.move_to(index)
+    def render_line(self, y: int) -> Strip:
+        """One row of the view."""
+        left, top = self.scroll_offset
+        index = top + y
+        return self._painter.row(
+            index, left, self.view_width, self._marked(index), self.text_selection
+        )
 
-    def marked(self, index: int) -> str:
-        """How a line is marked."""
+    def _marked(self, index: int) -> str:
+        """The mark of a line: that of the cursor, of the selection, or none."""
         if index == self._cursor:
             return "cursor" if self.has_focus else "cursor-blurred"
         if self._anchor is not None and index in self.selection_range:
             return "selected"
         return ""
 
-    def follow_changed(self) -> None:
-        """Tell whether the view follows."""
-        self.post_message(self.FollowChanged(self.follow))
-
-    def cursor_moved(self, old: int) -> None:
-        """Two lines look different now; tell of it."""
-        self._redraw(old)
-        self._redraw(self._cursor)
-        self.post_message(self.Moved(self, self._cursor))
-
     def _redraw(self, index: int) -> None:
         if 0 <= index - self.scroll_offset.y < self.size.height:
             self.refresh_line(index)
-
-    def _keep_in_sight(self) -> None:
-        """The cursor stays within the view as that moves."""
-        top = self.scroll_offset.y
-        last = min(top + max(self.size.height, 1), self.line_count) - 1
-        self._set_cursor(max(min(self._cursor, last), top))
-
-    def on_resize(self) -> None:
-        """Keep the end in view while following, the cursor else."""
-        self._strips.grow(max(self.size.height * 4, 64))
-        if self.follow:
-            self._scroll(y=self.line_count)
-        else:
-            self.move_to(self._cursor)
-        self.refresh()
 
     def on_focus(self) -> None:
         """The cursor looks different with the focus."""
@@ -393,4 +525,17 @@ class VirtualLines(GrowingLines, Chords, can_focus=True):
 
     def on_blur(self) -> None:
         """The cursor looks different without the focus."""
+        self.chords.drop()
         self._redraw(self._cursor)
+
+    def _look(self, name: str) -> Style:
+        return self.get_component_rich_style(f"lines--{name}", partial=True)
+
+    def notify_style_update(self) -> None:
+        """The theme has changed."""
+        super().notify_style_update()
+        self._painter.restyled()
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Show what the mouse selects."""
+        self.refresh()

@@ -8,21 +8,20 @@ from collections.abc import Hashable
 from itertools import islice
 from typing import ClassVar, Final
 
-from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
 from textual.message import Message
 from textual.strip import Strip
+from textual.widget import Widget
 
 from engine.session.browse import Browser, CodeRow
 from engine.session.protocol.views import GuestView
 from tui.messages import Copied, Located
-from tui.panes.codelines import Bytes, CodeLine, CodePainter, CodeWindow, find_row, signs_of
-from tui.render import is_ascii
-from tui.widgets.chords import Chords
-from tui.widgets.prefix import PrefixKeys
+from tui.panes.code_lines import Bytes, CodeLine, CodePainter, CodeWindow, find_row, signs_of
+from tui.widgets.chords import Chords, PrefixKeys
+from tui.widgets.looks import Looks
 from tui.widgets.slices import Slices
 from tui.widgets.strips import highlight, own_look, to_strip
 
@@ -30,8 +29,14 @@ _COPIED: Final = 200
 """Cells of a copied line."""
 
 
-class CodeView(Chords, can_focus=True):
-    """Shows code; posts `Located` when the cursor moves."""
+class CodeView(Widget, can_focus=True):
+    """Shows code; posts `Located` when the cursor moves.
+
+    Attributes:
+        looks: styles by name, `code--NAME` of the component classes without the background.
+        chords: the keys of two strokes.
+        pattern: text that is searched for, and marked; "" for none.
+    """
 
     HELP = """
 ### Code
@@ -116,9 +121,8 @@ branch at the cursor.
     class Asked(Message):
         """The user wants to type a pattern."""
 
-        def __init__(self, pane: "CodeView") -> None:
-            super().__init__()
-            self.pane = pane
+    class MarginClicked(Message):
+        """A breakpoint is to be set at the cursor, or cleared."""
 
     class Searched(Message):
         """A search has ended, with or without a match."""
@@ -141,11 +145,12 @@ branch at the cursor.
         self._back: list[int] = []
         self._bytes = Bytes.PLANTED
         self._searching = Slices(self, self._found)
-        self._looks: dict[str, Style] = {}
+        self.looks = Looks(self, lambda name: own_look(self, f"code--{name}"))
         self._painter: CodePainter | None = None
         self._strips: LRUCache[Hashable, Strip] = LRUCache(512)
         self.pattern = ""
-        self.prefix = PrefixKeys({"g": {"g": "end(False)"}}, alone={"g": "app.go_to"})
+        keys = PrefixKeys({"g": {"g": "end(False)"}}, alone={"g": "app.go_to"})
+        self.chords = Chords(self, keys)
 
     # -- what the app calls -------------------------------------------------------------------
 
@@ -287,7 +292,7 @@ branch at the cursor.
 
     def action_search(self) -> None:
         """Ask for a pattern."""
-        self.post_message(self.Asked(self))
+        self.post_message(self.Asked())
 
     def action_calm(self) -> None:
         """Forget the search."""
@@ -319,9 +324,17 @@ branch at the cursor.
             return
         self._go(self._lines[offset.y].row.address, offset.y)
         if offset.x < 3:
-            self.call_later(self.app.run_action, "breakpoint")
+            self.post_message(self.MarginClicked())
         elif event.chain > 1:
             self.action_follow()
+
+    def on_key(self, event: events.Key) -> None:
+        """Chords come before bindings."""
+        self.chords.take(event)
+
+    def on_blur(self) -> None:
+        """A chord does not outlive the focus."""
+        self.chords.drop()
 
     def on_mouse_scroll_down(self) -> None:
         """The wheel moves by three."""
@@ -347,24 +360,17 @@ branch at the cursor.
 
     # -- painting -----------------------------------------------------------------------------
 
-    def look(self, name: str) -> Style:
-        """The style of a component class `code--NAME`, without the background."""
-        style = self._looks.get(name)
-        if style is None:
-            style = self._looks[name] = own_look(self, f"code--{name}")
-        return style
-
     def notify_style_update(self) -> None:
         """The theme has changed."""
         super().notify_style_update()
-        self._looks.clear()
+        self.looks.forget()
         self._repaint()
 
     def _paints(self, width: int) -> CodePainter:
         view = self._view
         return CodePainter(
-            self.look,
-            is_ascii(self.app),
+            self.looks,
+            self.looks.ascii_only,
             width,
             self._browser.arch.insn_max,
             view.pc,
@@ -400,7 +406,7 @@ branch at the cursor.
         content = self._painter.text(line, at_cursor=at_cursor, targeted=targeted)
         strip = to_strip(content, self.app.console)
         if self.pattern:
-            strip = highlight(strip, self.pattern, self.look("match"))
+            strip = highlight(strip, self.pattern, self.looks("match"))
         style = self.rich_style
         if at_cursor:
             name = "code--cursor" if self.has_focus else "code--cursor-blurred"

@@ -1,4 +1,4 @@
-"""What the code pane shows: the lines around an instruction, and how each of them looks."""
+"""Lines of code around an instruction, and their looks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _OFTEN: Final = 64
 
 
 class Bytes(Enum):
-    """Which bytes are shown in front of an instruction."""
+    """Bytes in front of an instruction."""
 
     PLANTED = 0
     ORIGINAL = 1
@@ -34,7 +34,7 @@ class Bytes(Enum):
 
     @property
     def following(self) -> "Bytes":
-        """What comes next when the user goes through them."""
+        """The next one when the user goes through them."""
         return Bytes((self.value + 1) % 3)
 
 
@@ -55,7 +55,7 @@ class CodeLine:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What the margin shows of a probe: its hits, which change all the time, are not in it."""
+    """A probe in the margin: its hits, which change all the time, are not in it."""
 
     kind: str
     enabled: bool

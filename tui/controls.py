@@ -1,0 +1,72 @@
+"""The objects that keys, the command line and the palette act on."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.session.browse import Browser
+from tui.body import Body
+from tui.desk import Desk
+from tui.function_trace import FunctionTrace
+from tui.guest_editor import GuestEditor
+from tui.motions import Motions, SlowMotion
+from tui.navigator import Navigator
+from tui.panes.registry import Panes
+from tui.probe_editor import ProbeEditor
+from tui.quitting import Quitting
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """All of them.
+
+    Attributes:
+        desk: the interface itself.
+        browser: the program's files.
+        body: which pane is seen and has the focus.
+        panes: all panes.
+        navigator: goes to places.
+        slow_motion: plays phases.
+        motions: moves the guest.
+        probes: places probes.
+        guest: changes instructions, registers, memory.
+        functions: traces functions.
+        quitting: ends the interface.
+    """
+
+    desk: Desk
+    browser: Browser
+    body: Body
+    panes: Panes
+    navigator: Navigator
+    slow_motion: SlowMotion
+    motions: Motions
+    probes: ProbeEditor
+    guest: GuestEditor
+    functions: FunctionTrace
+    quitting: Quitting
+
+    @classmethod
+    def of(cls, desk: Desk, browser: Browser, body: Body) -> "Controls":
+        """Wire them."""
+        panes = body.panes
+        navigator = Navigator(desk, browser, body)
+        slow_motion = SlowMotion(desk, panes)
+        return cls(
+            desk,
+            browser,
+            body,
+            panes,
+            navigator,
+            slow_motion,
+            Motions(desk, panes, navigator, slow_motion),
+            ProbeEditor(desk, browser, panes, navigator),
+            GuestEditor(desk, panes),
+            FunctionTrace(desk, body),
+            Quitting(desk),
+        )
+
+
+class Controlled(Protocol):
+    """Whoever has controls: the app, as its palette sees it."""
+
+    controls: Controls

@@ -1,0 +1,132 @@
+"""All panes: a new one is a file in this folder and a line in `PANES`."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from engine.session.browse import Browser
+from engine.session.protocol.rows import Names
+from tui.panes.backtrace import BacktracePane
+from tui.panes.code import CodePane
+from tui.panes.events import EventLogPane
+from tui.panes.graph import GraphPane
+from tui.panes.histogram import HistogramPane
+from tui.panes.machinery import MachineryPane
+from tui.panes.memory import MemoryPane
+from tui.panes.output import OutputPane
+from tui.panes.probes import ProbesPane
+from tui.panes.registers import RegistersPane
+from tui.store import EventStore
+from tui.widgets.pane import Pane
+
+P = TypeVar("P", bound=Pane)
+
+
+@dataclass(frozen=True, slots=True)
+class PaneSources:
+    """The things that panes show, besides the views that all of them get.
+
+    Attributes:
+        browser: the program's files.
+        store: recorded events.
+        names: names of addresses and threads.
+    """
+
+    browser: Browser
+    store: EventStore
+    names: Names
+
+
+@dataclass(frozen=True, slots=True)
+class PaneSpec:
+    """A pane and its place in the layouts.
+
+    Attributes:
+        id: of the widget.
+        number: its key.
+        tab: its name where space is scarce.
+        make: makes the widget.
+        lower: whether it belongs to the lower group.
+        corner: in the wide layout: "left", "right", "bottom" or "aside".
+        shares: in the wide layout it takes turns with the others of its corner that share.
+    """
+
+    id: str
+    number: int
+    tab: str
+    make: Callable[[PaneSources], Pane]
+    lower: bool
+    corner: str
+    shares: bool = False
+
+
+PANES: Final[tuple[PaneSpec, ...]] = (
+    PaneSpec("code", 1, "Code", lambda s: CodePane(s.browser), False, "left"),
+    PaneSpec("registers", 2, "Regs", lambda s: RegistersPane(), False, "right"),
+    PaneSpec("backtrace", 3, "Back", lambda s: BacktracePane(), False, "right", shares=True),
+    PaneSpec("machinery", 4, "Mach", lambda s: MachineryPane(s.browser), False, "left"),
+    PaneSpec("memory", 5, "Mem", lambda s: MemoryPane(s.browser), False, "right", shares=True),
+    PaneSpec("events", 6, "Events", lambda s: EventLogPane(s.store), True, "bottom"),
+    PaneSpec("output", 7, "Output", lambda s: OutputPane(), True, "aside", shares=True),
+    PaneSpec("probes", 8, "Probes", lambda s: ProbesPane(), True, "aside", shares=True),
+    PaneSpec(
+        "graph", 9, "Graph", lambda s: GraphPane(s.store, s.names), True, "aside", shares=True
+    ),
+    PaneSpec("histogram", 0, "Hist", lambda s: HistogramPane(), True, "aside", shares=True),
+)
+"""All of them, in the order in which they are numbered and told of a view."""
+
+
+def by_id(pane: str) -> PaneSpec:
+    """The line of a pane."""
+    return next(spec for spec in PANES if spec.id == pane)
+
+
+def by_number(number: int) -> PaneSpec | None:
+    """The line of the pane with a key."""
+    return next((spec for spec in PANES if spec.number == number), None)
+
+
+class Panes:
+    """The panes of one interface: all of them, and by name those that others speak to.
+
+    Attributes:
+        code: disassembly, with the cursor that most keys mean.
+        registers: values, and who changed them.
+        backtrace: frames.
+        machinery: the hit at hand.
+        memory: bytes of the guest.
+        events: the event log.
+        output: the guest's terminal.
+        probes: the list of probes.
+        graph: calls and returns.
+        histogram: tables of hist triggers.
+    """
+
+    def __init__(self, sources: PaneSources) -> None:
+        """Make them."""
+        self._panes: dict[str, Pane] = {}
+        for spec in PANES:
+            pane = self._panes[spec.id] = spec.make(sources)
+            pane.id, pane.number = spec.id, spec.number
+        self.code = self._one(CodePane)
+        self.registers = self._one(RegistersPane)
+        self.backtrace = self._one(BacktracePane)
+        self.machinery = self._one(MachineryPane)
+        self.memory = self._one(MemoryPane)
+        self.events = self._one(EventLogPane)
+        self.output = self._one(OutputPane)
+        self.probes = self._one(ProbesPane)
+        self.graph = self._one(GraphPane)
+        self.histogram = self._one(HistogramPane)
+
+    def _one(self, kind: type[P]) -> P:
+        return next(pane for pane in self if isinstance(pane, kind))
+
+    def __iter__(self) -> Iterator[Pane]:
+        """All panes, in the order of `PANES`."""
+        return iter(self._panes.values())
+
+    def __getitem__(self, pane: str) -> Pane:
+        """A pane by its id."""
+        return self._panes[pane]
