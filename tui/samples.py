@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from engine.session.protocol.config import architectures
 from tui.widgets.hints import Hints
 
 
@@ -36,12 +37,14 @@ def samples() -> list[Sample]:
         return []
     texts = _descriptions(folder / "README.md")
     order = {name: number for number, name in enumerate(texts)}
-    found: list[tuple[tuple[int, str, bool, str], Sample]] = []
+    ranks = {name: number for number, name in enumerate(architectures())}
+    found: list[tuple[tuple[int, str, int, str], Sample]] = []
     for path in (folder / "bin").glob("*/*"):
         if path.is_file():
             arch = path.parent.name
             name = next((n for n in (f"{arch}/{path.name}", path.name) if n in texts), "")
-            place = order.get(name, len(order)), path.name, arch != "x86_64", arch
+            rank = ranks.get(arch, len(ranks))
+            place = order.get(name, len(order)), path.name, rank, arch
             found.append((place, Sample(path, arch, texts.get(name, ""))))
     return [sample for _, sample in sorted(found, key=itemgetter(0))]
 

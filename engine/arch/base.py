@@ -192,6 +192,10 @@ class ArchCpu(RegisterFile, MemoryAccess, Protocol):
         """Random bytes from the seed of the run."""
 
 
+OwnCall = Callable[..., int]
+"""(registers, memory, *arguments) to the result or -errno: see `LinuxAbi.own_calls`."""
+
+
 @dataclass(frozen=True, slots=True)
 class StatLayout:
     """How struct stat looks.
@@ -244,6 +248,9 @@ class LinuxAbi:
         start_scratch: bytes between sp and the argument count.
         clone_backwards: clone's fourth argument is the TLS, its fifth the child's thread id
             (CONFIG_CLONE_BACKWARDS).
+        own_calls: system calls that no other architecture has, by name: given the registers
+            (`RegisterFile`), the memory (`MemoryAccess`) and the arguments, they return what
+            the kernel does: a result or -errno. A GuestFaultError becomes -EFAULT.
     """
 
     machine: str
@@ -266,6 +273,7 @@ class LinuxAbi:
     start: tuple[tuple[str, int], ...] = ()
     start_scratch: int = 0
     clone_backwards: bool = False
+    own_calls: Mapping[str, OwnCall] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

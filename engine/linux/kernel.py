@@ -40,7 +40,7 @@ class Kernel:
         self._host = process.host
         self._timers = process.timers
         self._timers.changed = self._clock_need_changed
-        self._table = build()
+        self._table = build(process.arch.linux.own_calls)
         self._linux = process.arch.linux
         self._pc = process.arch.roles.pc
         self._system_registers = (self._linux.number, *self._linux.arguments)

@@ -5,8 +5,10 @@ Threads, fork and exec belong in families of their own (`clone`, `fork`, `execve
 """
 
 import inspect
+from collections.abc import Mapping
 from typing import Final
 
+from engine.arch.base import OwnCall
 from engine.linux import (
     delivery,
     descriptors,
@@ -60,7 +62,7 @@ EXPECTED_MISSING: Final = frozenset(
 """Programs try these first and fall back silently: not worth a report."""
 
 
-def _count(handler: Handler) -> int:
+def _count(handler: Handler | OwnCall) -> int:
     """How many arguments a handler takes behind its context; 6 for a variadic one."""
     code, defaults = handler.__code__, handler.__defaults__ or ()
     if code.co_flags & inspect.CO_VARARGS:
@@ -68,11 +70,19 @@ def _count(handler: Handler) -> int:
     return int(code.co_argcount) - len(defaults) - 1
 
 
-def build() -> dict[str, tuple[Handler, int]]:
-    """Name to (handler, number of arguments)."""
+def _own(call: OwnCall) -> Handler:
+    """A handler for a call that one architecture has."""
+    return lambda k, *arguments: call(k.cpu, k.memory, *arguments)
+
+
+def build(own: Mapping[str, OwnCall]) -> dict[str, tuple[Handler, int]]:
+    """Name to (handler, number of arguments), with an architecture's own calls."""
     table: dict[str, tuple[Handler, int]] = {}
     for family in FAMILIES:
         for name, handler in family.items():
             assert name not in table, name
             table[name] = (handler, _count(handler))
+    for name, call in own.items():
+        assert name not in table, name
+        table[name] = (_own(call), _count(call) - 1)
     return table

@@ -8,10 +8,6 @@ from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.process import KNOBS, Process
 
-# Makers' numbers; IMA; F and D, C; misaligned accesses are fast; no block to be zeroed.
-_HWPROBE: Final = {0: 0, 1: 0, 2: 0, 3: 1, 4: 3, 5: 3, 6: 0}
-_ARCH_SET_GS, _ARCH_SET_FS, _ARCH_GET_FS, _ARCH_GET_GS = 0x1001, 0x1002, 0x1003, 0x1004
-
 
 def exit_group(k: Process, code: int) -> int:
     """End the process."""
@@ -84,39 +80,6 @@ def prctl(k: Process, option: int, a: int, b: int, c: int, d: int) -> int:
     raise LinuxError(errno.EINVAL)
 
 
-def arch_prctl(k: Process, code: int, address: int) -> int:
-    """Segment bases of x86-64."""
-    names = {_ARCH_SET_FS: "fs_base", _ARCH_SET_GS: "gs_base"}
-    if code in names:
-        if address >= k.arch.plan.task_size:
-            raise LinuxError(errno.EPERM)
-        k.cpu.write_register(names[code], address)
-        return 0
-    names = {_ARCH_GET_FS: "fs_base", _ARCH_GET_GS: "gs_base"}
-    if code in names:
-        k.memory.write(address, struct.pack("<Q", k.cpu.read_register(names[code])))
-        return 0
-    raise LinuxError(errno.EINVAL)
-
-
-def riscv_flush_icache(k: Process, start: int, end: int, flags: int) -> int:
-    """Nothing to do: the emulator sees stores to code."""
-    if flags & ~1:
-        raise LinuxError(errno.EINVAL)
-    return 0
-
-
-def riscv_hwprobe(k: Process, pairs: int, count: int, size: int, cpus: int, flags: int) -> int:
-    """Values for pairs (key, value); a key that is not known becomes -1 (asm/hwprobe.h)."""
-    if flags or bool(size) != bool(cpus):
-        raise LinuxError(errno.EINVAL)
-    for at in range(pairs, pairs + 16 * count, 16):
-        (key,) = struct.unpack("<q", k.memory.read(at, 8))
-        known = key in _HWPROBE
-        k.memory.write(at, struct.pack("<qQ", key if known else -1, _HWPROBE.get(key, 0)))
-    return 0
-
-
 def personality(k: Process, persona: int) -> int:
     """PER_LINUX with ADDR_NO_RANDOMIZE, which is how a guest runs."""
     return 0x0040000
@@ -143,9 +106,6 @@ SYSCALLS: SyscallTable = {
     "set_robust_list": set_robust_list,
     "get_robust_list": get_robust_list,
     "prctl": prctl,
-    "arch_prctl": arch_prctl,
-    "riscv_flush_icache": riscv_flush_icache,
-    "riscv_hwprobe": riscv_hwprobe,
     "personality": personality,
     "wait4": wait4,
     "waitid": waitid,

@@ -8,7 +8,7 @@ from engine.arch.riscv64.frames import UNWIND
 from engine.arch.riscv64.probes import PROBES
 from engine.arch.riscv64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.riscv64.signals import SIGNALS
-from engine.arch.riscv64.syscalls import SYSCALLS
+from engine.arch.riscv64.syscalls import OWN_CALLS, SYSCALLS
 
 # DWARF numbers: RISC-V DWARF Specification, table 1. `zero` takes no value: it is set apart from
 # the registers that do.
@@ -89,6 +89,7 @@ RISCV64 = Arch(
         },
         stat_layout=GENERIC_STAT,
         clone_backwards=True,
+        own_calls=OWN_CALLS,
         epoll_packed=False,
         signals=SIGNALS,
         restorer=False,

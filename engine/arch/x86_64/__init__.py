@@ -16,7 +16,7 @@ from engine.arch.x86_64.screen import (
     screen,
 )
 from engine.arch.x86_64.signals import SIGNALS
-from engine.arch.x86_64.syscalls import SYSCALLS
+from engine.arch.x86_64.syscalls import OWN_CALLS, SYSCALLS, TASK_SIZE
 
 # DWARF numbers: System V ABI, AMD64 supplement, figure 3.36.
 _REGISTERS = (
@@ -88,9 +88,9 @@ X86_64 = Arch(
     abi=ABI,
     bench=BENCH,
     plan=AddressPlan(
-        task_size=0x7FFF_FFFF_F000,
+        task_size=TASK_SIZE,
         pie_base=0x5555_5555_4000,
-        stack_top=0x7FFF_FFFF_F000,
+        stack_top=TASK_SIZE,
         mmap_top=0x7FFF_F7FF_F000,
         mmap_min=0x1_0000,
         trampoline=(_WINDOWS, 0x1_0000),
@@ -123,6 +123,7 @@ X86_64 = Arch(
             ),
         ),
         epoll_packed=True,
+        own_calls=OWN_CALLS,
         signals=SIGNALS,
     ),
     stack_alignment=16,

@@ -1,6 +1,15 @@
-"""System-call numbers of Linux/x86-64."""
+"""System calls of Linux/x86-64: their numbers, and the one that no other architecture has."""
 
+import errno
+import struct
 from typing import Final
+
+from engine.arch.base import MemoryAccess, OwnCall, RegisterFile
+
+TASK_SIZE: Final = 0x7FFF_FFFF_F000
+"""First address beyond user space."""
+_SET: Final = {0x1001: "gs_base", 0x1002: "fs_base"}  # ARCH_SET_GS, ARCH_SET_FS
+_GET: Final = {0x1003: "fs_base", 0x1004: "gs_base"}  # ARCH_GET_FS, ARCH_GET_GS
 
 _TABLE = """
 0 read, 1 write, 2 open, 3 close, 4 stat, 5 fstat, 6 lstat, 7 poll, 8 lseek, 9 mmap
@@ -74,3 +83,19 @@ SYSCALLS: Final = {
         entry.split() for entry in _TABLE.replace("\n", ",").split(",") if entry.strip()
     )
 }
+
+
+def _arch_prctl(registers: RegisterFile, memory: MemoryAccess, code: int, address: int) -> int:
+    """Segment bases."""
+    if code in _SET:
+        if address >= TASK_SIZE:
+            return -errno.EPERM
+        registers.write_register(_SET[code], address)
+        return 0
+    if code in _GET:
+        memory.write(address, struct.pack("<Q", registers.read_register(_GET[code])))
+        return 0
+    return -errno.EINVAL
+
+
+OWN_CALLS: Final[dict[str, OwnCall]] = {"arch_prctl": _arch_prctl}

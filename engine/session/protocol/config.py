@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from engine import arch
+
 DEFAULT_MEMORY: Final = 1 << 30
 
 
@@ -43,3 +45,8 @@ class GuestConfig:
     technique: str = "auto"
     returns: str = "auto"
     count_blocks: bool = False
+
+
+def architectures() -> tuple[str, ...]:
+    """Names of the architectures that a guest may be of, in the order in which to offer them."""
+    return arch.names()
