@@ -6,15 +6,23 @@ classes and `guest`, the session, are there by name. A function `init()` runs be
 does and `exit()` after it has ended, as in a kernel module.
 """
 
+import inspect
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
+
+_HANDLERS: Final = {
+    "pre_handler": ("probe", "regs"),
+    "post_handler": ("probe", "regs", "flags"),
+    "entry_handler": ("instance", "regs"),
+    "handler": ("instance", "regs"),
+}
 
 if TYPE_CHECKING:
     from engine.session.guest.probing import Wanted
@@ -43,7 +51,7 @@ def load_handlers(path: str, session: "Session") -> dict[str, Any]:
     }
     try:
         exec(compile(source, path, "exec"), names)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
     probes = names.get("probes")
     if not isinstance(probes, list | tuple) or not probes:
@@ -53,6 +61,7 @@ def load_handlers(path: str, session: "Session") -> dict[str, Any]:
     for probe in probes:
         if not isinstance(probe, Kprobe):
             raise CommandError(f"--handlers {path}: {probe!r} in 'probes' is no probe")
+        _check_handlers(path, probe)
         wanted += [(place, probe, lambda probe: None) for place in _places(probe, session)]
     probing.place(wanted)
     if callable(names.get("init")):
@@ -67,6 +76,8 @@ def load_handlers(path: str, session: "Session") -> dict[str, Any]:
 def blamed(path: str | None) -> Iterator[None]:
     """An error out of code of a handlers file becomes the user's, with its line.
 
+    So does sys.exit there, which would pass for an exit of the guest.
+
     Raises:
         CommandError: for such an error; others pass.
     """
@@ -74,10 +85,27 @@ def blamed(path: str | None) -> Iterator[None]:
         yield
     except KprobeTuiError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if path is None or not _lines(error, path):
             raise
         raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
+
+
+def _check_handlers(path: str, probe: Kprobe) -> None:
+    """Handlers are refused that could not be called: there is no line to blame at a hit."""
+    for name, given in _HANDLERS.items():
+        handler = getattr(probe, name, None)
+        if handler is None:
+            continue
+        try:
+            inspect.signature(handler).bind(*given)
+        except ValueError:  # one of C, which does not say
+            continue
+        except TypeError as error:
+            raise CommandError(
+                f"--handlers {path}: {name} of {probe}: it is called with "
+                f"({', '.join(given)}): {error}"
+            ) from error
 
 
 def _places(probe: Kprobe, session: "Session") -> "list[Any]":

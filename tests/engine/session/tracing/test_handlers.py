@@ -124,6 +124,41 @@ def test_an_error_at_a_hit_ends_the_run_and_is_the_files(tmp_path: Path) -> None
         assert not guest.session.probes().manager.busy()
 
 
+@pytest.mark.parametrize(
+    "probe",
+    [
+        "Kprobe(symbol_name='fibonacci', pre_handler=ends)",
+        "Kretprobe(symbol_name='fibonacci', handler=ends)",
+        "Kretprobe(symbol_name='fibonacci', entry_handler=ends)",
+    ],
+)
+def test_sys_exit_in_a_handler_is_no_exit_of_the_guest(tmp_path: Path, probe: str) -> None:
+    source = f"import sys\ndef ends(probe, regs):\n    sys.exit(3)\nprobes = [{probe}]\n"
+    with loaded(RECURSION) as guest:
+        load(guest, tmp_path, source)
+        path = str(tmp_path / "handlers.py")
+        with pytest.raises(CommandError, match=r"line 3: SystemExit: 3"), blamed(path):
+            guest.run()
+
+
+def test_sys_exit_while_the_file_loads(tmp_path: Path) -> None:
+    source = "import sys\nsys.exit(0)\n"
+    with loaded(RECURSION) as guest, pytest.raises(CommandError, match="line 2: SystemExit: 0"):
+        load(guest, tmp_path, source)
+
+
+@pytest.mark.parametrize("name", ["pre_handler", "post_handler"])
+def test_a_handler_that_could_not_be_called_is_refused(tmp_path: Path, name: str) -> None:
+    source = f"probes = [Kprobe(symbol_name='fibonacci', {name}=lambda one: 0)]\n"
+    with (
+        loaded(RECURSION) as guest,
+        pytest.raises(
+            CommandError, match=rf"{name} of .*: it is called with \(probe, regs.*too many"
+        ),
+    ):
+        load(guest, tmp_path, source)
+
+
 def test_errors_of_others_pass() -> None:
     with pytest.raises(KeyError), blamed("handlers.py"):
         raise KeyError("engine")
