@@ -1,7 +1,6 @@
 """`kprobe-tui graph`: run a guest with its functions traced."""
 
 import sys
-from functools import partial
 from typing import Any
 
 import click
@@ -114,7 +113,7 @@ def graph(
         )
         tracing = Tracing(session, keep, sys.stderr.buffer)
         shown = (*text_options, *_implied(tracer, args_, retval, text_options))
-        tracing.print_as(partial(_FORMATS[tracer], options=shown))
+        tracing.print_as(_FORMATS[tracer], shown)
         wants_args = args_ or {"funcgraph-args", "func-args"} & set(text_options)
         options = GraphOptions(
             tracer,

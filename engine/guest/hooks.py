@@ -51,6 +51,7 @@ class GuestHooks:
         unmapped: (start, size) is gone or lost its execute permission.
         syscall_enter: (number, name, arguments) before a system call is carried out.
         syscall_exit: (number, name, result) after it.
+        renamed: a thread has another name.
         signalled: a signal's frame has been made at the stack pointer.
         attention: the host asked for it; called between stretches and in blocked calls.
         host_input: (source, data): bytes that came from the host (a read of a standard
@@ -70,6 +71,7 @@ class GuestHooks:
     unmapped: Callable[[int, int], None] = _ignore
     syscall_enter: Callable[[int, str, tuple[int, ...]], None] = _ignore
     syscall_exit: Callable[[int, str, int], None] = _ignore
+    renamed: Callable[[], None] = _ignore
     signalled: Callable[[], None] = _ignore
     attention: Callable[[], None] = _ignore
     host_input: Callable[[str, bytes], bytes] = lambda source, data: data

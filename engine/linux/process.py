@@ -167,6 +167,7 @@ class Process:
     def set_comm(self, name: bytes) -> None:
         """Rename the process."""
         self.comm = name[:15]
+        self.hooks.renamed()
 
     def set_second_result(self, value: int) -> None:
         """The second result of a call that has two (pipe on IA-64)."""

@@ -1,19 +1,37 @@
-"""Reads the rows out of a `FILE.ring` that a killed process left behind."""
+"""Reads what a killed trace left in its `FILE.ring`: rows, their meaning, how far FILE had got."""
 
 import json
 import os
 import stat
+import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engine.errors import CommandError
+from engine.trace.ring_file import HEADER, MAGIC, PLACES, RECORD, TURN, VERSION, Progress
 from engine.trace.rows import HEAD, EventInfo
-from engine.trace.staging import HEADER, MAGIC, VERSION
 
 MAX_FILE = 1 << 30
 """A bigger file is none of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """A file of the guest that names addresses.
+
+    Attributes:
+        name: guest path.
+        host: path of the file on the host.
+        bias: what is added to a link address to get a guest address.
+        ident: its build id, or a hash of it.
+    """
+
+    name: str
+    host: str
+    bias: int
+    ident: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,62 +39,115 @@ class Recovered:
     """What a file held.
 
     Attributes:
-        arch: name of the guest's architecture.
+        arch: name of the guest's architecture, "" where nothing was recorded yet.
         events: the event table.
-        symbols: text of addresses.
-        comms: names of threads.
-        rows: bytes of whole rows.
+        rows: bytes of whole rows that FILE has not taken as a whole.
         count: how many they are.
         damaged: bytes behind them that are no rows although they are not all zero; they were
             left out.
+        progress: how far FILE had got; `consumed` bytes of rows are left out already.
+        format: name of FILE's output format, "" where it is not known.
+        options: its trace options.
+        symbols: text of addresses that no file tells.
+        returning: functions whose returns are events, too.
+        comms: names of threads.
+        files: what the guest had loaded.
+        state: of the output format.
     """
 
-    arch: str
-    events: dict[int, EventInfo]
-    symbols: dict[int, str]
-    comms: dict[int, str]
-    rows: bytes
-    count: int
-    damaged: int
+    arch: str = ""
+    events: dict[int, EventInfo] = field(default_factory=dict)
+    rows: bytes = b""
+    count: int = 0
+    damaged: int = 0
+    progress: Progress = field(default_factory=Progress)
+    format: str = ""
+    options: tuple[str, ...] = ()
+    symbols: dict[int, str] = field(default_factory=dict)
+    returning: frozenset[int] = frozenset()
+    comms: dict[int, str] = field(default_factory=dict)
+    files: tuple[LoadedFile, ...] = ()
+    state: object = None
 
 
 def recover(path: Path) -> Recovered:
-    """Read a file that backed a `Staging`.
+    """Read a file that backed a trace's rows.
 
-    Rows that were handed on just before the kill may appear here once more.
+    One whose process was killed before it could record anything holds nothing.
 
     Raises:
-        CommandError: it cannot be read, or it is no such file, or its description is damaged.
+        CommandError: it cannot be read, or it is no such file, or it is damaged.
     """
+    data = _read(path)
+    if not data[: HEADER.size].strip(b"\0"):
+        return Recovered()
+    if len(data) < max(PLACES) + RECORD.size or not data.startswith(MAGIC):
+        raise CommandError(f"{path} holds no events")
+    _, version, _, start, size = HEADER.unpack_from(data)
+    if version != VERSION:
+        raise CommandError(f"{path} was written by another version ({version})")
+    (turn,) = struct.unpack_from("<Q", data, TURN)
+    if turn not in (0, 1):
+        raise CommandError(f"{path}: its record of what is written is damaged")
+    record = data[PLACES[turn] : PLACES[turn] + RECORD.size]
+    written, consumed, lost, stage, *blobs, crc = RECORD.unpack(record)
+    if zlib.crc32(record[:-4]) != crc or consumed > size:
+        raise CommandError(f"{path}: its record of what is written is damaged")
+    progress = Progress(written, consumed, lost, stage)
+    told = _json(path, data, "the description of its events", *blobs[:3])
+    kept = _json(path, data, "the state of its output", *blobs[3:])
+    if told is None:
+        return Recovered(progress=progress)
+    try:
+        events = {info.id: info for info in map(EventInfo.from_json, told["events"])}
+        rows = data[start + consumed : start + size]
+        count, end = _whole_rows(rows, events)
+        state = kept or {}
+        return Recovered(
+            str(told["arch"]),
+            events,
+            rows[:end],
+            count,
+            len(rows[end:].rstrip(b"\0")),
+            progress,
+            str(told["output"].get("format", "")),
+            tuple(map(str, told["output"].get("options", ()))),
+            {int(key): str(text) for key, text in told["symbols"].items()},
+            frozenset(map(int, told["returning"])),
+            {int(key): str(text) for key, text in state.get("comms", {}).items()},
+            tuple(
+                LoadedFile(str(name), str(host), int(bias), str(ident))
+                for name, host, bias, ident in state.get("modules", ())
+            ),
+            state.get("format"),
+        )
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise CommandError(f"{path}: the description of its events is damaged") from error
+
+
+def _read(path: Path) -> bytes:
     try:
         # Without O_NONBLOCK a FIFO would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE:
                 raise CommandError(f"{path} holds no events")
-            data = file.read()
+            return file.read()
     except OSError as error:
         raise CommandError(f"cannot read {path}: {error.strerror}") from error
-    if len(data) < HEADER.size or not data.startswith(MAGIC):
-        raise CommandError(f"{path} holds no events")
-    _, version, _, start, size, at, length, crc = HEADER.unpack_from(data)
-    if version != VERSION:
-        raise CommandError(f"{path} was written by another version ({version})")
-    description = data[at : at + length]
-    if not length or len(description) != length or zlib.crc32(description) != crc:
-        raise CommandError(f"{path}: the description of its events is damaged")
+
+
+def _json(path: Path, data: bytes, what: str, offset: int, size: int, crc: int) -> Any:
+    """A piece of JSON of the file; None where nothing was stored."""
+    if not size:
+        return None
+    text = data[offset : offset + size]
+    if len(text) != size or zlib.crc32(text) != crc:
+        raise CommandError(f"{path}: {what} is damaged")
     try:
-        fields: dict[str, Any] = json.loads(description)
-        events = {info.id: info for info in map(EventInfo.from_json, fields["events"])}
-        arch = str(fields["arch"])
-        symbols = {int(key): str(text) for key, text in fields["symbols"].items()}
-        comms = {int(key): str(text) for key, text in fields["comms"].items()}
-    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise CommandError(f"{path}: the description of its events is damaged") from error
-    rows = data[start : start + size]
-    count, end = _whole_rows(rows, events)
-    damaged = len(rows[end:].rstrip(b"\0"))
-    return Recovered(arch, events, symbols, comms, rows[:end], count, damaged)
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{path}: {what} is damaged") from error
 
 
 def _whole_rows(data: bytes, events: dict[int, EventInfo]) -> tuple[int, int]:

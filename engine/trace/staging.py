@@ -1,62 +1,33 @@
 """The hot buffer that rows are written to before anybody looks at them.
 
-Either anonymous memory, or a file beside the output (`FILE.ring` for `-o FILE`): a shared mapping
-survives the process, so that after a kill every row written is still in the file. Its blocks are
-allocated when it is created; a full disk is an error there and never a SIGBUS later.
-
-File: one header page (`HEADER`), the rows, then the description of the events as JSON. A newer
-description goes where the current one is not, and the header is switched to it last.
+Either anonymous memory, or the mapping of a file beside the output (`ring_file`): a shared mapping
+survives the process, so that after a kill every row written is still in the file.
 """
 
-import errno
-import json
 import mmap
-import os
 import struct
-import zlib
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
 
 from engine.arch.program import ROW_HEAD
 from engine.arch.recording import CURSOR
-from engine.errors import CommandError, EngineError
-from engine.trace.rows import EventInfo, count_rows, uniform, whole_rows
+from engine.errors import EngineError
+from engine.trace.ring_file import RingFile
+from engine.trace.rows import count_rows, uniform, whole_rows
 
-MAGIC = b"KPTRING\0"
-VERSION = 2
-HEADER = struct.Struct("<8sIIQQQQI")
-"""Magic, version, zero; offset and size of the rows; offset, size and CRC-32 of the JSON."""
-
-PAGE = mmap.PAGESIZE
-CAPACITY = 1 << 20
+PAGE: Final = mmap.PAGESIZE
+CAPACITY: Final = 1 << 20
 """Bytes of rows that a staging holds unless told otherwise."""
-SMALLEST = 1 << 17
+SMALLEST: Final = 1 << 17
 """The least it may hold: one row without its strings' bytes always fits."""
 
 Consumer = Callable[[bytes], None]
 
 
-def describe(
-    events: Iterable[EventInfo],
-    arch: str,
-    symbols: Mapping[int, str] | None = None,
-    comms: Mapping[int, str] | None = None,
-) -> dict[str, Any]:
-    """What rows mean, as plain data.
-
-    Args:
-        events: the event table.
-        arch: name of the guest's architecture.
-        symbols: text of addresses, for what prints as a symbol.
-        comms: names of threads by id.
-    """
-    return {
-        "arch": arch,
-        "events": [event.to_json() for event in events],
-        "symbols": {str(address): text for address, text in (symbols or {}).items()},
-        "comms": {str(thread): text for thread, text in (comms or {}).items()},
-    }
+def capacity_of(wanted: int) -> int:
+    """Bytes of rows that a staging really holds: whole pages, and not too few."""
+    return (max(wanted, SMALLEST) + PAGE - 1) // PAGE * PAGE
 
 
 class Staging:
@@ -76,22 +47,21 @@ class Staging:
         start: where rows begin.
         lost: rows that the consumer failed to take.
         failure: the first error of the consumer, None if there was none.
-        path: of the file behind it, None for anonymous memory.
+        file: what is behind it, None for anonymous memory.
     """
 
     __slots__ = (
+        "_closed",
         "_consumer",
-        "_description",
-        "_file",
         "_on_failure",
         "_zeros",
         "buffer",
         "control",
         "cursor",
         "failure",
+        "file",
         "limit",
         "lost",
-        "path",
         "shown",
         "start",
     )
@@ -100,37 +70,27 @@ class Staging:
         self,
         consumer: Consumer,
         capacity: int = CAPACITY,
-        path: Path | None = None,
+        file: RingFile | None = None,
         on_failure: Callable[[OSError], None] | None = None,
     ) -> None:
         """Make one.
 
         Args:
             consumer: takes the bytes of whole rows; may raise OSError.
-            capacity: bytes of rows, rounded up to pages.
-            path: the file to back it with. What is there already is replaced.
+            capacity: bytes of rows, rounded up to pages; the file's where there is one.
+            file: what backs it; it stays the caller's.
             on_failure: told the consumer's first OSError.
-
-        Raises:
-            CommandError: the file cannot be made, or the disk has no room for it.
         """
-        capacity = (max(capacity, SMALLEST) + PAGE - 1) // PAGE * PAGE
+        capacity = capacity_of(capacity) if file is None else file.capacity
         self._consumer = consumer
         self._on_failure = on_failure
         self._zeros = bytes(capacity)
-        self._description = (0, 0)
-        self._file = -1
-        self.path = path
+        self._closed = False
+        self.file = file
         self.lost = 0
         self.failure: OSError | None = None
-        if path is None:
-            self.start = 0
-            self.buffer = mmap.mmap(-1, capacity)
-        else:
-            self.start = PAGE
-            self._file = _create(path, PAGE + capacity)
-            self.buffer = mmap.mmap(self._file, PAGE + capacity, mmap.MAP_SHARED)
-            self._write_header(0)
+        self.start = 0 if file is None else file.start
+        self.buffer = mmap.mmap(-1, capacity) if file is None else file.buffer
         self.control = mmap.mmap(-1, PAGE)
         self.cursor = memoryview(self.control)[CURSOR : CURSOR + 8].cast("Q")
         self.shown = False
@@ -153,8 +113,8 @@ class Staging:
     def drain(self) -> None:
         """Hand the rows to the consumer and forget them.
 
-        A kill in here may leave rows in the file that the consumer has got already, never the
-        other way round. What a failing consumer was given counts as lost.
+        A consumer that writes tells a file how far it has got: the rows stay there until all
+        of them are consumed. What a failing consumer was given counts as lost.
         """
         used = self.cursor[0]
         if not used:
@@ -176,6 +136,8 @@ class Staging:
             self.lost += 1  # the program has written something there that is no row of ours
         finally:
             self.buffer[self.start : self.start + used] = memoryview(self._zeros)[:used]
+            if self.file is not None:
+                self.file.commit(replace(self.file.progress, consumed=0))
             self.cursor[0] = 0
 
     def wipe(self, most: int | None = None) -> None:
@@ -195,65 +157,13 @@ class Staging:
             self.wipe()
         return good
 
-    def describe(self, description: Mapping[str, Any]) -> None:
-        """Store what rows mean in the file; nothing to do without one.
-
-        Args:
-            description: as `describe` makes it. It replaces the one before.
-
-        Raises:
-            CommandError: the disk has no room for it; the one before stays.
-        """
-        if self.path is None:
-            return
-        data = json.dumps(description, separators=(",", ":")).encode()
-        offset, size = self._description
-        at = self.limit if not size or self.limit + len(data) <= offset else offset + size
-        try:
-            os.posix_fallocate(self._file, at, len(data))
-            done = 0
-            while done < len(data):
-                done += os.pwrite(self._file, data[done:], at + done)
-        except OSError as error:
-            raise _no_room(self.path, error) from error
-        self._description = (at, len(data))
-        self._write_header(zlib.crc32(data))
-
     def close(self) -> None:
-        """Hand over what is left and remove the file."""
-        if self.buffer.closed:
+        """Hand over what is left; nothing can be written any more."""
+        if self._closed:
             return
         self.drain()
+        self._closed = True
         self.shown = False
         self.position = self.limit
-        self.buffer.close()
-        if self.path is not None:
-            os.close(self._file)
-            self.path.unlink(missing_ok=True)
-
-    def _write_header(self, crc: int) -> None:
-        self.buffer[: HEADER.size] = HEADER.pack(
-            MAGIC, VERSION, 0, PAGE, len(self.buffer) - PAGE, *self._description, crc
-        )
-
-
-def _create(path: Path, size: int) -> int:
-    """A new file with all its blocks, never one that another process has mapped."""
-    try:
-        path.unlink(missing_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        file = os.open(path, flags, 0o600)
-    except OSError as error:
-        raise CommandError(f"cannot create {path}: {error.strerror}") from error
-    try:
-        os.posix_fallocate(file, 0, size)
-    except OSError as error:
-        os.close(file)
-        path.unlink(missing_ok=True)
-        raise _no_room(path, error) from error
-    return file
-
-
-def _no_room(path: Path, error: OSError) -> CommandError:
-    what = "no room on the disk" if error.errno == errno.ENOSPC else error.strerror
-    return CommandError(f"cannot reserve {path} for undrained events: {what}")
+        if self.file is None:
+            self.buffer.close()

@@ -184,6 +184,15 @@ class Session:
         except LinuxError:
             return None
 
+    def host_file(self, path: str) -> str | None:
+        """The host's file behind a file of the guest, None where there is none."""
+        name = path.encode(errors="surrogateescape")
+        try:
+            source = self.fs.open(self.fs.root, name, 0).mmap_source()
+        except LinuxError:
+            return None
+        return None if source.host_fd is None else os.readlink(f"/proc/self/fd/{source.host_fd}")
+
     def _load(self) -> None:
         config = self.config
         path = self.paths.guest

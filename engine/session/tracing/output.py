@@ -5,10 +5,12 @@ as a whole and counted as lost; later pieces are tried again, behind a note.
 """
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import BinaryIO, Final
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 
 from engine.arch.plan import Rules
 from engine.errors import CommandError
@@ -20,7 +22,9 @@ from engine.session.protocol.report import Report
 from engine.session.tracing.event_set import TraceEvent
 from engine.trace.formats.base import Format
 from engine.trace.ring import Ring
+from engine.trace.ring_file import Progress, RingFile
 from engine.trace.rows import HEAD, count_rows, uniform
+from engine.trace.staging import CAPACITY, capacity_of
 
 _SHOWN: Final = 10
 PIECE: Final = 1 << 15
@@ -35,15 +39,26 @@ class TraceOutput:
         discard: whether everything goes to /dev/null: nothing is formatted then.
         lost: rows that could not be written.
         failure: the first error, None if there was none.
+        ring_file: is told how far the file has got, None without one.
     """
 
-    def __init__(self, form: Format, path: str | None, stream: BinaryIO | None) -> None:
+    def __init__(
+        self,
+        form: Format,
+        path: str | None,
+        stream: BinaryIO | None,
+        *,
+        backed: bool = False,
+        state: Callable[[], dict[str, Any]] = dict,
+    ) -> None:
         """Open it.
 
         Args:
             form: the output format.
             path: file to write to, None for the stream.
             stream: None for nowhere.
+            backed: keep rows that are not written yet in a file beside it.
+            state: what is stored there beside the format's own state.
 
         Raises:
             CommandError: the file cannot be written.
@@ -52,29 +67,77 @@ class TraceOutput:
         self.discard = path == "/dev/null"
         self.lost = 0
         self.failure: OSError | None = None
-        self._unsaid = 0
+        self.ring_file: RingFile | None = None
+        self._state = state
+        self._written = self._unsaid = self._stage = 0
         self._own = path is not None and not self.discard
         self._file = None if self.discard else stream
         if path is not None and not self.discard:
             try:
-                self._file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by `close`
+                file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                self._file = os.fdopen(file, "wb", buffering=0)
             except OSError as error:
                 raise CommandError(f"-o {path}: {error.strerror}") from error
+            self._begin_file(path, backed=backed)
+
+    def _begin_file(self, path: str, *, backed: bool) -> None:
+        """Empty the file, but not before the ring file of its last trace is gone."""
+        assert self._file is not None
+        try:
+            if backed:
+                self.ring_file = RingFile(Path(f"{path}.ring"), capacity_of(CAPACITY))
+            if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                self._file.truncate()
+        except OSError as error:
+            raise CommandError(f"-o {path}: {error.strerror}") from error
 
     def rows(self, data: bytes) -> None:
         """Write rows; what does not go counts as lost."""
         if self._file is None:
             return
+        consumed = 0
         for piece in _pieces(data):
             text = self.format.rows(piece)
             if self._unsaid and text:
                 text = self.format.lost(self._unsaid) + text
-            if self.text(text):
-                self._unsaid = 0
-            else:
+            if not self.text(text):
                 count = count_rows(piece)
                 self.lost += count
                 self._unsaid += count
+            elif text:
+                self._unsaid = 0
+            consumed += len(piece)
+            self.commit(consumed)
+
+    def begin(self) -> None:
+        """Write the format's header."""
+        self.text(self.format.header())
+        self._stage = 1
+        self.commit(0)
+
+    def end(self) -> None:
+        """Write what the format ends with."""
+        self.text(self.format.end())
+        self._stage = 2
+        self.commit(0)
+
+    def commit(self, consumed: int | None = None) -> None:
+        """Store how far the file has got, so that a kill from here on repeats nothing.
+
+        Args:
+            consumed: bytes of rows in the ring file that it has; as before if None.
+        """
+        ring_file = self.ring_file
+        if ring_file is None:
+            return
+        if consumed is None:
+            consumed = ring_file.progress.consumed
+        progress = Progress(self._written, consumed, self._unsaid, self._stage)
+        state = {**self._state(), "format": self.format.state()}
+        try:
+            ring_file.commit(progress, state)
+        except OSError as error:  # rather say a thing twice than never
+            self.failure = self.failure or error
 
     def text(self, data: bytes) -> bool:
         """Write all of it, or nothing; False for nothing."""
@@ -93,6 +156,7 @@ class TraceOutput:
                     os.ftruncate(self._file.fileno(), start)
                     os.lseek(self._file.fileno(), start, os.SEEK_SET)
             return False
+        self._written += len(data)
         return True
 
     def ring(self, ring: Ring) -> None:
@@ -114,9 +178,11 @@ class TraceOutput:
             self.text(text)
 
     def close(self) -> None:
-        """Close the file; a stream stays open."""
+        """Close the file, and remove the one beside it; a stream stays open."""
         if self._own and self._file is not None:
             self._file.close()
+        if self.ring_file is not None:
+            self.ring_file.close()
 
     def _position(self) -> int | None:
         """Where the next byte of a file goes; None for what is not ours or no file."""

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from engine.arch.plan import Mode
@@ -17,6 +16,7 @@ from engine.session.protocol.report import Report
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.defining import Definitions
 from engine.session.tracing.event_set import Defined, EventSet
+from engine.session.tracing.loaded_files import LoadedFiles
 from engine.session.tracing.output import Tail, TraceOutput, profile_lines, remarks
 from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.stacks import StackRecorder
@@ -25,8 +25,9 @@ from engine.session.tracing.triggers import EventControls, FilterNames
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Format, Names
 from engine.trace.ring import Ring
-from engine.trace.rows import EventInfo, EventSource, EventTable
-from engine.trace.staging import Consumer, Staging, describe
+from engine.trace.ring_file import describe
+from engine.trace.rows import EventInfo, EventSource
+from engine.trace.staging import Consumer, Staging
 from engine.trace.syscalls import selection
 
 
@@ -100,7 +101,9 @@ class Tracing:
         path = options.output
         if options.buffer is not None:
             self.ring = Ring(options.buffer, options.overwrite)
-        names = Names(self.symbol, lambda thread: session.process.comm, self._returning)
+        self._comm = session.process.comm
+        self._modules = LoadedFiles(session)
+        names = Names(self.symbol, lambda thread: self._comm, self._returning)
         formats = {kind.name: kind for kind in FORMATS}
         if options.format not in formats:
             known = ", ".join(formats)
@@ -109,11 +112,14 @@ class Tracing:
         text = options.text
         if options.mode is Mode.KERNEL:
             text = (*text, "nosym-userobj")
-        self._output = TraceOutput(make_format(self.table, names, text), path, stream)
-        backing = None
-        if path is not None and not self._output.discard and self.ring is None:
-            backing = Path(path + ".ring")
-        self._staging = Staging(consumer or self._consume, path=backing)
+        self._output = TraceOutput(
+            make_format(self.table, names, text),
+            path,
+            stream,
+            backed=self.ring is None,
+            state=self._who_and_where,
+        )
+        self._staging = Staging(consumer or self._consume, file=self._output.ring_file)
         jumps = self._probing.manager.jumps
         if jumps is not None and jumps.sink is None:
             jumps.sink = self._staging
@@ -127,7 +133,7 @@ class Tracing:
             symbol=self.symbol,
             where=self._probing.where,
         )
-        self._comm = session.process.comm
+        self._text = text
         self._started = False
         self.syscalls = SyscallEvents(session)
         self._stacks = StackRecorder(
@@ -272,11 +278,15 @@ class Tracing:
         """
         return self._events.add(make)
 
-    def print_as(self, make: Callable[[EventTable, Names], Format]) -> None:
-        """Print rows in another format than the one of the options; before `start`."""
-        self._output.format = make(
-            self.table, Names(self.symbol, lambda _: self.session.process.comm)
-        )
+    def print_as(self, make: type[Format], options: tuple[str, ...]) -> None:
+        """Print rows in another format than the one of the options; before `start`.
+
+        Args:
+            make: the format.
+            options: its trace options.
+        """
+        self._text = options
+        self._output.format = make(self.table, Names(self.symbol, lambda _: self._comm), options)
 
     def trace_functions(self, glob: str) -> None:
         """An entry event on every function that matches a pattern.
@@ -322,14 +332,23 @@ class Tracing:
         """Before the guest runs: the clock goes, the header is out."""
         self.session.cpu.count_blocks(True)
         self._started = True
+        renamed = self.session.hooks.renamed
+
+        def rename_too() -> None:
+            renamed()
+            self._renamed()
+
+        self.session.hooks.renamed = rename_too
         self.declare_stacks()
         for info in list(self.infos.values()):
             if self.syscalls.is_mine(info) or self.controls.touches(info):
                 self._changed(info)
-        if self._staging.path is not None:
-            self._staging.describe(self._description())
+        ring_file = self._output.ring_file
+        if ring_file is not None:
+            ring_file.describe(self._description())
+            self._watch_names()
         if self.ring is None:
-            self._output.text(self._output.format.header())
+            self._output.begin()
 
     def declare_stacks(self) -> None:
         """Have an event for call stacks, if any are wanted by now."""
@@ -342,18 +361,49 @@ class Tracing:
 
     def _description(self) -> dict[str, Any]:
         """What the rows mean, for whoever finds them after a kill."""
-        kernel = self.session.kernel
-        places = {probe.addr for event in self.events.values() for probe in event.probes}
-        symbols = {place: self.symbol(place) for place in places if place is not None}
-        comms = {kernel.process.pid: os.fsdecode(kernel.process.comm)}
-        return describe(self.table.values(), self.session.arch.name, symbols, comms)
+        places = {
+            probe.addr
+            for event in self.events.values()
+            for probe in event.probes
+            if probe.addr is not None
+        }
+        return describe(
+            self.table.values(),
+            self.session.arch.name,
+            {"format": self._output.format.name, "options": list(self._text)},
+            {place: self.symbol(place) for place in places},
+            filter(self._returning, places),
+        )
+
+    def _who_and_where(self) -> dict[str, Any]:
+        """Names of threads, and the files that name addresses, for the same."""
+        comms = {self.session.process.pid: os.fsdecode(self._comm)}
+        return {"comms": comms, "modules": self._modules.listing}
+
+    def _watch_names(self) -> None:
+        """Keep what the ring file knows of the guest's files true while it runs."""
+        hooks, modules = self.session.hooks, self._modules
+        mapped = hooks.mapped
+
+        def map_too(start: int, size: int) -> None:
+            mapped(start, size)
+            if modules.found(start):
+                self._output.commit()
+
+        hooks.mapped = map_too
+        for mapping in self.session.memory.mappings:
+            modules.found(mapping.start)
 
     def drain(self) -> None:
         """Hand what was recorded so far to the output."""
-        if self.session.process.comm != self._comm:
-            self._comm = self.session.process.comm
-            self._output.format.renamed(self.session.process.pid)
         self._staging.drain()
+
+    def _renamed(self) -> None:
+        """The program has another name from here on; what was recorded has the one before."""
+        self._staging.drain()
+        self._comm = self.session.process.comm
+        self._output.format.renamed(self.session.process.pid)
+        self._output.commit()
 
     def finish(self) -> list[Report]:
         """After the run: everything out, and what is to be said about it."""
@@ -363,7 +413,7 @@ class Tracing:
         output = self._output
         if self.ring is not None:
             output.ring(self.ring)
-        output.text(self._output.format.end())
+        output.end()
         output.tail(self._tail_text())
         output.close()
         failure = self._staging.failure or output.failure

@@ -3,6 +3,8 @@
 from engine.trace.formats.base import Format, Names
 from engine.trace.formats.folded import FoldedFormat
 from engine.trace.formats.ftrace import FtraceFormat
+from engine.trace.formats.function import FunctionFormat
+from engine.trace.formats.graph import GraphFormat
 from engine.trace.formats.jsonl import JsonLinesFormat
 from engine.trace.formats.perfetto import PerfettoFormat
 
@@ -13,4 +15,7 @@ FORMATS: tuple[type[Format], ...] = (
     FoldedFormat,
 )
 
-__all__ = ["FORMATS", "Format", "Names"]
+TRACER_FORMATS: tuple[type[Format], ...] = (GraphFormat, FunctionFormat)
+"""Texts of the tracers of functions."""
+
+__all__ = ["FORMATS", "TRACER_FORMATS", "Format", "Names"]

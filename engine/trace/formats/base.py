@@ -72,3 +72,16 @@ class Format(Protocol):
 
     def renamed(self, thread_id: int) -> None:
         """A thread has another name from here on."""
+
+    def state(self) -> object:
+        """What another one needs to go on behind the rows so far, as plain data; None = nothing.
+
+        Texts that are remembered only to be quick do not count.
+        """
+
+    def restore(self, state: object) -> None:
+        """Go on where another one was, given its state.
+
+        Raises:
+            ValueError, LookupError or TypeError: it is no state of this format.
+        """

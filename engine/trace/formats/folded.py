@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from engine.trace.formats.base import Names
 from engine.trace.formats.values import frames, function_name, text
@@ -59,6 +59,16 @@ class FoldedFormat:
 
     def renamed(self, thread_id: int) -> None:
         """The next stack asks for the name anyway."""
+
+    def state(self) -> object:
+        """The counts, and the event whose stack may come next."""
+        return [dict(self._counts), self._before]
+
+    def restore(self, state: object) -> None:
+        """Go on counting."""
+        counts, before = cast("tuple[dict[str, int], str]", state)
+        self._counts = Counter({str(stack): int(count) for stack, count in counts.items()})
+        self._before = str(before)
 
     def _function(self, pc: int, calls: bool) -> str:
         """Name of the function; a return address belongs to the call before it."""

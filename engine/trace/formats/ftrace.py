@@ -105,6 +105,13 @@ class FtraceFormat:
         """A thread has another name from here on."""
         self._prefixes.pop(thread_id, None)
 
+    def state(self) -> object:
+        """Each line stands for itself."""
+        return None
+
+    def restore(self, state: object) -> None:
+        """Nothing to go on from."""
+
     def symbol(self, address: int) -> bytes:
         """The `%pS` text of an address, remembered."""
         text = self._symbols.get(address)

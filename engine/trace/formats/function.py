@@ -78,6 +78,13 @@ class FunctionFormat:
         self._prefixes.pop(thread_id, None)
         self._plain.renamed(thread_id)
 
+    def state(self) -> object:
+        """Each line stands for itself."""
+        return None
+
+    def restore(self, state: object) -> None:
+        """Nothing to go on from."""
+
     def _prefix(self, thread: int) -> bytes:
         comm = self._names.comm(thread)
         name = b"<...>" if comm is None else comm

@@ -9,7 +9,7 @@ Whether a call is a leaf is known from the row behind it, so the last call stays
 
 import struct
 from collections.abc import Callable, Collection
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 from engine.arch.program import Kind
 from engine.errors import CommandError
@@ -140,6 +140,27 @@ class GraphFormat:
         """A thread has another name from here on."""
         self._procs.pop(thread_id, None)
         self._plain.renamed(thread_id)
+
+    def state(self) -> object:
+        """The call that is held back, the open ones, and where the last line stood."""
+        held = self._held
+        return [
+            None if held is None else [*held[:5], held[5].decode("latin-1")],
+            list(self._open.items()),
+            self._depth,
+            self._thread,
+        ]
+
+    def restore(self, state: object) -> None:
+        """Go on within the same calls."""
+        held, opened, depth, thread = cast("tuple[Any, Any, Any, Any]", state)
+        self._held = None
+        if held is not None:
+            one, time, function, deep, parent, arguments = held
+            numbers = int(one), int(time), int(function), int(deep), int(parent)
+            self._held = (*numbers, str(arguments).encode("latin-1"))
+        self._open = {int(key): int(value) for key, value in opened}
+        self._depth, self._thread = int(depth), int(thread)
 
     # -- lines ----------------------------------------------------------------------------
 

@@ -52,6 +52,13 @@ class JsonLinesFormat:
     def renamed(self, thread_id: int) -> None:
         """The next event asks for the name anyway."""
 
+    def state(self) -> object:
+        """Each line stands for itself."""
+        return None
+
+    def restore(self, state: object) -> None:
+        """Nothing to go on from."""
+
     def _symbol(self, address: int) -> str:
         found = self._symbols.get(address)
         if found is None:

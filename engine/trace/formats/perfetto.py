@@ -7,7 +7,7 @@ calls do; every other event is an instant. A tick of the guest's clock is shown 
 """
 
 from collections.abc import Collection
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 from engine.trace.formats.base import Names
 from engine.trace.formats.protobuf import data as blob
@@ -86,6 +86,19 @@ class PerfettoFormat:
     def renamed(self, thread_id: int) -> None:
         """The track is described again at the thread's next event."""
         self._open.pop(thread_id, None)
+
+    def state(self) -> object:
+        """The tracks that are described, their open slices, and the last time."""
+        return [list(self._open.items()), self._last]
+
+    def restore(self, state: object) -> None:
+        """Go on with the same tracks and slices."""
+        opened, last = cast("tuple[Any, Any]", state)
+        self._open = {
+            int(thread): [(int(key), int(time)) for key, time in slices]
+            for thread, slices in opened
+        }
+        self._last = int(last)
 
     def _track(self, thread: int) -> bytes:
         comm = self._names.comm(thread)

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
 from engine.errors import CommandError
 from engine.trace.recovery import Recovered, recover
+from engine.trace.ring_file import PLACES, RingFile, describe
 from engine.trace.rows import EventInfo, decode
-from engine.trace.staging import HEADER, PAGE, SMALLEST, Staging, describe
+from engine.trace.staging import PAGE, SMALLEST, Consumer, Staging
 
 RAX = Base(Source.REGISTER, "rax")
 NUMBERS = EventInfo.of(
@@ -31,7 +32,14 @@ TEXTS = EventInfo.of(
     RecordLayout.of((FetchArg("s", "x", RAX, (0,), FieldType(Kind.STRING, 0)),), returns=True),
     symbolic=True,
 )
-TABLE = describe((NUMBERS, TEXTS), "x86_64", {0x10: "main+0x0/0x20"}, {7: "prog"})
+TABLE = describe((NUMBERS, TEXTS), "x86_64", {"format": "ftrace"}, {0x10: "main+0x0/0x20"}, [0x10])
+
+
+def backed(path: Path, consumer: Consumer = lambda data: None) -> tuple[RingFile, Staging]:
+    """A staging with a file behind it that is described already."""
+    file = RingFile(path, SMALLEST)
+    file.describe(TABLE)
+    return file, Staging(consumer, file=file)
 
 
 def write(staging: Staging, row: bytes) -> None:
@@ -59,10 +67,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "out.ring"
 
 
-@pytest.mark.parametrize("backed", [False, True])
-def test_every_row_reaches_the_consumer_once_and_in_order(backed: bool, path: Path) -> None:
+@pytest.mark.parametrize("with_file", [False, True])
+def test_every_row_reaches_the_consumer_once_and_in_order(with_file: bool, path: Path) -> None:
     drained: list[bytes] = []
-    staging = Staging(drained.append, SMALLEST, path if backed else None)
+    file = RingFile(path, SMALLEST) if with_file else None
+    staging = Staging(drained.append, SMALLEST, file)
     rows = [
         number_row(number) if number % 3 else text_row(number, b"t" * (number % 97))
         for number in range(9000)
@@ -70,9 +79,12 @@ def test_every_row_reaches_the_consumer_once_and_in_order(backed: bool, path: Pa
     for row in rows:
         write(staging, row)
         assert staging.limit == staging.start + staging.capacity
-    assert path.exists() == backed
+    assert path.exists() == with_file
     staging.close()
     staging.close()
+    if file is not None:
+        file.close()
+        file.close()
     assert len(drained) > 2
     assert b"".join(drained) == b"".join(rows)
     assert not path.exists()
@@ -87,15 +99,16 @@ def test_after_a_drain_all_is_zero() -> None:
     assert not any(staging.buffer[:])
 
 
-@pytest.mark.parametrize("backed", [False, True])
+@pytest.mark.parametrize("with_file", [False, True])
 def test_a_failing_consumer_is_reported_once_and_its_rows_are_counted(
-    backed: bool, path: Path
+    with_file: bool, path: Path
 ) -> None:
     def full(data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     told: list[OSError] = []
-    staging = Staging(full, SMALLEST, path if backed else None, told.append)
+    file = RingFile(path, SMALLEST) if with_file else None
+    staging = Staging(full, SMALLEST, file, told.append)
     for _ in range(3):
         for number in range(10):
             write(staging, number_row(number))
@@ -110,16 +123,16 @@ def check(found: Recovered, rows: list[bytes]) -> None:
     assert found.rows == b"".join(rows)
     assert found.count == len(rows)
     assert found.events == {1: NUMBERS, 2: TEXTS}
-    assert (found.arch, found.symbols, found.comms) == (
+    assert (found.arch, found.symbols, found.returning, found.format) == (
         "x86_64",
         {0x10: "main+0x0/0x20"},
-        {7: "prog"},
+        frozenset({0x10}),
+        "ftrace",
     )
 
 
 def test_rows_can_be_recovered_without_the_session(path: Path) -> None:
-    staging = Staging(lambda data: None, path=path)
-    staging.describe(TABLE)
+    file, staging = backed(path)
     rows = [number_row(5), text_row(6, b"hello"), number_row(7)]
     for row in rows:
         write(staging, row)
@@ -134,33 +147,35 @@ def test_rows_can_be_recovered_without_the_session(path: Path) -> None:
         (b"hello",),
     )
     staging.close()
+    file.close()
 
 
 def test_a_newer_description_takes_the_place_of_the_one_before(path: Path) -> None:
-    staging = Staging(lambda data: None, SMALLEST, path)
+    file, staging = backed(path)
     write(staging, number_row(1))
     for size in (0, 10, 1000, 5, 40_000, 0):
-        staging.describe(describe((NUMBERS, TEXTS), "x86_64", dict.fromkeys(range(size), "s")))
+        symbols = dict.fromkeys(range(size), "s")
+        file.describe(describe((NUMBERS, TEXTS), "x86_64", {}, symbols))
         found = recover(path)
         assert len(found.symbols) == size
         assert found.count == 1
     sizes = []
     for _ in range(20):
-        staging.describe(TABLE)
+        file.describe(TABLE)
         sizes.append(path.stat().st_size)
     assert sizes[-1] == sizes[2]  # the two places take turns
     check(recover(path), [number_row(1)])
     staging.close()
+    file.close()
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from test_staging import SMALLEST, TABLE, Staging, number_row, text_row, write
+from test_staging import backed, number_row, text_row, write
 out = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT, 0o600)
-staging = Staging(lambda data: os.write(out, data), SMALLEST, Path(sys.argv[2] + ".ring"))
-staging.describe(TABLE)
+file, staging = backed(Path(sys.argv[2] + ".ring"), lambda data: os.write(out, data))
 for number in range(int(sys.argv[3])):
     write(staging, text_row(number, b"k" * 9) if number % 5 == 0 else number_row(number))
 os.kill(os.getpid(), signal.SIGKILL)
@@ -195,13 +210,13 @@ def test_nothing_is_lost_at_kill_9(count: int, tmp_path: Path) -> None:
 def test_recovery_stops_at_garbled_rows(
     path: Path, rows: list[int], damage: bytes, where: int
 ) -> None:
-    staging = Staging(lambda data: None, SMALLEST, path)
-    staging.describe(TABLE)
+    file, staging = backed(path)
     whole = [text_row(number, b"q" * number) for number in rows]
     for row in whole:
         write(staging, row)
     data = bytearray(path.read_bytes())
     staging.close()
+    file.close()
     data[PAGE + where : PAGE + where + len(damage)] = damage
     path.write_bytes(data)
     found = recover(path)
@@ -222,18 +237,18 @@ def test_recovery_stops_at_garbled_rows(
 )
 @given(
     changes=st.lists(st.tuples(st.integers(0, 1 << 18), st.integers(0, 255)), max_size=4),
-    head=st.lists(st.tuples(st.integers(0, HEADER.size), st.integers(0, 255)), max_size=2),
+    head=st.lists(st.tuples(st.integers(0, PLACES[1] + 99), st.integers(0, 255)), max_size=2),
     size=st.none() | st.integers(0, 200_000),
 )
 def test_a_damaged_file_is_an_error_or_rows(
     path: Path, changes: list[tuple[int, int]], head: list[tuple[int, int]], size: int | None
 ) -> None:
-    staging = Staging(lambda data: None, SMALLEST, path)
-    staging.describe(TABLE)
+    file, staging = backed(path)
     for number in range(5):
         write(staging, number_row(number))
     data = bytearray(path.read_bytes())
     staging.close()
+    file.close()
     for at, value in changes + head:
         data[at % len(data)] = value
     path.write_bytes(data[:size])
@@ -249,21 +264,31 @@ def test_files_that_are_none_of_ours(tmp_path: Path) -> None:
     os.mkfifo(fifo)
     other = tmp_path / "text"
     other.write_text("nothing of the kind")
-    empty = tmp_path / "empty"
-    empty.touch()
-    for one in (fifo, other, empty, tmp_path, tmp_path / "absent"):
+    for one in (fifo, other, tmp_path, tmp_path / "absent"):
         with pytest.raises(CommandError):
             recover(one)
+
+
+@pytest.mark.parametrize("data", [b"", bytes(PAGE), bytes(PAGE + SMALLEST)])
+def test_a_file_whose_maker_was_killed_at_once_holds_nothing(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    assert recover(path) == Recovered()
+
+
+def test_before_the_description_there_is_nothing(path: Path) -> None:
+    file = RingFile(path, SMALLEST)
+    assert recover(path).count == 0
+    file.close()
 
 
 def test_a_file_of_before_is_replaced_not_truncated(path: Path) -> None:
     """Another process may have it mapped: cutting it short would kill that one."""
     path.write_bytes(b"rows of somebody")
     with path.open("rb") as before:
-        staging = Staging(lambda data: None, SMALLEST, path)
+        file = RingFile(path, SMALLEST)
         assert before.read() == b"rows of somebody"
     assert path.stat().st_mode & 0o777 == 0o600
-    staging.close()
+    file.close()
 
 
 @pytest.fixture
@@ -280,22 +305,22 @@ def small_disk() -> Iterator[None]:
 @pytest.mark.usefixtures("small_disk")
 def test_no_room_is_an_error_at_creation(path: Path) -> None:
     with pytest.raises(CommandError, match="cannot reserve"):
-        Staging(lambda data: None, 2 * SMALLEST, path)
+        RingFile(path, 2 * SMALLEST)
     assert not path.exists()
 
 
 @pytest.mark.usefixtures("small_disk")
 def test_no_room_for_a_description_leaves_the_one_before(path: Path) -> None:
-    staging = Staging(lambda data: None, SMALLEST, path)
-    staging.describe(TABLE)
+    file, staging = backed(path)
     write(staging, number_row(1))
     with pytest.raises(CommandError, match="cannot reserve"):
-        staging.describe(describe((NUMBERS,), "x86_64", dict.fromkeys(range(10_000), "s")))
+        file.describe(describe((NUMBERS,), "x86_64", {}, dict.fromkeys(range(10_000), "s")))
     check(recover(path), [number_row(1)])
     staging.close()
+    file.close()
 
 
 def test_a_place_where_no_file_can_be(tmp_path: Path) -> None:
     for path in (tmp_path / "none" / "out.ring", tmp_path):
         with pytest.raises(CommandError, match="cannot create"):
-            Staging(lambda data: None, SMALLEST, path)
+            RingFile(path, SMALLEST)

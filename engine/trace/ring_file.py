@@ -1,0 +1,229 @@
+"""`FILE.ring`: the rows of a trace to FILE that are not written yet, safe from a kill.
+
+A shared mapping survives its process: whatever was recorded, and how far FILE has got, is in this
+file at any moment. Its blocks are allocated when it is created, so that a full disk is an error
+there and never a SIGBUS later.
+
+The first page holds a fixed header and two places for a progress record; what comes last is
+written to the place that is not in force, and one word then switches over, so that a kill at any
+instruction leaves the one or the other. Behind it are the rows, and behind those the description
+of the events and states of the output format as JSON (two places each, as with the progress).
+"""
+
+import errno
+import json
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from engine.errors import CommandError
+from engine.trace.rows import EventInfo
+
+MAGIC: Final = b"KPTRING\0"
+VERSION: Final = 3
+HEADER: Final = struct.Struct("<8sIIQQ")
+"""Magic, version, zero; offset and size of the rows."""
+TURN: Final = 64
+"""Offset of the word that says which of the two progress records is in force."""
+RECORD: Final = struct.Struct("<QQQQQQQQQQI")
+"""Bytes of FILE; bytes of rows; lost rows; stage; offset, size and CRC-32 of the description, and
+of the format's state; CRC-32 of the record."""
+PLACES: Final = (128, 256)
+"""Offsets of the progress records."""
+
+PAGE: Final = mmap.PAGESIZE
+_LEAST_ROOM: Final = PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the output has got.
+
+    Attributes:
+        written: bytes of FILE that are whole: what stands behind is the begin of what comes next.
+        consumed: bytes of rows, from the front, whose text is among them.
+        lost: rows that could not be written and that FILE does not tell of yet.
+        stage: what FILE has: 0 nothing, 1 the format's header, 2 the format's end.
+    """
+
+    written: int = 0
+    consumed: int = 0
+    lost: int = 0
+    stage: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A piece of JSON in the file: where it stands and its CRC-32."""
+
+    offset: int = 0
+    size: int = 0
+    crc: int = 0
+
+
+class RingFile:
+    """The file behind a trace's rows.
+
+    Attributes:
+        path: of the file.
+        buffer: the mapping, header and rows.
+        start: where rows begin in it.
+        capacity: bytes of rows.
+        progress: what was committed last.
+    """
+
+    def __init__(self, path: Path, capacity: int) -> None:
+        """Make the file; one that is there already is replaced.
+
+        Args:
+            path: of the file.
+            capacity: bytes of rows, whole pages.
+
+        Raises:
+            CommandError: it cannot be made, or the disk has no room for it.
+        """
+        self.path = path
+        self.start = PAGE
+        self.capacity = capacity
+        self.progress = Progress()
+        self._end = PAGE + capacity
+        self._file = _create(path, self._end)
+        self.buffer = mmap.mmap(self._file, self._end, mmap.MAP_SHARED)
+        self._description, self._state = _Pair(), _Pair()
+        self._turn = memoryview(self.buffer)[TURN : TURN + 8].cast("Q")
+        self.commit(self.progress)
+        self.buffer[: HEADER.size] = HEADER.pack(MAGIC, VERSION, 0, PAGE, capacity)
+
+    def describe(self, description: Mapping[str, Any]) -> None:
+        """Store what rows mean, in place of what was stored before.
+
+        Raises:
+            CommandError: the disk has no room for it; the one before stays.
+        """
+        try:
+            self._store(self._description, description)
+        except OSError as error:
+            raise no_room(self.path, error) from error
+        self.commit(self.progress)
+
+    def commit(self, progress: Progress, state: object = None) -> None:
+        """Tell how far the output has got.
+
+        Args:
+            progress: of the output.
+            state: what else somebody needs who goes on from there, as plain data: `comms`,
+                names of threads by id; `modules`, see `Loaded`; `format`, the output format's.
+
+        Raises:
+            OSError: the disk has no room for the state; what was committed before stays.
+        """
+        if state is not None:
+            self._store(self._state, state)
+        told, kept = self._description.current, self._state.current
+        record = RECORD.pack(
+            progress.written,
+            progress.consumed,
+            progress.lost,
+            progress.stage,
+            told.offset,
+            told.size,
+            told.crc,
+            kept.offset,
+            kept.size,
+            kept.crc,
+            0,
+        )
+        crc = zlib.crc32(record[:-4])
+        turn = 1 - self._turn[0]
+        place = PLACES[turn]
+        self.buffer[place : place + len(record)] = record[:-4] + struct.pack("<I", crc)
+        self._turn[0] = turn  # one aligned store: the new record is in force
+        self.progress = progress
+
+    def close(self) -> None:
+        """Remove the file: all that it held is written elsewhere."""
+        if self._file < 0:
+            return
+        self._turn.release()
+        self.buffer.close()
+        os.close(self._file)
+        self._file = -1
+        self.path.unlink(missing_ok=True)
+
+    def _store(self, pair: "_Pair", value: object) -> None:
+        data = json.dumps(value, separators=(",", ":")).encode()
+        place = pair.other
+        if pair.room[place] < len(data):
+            room = max(2 * len(data), _LEAST_ROOM)
+            os.posix_fallocate(self._file, self._end, room)
+            pair.at[place], pair.room[place] = self._end, room
+            self._end += room
+        done = 0
+        while done < len(data):
+            done += os.pwrite(self._file, data[done:], pair.at[place] + done)
+        pair.current = Blob(pair.at[place], len(data), zlib.crc32(data))
+        pair.other = 1 - place
+
+
+class _Pair:
+    """Two places for one piece of JSON, written in turn."""
+
+    __slots__ = ("at", "current", "other", "room")
+
+    def __init__(self) -> None:
+        self.at, self.room = [0, 0], [0, 0]
+        self.other = 0
+        self.current = Blob()
+
+
+def describe(
+    events: Iterable[EventInfo],
+    arch: str,
+    output: Mapping[str, Any] | None = None,
+    symbols: Mapping[int, str] | None = None,
+    returning: Iterable[int] = (),
+) -> dict[str, Any]:
+    """What rows mean, as plain data.
+
+    Args:
+        events: the event table.
+        arch: name of the guest's architecture.
+        output: how they are written: `format`, its name, and `options`.
+        symbols: text of addresses that no file tells.
+        returning: addresses of functions whose returns are events, too.
+    """
+    return {
+        "arch": arch,
+        "events": [event.to_json() for event in events],
+        "output": dict(output or {}),
+        "symbols": {str(address): text for address, text in (symbols or {}).items()},
+        "returning": sorted(returning),
+    }
+
+
+def _create(path: Path, size: int) -> int:
+    """A new file with all its blocks, never one that another process has mapped."""
+    try:
+        path.unlink(missing_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise CommandError(f"cannot create {path}: {error.strerror}") from error
+    try:
+        os.posix_fallocate(file, 0, size)
+    except OSError as error:
+        os.close(file)
+        path.unlink(missing_ok=True)
+        raise no_room(path, error) from error
+    return file
+
+
+def no_room(path: Path, error: OSError) -> CommandError:
+    """The error of a disk that cannot hold what is not written yet."""
+    what = "no room on the disk" if error.errno == errno.ENOSPC else error.strerror
+    return CommandError(f"cannot reserve {path} for undrained events: {what}")
