@@ -107,6 +107,9 @@ class ArchUnwind:
         stacks: registers beside sp that tell the frames of one function apart.
         tables: whose unwind tables the files carry, of `engine.unwind.unwinder.TABLES`.
         formats: the rules to ask for, in order, of `engine.unwind.unwinder.FORMATS`.
+        frame_end: distance from the frame pointer to the end of the frame, below which the
+            return address and the caller's frame pointer stand; None = they stand at the frame
+            pointer, so that the end is behind the two.
         padded: compilers leave room behind a function's last call, so that a return address
             lies in the function itself.
     """
@@ -124,4 +127,5 @@ class ArchUnwind:
     stacks: tuple[str, ...] = ()
     tables: str = "dwarf"
     formats: tuple[str, ...] = ("cfi", "trampoline", "prologue", "framepointer")
+    frame_end: int | None = None
     padded: bool = False

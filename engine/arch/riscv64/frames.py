@@ -139,4 +139,5 @@ UNWIND: Final = ArchUnwind(
     sigreturn=((struct.pack("<II", 0x08B00893, 0x00000073), (0, 4)),),  # li a7, 139; ecall
     saved=SAVED_REGISTERS,
     strip=lambda address: address,
+    frame_end=0,
 )
