@@ -97,6 +97,7 @@ class UnicornNames:
             although the processor leaves it there.
         refused_breakpoints: encodings of breakpoints that Unicorn reports as invalid
             instructions.
+        unsaved: our names of registers that a saved context leaves out.
     """
 
     arch: str
@@ -112,6 +113,7 @@ class UnicornNames:
     lasting_fault: int | None = None
     advances: tuple[tuple[int, int], ...] = ()
     refused_breakpoints: tuple[bytes, ...] = ()
+    unsaved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from engine.arch.base import Arch
 from engine.cpu import unicorn_api as api
@@ -95,8 +95,12 @@ class UnicornState(MappedMemory):
 
     def save(self) -> object:
         """All registers as an opaque value."""
-        return self._uc.context_save()
+        left_out = self._machine.names.unsaved
+        return self._uc.context_save(), [(name, self.read_register(name)) for name in left_out]
 
     def restore(self, state: object) -> None:
         """Go back to a value of `save`."""
-        self._uc.context_restore(state)
+        context, left_out = cast(tuple[Any, list[tuple[str, int]]], state)
+        self._uc.context_restore(context)
+        for name, value in left_out:
+            self.write_register(name, value)

@@ -16,6 +16,8 @@ import capstone
 from probekit import CODE, DATA, DATA_SIZE, SP, STACK_SIZE
 from sysroot import SysrootUnavailable, sysroot
 
+from engine.arch.riscv64.decode import FLOAT_NAMES, word_of
+from engine.arch.riscv64.decode import NAMES as NAMES_RISCV
 from engine.arch.x86_64.decode import decode
 from engine.arch.x86_64.operations import NAMES
 from engine.image import ElfImage
@@ -26,6 +28,7 @@ _U64 = (1 << 64) - 1
 _CAPSTONE = {
     "x86_64": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
     "aarch64": (capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN),
+    "riscv64": (capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV64 | capstone.CS_MODE_RISCVC),
 }
 _SCALABLE = re.compile(r"\b(z\d+|p\d+|za\w*|vg)\b")
 _PROGRAMS = (
@@ -38,6 +41,10 @@ _PROGRAMS = (
     "usr/bin/busybox",
     "usr/bin/perl",
 )
+
+# Where Debian's cross compiler keeps its libraries: there is no sysroot of this architecture.
+_CROSS = {"riscv64": Path("/usr/riscv64-linux-gnu/lib")}
+_CROSS_LIBRARIES = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libasan.so.8")
 
 # What compilers do not emit, or only in places where a random sample would miss it.
 EXTRA = {
@@ -57,6 +64,14 @@ EXTRA = {
         60000035 41003036 41003037 00000010 00000090 40000058 40000018 40000098 4000005c 4000009c
         400000d8 1f2003d5 3f2003d5 bf2303d5 3f2303d5 5f2403d5 9f3b03d5 bf3b03d5 207c5fc8 207c00c8
         010000d4 000020d4 40d03bd5 00423bd5 20423bd5 007ce0a8 6040c0da fd7bbfa9 fd7bc1a8
+    """,
+    "riscv64": """
+        73000000 73001000 0290 73251000 73102500 0f00f00f 0f100000 0f00300c 2fb50510 2f350510
+        2fb6a518 2f36a518 01a0 01c1 01e1 8280 8290 67800000 e7800000 67000500 e7000502 e7800000
+        ef008000 6f008000 ef020000 63045500 63145500 63445500 63545500 63645500 63745500 63040000
+        17050000 97000000 17000000 13000000 0100 0505 0145 8545 8141 7d15 3961 0800 0000 37050000
+        17f5ffff 33855502 3b855502 5375a502 d3758502 2fa5b500 2fb5b540 2fb5b5e0 3b05b540 0d89 8d8d
+        9d8d 058e 0000000b 57000000 07050000 2705b500 53f5c520 c3f5c520 53850520 0000 ffff ffffffff
     """,
 }
 
@@ -86,6 +101,8 @@ def collect(arch: str) -> tuple[list[bytes], dict[str, int]]:
             raw = text[at : at + size]
             if mnemonic == ".byte":
                 continue
+            if arch == "riscv64" and mnemonic.startswith(("c.unimp", "unimp")):
+                continue
             if arch == "aarch64" and _SCALABLE.search(operands):
                 continue  # SVE and SME: off in the emulated processor, mostly data
             key = _shape(arch, mnemonic, operands, raw)
@@ -97,6 +114,9 @@ def collect(arch: str) -> tuple[list[bytes], dict[str, int]]:
 
 def _texts(arch: str) -> Iterator[tuple[str, bytes]]:
     """Names of the programs and what they may execute; of AArch64 each word once."""
+    if arch in _CROSS:
+        yield from _cross_texts(_CROSS[arch])
+        return
     tree = sysroot(arch)
     for pattern in _PROGRAMS:
         path = next(iter(sorted(tree.glob(pattern))), None)
@@ -114,10 +134,27 @@ def _texts(arch: str) -> Iterator[tuple[str, bytes]]:
         yield path.name, text
 
 
+def _cross_texts(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for name in _CROSS_LIBRARIES:
+        path = folder / name
+        if not path.exists():
+            raise SysrootUnavailable(f"no {path}")
+        image = ElfImage.open(path)
+        section = image.section(".text")
+        assert section is not None
+        yield name, bytes(image.section_data(section))
+
+
 def _shape(arch: str, mnemonic: str, operands: str, raw: bytes) -> tuple[object, ...]:
     text = re.sub(r"#?-?\b0x[0-9a-f]+|#?-?\b\d+(\.\d+)?", "#", operands)
     if arch == "aarch64":
         return mnemonic, re.sub(r"\b([xwvqdshb])\d+", r"\1", text)
+    if arch == "riscv64":
+        negative = "-" in operands
+        names = list(dict.fromkeys(re.findall(r"\bf?[ast]\d+\b", operands)))
+        for name in names:  # which of them are the same
+            text = re.sub(rf"\b{name}\b", f"{name[0] == 'f'}{names.index(name)}", text)
+        return mnemonic, len(raw), negative, text
     insn = decode(raw)
     if insn is None:
         return (mnemonic,)
@@ -140,6 +177,8 @@ def aimed(arch: str, raw: bytes, site: int) -> bytes:
             at = insn.immediate_at
             out[at : at + 4] = (0x100).to_bytes(4, "little")
         return bytes(out)
+    if arch == "riscv64":
+        return _aimed_riscv(raw)
     word = int.from_bytes(raw, "little")
     if word & 0x7C000000 == 0x14000000:
         word = word & ~0x3FFFFFF | 0x40
@@ -150,6 +189,22 @@ def aimed(arch: str, raw: bytes, site: int) -> bytes:
     elif word & 0x3B000000 == 0x18000000:
         word = word & ~(0x7FFFF << 5) | (MIDDLE - site) // 4 << 5
     return word.to_bytes(4, "little")
+
+
+def _aimed_riscv(raw: bytes) -> bytes:
+    """Jumps and branches 0x40 bytes on, whatever they compare."""
+    value = int.from_bytes(raw, "little")
+    if len(raw) == 2:
+        if value & 0xE003 == 0xA001:
+            value = value & 0xE003 | 1 << 7  # offset[6] is bit 7
+        elif value & 0xE003 in (0xC001, 0xE001):
+            value = value & ~0x1C7C | 1 << 5  # offset[6] is bit 5
+        return value.to_bytes(2, "little")
+    if value & 0x7F == 0x63:
+        value = value & ~0xFE000F80 | 2 << 25
+    elif value & 0x7F == 0x6F:
+        value = value & 0xFFF | 0x20 << 21
+    return value.to_bytes(4, "little")
 
 
 @dataclass(frozen=True)
@@ -164,7 +219,10 @@ class State:
 def state(arch: str, raw: bytes, rng: random.Random) -> State:
     """A random state in which the instruction's operands usually point somewhere."""
     wild = rng.random() < 0.15
-    registers = _x86(raw, rng, wild) if arch == "x86_64" else _arm(rng, wild)
+    if arch == "riscv64":
+        registers = _riscv(raw, rng, wild)
+    else:
+        registers = _x86(raw, rng, wild) if arch == "x86_64" else _arm(rng, wild)
     return State(registers, _words(rng, DATA_SIZE), _words(rng, STACK_SIZE))
 
 
@@ -237,4 +295,20 @@ def _arm(rng: random.Random, wild: bool) -> dict[str, int]:
     found["sp"] = SP + rng.randrange(-8, 8) * 16
     found["cpsr"] = rng.getrandbits(4) << 28 | rng.getrandbits(2) << 10
     found |= {f"v{number}": rng.getrandbits(128) for number in range(32)}
+    return found
+
+
+def _riscv(raw: bytes, rng: random.Random, wild: bool) -> dict[str, int]:
+    found = {name: _value(rng) for name in NAMES_RISCV[1:]}
+    if not wild:
+        for name in NAMES_RISCV[1:]:
+            if rng.random() < 0.5:
+                found[name] = MIDDLE + rng.randrange(-8, 8) * 16
+        word = word_of(raw)
+        if word & 0x7F == 0x2F:  # what is there together or not at all is aligned
+            found[NAMES_RISCV[word >> 15 & 31]] = MIDDLE + rng.randrange(-8, 8) * 8
+    found.pop("zero", None)
+    found["sp"] = SP + rng.randrange(-8, 8) * 16
+    found["fcsr"] = rng.getrandbits(5) | rng.randrange(5) << 5
+    found |= {name: rng.getrandbits(64) for name in FLOAT_NAMES}
     return found

@@ -10,7 +10,7 @@ from engine.guest.text import TextOverlay
 from engine.insn.disasm import Disassembler
 from engine.probes.manager import ProbeManager
 
-CODE, DATA, STACK, NEAR = 0x400000, 0x440000, 0x480000, 0x500000
+CODE, DATA, STACK, NEAR = 0x400000, 0x440000, 0x480000, 0x4C0000
 CODE_SIZE, DATA_SIZE, STACK_SIZE = 4 * PAGE, 16 * PAGE, 2 * PAGE
 SP = STACK + PAGE
 """Where the stack pointer starts: a page above it and a page below."""

@@ -2,6 +2,7 @@
 
 from engine.arch.base import GENERIC_STAT, AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
 from engine.arch.riscv64.abi import ABI
+from engine.arch.riscv64.bench import BENCH
 from engine.arch.riscv64.decode import FLOAT_NAMES, NAMES
 from engine.arch.riscv64.engines import ENGINES
 from engine.arch.riscv64.frames import UNWIND
@@ -10,20 +11,18 @@ from engine.arch.riscv64.screen import SUSPECTS, emulate, emulate_trapped, prepa
 from engine.arch.riscv64.signals import SIGNALS
 from engine.arch.riscv64.syscalls import OWN_CALLS, SYSCALLS
 
-# DWARF numbers: RISC-V DWARF Specification, table 1. `zero` takes no value: it is set apart from
-# the registers that do.
+# DWARF numbers: RISC-V DWARF Specification, table 1.
 _REGISTERS = (
     *(
         Register(
             name,
             dwarf=number,
             aliases=("fp", "x8") if name == "s0" else (f"x{number}",),
+            constant=number == 0,
         )
         for number, name in enumerate(NAMES)
-        if number
     ),
     Register("pc", aliases=("epc",)),
-    Register("zero", dwarf=0, aliases=("x0",), group="system"),
     Register("fcsr", bits=32, group="float"),
     *(
         Register(name, dwarf=32 + number, aliases=(f"f{number}",), group="float")
@@ -60,6 +59,7 @@ RISCV64 = Arch(
     trap_advances_pc=False,
     engines=ENGINES,
     abi=ABI,
+    bench=BENCH,
     plan=AddressPlan(
         task_size=_TASK_SIZE,
         pie_base=0x2A_AAAA_A000,

@@ -213,7 +213,8 @@ def jal(target: int, offset: int) -> int:
     return bits | target << 7 | JAL
 
 
-def _branch(funct3: int, left: int, offset: int) -> int:
+def branch(funct3: int, left: int, offset: int) -> int:
+    """A branch that compares a register with zero; the offset is even and within 4 KiB."""
     low = (offset >> 1 & 15) << 8 | (offset >> 11 & 1) << 7
     high = (offset >> 12 & 1) << 31 | (offset >> 5 & 63) << 25
     return high | left << 15 | funct3 << 12 | low | BRANCH
@@ -283,7 +284,7 @@ def _quadrant1(half: int, funct3: int) -> int:
         pieces = ((2, 1, 5), (3, 3, 1), (6, 1, 7), (7, 1, 6), (8, 1, 10), (9, 2, 8), (11, 1, 4))
         return jal(ZERO, signed(_bits(half, *pieces, (12, 1, 11)), 12))
     offset = signed(_bits(half, (2, 1, 5), (3, 2, 1), (5, 2, 6), (10, 2, 3), (12, 1, 8)), 9)
-    return _branch(funct3 & 1, half >> 7 & 7 | 8, offset)
+    return branch(funct3 & 1, half >> 7 & 7 | 8, offset)
 
 
 def _arithmetic(half: int, value: int) -> int:

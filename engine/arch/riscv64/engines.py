@@ -52,6 +52,7 @@ ENGINES: Final = EngineNames(
         writable=(("fcsr", 0xFF, 0),),
         # After any exception pc is four bytes on, which is right for system calls alone.
         advances=tuple((number, 4) for number in range(16) if number != _ECALL),
+        unsaved=("fcsr",),  # the exception flags in it
         refused_breakpoints=(struct.pack("<I", EBREAK), struct.pack("<H", C_EBREAK)),
     ),
     capstone=CapstoneNames(

@@ -172,6 +172,8 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
     """
     plain: dict[int, float] = {}
     for case in CASES:
+        if case.entry == "jump" and arch.jumps is None:
+            continue
         in_code = case.entry == "jump" and case.technique != "handler"
         count = calls if in_code else max(calls // 10, 1)
         if count not in plain:

@@ -32,8 +32,12 @@ from engine.probes.manager import Status
 WANTED = os.environ.get("KPROBE_TUI_FORMS", "")
 ALL = bool(WANTED)
 CHUNK = 100
-SAMPLE = {"x86_64": 1500, "aarch64": 800}
-SITES = {"x86_64": (CODE + 0x1000, CODE + 0x1FFD), "aarch64": (CODE + 0x1000, CODE + 0x1FFC)}
+SAMPLE = {"x86_64": 1500, "aarch64": 800, "riscv64": 500}
+SITES = {
+    "x86_64": (CODE + 0x1000, CODE + 0x1FFD),
+    "aarch64": (CODE + 0x1000, CODE + 0x1FFC),
+    "riscv64": (CODE + 0x1000, CODE + 0x1FFE),
+}
 PAGE = 4096
 _BTYPE = 3 << 10
 NEAR_PAGES = (16, 0)
@@ -89,6 +93,8 @@ class Bench:
         unit = self.guest.arch.breakpoint
         if arch == "aarch64":
             unit = bytes.fromhex("000020d4")  # not one of the kernel's
+        elif arch == "riscv64":
+            unit = bytes.fromhex("0290")
         self.fill = unit * (CODE_SIZE // len(unit))
         self.guest.load(self.fill)
         self.clean = self.guest.cpu.save()
@@ -335,14 +341,14 @@ def pool_of(arch: str) -> list[tuple[int, bytes]]:
         random.Random(3).shuffle(pool)  # all chunks take as long, and show all kinds early
     elif WANTED:
         pool = [bytes.fromhex(word) for word in WANTED.split(",")]
-        pool = [raw for raw in pool if arch == "x86_64" or len(raw) == 4]
+        pool = [raw for raw in pool if arch != "aarch64" or len(raw) == 4]
     else:
         extra = pool[: len(pool) - len(pool[150:])]
         pool = extra + random.Random(3).sample(pool[150:], SAMPLE[arch] - len(extra))
     return list(enumerate(pool))
 
 
-@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64", "riscv64"])
 def test_unprobed_fast_and_phases_agree(arch: str) -> None:
     pool = pool_of(arch)
     tally = (run_all if WANTED == "all" else run)(arch, pool)
