@@ -372,6 +372,9 @@ class UnicornCpu(UnicornState):
             return Stop(StopKind.OUT_OF_MEMORY, address=page)
         pc = self.read_register(self.arch.roles.pc)
         if access == 18:
+            if page < pc & -PAGE:
+                # A block whose first instruction is none ends, to Unicorn, in front of it.
+                return Stop(StopKind.TRAP, TrapKind.ILLEGAL)
             at = pc if pc & -PAGE == page else page
             return Stop(StopKind.FAULT, address=at, access="execute")
         address = self._faults.locate(page, lambda: self._repeat(pc, page))

@@ -20,7 +20,6 @@ from engine.arch.riscv64.decode import (
     BRANCH,
     C_EBREAK,
     MISC_MEM,
-    SYSTEM,
     InsnKind,
     classify,
     length,
@@ -30,6 +29,7 @@ from engine.arch.riscv64.exclusive import inside_pair
 from engine.arch.riscv64.operations import EMULATED, operation
 
 _C_EBREAK: Final = C_EBREAK.to_bytes(2, "little")
+_C_JR_ZERO: Final = b"\x02\x80"
 _SHORT: Final = (_C_EBREAK, b"\xff\xff")
 _ALONE: Final = "the reservation does not survive the trap"
 
@@ -102,7 +102,7 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
     kind = classify(word)
     strict = mode is Mode.STRICT
     objection = _REFUSED.get(kind)
-    if objection is not None and (strict or not objection.strict or _seems_known(word, kind)):
+    if objection is not None and (strict or not objection.strict or _seems_known(raw, kind)):
         own_trap = raw == _C_EBREAK and not kprobe
         errno = "ENOTSUPP" if own_trap else "EINVAL"
         reason = f"{kind.value}: {objection.why}"
@@ -147,10 +147,11 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
     )
 
 
-def _seems_known(word: int, kind: InsnKind) -> bool:
+def _seems_known(raw: bytes, kind: InsnKind) -> bool:
     """Tell whether Linux handles an undefined word by its opcode alone.
 
-    A system instruction or a fence is refused. A branch is simulated, which then fails: pc stays
-    and the breakpoint is hit again, for ever.
+    A fence is refused. A branch and a c.jr without a register are simulated, which then fails: pc
+    stays and the breakpoint is hit again, for ever.
     """
-    return kind is InsnKind.UNDEFINED and word & 0x7F in (BRANCH, MISC_MEM, SYSTEM)
+    known = raw == _C_JR_ZERO or raw[0] & 0x7F in (BRANCH, MISC_MEM)
+    return kind is InsnKind.UNDEFINED and known
