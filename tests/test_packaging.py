@@ -2,9 +2,10 @@
 
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, files
+from importlib.metadata import PackagePath, distribution
+from pathlib import Path, PurePosixPath
 
-import pytest
+from packaging.requirements import Requirement
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -23,11 +24,32 @@ def test_a_run_starts_without_what_it_may_not_need() -> None:
 
 
 def test_the_wheel_holds_two_packages() -> None:
-    try:
-        installed = files("kprobe-tui")
-    except PackageNotFoundError:
-        pytest.skip("kprobe-tui is not installed")
-    assert installed is not None
-    tops = {path.parts[0] for path in installed if not str(path).startswith("..")}
-    packages = {top for top in tops if not top.endswith((".dist-info", ".pth", "__pycache__"))}
-    assert packages <= {"engine", "tui"}
+    files = distribution("kprobe-tui").files
+    assert files is not None
+    tops = {path.parts[0] for path in files} - {"..", "__pycache__"}
+    if not any(top.endswith(".pth") for top in tops):  # else it is the checkout that is installed
+        version = distribution("kprobe-tui").version
+        assert tops == {"engine", "tui", f"kprobe_tui-{version}.dist-info"}
+        assert not {path.parts[1] for path in files} & {"tests", "data"}
+    assert PurePosixPath("tui/samples/bin/aarch64/recursion") in files
+
+
+def test_what_is_installed_is_not_too_big() -> None:
+    """All that `pip install kprobe-tui` brings, compiled; neither pip nor the extras."""
+    wanted, found = [Requirement("kprobe-tui")], set[str]()
+    while wanted:
+        one = wanted.pop()
+        found.add(one.name)
+        for requirement in map(Requirement, distribution(one.name).requires or ()):
+            marker = requirement.marker
+            if not marker or any(marker.evaluate({"extra": extra}) for extra in {"", *one.extras}):
+                wanted.append(requirement)
+    assert {"unicorn", "textual", "rich", "linkify-it-py"} <= found
+    assert "pytest" not in found
+    sizes = [_size(path) for name in found for path in distribution(name).files or ()]
+    assert sum(sizes) < 120_000_000
+
+
+def _size(path: PackagePath) -> int:
+    file = Path(str(path.locate()))
+    return file.stat().st_size if file.exists() else 0

@@ -13,6 +13,7 @@ import pytest
 from guestrun import run
 from protowire import fields, packets
 from sysroot import CHECKOUT, SysrootUnavailable, sysroot
+from warmed import SAME_CODE
 
 GUEST = str(CHECKOUT / "samples" / "bin" / "x86_64" / "recursion")
 CALLS = 987
@@ -28,7 +29,7 @@ def home(tmp_path: Path) -> Path:
 
 def alone(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     """Python in a process of its own, which may be killed."""
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    environment = {**os.environ, **SAME_CODE}
     return subprocess.run(
         [sys.executable, *words],
         cwd=cwd,

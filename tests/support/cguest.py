@@ -61,7 +61,7 @@ def _run(command: list[str], cwd: Path, user: int | None) -> str:
         user=user,
         group=user,
         extra_groups=[] if user else None,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(CHECKOUT), "LANG": "C"},
+        env={"PATH": "/usr/bin:/bin", "LANG": "C"},
     )
     code = done.returncode if done.returncode >= 0 else 128 - done.returncode
     return done.stdout.decode(errors="replace") + f"exit code {code}\n"

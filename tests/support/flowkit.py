@@ -20,7 +20,7 @@ from tui.panes.registry import Panes
 from tui.settings import Settings
 from tui.widgets.bars import MessageLine
 
-PATIENCE = 8.0
+PATIENCE = 60.0
 SMALL, LARGE = (80, 24), (120, 40)
 SIZES = [SMALL, LARGE]
 sizes = pytest.mark.parametrize("size", SIZES)

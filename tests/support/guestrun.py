@@ -1,4 +1,4 @@
-"""Runs the command in a process and measures it: exit code, both streams, time, peak memory."""
+"""Runs the command in a process and measures it: exit code, both streams, peak memory."""
 
 import contextlib
 import os
@@ -28,7 +28,6 @@ class Outcome:
     out: str
     err: str
     rss: int
-    seconds: float
 
     @property
     def facts(self) -> dict[str, int]:
@@ -49,7 +48,7 @@ def start(
     return subprocess.Popen(
         [sys.executable, "-m", "tui", *words],
         cwd=cwd,
-        env={**os.environ, **(env or {}), "PYTHONPATH": str(CHECKOUT)},
+        env={**os.environ, **(env or {}), **warmed.SAME_CODE},
         stdin=subprocess.DEVNULL if stdin is None else stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -64,13 +63,12 @@ def run(
     deadline: float = DEADLINE,
 ) -> Outcome:
     """Run `kprobe-tui` to its end; a run that outlasts the deadline is killed and fails."""
-    began = time.monotonic()
     its_in, feed = os.pipe() if stdin is not None else (os.open(os.devnull, os.O_RDONLY), -1)
     with _forked(words, cwd, {**os.environ, **(env or {})}, its_in) as process:
         os.close(its_in)
         if stdin is not None:
             threading.Thread(target=_feed, args=(feed, stdin), daemon=True).start()
-        return _outcome(process, began, deadline)
+        return _outcome(process, deadline)
 
 
 def captured(
@@ -147,21 +145,19 @@ def _watch_peak(pid: int, peak: list[int]) -> None:
         time.sleep(0.01)
 
 
-def finish(
-    process: "subprocess.Popen[bytes]", began: float, deadline: float = DEADLINE
-) -> Outcome:
+def finish(process: "subprocess.Popen[bytes]", deadline: float = DEADLINE) -> Outcome:
     """Wait for a started run."""
-    outcome = _outcome(process, began, deadline)
+    outcome = _outcome(process, deadline)
     process.returncode = outcome.code
     return outcome
 
 
-def _outcome(process: Process, began: float, deadline: float) -> Outcome:
+def _outcome(process: Process, deadline: float) -> Outcome:
     ended = _wait(process, deadline)
     err = ended.err.decode(errors="replace")
     assert "Traceback" not in err, err
     out = ended.out.decode(errors="replace")
-    return Outcome(ended.code, out, err, ended.rss, time.monotonic() - began)
+    return Outcome(ended.code, out, err, ended.rss)
 
 
 def _wait(process: Process, deadline: float) -> _Ended:

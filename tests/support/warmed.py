@@ -17,9 +17,16 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[2]
+_ENGINE = find_spec("engine")
+assert _ENGINE is not None
+assert _ENGINE.origin is not None
+SAME_CODE = {"PYTHONPATH": str(Path(_ENGINE.origin).parents[1]), "PYTHONSAFEPATH": "1"}
+"""Variables with which a new Python imports the project from where this one does: from the
+checkout or, if a wheel is installed, from there, even if it is started in the checkout."""
+
 _HEAD = 8  # bytes that say how long a request is
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -43,14 +50,14 @@ def fork(words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Seque
 
 @cache
 def _server() -> socket.socket:
-    """The process of this checkout that forks runs; it ends with its socket."""
+    """The process that forks runs; it ends with its socket."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
     ours, its = socket.socketpair()
     with its:
         process = subprocess.Popen(
             [sys.executable, __file__, str(its.fileno())],
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+            env={**os.environ, **SAME_CODE},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,  # as a run's streams are: Python looks at them once
             pass_fds=[its.fileno()],

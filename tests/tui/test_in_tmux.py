@@ -13,6 +13,7 @@ from time import monotonic, sleep
 
 import pytest
 from sysroot import CHECKOUT
+from warmed import SAME_CODE
 
 TMUX = shutil.which("tmux")
 COMMAND = f"{shlex.quote(sys.executable)} -m tui"
@@ -32,7 +33,7 @@ class Terminal:
             "HOME": str(folder),
             "LANG": "C.UTF-8",
             "PS1": "shell> ",
-            "PYTHONPATH": str(CHECKOUT),
+            **SAME_CODE,
             "KPROBE_TUI_CONFIG": str(folder / "config.toml"),
             "KPROBE_TUI_STATE": str(folder / "state"),
         }
@@ -249,6 +250,7 @@ def test_without_a_terminal_it_says_so(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tui", SAMPLE],
         cwd=CHECKOUT,
+        env={**os.environ, **SAME_CODE},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -47,17 +47,13 @@ class Typing(App[int]):
 
 
 def test_keys_come_one_after_the_other_whoever_goes_meanwhile() -> None:
-    async def run() -> float:
+    async def run() -> None:
         app = Typing()
         async with app.run_test() as pilot:
             app.query_one("#first", Box).focus()
             await pilot.pause()
-            loop = asyncio.get_running_loop()
-            began = loop.time()
             await press(app, ["s", "t", "x", "s", "x", "b", "x", "t"])
-            spent = loop.time() - began
             assert not app.query(Box)
             assert not app.key_queue.typing
-            return spent
 
-    assert asyncio.run(run()) < 5
+    asyncio.run(run())

@@ -1,7 +1,6 @@
 """The IA-64 core's clock, breakpoints with an action, and halts."""
 
 import threading
-import time
 
 import pytest
 from ia64kit import CODE, BareIa64, bundle, code
@@ -126,9 +125,7 @@ def test_halt_from_another_thread_stops_an_endless_loop() -> None:
     cpu = BareIa64(code(f"B br.few {CODE:#x}"))
     timer = threading.Timer(0.05, cpu.halt)
     timer.start()
-    begin = time.monotonic()
     assert cpu.run() == Stop(StopKind.HALTED)
-    assert time.monotonic() - begin < 5
     timer.join()
 
 

@@ -1,7 +1,6 @@
 """Machine code for the IA-64 core: when it is made, what it leaves to Python, when it ends."""
 
 import signal
-import time
 from collections.abc import Iterator
 from types import FrameType
 
@@ -159,9 +158,7 @@ def alarm() -> Iterator[list[BareIa64]]:
 def test_a_signal_of_the_host_is_seen_in_an_endless_loop(alarm: list[BareIa64]) -> None:
     cpu = BareIa64(code("M adds r8=1,r8", f"B br.few {CODE:#x}"), jit_after=1)
     alarm.append(cpu)
-    begin = time.monotonic()
     assert cpu.run() == Stop(StopKind.HALTED)
-    assert time.monotonic() - begin < 10
     assert cpu.read_register("r8") > 1000
 
 

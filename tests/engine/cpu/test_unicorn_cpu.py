@@ -2,7 +2,6 @@
 
 import struct
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -335,9 +334,7 @@ def test_halt_from_another_thread_ends_a_loop() -> None:
     thread = threading.Thread(target=stop)
     thread.start()
     try:
-        began = time.monotonic()
         assert machine.run().kind is StopKind.HALTED
-        assert time.monotonic() - began < 10
     finally:
         done.set()
         thread.join()

@@ -136,16 +136,14 @@ def test_huge_sparse_files_cost_nothing(attack: Attack) -> None:
 
 
 def test_a_reader_that_goes_away_ends_the_flood(arch: str, home: Path) -> None:
-    began = time.monotonic()
     process = start("run", "--timeout", "20", guest(arch, "files"), "flood", cwd=home)
     assert process.stdout is not None
     process.stdout.read(100_000)
     process.stdout.close()
 
-    done = finish(process, began)
+    done = finish(process)
 
     assert done.code == 141
-    assert done.seconds < 15
 
 
 def test_a_slow_reader_gets_everything(arch: str, home: Path) -> None:
@@ -156,7 +154,7 @@ def test_a_slow_reader_gets_everything(arch: str, home: Path) -> None:
         data += part
         time.sleep(0.02)
 
-    assert finish(process, time.monotonic()).code == 0
+    assert finish(process).code == 0
     alphabet = bytes(range(ord("a"), ord("z") + 1))
     assert data == (alphabet * (2**21 // 26 + 1))[: 2**21]
 

@@ -47,7 +47,6 @@ def test_the_time_limit_stops_everything(attack: Attack, mode: str) -> None:
     assert done.code == 124
     assert "the time limit (--timeout) ran out\n" in done.err
     assert "at 0x" in done.err
-    assert done.seconds < 8
 
 
 @pytest.mark.parametrize("mode", ["spin", "calls"])
@@ -60,14 +59,13 @@ def test_the_block_limit_stops_loops(attack: Attack, mode: str) -> None:
 
 
 def _signalled(arch: str, home: Path, words: list[str], *numbers: int) -> Outcome:
-    began = time.monotonic()
     process = start("run", "--timeout", "20", guest(arch, "process"), *words, cwd=home)
     assert process.stdout is not None
     process.stdout.readline()
     for number in numbers:
         os.kill(process.pid, number)
         time.sleep(0.1)
-    return finish(process, began)
+    return finish(process)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -78,7 +76,6 @@ def test_a_signal_of_the_user_ends_the_guest(
     done = _signalled(arch, home, [mode], number)
 
     assert done.code == 128 + number
-    assert done.seconds < 15
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -91,14 +88,13 @@ def test_the_guests_handler_runs(arch: str, home: Path, where: list[str], number
 
 @pytest.mark.parametrize("where", [[], ["waiting"]], ids=["running", "waiting"])
 def test_who_ignores_all_signals_is_still_stopped(arch: str, home: Path, where: list[str]) -> None:
-    began = time.monotonic()
     process = start("run", "--timeout", "2", guest(arch, "process"), "ignore", *where, cwd=home)
     assert process.stdout is not None
     process.stdout.readline()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         os.kill(process.pid, number)
 
-    assert finish(process, began).code == 124
+    assert finish(process).code == 124
 
 
 def test_many_arguments(attack: Attack) -> None:

@@ -13,7 +13,6 @@ def test_a_fault_for_ever_ends_with_the_time_limit(attack: Attack) -> None:
 
     assert done.code == 124
     assert "time limit (--timeout)" in done.err
-    assert done.seconds < 10
 
 
 def test_a_fault_for_ever_ends_with_the_block_limit(attack: Attack) -> None:

@@ -3,10 +3,10 @@
 import shutil
 import struct
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+from workcount import calls
 
 from engine.image import ElfImage, Lines, SymbolTable
 from engine.image.lines import LineSections, read_header, run
@@ -178,10 +178,8 @@ def test_counts_are_not_believed() -> None:
     counts = bytes([0]) + bytes([0xFF] * 8 + [0x0F])
     fields = bytes([1, 1, 1, 0xFB, 14, 13]) + bytes(12) + counts
     body = struct.pack("<HBBI", 5, 8, 0, len(fields)) + fields
-    started = time.perf_counter()
     with pytest.raises(DamagedError, match="names in"):
-        read_header(line_sections(body), 0, "")
-    assert time.perf_counter() - started < 1
+        calls(lambda: read_header(line_sections(body), 0, ""), at_most=1000)
 
 
 def test_damaged_program_keeps_the_rows_before_it() -> None:

@@ -1,0 +1,58 @@
+"""What .ci/run asks of a machine: nothing may be missing there, so no test may be skipped."""
+
+import re
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+import engine
+
+# Tests that may be skipped even there: pattern of the name, pattern of the reason.
+MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = ()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--nothing-missing",
+        action="store_true",
+        help="fail tests that would be skipped, and test the installed wheel or nothing",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    strict = config.getoption("--nothing-missing")
+    if strict and Path(engine.__file__).is_relative_to(config.rootpath / "engine"):
+        raise pytest.UsageError(f"this is not what was installed: {engine.__file__}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if item.config.getoption("--nothing-missing"):
+        refuse(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if collector.config.getoption("--nothing-missing"):
+        refuse(report)
+    return report
+
+
+def refuse(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Make a failure of a skipped test that is not listed."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if not any(
+            re.search(name, report.nodeid) and re.search(why, reason)
+            for name, why in MAY_BE_SKIPPED
+        ):
+            report.outcome = "failed"
+            report.longrepr = f"skipped: {reason}"

@@ -1,0 +1,36 @@
+"""Counts the work of a function: how long it takes is the machine's business, and its load's."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+
+class _TooMuchError(BaseException):
+    """Comes through what catches all exceptions."""
+
+
+def calls(work: Callable[[], object], at_most: int) -> int:
+    """Do the work; the number of calls of functions, those written in C too.
+
+    The test fails at the call after `at_most`, so that work without end ends.
+    """
+    count = 0
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        if event in ("call", "c_call"):
+            count += 1
+            if count > at_most:
+                raise _TooMuchError
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        work()
+    except _TooMuchError:
+        pytest.fail(f"more than {at_most} calls")
+    finally:
+        sys.setprofile(before)
+    return count
