@@ -17,6 +17,7 @@ _OWN = ("self", "cls")
 _NOBODYS = {
     "_replace": "a method of named tuples",
     "_asdict": "a method of named tuples",
+    "_fields": "an attribute of named tuples",
     "_exit": "a function of os",
     "_uch": "the handle of an engine, which Unicorn's functions take and its class hides",
 }
