@@ -10,8 +10,8 @@ in `problems`, and never keeps a program from running.
 The parsers are our own where the input decides how much work is done: pyelftools reads
 whole tables at once (5.8 s for 258,000 symbols that `index` sorts in a tenth), and on
 damaged files it raises anything from KeyError to RecursionError or counts to 2**60. It
-stays for what needs the full grammar of DWARF, the DIEs, behind one guard in `units`; it
-and the demangler are imported when first needed. Every own parser reads through
+finds the sections of .dwo files, nothing else; it and the demangler are imported when first
+needed. Every own parser reads through
 `reader.Reader` or bounded slices, so time and memory follow the size of the file, never
 a number written in it.
 
@@ -22,9 +22,9 @@ compressed with zstd while Python's library lacks it.
 """
 
 from engine.image.cfi import Cie, Fde, find_fde, function_ranges, range_at, signal_frames
-from engine.image.dwarf import Lines
 from engine.image.elf import ElfImage
 from engine.image.headers import Section, Segment
+from engine.image.lines import Lines
 from engine.image.symbols import SymbolTable
 from engine.image.symtab import Symbol
 

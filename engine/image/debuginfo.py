@@ -30,6 +30,7 @@ class DebugInfo:
     Attributes:
         name: for messages.
         order: "<" or ">" as struct spells it.
+        problems: why there is no information where there could be some.
         definitions: its types by tag and name, once somebody has looked for one.
     """
 
@@ -40,6 +41,7 @@ class DebugInfo:
         read: Callable[[str], bytes],
         folders: Sequence[str] = (),
         debug_dirs: Sequence[str] = (),
+        problems: list[str] | None = None,
     ) -> None:
         """Nothing is read yet.
 
@@ -49,7 +51,9 @@ class DebugInfo:
             read: a section by its name; b"" for none.
             folders: where relative names of .dwo and supplementary files begin.
             debug_dirs: folders like /usr/lib/debug.
+            problems: where to tell them.
         """
+        self.problems = [] if problems is None else problems
         self.name = name
         self.order = order
         self._read = read
@@ -75,13 +79,23 @@ class DebugInfo:
         if holder is None or not _has_info(holder):
             return None
         folders = [os.path.dirname(os.path.abspath(i.path)) for i in (image, holder) if i.path]
-        return cls(
-            holder.name,
-            holder.layout.order,
-            partial(debug_bytes, holder),
-            folders,
-            debug_dirs,
-        )
+        read = partial(debug_bytes, holder)
+        return cls(holder.name, holder.layout.order, read, folders, debug_dirs)
+
+    @classmethod
+    def within(
+        cls, image: ElfImage, debug_dirs: Sequence[str], problems: list[str]
+    ) -> "DebugInfo":
+        """The debug information that a file itself holds.
+
+        Args:
+            image: the file.
+            debug_dirs: folders like /usr/lib/debug.
+            problems: where to tell what cannot be read.
+        """
+        folders = [os.path.dirname(os.path.abspath(image.path))] if image.path else []
+        read = partial(debug_bytes, image, problems=problems)
+        return cls(image.name, image.layout.order, read, folders, debug_dirs, problems)
 
     def section(self, name: str) -> bytes:
         """The unpacked contents of a section; b"" for none."""
@@ -110,6 +124,20 @@ class DebugInfo:
         return found
 
     # -- units -------------------------------------------------------------------
+
+    def offsets(self) -> list[int]:
+        """Offsets of the units of .debug_info, by the lengths in their headers."""
+        data = self.section(".debug_info")
+        found: list[int] = []
+        reader = Reader(data, 0, len(data), self.order)
+        try:
+            while reader.place < reader.end:
+                start = reader.place
+                reader.take(reader.initial_length()[0])
+                found.append(start)
+        except DamagedError as error:
+            self.problems.append(f"{self.name}: .debug_info: {error}")
+        return found
 
     def units(self, section: str = "info") -> Iterator[Unit]:
         """All units of .debug_info or .debug_types.
@@ -159,25 +187,25 @@ class DebugInfo:
 
     def containing(self, address: int) -> Iterator[Unit]:
         """Units that cover a link address; split units are given instead of their skeletons."""
-        listed = self._covering(self._aranges, address)
-        for offset in listed or self._covering(self._top_ranges, address):
+        listed = covering(self.aranges, address)
+        for offset in listed or covering(self._top_ranges, address):
             yield self.whole(self.unit("info", offset))
 
-    def _covering(self, rows: list[tuple[int, int, int]], address: int) -> list[int]:
-        at = bisect_right(rows, address, key=lambda row: row[0]) - 1
-        return [rows[at][2]] if at >= 0 and address < rows[at][1] else []
-
     @cached_property
-    def _aranges(self) -> list[tuple[int, int, int]]:
+    def aranges(self) -> list[tuple[int, int, int]]:
+        """(start, end, unit) of .debug_aranges, sorted: an index only, which may lack units."""
+        rows: list[tuple[int, int, int]] = []
         try:
-            return sorted(read_aranges(self.section(".debug_aranges"), self.order))
-        except DamagedError:
-            return []  # an index only: the units say it themselves
+            for one in read_aranges(self.section(".debug_aranges"), self.order):
+                rows += one
+        except DamagedError as error:
+            self.problems.append(f"{self.name}: .debug_aranges: {error}")
+        return sorted(rows)
 
     @cached_property
     def _top_ranges(self) -> list[tuple[int, int, int]]:
         """(start, end, unit) of the units that .debug_aranges does not list."""
-        listed = {row[2] for row in self._aranges}
+        listed = {row[2] for row in self.aranges}
         units = (u for u in self.units() if u.kind not in dies.TYPE_UNITS)
         return sorted(
             (low, high, unit.offset)
@@ -246,6 +274,12 @@ class DebugInfo:
                 return DebugInfo(image.name, self.order, partial(debug_bytes, image))
         what = f"the supplementary file {path}" if path else "an unnamed supplementary file"
         raise ImageError(f"{self.name}: its debug information refers to {what}, which is missing")
+
+
+def covering(rows: list[tuple[int, int, int]], address: int) -> list[int]:
+    """The unit of the (start, end, unit) that holds an address, if there is one."""
+    at = bisect_right(rows, address, key=lambda row: row[0]) - 1
+    return [rows[at][2]] if at >= 0 and address < rows[at][1] else []
 
 
 def _has_info(image: ElfImage) -> bool:

@@ -1,14 +1,11 @@
-"""Where a type that is only declared is defined: in its own unit, or somewhere in the file."""
+"""Definitions of types that are only declared: in their own unit, or elsewhere in the file."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.errors import ImageError
 from engine.image import dies
-from engine.image.dies import Die
+from engine.image.dies import DebugFile, Die
 from engine.image.reader import DamagedError
-
-if TYPE_CHECKING:
-    from engine.image.debuginfo import DebugInfo
 
 RECORDS: Final = {0x13: "struct", 0x02: "class", 0x17: "union", 0x38: "interface"}
 """Tags of structures and the like, and the words for them."""
@@ -30,7 +27,7 @@ def defined(die: Die | None) -> Die | None:
     return found or die
 
 
-def _definitions(info: "DebugInfo", die: Die) -> dict[tuple[int, str | None], Die]:
+def _definitions(info: DebugFile, die: Die) -> dict[tuple[int, str | None], Die]:
     """The types that a unit, and else the whole file, defines by tag and name."""
     own = _unit_definitions(die)
     if (die.tag, die.name) in own:

@@ -6,18 +6,15 @@ offsets, tags, parents - and attributes are read of the entries that somebody as
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from engine.image import forms
 from engine.image.forms import Widths
 from engine.image.headers import text
 from engine.image.reader import DamagedError, Reader
-
-if TYPE_CHECKING:
-    from engine.image.debuginfo import DebugInfo
 
 MAX_CHAIN: Final = 64
 """Longest chain of references from entry to entry that is followed."""
@@ -26,7 +23,14 @@ TYPE_UNITS: Final = (2, 6)  # DW_UT_type, DW_UT_split_type
 _SKELETON_UNITS: Final = (4, 5)  # DW_UT_skeleton, DW_UT_split_compile
 
 AT_LOCATION, AT_NAME, AT_BYTE_SIZE, AT_BIT_OFFSET, AT_BIT_SIZE = 0x02, 0x03, 0x0B, 0x0C, 0x0D
-AT_LOW_PC, AT_HIGH_PC, AT_LANGUAGE, AT_COMP_DIR, AT_CONST_VALUE = 0x11, 0x12, 0x13, 0x1B, 0x1C
+AT_STMT_LIST, AT_LOW_PC, AT_HIGH_PC, AT_LANGUAGE, AT_COMP_DIR, AT_CONST_VALUE = (
+    0x10,
+    0x11,
+    0x12,
+    0x13,
+    0x1B,
+    0x1C,
+)
 AT_UPPER_BOUND, AT_PRODUCER, AT_ABSTRACT_ORIGIN = 0x2F, 0x25, 0x31
 AT_COUNT, AT_DATA_MEMBER_LOCATION, AT_DECLARATION, AT_ENCODING = 0x37, 0x38, 0x3C, 0x3E
 AT_EXTERNAL, AT_FRAME_BASE, AT_SPECIFICATION, AT_TYPE = 0x3F, 0x40, 0x47, 0x49
@@ -77,6 +81,52 @@ class Shape:
         return found
 
 
+class DebugFile(Protocol):
+    """The file that units are in, as they and their entries see it.
+
+    Attributes:
+        definitions: its types by tag and name, once somebody has looked for one.
+    """
+
+    definitions: "dict[tuple[int, str | None], Die] | None"
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    @property
+    def order(self) -> str:
+        """Byte order as struct spells it."""
+
+    @property
+    def supplement(self) -> "DebugFile":
+        """The file that dwz moved common entries to; ImageError if it is not there."""
+
+    def section(self, name: str) -> bytes:
+        """The unpacked contents of a section; b"" for none."""
+
+    def string(self, section: str, offset: int) -> str:
+        """A string of a section."""
+
+    def number(self, section: str, base: int, index: int, width: int) -> int:
+        """An entry of a table of numbers."""
+
+    def abbrevs(self, offset: int, widths: Widths) -> Mapping[int, Abbrev]:
+        """The table of .debug_abbrev at an offset."""
+
+    def units(self, section: str = "info") -> "Iterator[Unit]":
+        """All units of .debug_info or .debug_types."""
+
+    def whole(self, unit: "Unit") -> "Unit":
+        """The unit itself, or the one in a .dwo file that it is the skeleton of."""
+
+    def die(self, offset: int) -> "Die":
+        """An entry anywhere in .debug_info."""
+
+    def signed_type(self, signature: int) -> "Die":
+        """The type that a type unit defines."""
+
+
 class Unit:
     """One unit of .debug_info or .debug_types.
 
@@ -95,7 +145,7 @@ class Unit:
         definitions: its types by tag and name, once somebody has looked for one.
     """
 
-    def __init__(self, info: "DebugInfo", section: str, offset: int) -> None:
+    def __init__(self, info: DebugFile, section: str, offset: int) -> None:
         """Read the header at `offset`; DamagedError if it is none."""
         self.info = info
         self.section = section

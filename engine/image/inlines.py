@@ -12,8 +12,8 @@ from functools import cached_property
 from engine.errors import ImageError
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
-from engine.image.dwarf import DEBUG_DIRS, Lines
 from engine.image.elf import ElfImage
+from engine.image.lines import DEBUG_DIRS, Lines
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
 

@@ -1,277 +1,261 @@
-"""The line number program of one unit: DWARF 2 to 5, section 6.2 of the standard.
+"""Source lines: from an address to FILE:LINE and back, one unit at a time.
 
-Read here and not with pyelftools because its header parser believes the counts of
-DWARF 5's entry tables (a count of 2**40 empty entries is never done) and because it needs
-the DIEs' structures for a table that describes itself.
+The debug information is that of the file itself or of the separate debug file that its
+build-id or .gnu_debuglink names. Damaged information is no information: the reason is
+kept in `problems` and nothing is raised.
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
-from itertools import pairwise
-from posixpath import join, normpath
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from posixpath import normpath
 
-from engine.image.headers import text
-from engine.image.reader import DamagedError, Reader
+from engine.errors import ImageError
+from engine.image import cfi, dies
+from engine.image.debuginfo import DebugInfo, covering
+from engine.image.elf import ElfImage
+from engine.image.lineprogram import LineHeader, LineSections, LineTable, read_header, run
+from engine.image.ranges import read_ranges
+from engine.image.reader import DamagedError
+from engine.image.sections import find_debug_file
 
-_LNCT_PATH, _LNCT_DIRECTORY = 1, 2
-_FORM_SIZES: Final = {0x0B: 1, 0x05: 2, 0x06: 4, 0x07: 8, 0x1E: 16, 0x0C: 1}
-_STRX_SIZES: Final = {0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4}
-_MAX_UNIT: Final = 0xFFFFFFFFFFFFFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class LineSections:
-    """The bytes a line program refers to."""
-
-    line: bytes
-    line_str: bytes
-    strings: bytes
-    order: str
-    bits: int
+DEBUG_DIRS: tuple[str, ...] = ("/usr/lib/debug",)
 
 
 @dataclass(frozen=True, slots=True)
-class LineHeader:
-    """What stands before the program.
+class LineUnit:
+    """The part of a compilation unit that lines need.
 
     Attributes:
-        files: paths by file number; index 0 is unused before DWARF 5.
-        program: offset of the first opcode in .debug_line.
-        end: first offset behind the program.
+        offset: of the unit in .debug_info.
+        line_offset: of its program in .debug_line; None without.
+        folder: DW_AT_comp_dir, "" when absent.
+        ranges: (start, end) link addresses.
     """
 
-    files: tuple[str, ...]
-    program: int
-    end: int
-    min_insn: int
-    max_ops: int
-    default_is_stmt: bool
-    line_base: int
-    line_range: int
-    opcode_lengths: tuple[int, ...]
+    offset: int
+    line_offset: int | None
+    folder: str
+    ranges: tuple[tuple[int, int], ...]
 
 
-@dataclass(slots=True)
-class LineTable:
-    """The rows of one unit.
+class LineUnits:
+    """The units of one file, each read when it is asked for; damaged ones are left out."""
 
-    Attributes:
-        spans: (start, end, file number, line) of all non-empty rows, sorted.
-        statements: (file number, line, address) where a statement begins.
-    """
+    def __init__(self, info: DebugInfo) -> None:
+        """What cannot be read is told in the problems of `info`."""
+        self._info = info
+        self._units: dict[int, LineUnit | None] = {}
 
-    files: tuple[str, ...]
-    spans: list[tuple[int, int, int, int]] = field(default_factory=list)
-    statements: list[tuple[int, int, int]] = field(default_factory=list)
+    def containing(self, address: int) -> list[LineUnit]:
+        """Units whose ranges hold a link address, by .debug_aranges if it says so."""
+        found = covering(self._info.aranges, address) or covering(self._top_ranges, address)
+        return [unit for offset in found if (unit := self.unit(offset)) is not None]
 
-    def at(self, address: int) -> tuple[str, int] | None:
-        """The (file, line) of an address; None between rows and for line 0 (no source)."""
-        index = bisect_right(self.spans, (address, _MAX_UNIT, 0, 0)) - 1
-        if index < 0 or address >= self.spans[index][1]:
+    def all(self) -> list[LineUnit]:
+        """Every compilation unit that can be read."""
+        found = (self.unit(offset) for offset in self._offsets)
+        return [unit for unit in found if unit is not None]
+
+    def unit(self, offset: int) -> LineUnit | None:
+        """The unit at an offset into .debug_info; None when it is damaged or of a type."""
+        if offset not in self._units:
+            self._units[offset] = self._read(offset)
+        return self._units[offset]
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        return self._info.offsets()
+
+    @cached_property
+    def _top_ranges(self) -> list[tuple[int, int, int]]:
+        """(start, end, unit) from the entries of units that .debug_aranges does not list."""
+        listed = {row[2] for row in self._info.aranges}
+        units = [u for o in self._offsets if o not in listed and (u := self.unit(o)) is not None]
+        return sorted((low, high, unit.offset) for unit in units for low, high in unit.ranges)
+
+    def _read(self, offset: int) -> LineUnit | None:
+        try:
+            unit = self._info.unit("info", offset)
+            if unit.kind in dies.TYPE_UNITS:
+                return None
+            top = unit.root
+        except DamagedError as error:
+            self._blame(offset, error)
             return None
-        _, _, number, line = self.spans[index]
-        return (self.file(number), line) if line > 0 else None
+        try:
+            folder = top.string(dies.AT_COMP_DIR) or ""
+        except (DamagedError, ImageError):  # dwz has put it into a file that we do not have
+            folder = ""
+        try:
+            ranges = tuple(read_ranges(top))
+        except DamagedError as error:
+            self._blame(offset, error)
+            ranges = ()
+        return LineUnit(offset, top.number(dies.AT_STMT_LIST), folder, ranges)
 
-    def file(self, number: int) -> str:
-        """The path of a file number; "??" for one that does not exist."""
-        return self.files[number] if 0 <= number < len(self.files) else "??"
+    def _blame(self, offset: int, error: DamagedError) -> None:
+        reason = str(error)[:200]
+        self._info.problems.append(
+            f"{self._info.name}: debug information, unit {offset:#x}: {reason}"
+        )
 
 
-def read_header(sections: LineSections, offset: int, folder: str) -> LineHeader:
-    """Read the header at `offset` of .debug_line; relative paths start at `folder`.
+class Lines:
+    """The line tables of one image; addresses are its link addresses.
 
-    Raises:
-        DamagedError: it is not a line program of DWARF 2 to 5.
+    Attributes:
+        image: the program or library.
     """
-    reader = Reader(sections.line, offset, len(sections.line), sections.order)
-    length, width = reader.initial_length()
-    end = reader.end = min(reader.place + length, len(sections.line))
-    version = reader.uint(2)
-    if not 2 <= version <= 5:
-        raise DamagedError(f"line program version {version}")
-    if version >= 5:
-        reader.take(2)
-    header_length = reader.uint(width)
-    program = reader.place + header_length
-    if program > end:
-        raise DamagedError("the line program starts behind its end")
-    min_insn = reader.u8()
-    max_ops = reader.u8() if version >= 4 else 1
-    default_is_stmt = reader.u8() != 0
-    line_base, line_range, opcode_base = reader.sint(1), reader.u8(), reader.u8()
-    lengths = tuple(reader.block(max(opcode_base - 1, 0)))
-    names = Reader(sections.line, reader.place, program, sections.order)
-    paths = _names_5(names, sections, width, folder) if version >= 5 else _names_2(names, folder)
-    return LineHeader(
-        files=tuple(paths),
-        program=program,
-        end=end,
-        min_insn=min_insn,
-        max_ops=max(max_ops, 1),
-        default_is_stmt=default_is_stmt,
-        line_base=line_base,
-        line_range=max(line_range, 1),
-        opcode_lengths=lengths,
-    )
 
+    def __init__(self, image: ElfImage, debug_dirs: Sequence[str] = DEBUG_DIRS) -> None:
+        """Nothing is read yet.
 
-def _names_2(reader: Reader, folder: str) -> list[str]:
-    folders = [folder]
-    while name := reader.cstring():
-        folders.append(normpath(join(folder, text(name))))
-    paths = [""]
-    while name := reader.cstring():
-        index = reader.uleb()
-        reader.uleb()
-        reader.uleb()
-        paths.append(_path(folders, index, text(name)))
-    return paths
+        Args:
+            image: whose lines these are.
+            debug_dirs: folders like /usr/lib/debug to search for a separate debug file.
+        """
+        self.image = image
+        self._debug_dirs = tuple(debug_dirs)
+        self._problems: list[str] = []
+        self._headers: dict[int, LineHeader | None] = {}
+        self._tables: dict[int, LineTable] = {}
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why there is no information where there could be some."""
+        return tuple(dict.fromkeys(self._problems))
 
-def _names_5(reader: Reader, sections: LineSections, width: int, folder: str) -> list[str]:
-    folders = [folder]
-    for number, (name, _) in enumerate(_entries(reader, sections, width)):
-        if number == 0:
-            # The compilation directory itself (DWARF 5, 6.2.4), relative or not.
-            folder = folders[0] = normpath(name) if name else folder
-        else:
-            folders.append(normpath(join(folder, name)) if name else folder)
-    return [_path(folders, at, name) for name, at in _entries(reader, sections, width)]
+    @cached_property
+    def debug_image(self) -> ElfImage | None:
+        """The file that holds the debug information; None = there is none."""
+        for name in (".debug_line", ".zdebug_line"):
+            section = self.image.section(name)
+            if section is not None and section.size:
+                return self.image
+        return find_debug_file(self.image, self._debug_dirs)
 
+    def line_at(self, address: int) -> tuple[str, int] | None:
+        """The (file, line) that an instruction belongs to; None without information.
 
-def _path(folders: list[str], index: int, name: str) -> str:
-    folder = folders[index] if index < len(folders) else ""
-    return normpath(join(folder, name)) if name else "??"
+        For a return address ask for address - 1. Code that the compiler gives line 0
+        has no line.
+        """
+        for unit in self._units.containing(address) if self._units else ():
+            table = self._table(unit)
+            if table is not None and (found := table.at(address)) is not None:
+                return found
+        return None
 
+    def addresses_of(
+        self, file_suffix: str, line: int, copy_at: Callable[[int], object] | None = None
+    ) -> list[int]:
+        """Where a breakpoint at FILE:LINE goes: sorted link addresses.
 
-def _entries(reader: Reader, sections: LineSections, width: int) -> list[tuple[str, int]]:
-    """Read one DWARF 5 table of names as (name, directory index)."""
-    form = [(reader.uleb(), reader.uleb()) for _ in range(reader.u8())]
-    count = reader.uleb()
-    if count > reader.end - reader.place:
-        # Every entry has a name, and that takes a byte at least.
-        raise DamagedError(f"{count} names in {reader.end - reader.place} bytes")
-    found: list[tuple[str, int]] = []
-    for _ in range(count):
-        name, folder = "", 0
-        for content, kind in form:
-            value = _form_value(reader, sections, kind, width)
-            if content == _LNCT_PATH and isinstance(value, str):
-                name = value
-            elif content == _LNCT_DIRECTORY and isinstance(value, int):
-                folder = value
-        found.append((name, folder))
-    return found
+        A line without code stands for the next line of that file that has some, as in
+        gdb. Within a function only the lowest address counts: a loop's head has several.
 
+        Args:
+            file_suffix: the last parts of the path: "main.c", "src/main.c" or all of it.
+            line: from 1.
+            copy_at: which inlined copy of a function an address is in: each counts as one.
+        """
+        wanted = normpath(file_suffix)
+        best: int | None = None
+        found: list[int] = []
+        for unit in self._units.all() if self._units else ():
+            header = self._header(unit)
+            numbers = {
+                number
+                for number, path in enumerate(header.files if header else ())
+                if path == wanted or path.endswith("/" + wanted)
+            }
+            table = self._table(unit) if numbers else None
+            for number, at, address in table.statements if table else ():
+                if number not in numbers or at < line or (best is not None and at > best):
+                    continue
+                if at != best:
+                    best, found = at, []
+                found.append(address)
+        lowest: dict[tuple[int, object], int] = {}
+        for address in sorted(found):
+            fde = cfi.find_fde(self.image, address)
+            copy = copy_at(address) if copy_at is not None else None
+            lowest.setdefault((fde.start if fde else address, copy), address)
+        return sorted(lowest.values())
 
-def _form_value(reader: Reader, sections: LineSections, form: int, width: int) -> str | int:
-    if form == 0x08:  # DW_FORM_string
-        return text(reader.cstring())
-    if form in (0x1F, 0x0E):  # DW_FORM_line_strp, DW_FORM_strp
-        strings = sections.line_str if form == 0x1F else sections.strings
-        return text(Reader(strings, reader.uint(width), len(strings), "<").cstring())
-    if form == 0x0F:  # DW_FORM_udata
-        return reader.uleb()
-    if form == 0x09:  # DW_FORM_block
-        reader.take(reader.uleb())
-        return 0
-    if form == 0x1A:  # DW_FORM_strx: needs the unit's string offsets; no compiler uses it here
-        reader.uleb()
-        return 0
-    if form in _STRX_SIZES:
-        reader.take(_STRX_SIZES[form])
-        return 0
-    size = _FORM_SIZES.get(form)
-    if size is None:
-        raise DamagedError(f"form {form:#x} in a line program header")
-    return int.from_bytes(reader.block(size), "little" if reader.order == "<" else "big")
+    def prologue_end(self, start: int) -> int | None:
+        """Where the second row of lines of the function at `start` begins; None without lines.
 
+        Unoptimised code has stored its parameters in its frame there, which debuggers rely on.
+        """
+        for unit in self._units.containing(start) if self._units else ():
+            table = self._table(unit)
+            if table is not None and table.at(start) is not None:
+                index = bisect_right(table.spans, start, key=lambda span: span[0])
+                return table.spans[index][0] if index < len(table.spans) else None
+        return None
 
-def run(sections: LineSections, header: LineHeader, low: int, high: int) -> LineTable:
-    """Execute a line program; keep the sequences that start in [low, high).
+    def files(self) -> tuple[str, ...]:
+        """All source paths, sorted; the whole .debug_info is visited once."""
+        names: set[str] = set()
+        for unit in self._units.all() if self._units else ():
+            header = self._header(unit)
+            names.update(header.files if header else ())
+        return tuple(sorted(names - {"", "??"}))
 
-    Sequences of functions that the linker dropped start at 0 or another tombstone.
-    A damaged program ends where the damage is.
-    """
-    table = LineTable(header.files)
-    rows: list[tuple[int, int, int, bool]] = []
-    for address, file, line, is_stmt, is_end in _rows(sections, header):
-        rows.append((address, file, line, is_stmt))
-        if is_end:
-            if low <= rows[0][0] < high:
-                _add_sequence(table, rows)
-            rows = []
-    table.spans.sort()
-    return table
+    def file_of(self, unit_offset: int, number: int) -> str | None:
+        """The path of a unit's file number; None if either does not exist.
 
+        Args:
+            unit_offset: of the unit in .debug_info.
+            number: as DW_AT_decl_file and DW_AT_call_file count.
+        """
+        unit = self._units.unit(unit_offset) if self._units else None
+        header = self._header(unit) if unit is not None else None
+        if header is None or not 0 <= number < len(header.files):
+            return None
+        return header.files[number] or None
 
-def _add_sequence(table: LineTable, rows: list[tuple[int, int, int, bool]]) -> None:
-    previous = (0, 0)
-    for row, follower in pairwise(rows):
-        address, file, line, is_stmt = row
-        if address < follower[0]:
-            table.spans.append((address, follower[0], file, line))
-        if is_stmt and line and (file, line) != previous:
-            table.statements.append((file, line, address))
-            previous = (file, line)
+    # -- parts -------------------------------------------------------------------
 
+    @cached_property
+    def _info(self) -> DebugInfo | None:
+        image = self.debug_image
+        return None if image is None else DebugInfo.within(image, self._debug_dirs, self._problems)
 
-def _rows(sections: LineSections, header: LineHeader) -> list[tuple[int, int, int, bool, bool]]:
-    """Decode the opcodes (6.2.5) to (address, file, line, is_stmt, end of sequence).
+    @cached_property
+    def _units(self) -> LineUnits | None:
+        return LineUnits(self._info) if self._info is not None else None
 
-    Every row costs a byte of the program at least; damage ends the list.
-    """
-    reader = Reader(sections.line, header.program, header.end, sections.order)
-    data, base = sections.line, len(header.opcode_lengths) + 1
-    mask = (1 << sections.bits) - 1
-    found: list[tuple[int, int, int, bool, bool]] = []
-    address, op_index, file, line, is_stmt = 0, 0, 1, 1, header.default_is_stmt
-    try:
-        while reader.place < reader.end:
-            opcode = data[reader.place]
-            reader.place += 1
-            advance = 0
-            emits = opcode == 1 or opcode >= base
-            if opcode >= base:
-                opcode -= base
-                advance = opcode // header.line_range
-                line += header.line_base + opcode % header.line_range
-            elif opcode == 0:
-                size = reader.uleb()
-                start = reader.place
-                after = start + size
-                kind = reader.u8() if size else 0
-                if kind == 1:
-                    found.append((address, file, line, is_stmt, True))
-                    address, op_index, file, line = 0, 0, 1, 1
-                    is_stmt = header.default_is_stmt
-                elif kind == 2:
-                    address, op_index = reader.uint(size - 1), 0
-                reader.place = start
-                reader.take(after - start)
-                continue
-            elif opcode == 2:
-                advance = reader.uleb()
-            elif opcode == 3:
-                line += reader.sleb()
-            elif opcode == 4:
-                file = reader.uleb()
-            elif opcode == 6:
-                is_stmt = not is_stmt
-            elif opcode == 8:
-                advance = (255 - base) // header.line_range
-            elif opcode == 9:
-                address, op_index = address + reader.uint(2), 0
-            elif opcode != 1:
-                for _ in range(header.opcode_lengths[opcode - 1]):
-                    reader.uleb()
-            if advance:
-                op_index += advance
-                address += header.min_insn * (op_index // header.max_ops) & mask
-                op_index %= header.max_ops
-            if emits:
-                found.append((address, file, line, is_stmt, False))
-    except DamagedError:
-        pass
-    return found
+    @cached_property
+    def _sections(self) -> LineSections:
+        assert self._info is not None, "there are units"
+        line, line_str, strings = (
+            self._info.section(name) for name in (".debug_line", ".debug_line_str", ".debug_str")
+        )
+        return LineSections(line, line_str, strings, self._info.order, self.image.bits)
+
+    def _header(self, unit: LineUnit) -> LineHeader | None:
+        if unit.line_offset is None:
+            return None
+        if unit.offset not in self._headers:
+            self._headers[unit.offset] = None
+            try:
+                header = read_header(self._sections, unit.line_offset, unit.folder)
+            except DamagedError as error:
+                self._problems.append(f"{self.image.name}: line table of a unit: {error}")
+            else:
+                self._headers[unit.offset] = header
+        return self._headers[unit.offset]
+
+    def _table(self, unit: LineUnit) -> LineTable | None:
+        header = self._header(unit)
+        if header is None:
+            return None
+        table = self._tables.get(unit.offset)
+        if table is None:
+            table = run(self._sections, header, max(self.image.low, 1), self.image.high)
+            self._tables[unit.offset] = table
+        return table

@@ -4,6 +4,7 @@ DWARF 5, 2.17.3, 6.1.2 and 7.25; DWARF 4, 2.17.3.
 """
 
 import struct
+from collections.abc import Iterator
 from typing import Final
 
 from engine.image import dies, forms
@@ -13,9 +14,12 @@ from engine.image.reader import DamagedError, Reader
 _MAX_RANGES: Final = 1 << 20
 
 
-def read_aranges(data: bytes, order: str) -> list[tuple[int, int, int]]:
-    """(start, end, unit) of .debug_aranges, as they stand."""
-    rows: list[tuple[int, int, int]] = []
+def read_aranges(data: bytes, order: str) -> Iterator[list[tuple[int, int, int]]]:
+    """(start, end, unit) of .debug_aranges, as they stand, one set after the other.
+
+    Raises:
+        DamagedError: where it is damaged.
+    """
     reader = Reader(data, 0, len(data), order)
     while reader.place < reader.end:
         start = reader.place
@@ -29,8 +33,7 @@ def read_aranges(data: bytes, order: str) -> list[tuple[int, int, int]]:
         one.take(-(one.place - start) % (2 * size))
         form = struct.Struct(order + ("QQ" if size == 8 else "II"))
         block = one.block((end - one.place) // form.size * form.size)
-        rows += [(low, low + count, unit) for low, count in form.iter_unpack(block) if count]
-    return rows
+        yield [(low, low + count, unit) for low, count in form.iter_unpack(block) if count]
 
 
 def read_ranges(die: Die) -> list[tuple[int, int]]:

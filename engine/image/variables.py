@@ -16,7 +16,6 @@ from engine.image.cfa import cfa_at
 from engine.image.datatypes import DataType
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
-from engine.image.dwarf import DEBUG_DIRS
 from engine.image.elf import ElfImage
 from engine.image.expressions import (
     OPTIMIZED_OUT,
@@ -26,6 +25,7 @@ from engine.image.expressions import (
     location_of,
     nowhere,
 )
+from engine.image.lines import DEBUG_DIRS
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
 from engine.image.scopes import Scope, ScopeReader, Variable, blaming, in_order

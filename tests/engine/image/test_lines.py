@@ -9,7 +9,7 @@ import pytest
 from workcount import calls
 
 from engine.image import ElfImage, Lines, SymbolTable
-from engine.image.lines import LineSections, read_header, run
+from engine.image.lineprogram import LineSections, read_header, run
 from engine.image.reader import DamagedError
 
 SOURCE = """\
