@@ -1,6 +1,7 @@
 """AArch64 instructions that the engine writes itself (DDI 0487, C4.1)."""
 
 import struct
+from functools import lru_cache
 from typing import Final
 
 BRANCH_REACH: Final = 1 << 27
@@ -12,22 +13,29 @@ def word(value: int) -> bytes:
     return struct.pack("<I", value)
 
 
-def moves(register: int, value: int) -> list[int]:
-    """`movz` and as many `movk` as a value needs."""
-    pieces = [(value >> 16 * at & 0xFFFF, at) for at in range(4)]
-    first = next(((piece, at) for piece, at in pieces if piece), (0, 0))
-    code = [0xD2800000 | first[1] << 21 | first[0] << 5 | register]
-    code += [
-        0xF2800000 | at << 21 | piece << 5 | register
-        for piece, at in pieces
-        if piece and at != first[1]
-    ]
-    return code
+@lru_cache(maxsize=1024)
+def moves(register: int, value: int) -> tuple[int, ...]:
+    """`movz` and as many `movk` as a value of 64 bits needs."""
+    code, opcode = [], 0xD2800000
+    for shift in range(0, 64, 16):
+        piece = value >> shift & 0xFFFF
+        if piece:
+            code.append(opcode | shift << 17 | piece << 5 | register)
+            opcode = 0xF2800000
+    return tuple(code) or (opcode | register,)
 
 
 def load_constant(register: int, value: int) -> bytes:
     """The same as bytes."""
     return b"".join(map(word, moves(register, value)))
+
+
+@lru_cache(maxsize=1024)
+def constant(register: int, value: int) -> tuple[int, ...]:
+    """The same, or `orr` of a logical immediate where four of them would be needed."""
+    code = moves(register, value)
+    fields = bitmask(value) if len(code) == 4 else None
+    return code if fields is None else (0xB2000000 | fields | 31 << 5 | register,)
 
 
 def branch(place: int, target: int) -> bytes | None:
@@ -38,6 +46,7 @@ def branch(place: int, target: int) -> bytes | None:
     return word(0x14000000 | distance >> 2 & 0x3FFFFFF)
 
 
+@lru_cache(maxsize=64)
 def bitmask(value: int) -> int | None:
     """The fields N, immr and imms of a logical immediate in place; None if it is none.
 

@@ -5,10 +5,11 @@ has to be saved before registers are looked at. Flags are left alone: what is to
 difference is its sign, or whether it is zero.
 """
 
+import struct
 from collections.abc import Mapping
 from typing import Final
 
-from engine.arch.aarch64.encode import bitmask, moves, word
+from engine.arch.aarch64.encode import bitmask, constant
 from engine.arch.program import Compare
 from engine.arch.recorder.encoder import Combination, RecorderRegisters, Shift
 from engine.arch.recording import NotCompilableError
@@ -115,7 +116,7 @@ class Aarch64Encoder:
                 self._words[at] |= (distance & 0x3FFF) << 5
             else:
                 self._words[at] |= (distance & 0x7FFFF) << 5
-        return b"".join(map(word, self._words))
+        return struct.pack(f"<{len(self._words)}I", *self._words)
 
     # -- control --------------------------------------------------------------------------
 
@@ -204,12 +205,7 @@ class Aarch64Encoder:
 
     def constant(self, register: int, value: int) -> None:
         """`movz` and `movk`, or `orr` of a logical immediate where that is shorter."""
-        code = moves(register, value & (1 << 64) - 1)
-        if len(code) == 4:
-            fields = bitmask(value & (1 << 64) - 1)
-            if fields is not None:
-                code = [0xB2000000 | fields | SP << 5 | register]
-        self._words += code
+        self._words += constant(register, value & (1 << 64) - 1)
 
     def move(self, target: int, source: int) -> None:
         """`mov`, unless they are the same."""

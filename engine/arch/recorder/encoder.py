@@ -10,13 +10,13 @@ Operations raise `engine.arch.recording.NotCompilableError` for operands that no
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum, auto
 from typing import Protocol
 
 from engine.arch.program import Compare
 
 
-class Combination(Enum):
+class Combination(IntEnum):
     """How two registers become one."""
 
     ADD = auto()
@@ -30,7 +30,7 @@ class Combination(Enum):
     """The first or the inverse of the second."""
 
 
-class Shift(Enum):
+class Shift(IntEnum):
     """How the second of two registers is shifted first."""
 
     LEFT = auto()

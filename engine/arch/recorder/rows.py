@@ -35,13 +35,14 @@ class RowCode:
         Raises:
             NotCompilableError: there are too many strings or elements.
         """
-        types = [[field.arg.type for field in one.layout.fields] for one in recordings]
-        strings = [sum(max(t.count, 1) for t in kinds if t.is_string) for kinds in types]
-        elements = [sum(t.count for t in kinds) for kinds in types]
-        if max(strings, default=0) > _STRINGS or max(elements, default=0) > _ELEMENTS:
+        most, elements, self.computes = 0, 0, False
+        for one in recordings:
+            types = [field.arg.type for field in one.layout.fields]
+            strings = sum(max(t.count, 1) for t in types if t.is_string)
+            most, elements = max(most, strings), max(elements, sum(t.count for t in types))
+            self.computes |= strings > 0 or any(t.kind is Kind.BITFIELD for t in types)
+        if most > _STRINGS or elements > _ELEMENTS:
             raise NotCompilableError("too many strings or elements of arrays")
-        bits = any(t.kind is Kind.BITFIELD for kinds in types for t in kinds)
-        self.computes = any(strings) or bits
         self.lends = -1
         self._fetches = fetches
         self._encoder = fetches.encoder
@@ -50,10 +51,9 @@ class RowCode:
         self._spare = registers.others[0] if spare is None else spare
         self._texts: tuple[int, ...] = ()
         self.used: set[int] = set()
-        borrowed = all(self._borrowed(one) for one in recordings)
-        if spare is None and (any(elements) or not borrowed):
+        if spare is None and (elements or not all(map(self._borrowed, recordings))):
             self.used.add(self._spare)
-        if any(strings):
+        if most:
             if alone and len(recordings) == 1:
                 fetches.lent = self._lendable(recordings[0])
             others = [each for each in registers.others if each not in fetches.lent]

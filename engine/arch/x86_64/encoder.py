@@ -56,6 +56,7 @@ _INVERTED: Final = (Combination.AND_NOT, Combination.OR_NOT)
 _CONSTANTS: Final = {Combination.AND: 4, Combination.XOR: 6}
 _SHIFTS: Final = {Shift.LEFT: 4, Shift.RIGHT: 5, Shift.ARITHMETIC: 7}
 _NOT, _NEG = 2, 3
+_LOADS: Final = {1: b"\x0f\xb6", 2: b"\x0f\xb7", 4: b"\x8b", 8: b"\x8b"}
 _WORDS: Final = {1: "<b", 2: "<h", 4: "<i", 8: "<i"}
 
 
@@ -178,8 +179,9 @@ class X86Encoder:
     ) -> None:
         """`cmp` of memory with a constant."""
         del spare
-        opcode = b"\x80" if len(piece) == 1 else b"\x81"
-        self._operand("66" if len(piece) == 2 else "", opcode, 7, base, offset, 0)
+        if len(piece) == 2:
+            self._code += b"\x66"
+        self._operand(b"\x80" if len(piece) == 1 else b"\x81", 7, base, offset, 0)
         self._code += piece
         self._jump_on(_E if equal else _NE, name)
 
@@ -192,12 +194,12 @@ class X86Encoder:
     def constant(self, register: int, value: int) -> None:
         """`mov` in its shortest form."""
         value &= (1 << 64) - 1
-        rex = 0x40 | register >> 3
-        if value < 1 << 32:
-            prefix = bytes([rex]) if register > 7 else b""
-            self._code += prefix + bytes([0xB8 | register & 7]) + struct.pack("<I", value)
-        else:
-            self._code += bytes([rex | 8, 0xB8 | register & 7]) + struct.pack("<Q", value)
+        size = 4 if value < 1 << 32 else 8
+        rex = (size & 8) | register >> 3
+        if rex:
+            self._code.append(0x40 | rex)
+        self._code.append(0xB8 | register & 7)
+        self._code += value.to_bytes(size, "little")
 
     def move(self, target: int, source: int) -> None:
         """`mov`, unless they are the same."""
@@ -207,7 +209,7 @@ class X86Encoder:
     def add(self, target: int, source: int, value: int) -> None:
         """`lea`."""
         if value:
-            self._operand("", bytes([_LEA]), target, source, value, 8)
+            self._operand(b"\x8d", target, source, value, 8)
         else:
             self.move(target, source)
 
@@ -277,17 +279,16 @@ class X86Encoder:
 
     def load(self, register: int, base: int, offset: int, size: int = 8) -> None:
         """`mov` or `movzx`."""
-        opcode = {1: "0fb6", 2: "0fb7"}.get(size, "8b")
-        self._operand("", bytes.fromhex(opcode), register, base, offset, 8 * (size == 8))
+        self._operand(_LOADS[size], register, base, offset, 8 * (size == 8))
 
     def store(self, register: int, base: int, offset: int) -> None:
         """`mov`."""
-        self._operand("", b"\x89", register, base, offset, 8)
+        self._operand(b"\x89", register, base, offset, 8)
 
     def differ(self, target: int, base: int, offset: int, size: int, value: int) -> None:
         """`mov` of the constant, `xor` with memory."""
         self.constant(target, value & (1 << 8 * size) - 1)
-        self._operand("", b"\x33", target, base, offset, 8 * (size == 8))
+        self._operand(b"\x33", target, base, offset, 8 * (size == 8))
 
     def reach(self, register: int, offset: int) -> int:
         """No code: instructions have 32 bits of offset."""
@@ -324,8 +325,10 @@ class X86Encoder:
 
     def _absolute(self, address: int, *, store: bool = False, wide: bool = True) -> None:
         """`mov` between rax (eax) and an absolute address."""
-        self._code += (b"\x48" if wide else b"") + (b"\xa3" if store else b"\xa1")
-        self._code += struct.pack("<Q", address)
+        if wide:
+            self._code.append(0x48)
+        self._code.append(0xA3 if store else 0xA1)
+        self._code += address.to_bytes(8, "little")
 
     def _distance(self, name: str) -> None:
         self._uses.append((len(self._code), name))
@@ -335,19 +338,22 @@ class X86Encoder:
         self._code += bytes((0x0F, 0x80 | condition))
         self._distance(name)
 
-    def _operand(
-        self, prefix: str, opcode: bytes, register: int, base: int, offset: int, wide: int
-    ) -> None:
-        """An instruction with a register and `[base+offset]`."""
-        if not -(1 << 31) <= offset < 1 << 31:
-            raise NotCompilableError(f"offset {offset:#x} has more than 32 bits")
-        rex = wide | (register >> 3) << 2 | base >> 3
+    def _operand(self, opcode: bytes, register: int, base: int, offset: int, wide: int) -> None:
+        """An instruction with a register and `[base+offset]`; `wide`: 8 for 64 bits."""
+        code, rex = self._code, wide | (register >> 3) << 2 | base >> 3
+        if rex:
+            code.append(0x40 | rex)
+        code += opcode
         short = -128 <= offset < 128
-        form = [(0x40 if short else 0x80) | (register & 7) << 3 | base & 7]
+        code.append((0x40 if short else 0x80) | (register & 7) << 3 | base & 7)
         if base & 7 == RSP:
-            form.append(0x24)
-        self._code += bytes.fromhex(prefix) + (bytes([0x40 | rex]) if rex else b"") + opcode
-        self._code += bytes(form) + struct.pack("<b" if short else "<i", offset)
+            code.append(0x24)
+        if short:
+            code.append(offset & 0xFF)
+        elif -(1 << 31) <= offset < 1 << 31:
+            code += offset.to_bytes(4, "little", signed=True)
+        else:
+            raise NotCompilableError(f"offset {offset:#x} has more than 32 bits")
 
     def _sum(self, target: int, base: int, index: int, offset: int = 0) -> None:
         """`lea` of base + index + offset, with an offset of 8 bits."""
