@@ -49,6 +49,7 @@ _SIGN: Final = 4 << 13
 _SIZES: Final = {1: 0 << 13, 2: 1 << 13, 4: 2 << 13}
 _SCALED: Final = {1: 0x39400000, 2: 0x79400000, 4: 0xB9400000, 8: 0xF9400000}
 _UNSCALED: Final = {1: 0x38400000, 2: 0x78400000, 4: 0xB8400000, 8: 0xF8400000}
+_LOAD_PAIR, _STORE_PAIR = 0xA9400000, 0xA9000000
 _OPPOSITE: Final = {Compare.GE: Compare.LT, Compare.LE: Compare.GT, Compare.EQ: Compare.NE}
 _MOST: Final = 1 << 12
 """Immediates of `add` and `sub` are below, as are those of loads and stores, in units of size."""
@@ -91,13 +92,13 @@ class Aarch64Encoder:
         """`stp`, as far as registers lie side by side, and `str`."""
         del flags
         self.constant(TEMPORARY, self._save)
-        self._pairs(saved, 0xA9000000, 0xF9000000)
+        self._pairs(saved, _STORE_PAIR, 0xF9000000)
 
     def give_back(self, saved: Mapping[int, int], *, flags: bool) -> None:
         """`ldp` and `ldr`."""
         del flags
         self.constant(TEMPORARY, self._save)
-        self._pairs(saved, 0xA9400000, 0xF9400000)
+        self._pairs(saved, _LOAD_PAIR, 0xF9400000)
 
     def end(self, *, flags: bool) -> None:
         """x17 does not keep the cursor: how much is in the ring hangs on the host's time."""
@@ -284,6 +285,14 @@ class Aarch64Encoder:
         if not 0 <= offset < _MOST * 8:
             raise NotCompilableError("too long a row")
         self._words.append(0xF9000000 | offset // 8 << 10 | base << 5 | register)
+
+    def load_pair(self, first: int, second: int, base: int) -> None:
+        """`ldp`."""
+        self._words.append(_LOAD_PAIR | second << 10 | base << 5 | first)
+
+    def store_pair(self, first: int, second: int, base: int) -> None:
+        """`stp`."""
+        self._words.append(_STORE_PAIR | second << 10 | base << 5 | first)
 
     def differ(self, target: int, base: int, offset: int, size: int, value: int) -> None:
         """`ldr`, `eor` with a constant."""

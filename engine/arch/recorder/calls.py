@@ -58,9 +58,9 @@ class CallCode:
         self._fetches.changed |= {self._row, self._other, self._third}
         start = encoder.label("enter")
         self._may_enter()
-        encoder.jump_if_zero(value, "entered")
+        encoder.jump_if_zero(self._third, "entered")
         self._is_tail_call()
-        encoder.jump_if_zero(value, "entered")
+        encoder.jump_if_zero(self._third, "entered")
         slow = encoder.label("refused")
         encoder.trap()
         encoder.label("entered")
@@ -77,49 +77,49 @@ class CallCode:
         return start, slow
 
     def _may_enter(self) -> None:
-        """The value is 0 if a call may be recorded; `other` is the newest call's record.
+        """`third` is 0 if a call may be recorded; `other` is the newest call's record.
 
         The return must be caught where it leads to, and the frame lie between the lowest one
         allowed and that of the newest call.
         """
         encoder, value, sp = self._encoder, self._value, self._registers.sp
-        row, other, third = self._row, self._other, self._third
+        row, other, wrong = self._row, self._other, self._third
         link = encoder.return_address(row)
-        encoder.extract(value, link, SITE_SHIFT, _SITE_BITS)
-        encoder.constant(third, self._places.sites)
-        encoder.combine(Combination.ADD, value, third, value, Shift.LEFT, 3)
-        encoder.load(value, value, 0)
-        encoder.combine(Combination.XOR, value, value, link)
-        encoder.read(third, self._places.lowest)
-        encoder.combine(Combination.SUB, third, sp, third)  # below 0 if the frame is lower
+        encoder.extract(wrong, link, SITE_SHIFT, _SITE_BITS)
+        encoder.constant(value, self._places.sites)
+        encoder.combine(Combination.ADD, wrong, value, wrong, Shift.LEFT, 3)
+        encoder.load(wrong, wrong, 0)
+        encoder.combine(Combination.XOR, wrong, wrong, link)
+        encoder.read(value, self._places.lowest)
+        encoder.combine(Combination.SUB, value, sp, value)  # below 0 if the frame is lower
         encoder.read(other, self._places.calls)
         encoder.load(row, other, CallWord.FRAME * 8)
         encoder.combine(Combination.SUB, row, sp, row)  # below 0 if below the newest frame
-        encoder.combine(Combination.OR_NOT, third, third, row)
-        encoder.combine(Combination.OR, value, value, third, Shift.RIGHT, 63)
+        encoder.combine(Combination.OR_NOT, value, value, row)
+        encoder.combine(Combination.OR, wrong, wrong, value, Shift.RIGHT, 63)
 
     def _is_tail_call(self) -> None:
-        """The value is 0 if the newest call has made this one in its own frame.
+        """`third` is 0 if the newest call has made this one in its own frame.
 
         That is so where both return to the same place, unless the call in front of that place
         has just been executed, or the kernel has just entered a handler (see
         `engine.probes.return_sites`).
         """
-        encoder, value, third = self._encoder, self._value, self._third
+        encoder, value, wrong = self._encoder, self._value, self._third
         link = encoder.return_address(self._row)
-        encoder.load(value, self._other, CallWord.FRAME * 8)
-        encoder.combine(Combination.SUB, value, self._registers.sp, value)
-        encoder.load(third, self._other, CallWord.RETURN * 8)
-        encoder.combine(Combination.XOR, third, third, link)
-        encoder.combine(Combination.OR, value, value, third)
+        encoder.load(wrong, self._other, CallWord.FRAME * 8)
+        encoder.combine(Combination.SUB, wrong, self._registers.sp, wrong)
+        encoder.load(value, self._other, CallWord.RETURN * 8)
+        encoder.combine(Combination.XOR, value, value, link)
+        encoder.combine(Combination.OR, wrong, wrong, value)
         for offset, outside in ((0, False), (8, False), (8, True)):
-            encoder.read(third, self._places.left + offset)
+            encoder.read(value, self._places.left + offset)
             if outside:
-                encoder.combine_constant(Combination.XOR, third, OUTSIDE, self._row)
+                encoder.combine_constant(Combination.XOR, value, OUTSIDE, self._row)
             else:
-                encoder.combine(Combination.XOR, third, third, link)
-            encoder.add(third, third, -1)  # below 0 if they were the same
-            encoder.combine(Combination.OR, value, value, third, Shift.RIGHT, 63)
+                encoder.combine(Combination.XOR, value, value, link)
+            encoder.add(value, value, -1)  # below 0 if they were the same
+            encoder.combine(Combination.OR, wrong, wrong, value, Shift.RIGHT, 63)
 
     def _new_record(self, work: CallEntry) -> None:
         """The record behind the one that `other` points to."""

@@ -235,6 +235,12 @@ class Encoder(Protocol):
     def store(self, register: int, base: int, offset: int) -> None:
         """Store a word at an offset from 0 on; not of the stack pointer."""
 
+    def load_pair(self, first: int, second: int, base: int) -> None:
+        """Load the two words at a base, which stays as it is."""
+
+    def store_pair(self, first: int, second: int, base: int) -> None:
+        """Store two words at a base."""
+
     def differ(self, target: int, base: int, offset: int, size: int, value: int) -> None:
         """Set a register to 4 or 8 bytes of memory XOR a constant. Flags may change."""
 

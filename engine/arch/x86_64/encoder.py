@@ -18,6 +18,8 @@ from engine.arch.x86_64.liveness import overwrites_flags
 from engine.arch.x86_64.operations import NAMES
 
 RAX, RCX, RDX, RSP, RSI, RDI, R8, R9 = 0, 1, 2, 4, 6, 7, 8, 9
+_RBP: Final = 5
+"""As a base it has no form without an offset; nor has r13."""
 FLAGS: Final = CURSOR + 16
 """Where flags are kept, in the save area."""
 
@@ -43,7 +45,7 @@ _UNSIGNED: Final = {
 }
 """Conditions of jumps; they come in pairs of opposites."""
 _SIGNED: Final = {Compare.LT: 12, Compare.LE: 14, Compare.GT: 15, Compare.GE: 13}
-_MOV, _LEA, _TEST, _CMP = 0x89, 0x8D, 0x85, 0x39
+_ADD, _MOV, _LEA, _TEST, _CMP = 0x01, 0x89, 0x8D, 0x85, 0x39
 _OPCODES: Final = {
     Combination.SUB: 0x29,
     Combination.AND: 0x21,
@@ -230,15 +232,15 @@ class X86Encoder:
             return
         if how in _INVERTED:
             self._unary(_NOT, other)
-        if target == other and how is Combination.SUB:
-            self._unary(_NEG, target)
-            self._sum(target, target, one)
-            return
-        if target == other:
-            other = one
-        else:
+        opcode = _OPCODES[how]
+        if target != other:
             self.move(target, one)
-        self._two(_OPCODES[how], other, target)
+        else:
+            other = one
+            if how is Combination.SUB:
+                self._unary(_NEG, target)
+                opcode = _ADD
+        self._two(opcode, other, target)
         tested = len(self._code), target
         if how in _INVERTED:
             self._unary(_NOT, other)
@@ -284,6 +286,16 @@ class X86Encoder:
     def store(self, register: int, base: int, offset: int) -> None:
         """`mov`."""
         self._operand(b"\x89", register, base, offset, 8)
+
+    def load_pair(self, first: int, second: int, base: int) -> None:
+        """`mov` twice."""
+        self.load(first, base, 0)
+        self.load(second, base, 8)
+
+    def store_pair(self, first: int, second: int, base: int) -> None:
+        """`mov` twice."""
+        self.store(first, base, 0)
+        self.store(second, base, 8)
 
     def differ(self, target: int, base: int, offset: int, size: int, value: int) -> None:
         """`mov` of the constant, `xor` with memory."""
@@ -344,10 +356,12 @@ class X86Encoder:
         if rex:
             code.append(0x40 | rex)
         code += opcode
-        short = -128 <= offset < 128
-        code.append((0x40 if short else 0x80) | (register & 7) << 3 | base & 7)
+        none, short = not offset and base & 7 != _RBP, -128 <= offset < 128
+        code.append((0 if none else 0x40 if short else 0x80) | (register & 7) << 3 | base & 7)
         if base & 7 == RSP:
             code.append(0x24)
+        if none:
+            return
         if short:
             code.append(offset & 0xFF)
         elif -(1 << 31) <= offset < 1 << 31:
@@ -356,12 +370,15 @@ class X86Encoder:
             raise NotCompilableError(f"offset {offset:#x} has more than 32 bits")
 
     def _sum(self, target: int, base: int, index: int, offset: int = 0) -> None:
-        """`lea` of base + index + offset, with an offset of 8 bits."""
+        """`lea` of base + index + offset, with an offset of 8 bits or none."""
         if index == RSP:
             base, index = index, base
         rex = 0x48 | (target >> 3) << 2 | (index >> 3) << 1 | base >> 3
-        sib = (index & 7) << 3 | base & 7
-        self._code += bytes([rex, _LEA, 0x44 | (target & 7) << 3, sib, offset & 0xFF])
+        form, sib = 4 | (target & 7) << 3, (index & 7) << 3 | base & 7
+        if not offset and base & 7 != _RBP:
+            self._code += bytes([rex, _LEA, form, sib])
+        else:
+            self._code += bytes([rex, _LEA, 0x40 | form, sib, offset & 0xFF])
 
     def _two(self, opcode: int, register: int, other: int) -> None:
         """An instruction of 64 bits on two registers, `other` being ModRM.rm."""
