@@ -11,7 +11,7 @@ from typing import Final
 
 from engine.arch.aarch64.encode import bitmask, constant
 from engine.arch.program import Compare
-from engine.arch.recorder.encoder import Combination, RecorderRegisters, Shift
+from engine.arch.recorder.encoder import Combination, Comparison, RecorderRegisters, Shift, Way
 from engine.arch.recording import NotCompilableError
 
 TEMPORARY, VALUE, ROW, SP, LINK = 16, 17, 15, 31, 30
@@ -40,7 +40,7 @@ _OPCODES: Final = {
     Combination.OR_NOT: 0xAA200000,
 }
 _CONSTANTS: Final = {Combination.AND: 0x92000000, Combination.XOR: 0xD2000000}
-_SHIFTS: Final = {Shift.LEFT: 0, Shift.RIGHT: 1 << 22, Shift.ARITHMETIC: 2 << 22}
+_SHIFTS: Final = {Way.LEFT: 0, Way.RIGHT: 1 << 22, Way.ARITHMETIC: 2 << 22}
 _EXTENDED: Final = 0x200000
 """Set in `add` and `sub` whose first register may be sp, and whose second is extended."""
 _WHOLE: Final = 3 << 13
@@ -139,33 +139,23 @@ class Aarch64Encoder:
         del value, size
         return True
 
-    def jump_if(
-        self,
-        compare: Compare,
-        register: int,
-        value: int,
-        size: int,
-        name: str,
-        *,
-        signed: bool,
-        outcome: bool,
-        spare: int,
-    ) -> None:
+    def jump_if(self, what: Comparison, name: str, *, outcome: bool, spare: int) -> None:
         """`sub` or `and` with a constant, and a branch on the sign or on zero."""
         del spare
+        compare, register, size = what.compare, what.register, what.size
         if compare in _OPPOSITE:
             compare, outcome = _OPPOSITE[compare], not outcome
         if compare in (Compare.LT, Compare.GT):
             less = compare is Compare.LT
             if size == 8:
-                self._borrow(register, value, less, signed)
+                self._borrow(register, what.value, less, what.signed)
             else:  # x > c where c - x is below 0, and x < c where c - 1 - x is not
                 outcome = outcome is not less
-                self.constant(TEMPORARY, value - less)
-                self._minus(register, _SIZES[size] | _SIGN * signed)
+                self.constant(TEMPORARY, what.value - less)
+                self._minus(register, _SIZES[size] | _SIGN * what.signed)
             self._branch((_TBNZ63 if outcome else _TBZ63) | TEMPORARY, name)
             return
-        self.constant(TEMPORARY, value & (1 << 8 * size) - 1)
+        self.constant(TEMPORARY, what.value & (1 << 8 * size) - 1)
         if compare is Compare.AND:
             self._three(_OPCODES[Combination.AND], TEMPORARY, register, TEMPORARY)
         else:
@@ -229,16 +219,12 @@ class Aarch64Encoder:
             self.combine(Combination.ADD, target, source, TEMPORARY)
 
     def combine(
-        self,
-        how: Combination,
-        target: int,
-        one: int,
-        other: int,
-        shift: Shift = Shift.LEFT,
-        count: int = 0,
+        self, how: Combination, target: int, one: int, other: int, shift: Shift | None = None
     ) -> None:
         """One instruction on three registers."""
-        fields = _EXTENDED | _WHOLE if one == SP else _SHIFTS[shift] | count << 10
+        fields = _EXTENDED | _WHOLE if one == SP else 0
+        if shift is not None:
+            fields |= _SHIFTS[shift.way] | shift.bits << 10
         self._words.append(_OPCODES[how] | fields | other << 16 | one << 5 | target)
 
     def combine_constant(self, how: Combination, register: int, value: int, spare: int) -> None:

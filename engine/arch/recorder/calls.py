@@ -6,7 +6,7 @@ its own to the emulator.
 
 from typing import Final
 
-from engine.arch.recorder.encoder import Combination, Shift
+from engine.arch.recorder.encoder import Combination, Shift, Way
 from engine.arch.recorder.fetches import Fetches
 from engine.arch.recorder.rows import RowCode
 from engine.arch.recording import (
@@ -87,7 +87,7 @@ class CallCode:
         link = encoder.return_address(row)
         encoder.extract(wrong, link, SITE_SHIFT, _SITE_BITS)
         encoder.constant(value, self._places.sites)
-        encoder.combine(Combination.ADD, wrong, value, wrong, Shift.LEFT, 3)
+        encoder.combine(Combination.ADD, wrong, value, wrong, Shift(Way.LEFT, 3))
         encoder.load(wrong, wrong, 0)
         encoder.combine(Combination.XOR, wrong, wrong, link)
         encoder.read(value, self._places.lowest)
@@ -96,7 +96,7 @@ class CallCode:
         encoder.load(row, other, CallWord.FRAME * 8)
         encoder.combine(Combination.SUB, row, sp, row)  # below 0 if below the newest frame
         encoder.combine(Combination.OR_NOT, value, value, row)
-        encoder.combine(Combination.OR, wrong, wrong, value, Shift.RIGHT, 63)
+        encoder.combine(Combination.OR, wrong, wrong, value, Shift(Way.RIGHT, 63))
 
     def _is_tail_call(self) -> None:
         """`third` is 0 if the newest call has made this one in its own frame.
@@ -119,7 +119,7 @@ class CallCode:
             else:
                 encoder.combine(Combination.XOR, value, value, link)
             encoder.add(value, value, -1)  # below 0 if they were the same
-            encoder.combine(Combination.OR, wrong, wrong, value, Shift.RIGHT, 63)
+            encoder.combine(Combination.OR, wrong, wrong, value, Shift(Way.RIGHT, 63))
 
     def _new_record(self, work: CallEntry) -> None:
         """The record behind the one that `other` points to."""
@@ -133,7 +133,7 @@ class CallCode:
         encoder.add(value, value, -1)
         encoder.extract(value, value, 63, 1)  # 1 if it is the same frame
         encoder.constant(third, work.number << 32 | work.kind)
-        encoder.combine(Combination.OR, value, third, value, Shift.LEFT, _CHAINED_BIT)
+        encoder.combine(Combination.OR, value, third, value, Shift(Way.LEFT, _CHAINED_BIT))
         encoder.store(value, record, at[CallWord.KIND])
         encoder.load(value, record, CallWord.DEPTH * 8)
         encoder.add(value, value, int(work.deeper))
@@ -196,7 +196,7 @@ class CallCode:
         encoder.combine(Combination.OR, value, value, other)
         encoder.differ(other, row, CallWord.KIND * 8, 4, work.kind)
         # CHAINED becomes a bit that no address has.
-        encoder.combine(Combination.OR, value, value, other, Shift.LEFT, 32)
+        encoder.combine(Combination.OR, value, value, other, Shift(Way.LEFT, 32))
         encoder.jump_if_zero(value, last)
         encoder.combine_constant(Combination.XOR, value, 1 << 63, other)
         encoder.jump_if_zero(value, chained)

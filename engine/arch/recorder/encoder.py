@@ -11,7 +11,7 @@ Operations raise `engine.arch.recording.NotCompilableError` for operands that no
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, auto
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from engine.arch.program import Compare
 
@@ -30,14 +30,40 @@ class Combination(IntEnum):
     """The first or the inverse of the second."""
 
 
-class Shift(IntEnum):
-    """How the second of two registers is shifted first."""
+class Way(IntEnum):
+    """How bits are moved in a register."""
 
     LEFT = auto()
     RIGHT = auto()
     """With zeros from above."""
     ARITHMETIC = auto()
     """Right, with copies of the highest bit from above."""
+
+
+class Shift(NamedTuple):
+    """So many bits one way."""
+
+    way: Way
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A number in a register compared with a constant.
+
+    Attributes:
+        compare: which comparison.
+        register: its lowest bytes are the number.
+        value: within the range of the number's type.
+        size: of the number, 1, 2, 4 or 8 bytes.
+        signed: whether the number is.
+    """
+
+    compare: Compare
+    register: int
+    value: int
+    size: int
+    signed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,29 +165,10 @@ class Encoder(Protocol):
         Only then it leaves its `spare` alone.
         """
 
-    def jump_if(
-        self,
-        compare: Compare,
-        register: int,
-        value: int,
-        size: int,
-        name: str,
-        *,
-        signed: bool,
-        outcome: bool,
-        spare: int,
-    ) -> None:
-        """Go to a label if a comparison with a constant has an outcome. Flags may change.
+    def jump_if(self, what: Comparison, name: str, *, outcome: bool, spare: int) -> None:
+        """Go to a label if a comparison has an outcome.
 
-        Args:
-            compare: which comparison.
-            register: its lowest bytes are the number; it keeps them.
-            value: within the range of the number's type.
-            size: of the number, 1, 2, 4 or 8 bytes.
-            name: the label.
-            signed: whether the number is.
-            outcome: which one goes to the label.
-            spare: a register that may change.
+        Flags and `spare` may change; the number does not.
         """
 
     def jump_if_bytes(
@@ -193,13 +200,7 @@ class Encoder(Protocol):
         """Set a register to another one plus a constant."""
 
     def combine(
-        self,
-        how: Combination,
-        target: int,
-        one: int,
-        other: int,
-        shift: Shift = Shift.LEFT,
-        count: int = 0,
+        self, how: Combination, target: int, one: int, other: int, shift: Shift | None = None
     ) -> None:
         """Set a register to a combination of two. Flags may change, but for ADD without a shift.
 
@@ -208,8 +209,7 @@ class Encoder(Protocol):
             target: the register that is set; it may be one of the two.
             one: the first; it may be the stack pointer for ADD and SUB.
             other: the second; if it is shifted it may stay shifted.
-            shift: which way.
-            count: by how many bits.
+            shift: what is done to it first.
         """
 
     def combine_constant(self, how: Combination, register: int, value: int, spare: int) -> None:

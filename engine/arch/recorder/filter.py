@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from engine.arch.program import Compare, FetchArg, Match, Operand, PredicateOp, RecordField, Source
+from engine.arch.recorder.encoder import Comparison
 from engine.arch.recorder.fetches import Fetches
 from engine.arch.recording import COMM_BYTES, NotCompilableError, Recording
 
@@ -123,13 +124,11 @@ class RowFilter:
     def _comparison(
         self, compare: Compare, register: int, value: int, size: int, signed: bool
     ) -> Callable[[str, bool], None]:
-        encoder = self._encoder
-        row = encoder.registers.row
+        what = Comparison(compare, register, value, size, signed)
 
         def jump(label: str, outcome: bool) -> None:
-            encoder.jump_if(
-                compare, register, value, size, label, signed=signed, outcome=outcome, spare=row
-            )
+            encoder = self._encoder
+            encoder.jump_if(what, label, outcome=outcome, spare=encoder.registers.row)
 
         return jump
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from engine.arch.program import Kind, RecordField, Source
-from engine.arch.recorder.encoder import Combination, Shift
+from engine.arch.recorder.encoder import Combination, Shift, Way
 from engine.arch.recorder.fetches import Fetches
 from engine.arch.recorder.texts import USED, RowTexts
 from engine.arch.recording import CallReturn, CallWord, NotCompilableError, Recording
@@ -180,7 +180,7 @@ class RowCode:
         encoder.combine(Combination.ADD, end, row, size)
         encoder.read(value, fetches.places.thread)
         encoder.add(value, value, one.event)
-        encoder.combine(Combination.OR, value, value, size, Shift.LEFT, 13)
+        encoder.combine(Combination.OR, value, value, size, Shift(Way.LEFT, 13))
         encoder.store(value, row, 0)
         fetches.end_of_row(end, 0)
         for register, offset in fetches.lent.items():

@@ -3,7 +3,7 @@
 from typing import Final
 
 from engine.arch.program import Kind, RecordField, Source
-from engine.arch.recorder.encoder import Combination, Shift
+from engine.arch.recorder.encoder import Combination, Shift, Way
 from engine.arch.recorder.fetches import Fetches
 from engine.arch.recording import COMM_BYTES, STRING_TOTAL, NotCompilableError, Recording
 
@@ -89,7 +89,7 @@ class RowTexts:
         self._began(self._marks)
         encoder.combine(Combination.SUB, self._low, self.end, self._row)
         encoder.combine(Combination.SUB, self._low, self._low, self._marks)
-        encoder.combine(Combination.OR, self._marks, self._marks, self._low, Shift.LEFT, 32)
+        encoder.combine(Combination.OR, self._marks, self._marks, self._low, Shift(Way.LEFT, 32))
         self._before = (field.word + index) * 8
         encoder.store(self._marks, self._row, self._before)
 
@@ -101,7 +101,7 @@ class RowTexts:
             return
         encoder.load(register, self._row, self._before)
         encoder.extract(self._low, register, 0, 32)  # where that one begins
-        encoder.combine(Combination.ADD, register, self._low, register, Shift.RIGHT, 32)
+        encoder.combine(Combination.ADD, register, self._low, register, Shift(Way.RIGHT, 32))
 
     def _comm(self) -> None:
         """Sixteen bytes, of which those behind the NUL stay zero."""
@@ -167,11 +167,11 @@ class RowTexts:
         self._zeros(marks, self._low)
         encoder.combine_constant(Combination.AND, marks, _HIGHS, value)
         self._below(marks)
-        encoder.combine(Combination.AND, self._low, self._low, value, Shift.ARITHMETIC, 7)
+        encoder.combine(Combination.AND, self._low, self._low, value, Shift(Way.ARITHMETIC, 7))
         # A NUL in the first piece: the second one counts as all NULs.
-        encoder.combine(Combination.OR_NOT, spare, spare, value, Shift.ARITHMETIC, 63)
+        encoder.combine(Combination.OR_NOT, spare, spare, value, Shift(Way.ARITHMETIC, 63))
         self._below(spare)
-        encoder.combine(Combination.AND, self._high, self._high, value, Shift.ARITHMETIC, 7)
+        encoder.combine(Combination.AND, self._high, self._high, value, Shift(Way.ARITHMETIC, 7))
         encoder.store_pair(self._low, self._high, self.end)
         for register in (marks, spare):
             encoder.count_bytes(register)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from engine.arch.program import Compare
-from engine.arch.recorder.encoder import Combination, RecorderRegisters, Shift
+from engine.arch.recorder.encoder import Combination, Comparison, RecorderRegisters, Shift, Way
 from engine.arch.recording import CURSOR, NotCompilableError
 from engine.arch.x86_64.liveness import overwrites_flags
 from engine.arch.x86_64.operations import NAMES
@@ -56,7 +56,7 @@ _OPCODES: Final = {
 }
 _INVERTED: Final = (Combination.AND_NOT, Combination.OR_NOT)
 _CONSTANTS: Final = {Combination.AND: 4, Combination.XOR: 6}
-_SHIFTS: Final = {Shift.LEFT: 4, Shift.RIGHT: 5, Shift.ARITHMETIC: 7}
+_SHIFTS: Final = {Way.LEFT: 4, Way.RIGHT: 5, Way.ARITHMETIC: 7}
 _NOT, _NEG = 2, 3
 _LOADS: Final = {1: b"\x0f\xb6", 2: b"\x0f\xb7", 4: b"\x8b", 8: b"\x8b"}
 _WORDS: Final = {1: "<b", 2: "<h", 4: "<i", 8: "<i"}
@@ -150,20 +150,10 @@ class X86Encoder:
         """Constants have 32 bits with a sign."""
         return -(1 << 31) <= _signed(value, size) < 1 << 31
 
-    def jump_if(
-        self,
-        compare: Compare,
-        register: int,
-        value: int,
-        size: int,
-        name: str,
-        *,
-        signed: bool,
-        outcome: bool,
-        spare: int,
-    ) -> None:
+    def jump_if(self, what: Comparison, name: str, *, outcome: bool, spare: int) -> None:
         """`cmp` or `test` of the register's low bytes, and a conditional jump."""
-        bits = compare is Compare.AND
+        register, value, size = what.register, what.value, what.size
+        bits = what.compare is Compare.AND
         if self.fits(value, size):
             rex = (0x48 if size == 8 else 0x40) | register >> 3
             opcode = (0xF7 if bits else 0x81) - (size == 1)
@@ -173,7 +163,7 @@ class X86Encoder:
         else:
             self.constant(spare, value)
             self._two(_TEST if bits else _CMP, spare, register)
-        condition = (_SIGNED if signed else _UNSIGNED)[compare]
+        condition = (_SIGNED if what.signed else _UNSIGNED)[what.compare]
         self._jump_on(condition if outcome else condition ^ 1, name)
 
     def jump_if_bytes(
@@ -216,17 +206,11 @@ class X86Encoder:
             self.move(target, source)
 
     def combine(
-        self,
-        how: Combination,
-        target: int,
-        one: int,
-        other: int,
-        shift: Shift = Shift.LEFT,
-        count: int = 0,
+        self, how: Combination, target: int, one: int, other: int, shift: Shift | None = None
     ) -> None:
         """`lea` for sums; `shl` and the like and `not` before the others."""
-        if count:
-            self._shift(_SHIFTS[shift], other, count)
+        if shift is not None:
+            self._shift(_SHIFTS[shift.way], other, shift.bits)
         if how is Combination.ADD:
             self._sum(target, one, other)
             return
