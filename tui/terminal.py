@@ -104,7 +104,7 @@ class Line:
         return out
 
 
-class Screenless:
+class LineTerminal:
     """A terminal without a screen: an endless roll of lines, of which the last are kept.
 
     Attributes:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.style import Style
 from workcount import calls
 
-from tui.terminal import CELLS_MAX, Screenless
+from tui.terminal import CELLS_MAX, LineTerminal
 
 pieces = st.one_of(
     st.binary(max_size=12),
@@ -48,12 +48,12 @@ pieces = st.one_of(
 )
 
 
-def cells(roll: Screenless) -> list[list[tuple[str, Style]]]:
+def cells(roll: LineTerminal) -> list[list[tuple[str, Style]]]:
     return [[(char, style) for text, style in line.runs for char in text] for line in roll.lines]
 
 
-def fed(data: bytes, lines: int = 50) -> Screenless:
-    roll = Screenless(lines)
+def fed(data: bytes, lines: int = 50) -> LineTerminal:
+    roll = LineTerminal(lines)
     roll.feed(data)
     return roll
 
@@ -77,7 +77,7 @@ def test_nothing_but_text_and_colour_comes_out(data: bytes) -> None:
 )
 def test_it_does_not_matter_how_output_is_cut(data: bytes, cuts: list[int], lines: int) -> None:
     whole = fed(data, lines)
-    parts = Screenless(lines)
+    parts = LineTerminal(lines)
     start = 0
     for cut in sorted(cuts):
         parts.feed(data[start:cut])
@@ -129,7 +129,7 @@ def test_a_long_line_is_cut_and_counted() -> None:
 
 
 def test_characters_are_bounded_too() -> None:
-    roll = Screenless(10_000, characters_max=5_000)
+    roll = LineTerminal(10_000, characters_max=5_000)
     for _ in range(300):
         roll.feed(b"z" * 99 + b"\n")
     assert sum(line.length for line in roll.lines) <= 5_000

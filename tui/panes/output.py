@@ -13,7 +13,7 @@ from engine.session.protocol import commands
 from engine.session.protocol.views import GuestView, RunState
 from tui.messages import Ask
 from tui.render import grouped, harmless, mark
-from tui.terminal import Screenless
+from tui.terminal import LineTerminal
 from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
 from tui.widgets.looks import Looks
@@ -31,7 +31,7 @@ class OutputRows(LineSource):
     empty = "nothing was written yet"
 
     def __init__(self) -> None:
-        self.roll = Screenless()
+        self.roll = LineTerminal()
 
     @property
     def count(self) -> int:
@@ -153,7 +153,7 @@ of the guest reaches your terminal.
 
     def restarted(self) -> None:
         """A new run: forget what was written."""
-        self.source.roll = Screenless()
+        self.source.roll = LineTerminal()
         self.lines.restart()
         self.drained()
 
