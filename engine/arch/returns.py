@@ -60,12 +60,14 @@ class CarriedReturns:
     Attributes:
         trampoline: restores what `hook` has changed and returns; every unwinder gets through it.
         size: bytes by which `hook` moves the stack pointer down.
+        registers: that it changes.
         hook: given the address to return to, changes the registers and the stack at a function's
             entry; GuestFaultError, with nothing changed, where the stack has no room.
     """
 
     trampoline: Trampoline
     size: int
+    registers: tuple[str, ...]
     hook: Callable[[StepCpu, int], None]
 
 

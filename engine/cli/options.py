@@ -10,7 +10,8 @@ import click
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError
-from engine.probes.returning import RETURNS
+from engine.probes.return_catchers import RETURNS
+from engine.probes.techniques import TECHNIQUES, technique_names
 from engine.session import GuestConfig
 from engine.session.protocol.config import DEFAULT_MEMORY
 
@@ -109,11 +110,16 @@ _mode_option: Final = click.option(
 
 _technique_option: Final = click.option(
     "--technique",
-    type=click.Choice(["auto", "breakpoint", "jump", "djprobe"]),
-    default="auto",
+    type=click.Choice(technique_names()),
+    default=technique_names()[0],
     show_default=True,
-    help="auto: breakpoints that become jumps where they can; jump: at once, and say where not; "
-    "djprobe: the same by the protocol of 2005, with its safety check on simulated CPUs.",
+    help="; ".join(
+        (
+            "auto: breakpoints that become jumps where they can",
+            *(f"{kind.name}: {kind.help}" for kind in TECHNIQUES if kind.help),
+        )
+    )
+    + ".",
 )
 
 

@@ -1,14 +1,19 @@
-"""Probes: what may be probed (`site`, `lint`), and what plants and serves them.
+"""Probes: places that may have them, and the machinery that plants and serves them.
 
-`manager` registers probes (`kprobe`, `kretprobe`) and owns a `point` for each probed address;
-`breakpoint` serves a hit inside the emulator, `hits` outside of it, `breakpoint_machine` one
-visible phase at a time. `jump` with `jumprules` and `detours` turns busy points into jumps.
-Returns are caught at the places that they lead to (`return_sites`), or by a `trampoline` as Linux
-does (`return_catcher` is what both share); `pending_calls` keeps the calls that have not returned
-yet, `guestcalls` takes over what detours have done about calls.
+`manager` puts the machinery of one guest together. `registry` registers probes (`kprobe`,
+`kretprobe`) where `admission` lets it, and `arming` plants a breakpoint at each `point`.
+`breakpoint_actions` carries a hit out inside the emulator, `hits` outside of it,
+`breakpoint_machine` one visible phase at a time.
 
-The placement rules answer from a file alone, before anything runs. Linux asks less: its
-uprobes accept the middle of an instruction, its kprobes only look for boundaries and for
+`techniques` is the list of what may take a breakpoint's place, `technique` what each of them has
+to do, and `arbitration` who does it when: `jump` with `jumprules` and `detours`, and `djprobe`.
+`return_catchers` is the list of ways to catch returns, `return_catcher` what each has to do: at
+the places that calls return to (`return_sites`), by a `trampoline` as Linux does, or by Owens'
+(`owens`). `pending_calls` keeps the calls that have not returned yet, `guestcalls` takes over what
+detours have done about calls.
+
+The placement rules (`site`, `lint`) answer from a file alone, before anything runs. Linux asks
+less: its uprobes accept the middle of an instruction, its kprobes only look for boundaries and for
 instructions that cannot be stepped. In kernel mode the same rules find the same things, but
 only what the kernel refuses is refused.
 """

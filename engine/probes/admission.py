@@ -1,54 +1,68 @@
-"""Whether a probe may stand somewhere, and what would be done with the instruction there.
+"""Admission of probes: places that may have one, and plans for the instructions there.
 
 The order of checks and the names of the errors are kernel/kprobes.c's.
 """
 
-from engine.arch.base import Arch
+from itertools import product
+
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.cpu.ram import EXECUTE
 from engine.errors import GuestFaultError, ProbeRejectedError
-from engine.guest.memory import Memory
-from engine.guest.text import TextOverlay
 from engine.probes.blacklist import Blacklist
-from engine.probes.code_map import CodeMap
 from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import DATA_MAX, Kretprobe
+from engine.probes.target import ProbeTarget
 
 
 class Admission:
-    """The checks of one guest's probes."""
+    """The checks of one guest's probes.
 
-    arch: Arch
-    memory: Memory
-    overlay: TextOverlay
-    code_map: CodeMap
-    blacklist: Blacklist
-    _checked: dict[tuple[int, Rules, Mode], InsnPlan]
-    """Plans of places that were checked and are not probed yet."""
+    Attributes:
+        blacklist: where nothing may be probed.
+    """
 
-    def _address(self, probe: Kprobe) -> int:
+    def __init__(self, target: ProbeTarget) -> None:
+        """Nothing is forbidden yet."""
+        self.blacklist = Blacklist()
+        self._arch, self._memory = target.arch, target.memory
+        self._overlay, self._code_map = target.overlay, target.code_map
+        self._mode = target.mode
+        # Plans of places that were checked and are not probed yet.
+        self._checked: dict[tuple[int, Rules, Mode], InsnPlan] = {}
+
+    def mode_of(self, probe: Kprobe) -> Mode:
+        """The strictness for a probe."""
+        return probe.mode or self._mode
+
+    def address(self, probe: Kprobe) -> int:
+        """Guest address of a probe (kprobe_addr).
+
+        Raises:
+            ProbeRejectedError: it does not say, or there is no such symbol.
+        """
         if (probe.symbol_name is None) == (probe.addr is None):
             where = probe.addr or 0
             raise ProbeRejectedError(where, "exactly one of symbol and address", "EINVAL")
         if probe.addr is not None:
             return probe.addr
         assert probe.symbol_name is not None
-        address = self.code_map.symbol(probe.symbol_name)
+        address = self._code_map.symbol(probe.symbol_name)
         if address is None:
             raise ProbeRejectedError(0, f"no symbol {probe.symbol_name}", "ENOENT")
         address += probe.offset
         return address if probe.rules is Rules.UPROBE else self.behind_pad(address)
 
     def behind_pad(self, address: int) -> int:
-        """Where a kprobe on a function's entry goes (arch_adjust_kprobe_addr)."""
-        probes = self.arch.probes
-        function = self.code_map.function(address)
+        """Address of a kprobe on a function's entry (arch_adjust_kprobe_addr)."""
+        probes = self._arch.probes
+        function = self._code_map.function(address)
         if not probes.skips_landing_pad or function is None:
             return address
-        pad = probes.landing_pad(self.original(function[0], self.arch.insn_max))
+        pad = probes.landing_pad(self.original(function[0], self._arch.insn_max))
         return function[0] + pad if address - function[0] in (0, pad) else address
 
     def check(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
-        """Whether a probe could be registered at an address, and its plan if so.
+        """The plan of a probe that could be registered at an address.
 
         Raises:
             ProbeRejectedError: it could not.
@@ -63,7 +77,7 @@ class Admission:
         Raises:
             ProbeRejectedError: it cannot.
         """
-        mapping = self.memory.find(address)
+        mapping = self._memory.find(address)
         if mapping is None or not mapping.perms & EXECUTE:
             what = "nothing is mapped there" if mapping is None else "it is not executable"
             raise ProbeRejectedError(address, what, "EINVAL", "executable")
@@ -76,31 +90,80 @@ class Admission:
             raise ProbeRejectedError(address, f"it is blacklisted: {name}", "EINVAL", "blacklist")
 
     def plan(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
-        """What would be done with the instruction at a guest address.
+        """The plan for the instruction at a guest address.
 
         Raises:
             ProbeRejectedError: it cannot be probed.
         """
         before = b""
-        function = self.code_map.function(address)
-        if (rules is Rules.KPROBE or mode is Mode.STRICT) and not self.code_map.boundary(address):
+        function = self._code_map.function(address)
+        if (rules is Rules.KPROBE or mode is Mode.STRICT) and not self._code_map.boundary(address):
             raise ProbeRejectedError(
                 address, "it is in the middle of an instruction", "EILSEQ", "boundary"
             )
         if function is not None and function[0] < address:
             start = max(function[0], address - 512)
-            before = self.overlay.original(start, address - start)
-        raw = self.original(address - address % self.arch.code_unit, self.arch.insn_max)
-        plan = self.arch.probes.analyze(raw, address, rules, mode, before)
+            before = self._overlay.original(start, address - start)
+        raw = self.original(address - address % self._arch.code_unit, self._arch.insn_max)
+        plan = self._arch.probes.analyze(raw, address, rules, mode, before)
         if plan.verdict is Verdict.REJECTED:
             raise ProbeRejectedError(address, plan.reason, plan.errno or "EINVAL", plan.rule)
         return plan
+
+    def planned(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
+        """The same, as it was found when it was last checked.
+
+        Raises:
+            ProbeRejectedError: it cannot be probed.
+        """
+        known = self._checked.pop((address, rules, mode), None)
+        return known or self.plan(address, rules, mode)
+
+    def settled(self) -> None:
+        """Probes are registered: what was checked before need not hold any more."""
+        self._checked.clear()
+
+    def allow_return(self, probe: Kretprobe, address: int) -> None:
+        """Refuse a return probe for what register_kretprobe asks more than register_kprobe.
+
+        Raises:
+            ProbeRejectedError: it cannot be placed.
+        """
+        if probe.data_size > DATA_MAX:
+            raise ProbeRejectedError(address, f"a pouch has at most {DATA_MAX} bytes", "E2BIG")
+        function = self._code_map.function(address)
+        if probe.rules is Rules.UPROBE or function is None:
+            return
+        if address not in (function[0], self.behind_pad(function[0])):
+            raise ProbeRejectedError(
+                address, "a return probe goes on a function's entry", "EINVAL", "entry"
+            )
+
+    def plan_of_return(self, address: int) -> InsnPlan:
+        """The plan for the instruction that a call returns to.
+
+        Any instruction that either kind of probe may displace will do.
+
+        Raises:
+            ProbeRejectedError: neither kind of probe could displace it.
+        """
+        raw = self.original(address - address % self._arch.code_unit, self._arch.insn_max)
+        for mode, rules in product((Mode.STRICT, Mode.KERNEL), Rules):
+            plan = self._arch.probes.analyze(raw, address, rules, mode, b"")
+            if plan.verdict is not Verdict.REJECTED:
+                return self.unconditional(plan)
+        raise ProbeRejectedError(address, plan.reason, plan.errno or "EINVAL", plan.rule)
+
+    def unconditional(self, plan: InsnPlan) -> InsnPlan:
+        """A plan whose breakpoint traps even where the instruction would do nothing."""
+        returns = self._arch.returns
+        return plan if returns is None else returns.unconditional(plan)
 
     def original(self, address: int, size: int) -> bytes:
         """Original bytes; fewer where the memory ends."""
         while size:
             try:
-                return self.overlay.original(address, size)
+                return self._overlay.original(address, size)
             except GuestFaultError:
                 size -= 1
         return b""

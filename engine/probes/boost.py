@@ -5,15 +5,16 @@ copy is stepped instead. Linux's prepare_booster sees to the same, but boosts no
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
-from engine.probes.breakpoint import Breakpoints
+from engine.probes.breakpoint_actions import Breakpoints
 from engine.probes.point import ProbePoint
 
 Points = Mapping[int, ProbePoint]
 
 
 def crowded(points: Points, point: ProbePoint, others: Collection[int] = ()) -> bool:
-    """Whether a point's boosted copy would run past another one.
+    """Tell whether a point's boosted copy would run past another one.
 
     Args:
         points: all of them.
@@ -32,10 +33,10 @@ def unboost(points: Points, arming: Sequence[ProbePoint], breakpoints: Breakpoin
     fresh = {point.address for point in arming}
     for point in arming:
         if point.boosted and crowded(points, point, fresh):
-            point.boosted = False
+            point.copy = replace(point.copy, boosted=False)
         for other in _in_front(points, point):
             if other.boosted and other.plan.boosted_next:
-                other.boosted = False
+                other.copy = replace(other.copy, boosted=False)
                 if other.armed and other.address not in fresh:
                     breakpoints.plant(other)
 
@@ -45,7 +46,7 @@ def boost_again(points: Points, disarmed: Sequence[ProbePoint], breakpoints: Bre
     for point in disarmed:
         for other in _in_front(points, point):
             if other.armed and other.slot is not None:
-                breakpoints.fill(other, post=other.wants_post())
+                breakpoints.fill(other, other.slot)
                 breakpoints.plant(other)
 
 

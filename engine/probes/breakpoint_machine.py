@@ -8,50 +8,54 @@ a slot here, and the fix-ups put right what it leaves, as Linux's default_post_x
 planted breakpoint itself is never executed, so no action of the fast executor fires.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from engine.arch.plan import Fixup, Verdict
 from engine.cpu.base import SingleSteps, Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
-from engine.probes.breakpoint import rebased
-from engine.probes.hit_machine import WORD, HitMachine, Phase, PhaseRecord, stop_name
-from engine.probes.manager import ProbeManager, Status
+from engine.probes.breakpoint_actions import rebased
+from engine.probes.hit_machine import WORD, Phase, PhaseRecord, PhaseWatch, stop_name
+from engine.probes.hits import HitDispatcher, Status
+from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.stepping import StepStopError, failure
-
-__all__ = ["BreakpointMachine", "Phase", "PhaseRecord"]
-
 
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
-class BreakpointMachine(HitMachine):
-    """Carries one hit of a breakpoint out."""
+class BreakpointMachine:
+    """Carries one hit of a breakpoint out; satisfies `HitMachine`."""
 
-    def __init__(self, manager: ProbeManager, *, trapped: bool = False) -> None:
+    def __init__(self, hits: HitDispatcher, *, trapped: bool = False) -> None:
         """Take up the hit where the guest stands.
 
         Args:
-            manager: of the probes.
+            hits: of the guest.
             trapped: the breakpoint was executed already; pc is where its trap left it.
 
         Raises:
             EngineError: the guest does not stand at an armed point.
         """
-        self._manager = manager
-        arch, pc = manager.arch, manager.regs.ip
+        target = hits.target
+        arch, pc = target.arch, target.regs.ip
         back = len(arch.breakpoint) if arch.trap_advances_pc else 0
-        point = manager.points.get(pc - back if trapped else pc)
+        point = hits.points.get(pc - back if trapped else pc)
         if point is None or not point.armed:
             raise EngineError(f"no armed probe at {pc:#x}")
-        super().__init__(manager, point, Phase.PRE if trapped else Phase.ARMED)
-        self.calls = manager.returns.arriving(point)
+        self.point = point
+        self.next: Phase | None = Phase.PRE if trapped else Phase.ARMED
+        self.stop: Stop | None = None
+        self.calls: Sequence[KretprobeInstance] = hits.returns.arriving(point)
+        self._hits = hits
+        self._target = target
+        self._arch, self._cpu, self._regs = arch, target.cpu, target.regs
+        self._watch = PhaseWatch(target)
         self._advance_by = back
         self._slot: int | None = None
         self._size = 0
         self._scratch: tuple[str, int] | None = None
-        self._do = {
+        self._do: dict[Phase, Callable[[], str]] = {
             Phase.ARMED: self._armed,
             Phase.TRAP: self._trap,
             Phase.PRE: self._pre,
@@ -62,10 +66,27 @@ class BreakpointMachine(HitMachine):
             Phase.RESUME: self._resume,
         }
 
+    def run(self) -> list[PhaseRecord]:
+        """Carry out all phases that are left."""
+        return self._watch.run(self)
+
+    def advance(self) -> PhaseRecord:
+        """Carry out one phase; EngineError if the hit is over or cannot be carried out."""
+        return self._watch.advance(self)
+
+    def act(self, phase: Phase) -> str:
+        """Do what a phase does; it in words."""
+        return self._do[phase]()
+
     @property
     def slot(self) -> int | None:
         """The slot of this hit; None while it has none, and for an emulated instruction."""
         return self._slot if self._slot is not None else self.point.slot
+
+    @property
+    def began(self) -> int | None:
+        """The place of the breakpoint, or where the calls return to that have led there."""
+        return self.calls[0].ret_addr if self.calls else self.point.address
 
     @property
     def ahead(self) -> tuple[Phase, ...]:
@@ -93,19 +114,18 @@ class BreakpointMachine(HitMachine):
             if slot <= value <= slot + len(plan.copy) or (name == pc and Fixup.IP in plan.fixups)
         }
 
-    @property
-    def _does(self) -> Mapping[Phase, Callable[[], str]]:
-        return self._do
-
-    def _places(self) -> list[tuple[int, int]]:
-        """Site and slot."""
+    def places(self) -> list[tuple[int, int]]:
+        """(address, size) of site and slot."""
         places = [(self.point.plan.base, max(len(self.point.plan.raw), 4))]
         if self._slot is not None:
             places.append((self._slot, self._size + len(self._arch.probes.after)))
         return places
 
-    def _about(self, phase: Phase) -> int | None:
-        return self._slot if phase is Phase.SLOT else super()._about(phase)
+    def about(self, phase: Phase) -> int | None:
+        """Address of the slot for its step, of the site for the phases before it."""
+        if phase is Phase.SLOT:
+            return self._slot
+        return self.point.plan.base if phase in (Phase.ARMED, Phase.TRAP) else None
 
     # -- the phases -----------------------------------------------------------------------
 
@@ -113,7 +133,7 @@ class BreakpointMachine(HitMachine):
         self.next = Phase.TRAP
         point = self.point
         size = len(point.plan.raw) if point.plan.bits else len(self._arch.breakpoint)
-        planted = self._manager.memory.read(point.plan.base, size)
+        planted = self._target.memory.read(point.plan.base, size)
         if point.address == self._trampoline:
             return f"armed: the return trampoline, {planted.hex(' ')} at {point.address:#x}"
         raw = point.plan.raw.hex(" ")
@@ -121,42 +141,42 @@ class BreakpointMachine(HitMachine):
 
     def _trap(self) -> str:
         self.next = Phase.PRE
-        self._manager.regs.ip = self.point.address + self._advance_by
+        self._regs.ip = self.point.address + self._advance_by
         if self._advance_by:
             return f"the breakpoint traps; pc is {self._advance_by} behind the probe"
         return "the breakpoint traps; pc stays at the probe"
 
     def _pre(self) -> str:
-        manager, point = self._manager, self.point
-        manager.regs.ip = point.address
+        hits, point = self._hits, self.point
+        self._regs.ip = point.address
         follow = Phase.EMULATED if point.plan.verdict is Verdict.EMULATED else Phase.SLOT
         self.next = follow
-        if manager.status is not Status.IDLE:
-            manager.enter_again(point)
+        if hits.status is not Status.IDLE:
+            hits.enter_again(point)
             return "another probe's handlers are running: counted as missed, stepped silently"
-        manager.current, manager.status = point, Status.HIT_ACTIVE
+        hits.current, hits.status = point, Status.HIT_ACTIVE
         try:
-            moved = manager.run_pre(point)
+            moved = hits.run_pre(point)
         except BaseException:
-            manager.idle()
+            hits.idle()
             self.next = None
             raise
         if moved or not point.armed:
-            manager.idle()
+            hits.idle()
             self.next = Phase.RESUME
             if moved:
-                return f"a handler set pc to {manager.regs.ip:#x}: the instruction is skipped"
-            why = manager.told or "a handler took the last probe out"
+                return f"a handler set pc to {self._regs.ip:#x}: the instruction is skipped"
+            why = hits.told or "a handler took the last probe out"
             return f"{why}: the instruction runs in place"
-        manager.status = Status.HIT_SS
-        told = manager.told
+        hits.status = Status.HIT_SS
+        told = hits.told
         return f"handlers of {len(point.enabled())} probe(s) ran" + (told and f"; {told}")
 
     def _step_slot(self) -> str:
         self._enter()
         point, slot, cpu = self.point, self._slot, self._cpu
         assert slot is not None
-        regs = self._manager.regs
+        regs = self._regs
         start = regs.ip = slot + point.plan.entry
         text, step = f"the copy runs in slot {slot:#x}", cpu.step
         if isinstance(cpu, SingleSteps):
@@ -185,40 +205,40 @@ class BreakpointMachine(HitMachine):
         operation = self.point.plan.operation
         assert operation is not None
         try:
-            target = operation.run(self._manager.step)
+            target = operation.run(self._target.step)
         except (GuestFaultError, StepStopError) as error:
             step = failure(error, self.point.address)
             if step.pc == self.point.address:
                 return self._fail(step.stop, operation.text)
             self.stop = step.stop  # carried out all the same: a system call
             target = step.pc
-        self._manager.regs.ip = target
+        self._regs.ip = target
         self.next = Phase.POST
-        told = self._manager.returns.told if self.point.address == self._trampoline else ""
+        told = self._hits.returns.told if self.point.address == self._trampoline else ""
         return operation.text + (told and f": {told}; pc becomes {target:#x}")
 
     @property
     def _trampoline(self) -> int | None:
-        found = self._manager.trampoline()
+        found = self._hits.returns.trampoline
         return found[0] if found is not None else None
 
     def _fail(self, stop: Stop, text: str) -> str:
         """The instruction faulted: as if it had never been tried."""
-        manager, address = self._manager, self.point.address
-        manager.regs.ip = address
-        manager.idle()
+        address = self.point.address
+        self._regs.ip = address
+        self._hits.idle()
         self.stop = self._at_original(stop)
         self.next = None
         return f"{text}; it raised {stop_name(stop)}: pc goes back to {address:#x}"
 
     def _at_original(self, stop: Stop) -> Stop:
         """The stop as if the original had raised it."""
-        if stop.kind is StopKind.TRAP and self._manager.inside(stop.address):
+        if stop.kind is StopKind.TRAP and self._hits.code.inside(stop.address):
             return replace(stop, address=self.point.address)
         return stop
 
     def _fix(self) -> str:
-        plan, regs, slot = self.point.plan, self._manager.regs, self._slot
+        plan, regs, slot = self.point.plan, self._regs, self._slot
         assert slot is not None
         done = []
         for fixup in plan.fixups:
@@ -256,16 +276,16 @@ class BreakpointMachine(HitMachine):
         if link is not None:
             self._cpu.write_register(link, value)
         else:
-            self._manager.step.store(self._manager.regs.sp, value.to_bytes(WORD, "little"))
+            self._target.step.store(self._regs.sp, value.to_bytes(WORD, "little"))
 
     def _trace_flag(self) -> None:
-        place = self._manager.regs.sp + 1
-        high = self._manager.step.load(place, 1)[0]
-        self._manager.step.store(place, bytes([high | 1]))
+        place = self._regs.sp + 1
+        high = self._target.step.load(place, 1)[0]
+        self._target.step.store(place, bytes([high | 1]))
 
     def _post(self) -> str:
-        served = self._manager.status is Status.HIT_SS
-        self._manager.run_post(self.point)
+        served = self._hits.status is Status.HIT_SS
+        self._hits.run_post(self.point)
         self.next = Phase.RESUME
         if not served:
             return "a hit in a hit: no handlers"
@@ -274,13 +294,13 @@ class BreakpointMachine(HitMachine):
     def _resume(self) -> str:
         self.next = None
         self._cpu.expect(self.point.plan.next)
-        return f"the guest goes on at {self._manager.regs.ip:#x}"
+        return f"the guest goes on at {self._regs.ip:#x}"
 
     # -- the slot -------------------------------------------------------------------------
 
     def _enter(self) -> None:
         """Find a slot, write the copy if need be, put the scratch register in place."""
-        manager, point, plan = self._manager, self.point, self.point.plan
+        point, plan, breakpoints = self.point, self.point.plan, self._hits.breakpoints
         if point.slot is not None:
             self._slot = point.slot
             copy = rebased(plan.copy, plan.displacement, plan.address - point.slot)
@@ -288,14 +308,14 @@ class BreakpointMachine(HitMachine):
         else:
             scratch = bool(plan.scratch_copy)
             copy = plan.scratch_copy or plan.copy
-            first_fit = manager.breakpoints.first_fit
+            area = breakpoints.area
             code = copy + self._arch.probes.after
-            self._slot = manager.area.take(code, first_fit=first_fit)
+            self._slot = area.take(code, first_fit=breakpoints.first_fit)
             if self._slot is None:
                 raise EngineError("all slots of the XOL area are taken")
-            manager.area.owners[self._slot] = point
+            area.owners[self._slot] = point
         self._size = len(plan.copy)
-        manager.memory.sync()
+        self._target.memory.sync()
         if scratch and plan.scratch is not None:
             self._scratch = plan.scratch, self._cpu.read_register(plan.scratch)
             self._cpu.write_register(plan.scratch, plan.next)
@@ -306,6 +326,6 @@ class BreakpointMachine(HitMachine):
             self._cpu.write_register(*self._scratch)
             self._scratch = None
         slot = self._slot
-        area = self._manager.area
+        area = self._hits.breakpoints.area
         if slot is not None and area.owners.pop(slot, None) is not None:
             area.release(slot)

@@ -22,7 +22,7 @@ class CallNumbers:
         self._kinds: dict[CallEnd, int] = {}
 
     def entry(self, probe: Kretprobe) -> CallEntry | str:
-        """What a probe's entry does, or why that takes the engine."""
+        """The work of code at a probe's entry, or the reason why it takes the engine."""
         call = probe.call
         if call is None or probe.entry_handler is not None:
             return "a return probe begins there"
@@ -41,7 +41,7 @@ class CallNumbers:
         return call_entry(call, self._numbers[probe], self._kind(call.end), deeper=deeper)
 
     def ending(self, site: int, probe: Kretprobe | None) -> CallReturn | str:
-        """What is done where calls of a probe return to, or why that takes the engine."""
+        """The work of code at a place that calls return to, or why it takes the engine."""
         if probe is None or probe.call is None or probe not in self._numbers:
             return "return probes wait there for a call's return"
         end = probe.call.end
@@ -58,7 +58,7 @@ class CallNumbers:
         return self._kinds.setdefault(end, len(self._kinds) + 1)
 
     def knows(self, kind: int) -> bool:
-        """Whether a `CallWord.KIND` names a probe, also one that is gone."""
+        """True if a `CallWord.KIND` names a probe, also one that is gone."""
         return kind >> 32 < len(self._probes)
 
     def probe(self, kind: int) -> Kretprobe | None:

@@ -1,4 +1,4 @@
-"""What code in the guest is to do about the calls of a return event."""
+"""Work of code in the guest for the calls of a return event."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ COUNTED: Final = "the instances of a return probe are counted there"
 
 
 def call_work(arch: Arch, row: Recording) -> CallWork:
-    """What is kept from the entry in the record of the call, and what is recorded of it.
+    """Values kept from the entry in the record of a call, and the row made of it.
 
     Args:
         arch: the guest's architecture.
@@ -43,7 +43,7 @@ def call_work(arch: Arch, row: Recording) -> CallWork:
 
 
 def call_entry(call: CallWork, number: int, kind: int, *, deeper: bool) -> CallEntry:
-    """What is done at the entry of a function.
+    """Work at the entry of a function.
 
     Args:
         call: what a return probe wants.

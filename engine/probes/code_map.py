@@ -1,4 +1,4 @@
-"""What the manager asks about the code around an address; the session knows the answers."""
+"""Names and boundaries of the guest's code; the session knows them."""
 
 from typing import Protocol
 
@@ -13,4 +13,4 @@ class CodeMap(Protocol):
         """(start, end) of the function around an address, None outside of all."""
 
     def boundary(self, address: int) -> bool:
-        """Whether an instruction begins at an address, as far as can be known."""
+        """True if an instruction begins at an address, as far as can be known."""

@@ -1,32 +1,24 @@
-"""While the guest is in a detour: rows that do not fit, faults, a debugger's steps."""
+"""The guest in a detour: rows that do not fit, faults, a debugger's steps."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
-from engine.arch.base import Arch, TrapKind
+from engine.arch.base import TrapKind
 from engine.arch.recording import CURSOR, Recording
-from engine.cpu.base import LEAVE, Cpu, Stop, StopKind, TrapAction
+from engine.cpu.base import LEAVE, Stop, StopKind, TrapAction
 from engine.cpu.ram import PAGE
 from engine.probes.detourmap import DetourMap, LiveDetour
 from engine.probes.detourmemory import DetourMemory
 from engine.probes.detours import Detour
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
-from engine.probes.return_catcher import Returns, ReturnSite
-from engine.probes.return_sites import ReturnSites
+from engine.probes.pending_calls import ReturnSite
+from engine.probes.return_catcher import ReturnCatcher
+from engine.probes.target import ProbeTarget
 
 _STRING: Final = 4096 + 8
-
-
-class Owner(Protocol):
-    """What is asked of the manager of probes."""
-
-    arch: Arch
-    cpu: Cpu
-    thread: Callable[[], int]
-    returns: Returns
 
 
 class DetourHits:
@@ -36,15 +28,23 @@ class DetourHits:
         comm: the running thread's name.
     """
 
-    def __init__(self, owner: Owner, memory: DetourMemory, detours: DetourMap) -> None:
+    def __init__(
+        self,
+        target: ProbeTarget,
+        returns: ReturnCatcher,
+        memory: DetourMemory,
+        detours: DetourMap,
+    ) -> None:
         """Nobody is in one.
 
         Args:
-            owner: the manager of probes.
+            target: the guest.
+            returns: the catcher of returns.
             memory: what detours share.
             detours: those that there are.
         """
-        self._owner = owner
+        self._target = target
+        self._returns = returns
         self._memory = memory
         self._detours = detours
         self.comm: Callable[[], bytes] = lambda: b""
@@ -54,7 +54,7 @@ class DetourHits:
 
         The one at which all probes are served is planted with the point's breakpoint.
         """
-        detour, plant = live.detour, self._owner.cpu.traps.plant
+        detour, plant = live.detour, self._target.cpu.traps.plant
         for number, part in enumerate(detour.recorder.parts):
             if part.slow >= 0:
                 place, probe = detour.start + part.slow, live.probe(number)
@@ -67,10 +67,10 @@ class DetourHits:
 
     def _entering(self, live: LiveDetour, place: int, probe: Kretprobe) -> TrapAction:
         """The entry of a return probe that code leaves to the engine."""
-        returns, detour = self._owner.returns, live.detour
-        assert isinstance(returns, ReturnSites), "no code deals with calls elsewhere"
+        entries, detour = self._returns.in_guest, live.detour
+        assert entries is not None, "no code deals with calls elsewhere"
         behind = detour.start + detour.recorder.parts[detour.part(place)].behind
-        action = returns.single(live.point, probe, lambda: behind)
+        action = entries.single(live.point, probe, lambda: behind)
 
         def enter() -> int:
             if live.zombie:
@@ -89,7 +89,7 @@ class DetourHits:
         slow = live.detour.recorder.parts[number].slow
         if live.detour.start + slow != address or not isinstance(live.probe(number), Kretprobe):
             return False
-        self._owner.cpu.write_register(self._owner.arch.roles.pc, self._enter(live, address))
+        self._target.cpu.write_register(self._target.arch.roles.pc, self._enter(live, address))
         return True
 
     def _enter(self, live: LiveDetour, pc: int) -> int:
@@ -97,15 +97,15 @@ class DetourHits:
         number = live.detour.part(pc)
         self._give_up(live.detour, pc, live.probe(number))
         if not live.zombie:
-            self._owner.returns.enter(live.point)
+            self._returns.enter(live.point)
         return live.detour.start + live.detour.recorder.parts[number].behind
 
     def reap(self) -> None:
         """Free the detours that nobody uses any more, once the guest is not in them."""
-        shared, cpu = self._memory.shared, self._owner.cpu
+        shared, cpu = self._memory.shared, self._target.cpu
         if not self._detours.zombies or shared is None:
             return
-        pc = cpu.read_register(self._owner.arch.roles.pc)
+        pc = cpu.read_register(self._target.arch.roles.pc)
 
         def used(live: LiveDetour) -> bool:
             return bool(live.unchecked) or live.detour.start <= pc < live.detour.end
@@ -119,17 +119,17 @@ class DetourHits:
             shared.space.free(detour.start, detour.end - detour.start)
 
     def holds(self, address: int) -> bool:
-        """Whether an address lies where detours are."""
+        """True if an address lies where detours are."""
         return self._memory.holds(address)
 
     def trapped(self, address: int) -> LiveDetour | None:
-        """The detour whose serving trap stands at an address; a zombie is left at once."""
+        """The detour with a serving trap at an address; a zombie is left at once."""
         live = self._detours.at(address)
         if live is None or live.detour.trap != address:
             return None
         if live.zombie:
-            cpu = self._owner.cpu
-            cpu.write_register(self._owner.arch.roles.pc, live.detour.displaced[0][0])
+            cpu = self._target.cpu
+            cpu.write_register(self._target.arch.roles.pc, live.detour.bypass)
             cpu.expect(live.detour.window)
         return live
 
@@ -141,7 +141,7 @@ class DetourHits:
         self._memory.show_comm(self.comm())
         if not self._detours.covers:
             return
-        cpu, name = self._owner.cpu, self._owner.arch.roles.pc
+        cpu, name = self._target.cpu, self._target.arch.roles.pc
         pc = cpu.read_register(name)
         live = self._detours.inner(pc)
         if live is not None:
@@ -156,8 +156,8 @@ class DetourHits:
         live, shared, sink = self._detours.at(pc), self._memory.shared, self._memory.sink
         if live is None or shared is None:
             return stop
-        detour, cpu = live.detour, self._owner.cpu
-        name = self._owner.arch.roles.pc
+        detour, cpu = live.detour, self._target.cpu
+        name = self._target.arch.roles.pc
         if stop.kind is StopKind.FAULT and detour.recording(pc):
             if shared.guard <= stop.address < shared.guard + PAGE and sink is not None:
                 self._own_registers(detour, pc)
@@ -168,7 +168,7 @@ class DetourHits:
             else:
                 cpu.write_register(name, self._slow(detour, pc))
             return None
-        if stop.trap is TrapKind.SINGLE_STEP and pc <= detour.displaced[0][0]:
+        if stop.trap is TrapKind.SINGLE_STEP and pc <= detour.bypass:
             return None  # a program that steps itself sees its own instructions only
         original = detour.original_pc(pc)
         cpu.write_register(name, original)
@@ -178,7 +178,7 @@ class DetourHits:
 
     def _own_registers(self, detour: Detour, pc: int) -> None:
         """The program's own values in the registers that a recorder has changed so far."""
-        cpu, shared, sink = self._owner.cpu, self._memory.shared, self._memory.sink
+        cpu, shared, sink = self._target.cpu, self._memory.shared, self._memory.sink
         assert shared is not None
         assert sink is not None
         for register, offset in detour.recorder.saved.items():
@@ -200,7 +200,7 @@ class DetourHits:
             return self._enter(live, pc)
         self._give_up(detour, pc, probe)
         if probe.record is not None:
-            probe.record(self._owner.thread())
+            probe.record(self._target.thread())
         return detour.start + detour.recorder.parts[number].behind
 
     def _give_up(self, detour: Detour, pc: int, probe: Kprobe) -> None:
@@ -222,7 +222,7 @@ class DetourHits:
 
 
 def _row(probe: Kprobe) -> Recording | None:
-    """What code records for a probe."""
+    """The row that code records for a probe."""
     if isinstance(probe, ReturnSite):
         probe = probe.last or probe
         call = probe.call if isinstance(probe, Kretprobe) else None

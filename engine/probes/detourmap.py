@@ -90,7 +90,7 @@ class DetourMap:
 
     @property
     def covers(self) -> bool:
-        """Whether there are such instructions, or zombies."""
+        """True if there are such instructions, or zombies."""
         return bool(self._inner or self.zombies)
 
     def waiting(self, address: int) -> list[LiveDetour]:
@@ -109,7 +109,7 @@ class DetourMap:
             self._waiting.pop(address, None)
 
     def __len__(self) -> int:
-        """How many there are, zombies included."""
+        """Number of detours, zombies included."""
         return len(self._live)
 
     def standing(self) -> list[LiveDetour]:

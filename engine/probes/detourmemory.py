@@ -1,4 +1,4 @@
-"""What all detours share: the trace's rows, a save area, counters, records of calls, room.
+"""Memory that all detours share: the trace's rows, a save area, counters, records of calls.
 
 Detours write rows into the memory of the trace's own `Staging`, which is shown to the guest in an
 engine window, behind which nothing is mapped: a row that does not fit faults there, and the engine
@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass
 from mmap import PAGESIZE, mmap
-from typing import Final, Protocol
+from typing import Final
 
 from engine.arch.recording import COMM, COMM_BYTES, CURSOR, SITES, CallWord, DetourPlaces
 from engine.cpu.ram import PAGE, READ, WRITE
@@ -22,7 +22,8 @@ from engine.probes.detours import DetourSpace
 from engine.probes.guestcalls import RECORDS, CallMemory
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
-from engine.probes.return_catcher import ReturnSite
+from engine.probes.pending_calls import ReturnSite
+from engine.probes.technique import DetourRoom, RowMemory
 
 THREAD: Final = CURSOR + 24
 """Offset of the thread's word in the page of the save area."""
@@ -36,28 +37,9 @@ _NEVER: Final = (1 << 64) - 1
 """No instruction ends there."""
 
 
-class Sink(Protocol):
-    """Where rows go: `engine.trace.staging.Staging`."""
-
-    buffer: mmap
-    control: mmap
-    start: int
-    shown: bool
-
-    @property
-    def capacity(self) -> int:
-        """Bytes of rows that it holds."""
-
-    def drain(self) -> None:
-        """Make it empty."""
-
-    def wipe(self, most: int | None = None) -> None:
-        """Forget what stands behind its rows."""
-
-
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """What detours share, once it is mapped.
+class SharedMemory:
+    """Memory that detours share, once it is mapped.
 
     Attributes:
         places: guest addresses of it.
@@ -85,33 +67,26 @@ class DetourMemory:
         broken: why there can be no detours, "" while nothing speaks against it.
     """
 
-    def __init__(
-        self,
-        memory: Memory,
-        window: tuple[int, int],
-        beside: tuple[tuple[int, int], ...],
-        time_page: int,
-    ) -> None:
+    def __init__(self, memory: Memory, room: DetourRoom, time_page: int) -> None:
         """Map nothing yet.
 
         Args:
             memory: the guest's.
-            window: (start, size) of the engine window for shared data and detours.
-            beside: further ones, for detours near the program.
+            room: where it may be.
             time_page: see `engine.cpu.base.SharesTime`.
         """
         self._memory = memory
-        self._window = window
-        self._beside = beside
+        self._window = room.window
+        self._beside = room.beside
         self._time_page = time_page
-        self.sink: Sink | None = None
-        self.shared: Shared | None = None
+        self.sink: RowMemory | None = None
+        self.shared: SharedMemory | None = None
         self.broken = ""
         self._comm: bytes | None = None
         self._counters: dict[Kprobe, int] = {}
         self._free: list[int] = []
 
-    def open(self, thread: int) -> Shared | None:
+    def open(self, thread: int) -> SharedMemory | None:
         """Map what detours share; None where the host or the guest has no room for it.
 
         Args:
@@ -144,7 +119,7 @@ class DetourMemory:
         save = memoryview(sink.control).cast("Q")
         save[THREAD // 8] = thread << 32
         words = self._words(calls)
-        self.shared = Shared(
+        self.shared = SharedMemory(
             places=DetourPlaces(
                 save=start,
                 time=start + 2 * PAGE - 16,
@@ -186,7 +161,7 @@ class DetourMemory:
         return DetourSpace(self._memory, [self._window, *self._beside])
 
     def holds(self, address: int) -> bool:
-        """Whether an address lies where detours are."""
+        """True if an address lies where detours are."""
         return self.shared is not None and self.shared.space.holds(address)
 
     # -- counters -------------------------------------------------------------------------

@@ -12,10 +12,13 @@ from engine.probes.engine_window import EngineWindow
 
 _GRAIN: Final = 16
 
+KIND: Final = "jump"
+"""Name for people of a point with a detour (`Replacement.kind`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Detour:
-    """The detour buffer of one probe; addresses are the guest's.
+    """The detour buffer of one point, a `Replacement`; addresses are the guest's.
 
     Attributes:
         address: of the probe.
@@ -42,13 +45,23 @@ class Detour:
     code: bytes
 
     @property
+    def kind(self) -> str:
+        """Its name for people: a jump."""
+        return KIND
+
+    @property
+    def bypass(self) -> int:
+        """Address at which the displaced instructions begin."""
+        return self.displaced[0][0]
+
+    @property
     def again(self) -> int:
-        """Where the first row is begun anew."""
+        """Address at which the first row is begun anew."""
         return self.start + self.recorder.again
 
     @property
     def finish(self) -> int:
-        """Where the registers get their own values back."""
+        """Address at which the registers get their own values back."""
         return self.start + self.recorder.finish
 
     @property
@@ -76,12 +89,12 @@ class Detour:
         return self.displaced[at][1] if at >= 0 else self.address
 
     def moved_pc(self, address: int) -> int | None:
-        """Where the displaced instruction at an address is carried out; None for no such one."""
+        """Address at which a displaced instruction is carried out; None for no such one."""
         return next((start for start, original in self.displaced if original == address), None)
 
     def recording(self, pc: int) -> bool:
-        """Whether a place is in front of the displaced instructions."""
-        return pc < self.displaced[0][0]
+        """True for a place in front of the displaced instructions."""
+        return pc < self.bypass
 
 
 class DetourSpace:
@@ -95,11 +108,11 @@ class DetourSpace:
         self.used = 0
 
     def holds(self, address: int) -> bool:
-        """Whether an address lies in one of the windows."""
+        """True if an address lies in one of the windows."""
         return any(window.start <= address < window.end for window in self.windows)
 
     def near(self, address: int, reach: int) -> bool:
-        """Whether a window is within reach of an address, both ways."""
+        """True if a window is within reach of an address, both ways."""
         return any(_within(window, address, reach) for window in self.windows)
 
     def take(self, address: int, size: int, reach: int) -> int | None:

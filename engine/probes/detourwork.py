@@ -1,4 +1,4 @@
-"""What the detour of a point has to do: record in code, or trap so that the engine serves it.
+"""The work of a point's detour: record in code, or trap so that the engine serves the hit.
 
 Where all probes of a point only record, and code in the guest can do all of it, the detour does it
 by itself, one probe after the other. Else it begins with a trap at which the engine serves all of
@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from engine.arch.base import Arch
+from engine.arch.jump import ArchJumps
 from engine.arch.recorder.generator import record
 from engine.arch.recording import (
     CallEntry,
@@ -25,8 +26,8 @@ from engine.arch.recording import (
 from engine.probes.guestcalls import GuestCalls
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
+from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint, needs_engine
-from engine.probes.return_catcher import ReturnSite
 
 _ELSEWHERE: Final = 0x7FFF_F000_0000
 _TRIAL: Final = DetourPlaces(
@@ -46,7 +47,7 @@ def serving(point: ProbePoint) -> list[Kprobe]:
 
 
 def work(probes: Sequence[Kprobe], calls: GuestCalls | None) -> Work | str:
-    """What code in the guest is to do for all of them, or what it is that takes the engine.
+    """The work of code in the guest for all of them, or the reason why it takes the engine.
 
     Args:
         probes: those of one place, newest first.
@@ -101,15 +102,13 @@ def _each(wanted: tuple[Recording, ...], counters: Sequence[int]) -> tuple[Recor
     return tuple(replace(one, counter=counter) for one, counter in pairs)
 
 
-def uncompiled(arch: Arch, wanted: Work, window: bytes = b"") -> str:
+def uncompiled(jumps: ArchJumps, wanted: Work, window: bytes = b"") -> str:
     """Why no code in the guest can record it, "" if it can."""
-    if arch.jumps is None:
-        return f"there are no jump probes on {arch.name}"
     if not wanted:
         return ""
     count = len(recorded_by(wanted)) + isinstance(wanted, CallEntry)
     try:
-        record(arch.jumps.encoder, counted(wanted, [_TRIAL_COUNTER] * count), _TRIAL, window)
+        record(jumps.encoder, counted(wanted, [_TRIAL_COUNTER] * count), _TRIAL, window)
     except NotCompilableError as error:
         return str(error)
     return ""

@@ -14,18 +14,29 @@ the stub for ever: optprobe waits for all tasks to have scheduled instead (synch
 A guest has one processor here, so hits come on simulated CPUs, in turn.
 """
 
+from collections.abc import Callable, Iterable
 from itertools import cycle
 from typing import Final
 
 from engine.probes.detourmap import DetourMap, LiveDetour
+from engine.probes.detours import KIND
+from engine.probes.jump import jump_technique, scratch
+from engine.probes.jump_machine import JumpMachine
 from engine.probes.kprobe import Kprobe
+from engine.probes.lint import Check
+from engine.probes.point import ProbePoint
+from engine.probes.technique import TechniqueHost
+from engine.probes.technique_kind import TechniqueKind
 
 CPUS: Final = 4
 """CPUs that are simulated."""
+_CHECKED: Final = Check("safety-check", False, "not all CPUs have passed its breakpoint yet")
 
 
 class SafetyCheck(Kprobe):
     """Keeps a breakpoint at a place whose probe is gone until its stub can be freed."""
+
+    machinery = True
 
     __slots__ = ()
 
@@ -34,31 +45,64 @@ class SafetyCheck(Kprobe):
 
 
 class SafetyChecks:
-    """Which simulated CPUs have passed which breakpoints.
+    """Which simulated CPUs have passed which breakpoints; satisfies `jump.Handover`.
 
     Attributes:
         told: what the last hit has brought, in words.
     """
 
-    def __init__(self, detours: DetourMap) -> None:
+    def __init__(self, host: TechniqueHost, detours: DetourMap) -> None:
         """Nothing is checked.
 
         Args:
+            host: of the technique.
             detours: of the guest.
         """
+        self._host = host
         self._detours = detours
         self._turn = cycle(range(CPUS))
         self.told = ""
+
+    @property
+    def awaits(self) -> Check | None:
+        """A jump waits for the CPUs to pass."""
+        return _CHECKED
+
+    def objection(self, probes: Iterable[Kprobe]) -> str:
+        """The breakpoint of a stub that cannot be freed yet has to stay."""
+        waits = any(isinstance(probe, SafetyCheck) for probe in probes)
+        return "CPUs have yet to pass its breakpoint" if waits else ""
 
     def begin(self, live: LiveDetour) -> None:
         """All CPUs have to pass before the detour's jump is written, or the detour freed."""
         self._detours.wait(live, range(CPUS))
 
-    def passes(self, address: int) -> list[LiveDetour]:
-        """A CPU passes the breakpoint at an address; the detours that wait for no other."""
+    def wants_hits(self, address: int) -> bool:
+        """True while a detour of an address waits for CPUs."""
+        return bool(self._detours.waiting(address))
+
+    def hit(self, point: ProbePoint, release: Callable[[LiveDetour], None]) -> bool:
+        """A CPU passes a breakpoint: True if anything was waiting for that.
+
+        Args:
+            point: whose breakpoint it is.
+            release: called for a detour whose jump may be written now.
+        """
+        self.told = ""
+        if not self._detours.waiting(point.address):
+            return False
+        for live in self._passes(point.address):
+            if not live.zombie:
+                release(live)
+        if not self._detours.waiting(point.address):
+            for probe in [probe for probe in point.probes if isinstance(probe, SafetyCheck)]:
+                self._host.unregister(probe)
+        return True
+
+    def _passes(self, address: int) -> list[LiveDetour]:
+        """The detours that wait for no other CPU."""
         cpu = next(self._turn)
         done: list[LiveDetour] = []
-        self.told = ""
         for live in self._detours.waiting(address):
             self._detours.wait(live, live.unchecked - {cpu})
             seen = f"{CPUS - len(live.unchecked)} of {CPUS} have passed"
@@ -68,3 +112,26 @@ class SafetyChecks:
             if not live.unchecked:
                 done.append(live)
         return done
+
+    def vacated(self, address: int) -> None:
+        """A place is left whose stub still waits: a breakpoint has to stay there."""
+        point = self._host.points.get(address)
+        if self._detours.waiting(address) and (point is None or not point.armed):
+            self._host.register(SafetyCheck(address))
+
+    def keeps(self, live: LiveDetour) -> str:
+        """In words, the wait of a detour that nobody needs any more, "" for none."""
+        if not live.unchecked:
+            return ""
+        return f"{CPUS - len(live.unchecked)} of {CPUS} CPUs have passed its breakpoint"
+
+
+DJPROBE: Final = TechniqueKind(
+    name="djprobe",
+    help="the same by the protocol of 2005, with its safety check on simulated CPUs",
+    stands=KIND,
+    usual=False,
+    machine=JumpMachine,
+    build=lambda host: jump_technique(host, SafetyChecks),
+    scratch=scratch,
+)

@@ -13,14 +13,14 @@ Afterwards `entered` and `returned` bring the records in line with what the engi
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from engine.arch.recording import CALLS, CHAINED, LOWEST, SITE_SHIFT, SITES, CallEntry, CallWord
 from engine.guest.memory import Memory
 from engine.probes.callframes import CallFrame, CallFrames
 from engine.probes.callnumbers import CallNumbers
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
-from engine.probes.return_catcher import SiteCalls
+from engine.probes.pending_calls import PendingCalls
 
 RECORDS: Final = 512
 """Records that there is room for, the lowest one not being a call's."""
@@ -39,7 +39,7 @@ _CALL: Final = struct.Struct("<6Q")
 
 @dataclass(frozen=True, slots=True)
 class CallMemory:
-    """What is shared with the guest.
+    """Memory that is shared with the guest.
 
     Attributes:
         save: words of the save area.
@@ -72,25 +72,6 @@ class Newest(NamedTuple):
     offset: int
 
 
-class Catcher(Protocol):
-    """What is asked of `pending_calls.PendingCalls`."""
-
-    def places(self) -> dict[int, SiteCalls]:
-        """The watched addresses and the calls pending there."""
-
-    def brought(self, instance: KretprobeInstance) -> bool:
-        """A call was made; False if its return is not watched for."""
-
-    def ended(self, instance: KretprobeInstance) -> None:
-        """It has returned, and that is recorded."""
-
-    def called(self, address: int) -> bool:
-        """Whether what has led to where the guest is now is a call that returns to an address."""
-
-    def elsewhere(self, slot: int, address: int) -> bool:
-        """Whether a call is pending in a frame that returns to another address than this."""
-
-
 class GuestCalls:
     """The calls of one guest's thread.
 
@@ -100,14 +81,14 @@ class GuestCalls:
         numbers: of the probes whose calls code may deal with.
     """
 
-    def __init__(self, memory: Memory, catcher: Catcher) -> None:
+    def __init__(self, memory: Memory, pending: PendingCalls) -> None:
         """No code deals with calls yet."""
         self.live = False
         self.damaged = 0
         self.numbers = CallNumbers()
         self._memory = memory
-        self._catcher = catcher
-        self._frames = CallFrames(catcher.elsewhere)
+        self._pending = pending
+        self._frames = CallFrames(pending.elsewhere)
         self._shared: CallMemory | None = None
         self._save = self._records = self._sites = memoryview(b"").cast("Q")
         self._start = 0
@@ -126,7 +107,7 @@ class GuestCalls:
         self._save, self._records, self._sites = shared.save, shared.records, shared.sites
         self._start = shared.start
         self.live = True
-        for address in self._catcher.places():
+        for address in self._pending.places():
             self.watch(address)
         self.reset()
 
@@ -169,7 +150,7 @@ class GuestCalls:
         frame, to, below = _BELOW.unpack_from(records, offset)
         kind = entry.number << 32 | entry.kind
         if not save[_LOWEST] <= slot < frame:
-            if slot != frame or to != ret_addr or self._catcher.called(ret_addr):
+            if slot != frame or to != ret_addr or self._pending.called(ret_addr):
                 return None
             kind |= CHAINED
         depth: int = below + entry.deeper & _ALL
@@ -216,7 +197,7 @@ class GuestCalls:
             same -= 1
         for frame in reversed(window[same:]):
             if frame.instance is not None:
-                self._catcher.ended(frame.instance)
+                self._pending.ended(frame.instance)
         del window[same:]
         for number in range(same + 1, count + 1):
             if not self._bring(number):
@@ -241,10 +222,10 @@ class GuestCalls:
             kept = len(probe.call.kept)
             instance.entry = tuple(record[CallWord.KEPT : CallWord.KEPT + kept])
         self._frames.window.append(CallFrame(slot, time, instance))
-        return self._catcher.brought(instance)
+        return self._pending.brought(instance)
 
     def _aligned(self, slot: int, number: int) -> bool:
-        """Whether a record's frame lies below the one before it, or is it, as code makes them."""
+        """True if a record's frame lies below the one before it, or is it, as code makes them."""
         before = self._records[(number - 1) * _WORDS + CallWord.FRAME]
         chained = self._records[number * _WORDS + CallWord.KIND] & CHAINED
         return slot < before or (slot == before and chained != 0)
@@ -304,7 +285,7 @@ class GuestCalls:
             return
         slots = {
             instance.slot
-            for pending in self._catcher.places().values()
+            for pending in self._pending.places().values()
             for instance in pending.values()
         }
         self._frames.reset(slots)
@@ -355,7 +336,7 @@ class GuestCalls:
         window.append(CallFrame(slot, time, newest))
 
     def _publish(self, bounds: tuple[int, int, int]) -> None:
-        """What code may do next."""
+        """Tell code how far it may go next."""
         top = len(self._frames.window) * _WORDS
         low = self._frames.below(self._records[top + CallWord.FRAME], bounds[0])
         self._save[_LOWEST] = low
@@ -371,7 +352,7 @@ class GuestCalls:
 
 
 def _followed(newest: KretprobeInstance | None) -> int:
-    """How many of the calls in a frame a tracker follows."""
+    """Number of calls in a frame that a tracker follows."""
     count = 0
     while newest is not None:
         count += newest.rp.tracker is not None

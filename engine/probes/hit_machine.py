@@ -1,23 +1,21 @@
-"""A hit one visible phase at a time: what a phase is, and what all hits have in common."""
+"""Hits one visible phase at a time: phases, their records, machines that go through them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
-from engine.arch.base import Arch
-from engine.cpu.base import Cpu, Stop, StopKind
+from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
-from engine.guest.memory import Memory
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.point import ProbePoint
-from engine.probes.regs import PtRegs
+from engine.probes.target import ProbeTarget
 
 WORD: Final = 8
 
 
 class Phase(Enum):
-    """Where a hit stands; the value is what people read."""
+    """A stage of a hit; the value is what people read."""
 
     ARMED = "armed"
     TRAP = "trap"
@@ -37,7 +35,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PhaseRecord:
-    """What one phase did.
+    """Record of one phase.
 
     Attributes:
         phase: which.
@@ -61,46 +59,39 @@ class PhaseRecord:
     stop: Stop | None = None
 
 
-class Machinery(Protocol):
-    """What is asked of the manager of probes."""
-
-    arch: Arch
-    cpu: Cpu
-    memory: Memory
-    regs: PtRegs
-
-
-class HitMachine:
+class HitMachine(Protocol):
     """Carries one hit out, a phase at a time.
 
     Attributes:
         point: the point that is hit.
         next: the phase that `advance` carries out; None when the hit is over.
-        stop: what is left for the guest's kernel, as from `ProbeManager.handle`.
+        stop: what is left for the guest's kernel, as from `HitDispatcher.handle`.
         calls: those whose return has led here, newest first.
     """
 
-    def __init__(self, machinery: Machinery, point: ProbePoint, first: Phase) -> None:
-        self._cpu = machinery.cpu
-        self._arch = machinery.arch
-        self._memory = machinery.memory
-        self._regs = machinery.regs
-        self.point = point
-        self.next: Phase | None = first
-        self.stop: Stop | None = None
-        self.calls: Sequence[KretprobeInstance] = ()
+    point: ProbePoint
+    next: Phase | None
+    stop: Stop | None
+    calls: Sequence[KretprobeInstance]
 
     @property
     def slot(self) -> int | None:
         """Address of the slot of this hit; None while it has none, and where there is none."""
-        return None
+
+    @property
+    def began(self) -> int | None:
+        """The program's own place all the while; None where it moves on during the hit."""
+
+    @property
+    def ahead(self) -> tuple[Phase, ...]:
+        """The phases from the next one on, if nothing goes wrong."""
+
+    @property
+    def own(self) -> dict[str, int]:
+        """Registers that hold something of the machinery's, and what the program would see."""
 
     def run(self) -> list[PhaseRecord]:
         """Carry out all phases that are left."""
-        records = []
-        while self.next is not None:
-            records.append(self.advance())
-        return records
 
     def advance(self) -> PhaseRecord:
         """Carry out one phase.
@@ -109,18 +100,49 @@ class HitMachine:
             EngineError: the hit is over, or it cannot be carried out (no slot is left, a
                 second re-entry).
         """
-        phase = self.next
+
+    def act(self, phase: Phase) -> str:
+        """Do what a phase does, set `next`; it in words."""
+
+    def places(self) -> list[tuple[int, int]]:
+        """(address, size) of what is looked at for changes, beside the stack."""
+
+    def about(self, phase: Phase) -> int | None:
+        """Address of the one of them that a phase is about, changed or not."""
+
+
+class PhaseWatch:
+    """Lets a hit advance and sees what its phases change."""
+
+    def __init__(self, target: ProbeTarget) -> None:
+        """Look at the registers and the memory of a guest."""
+        self._target = target
+
+    def run(self, hit: HitMachine) -> list[PhaseRecord]:
+        """Carry out all phases of a hit that are left."""
+        records = []
+        while hit.next is not None:
+            records.append(self.advance(hit))
+        return records
+
+    def advance(self, hit: HitMachine) -> PhaseRecord:
+        """Carry out the next phase of a hit.
+
+        Raises:
+            EngineError: see `HitMachine.advance`.
+        """
+        phase = hit.next
         if phase is None:
-            raise EngineError(f"the hit of {self.point.address:#x} is over")
+            raise EngineError(f"the hit of {hit.point.address:#x} is over")
         before = self._registers()
-        words = self._words()
-        text = self._does[phase]()
+        words = self._words(hit)
+        text = hit.act(phase)
         after = self._registers()
-        pc = self._arch.roles.pc
-        words |= {key: value for key, value in self._words().items() if key not in words}
+        pc = self._target.arch.roles.pc
+        words |= {key: value for key, value in self._words(hit).items() if key not in words}
         return PhaseRecord(
             phase,
-            self.point.address,
+            hit.point.address,
             before[pc],
             after[pc],
             {
@@ -128,45 +150,23 @@ class HitMachine:
                 for name, value in before.items()
                 if name != pc and value != after[name]
             },
-            tuple(self._changes(words, self._about(phase))),
+            tuple(self._changes(words, hit.about(phase))),
             text,
-            None if self.next is not None else self.stop,
+            None if hit.next is not None else hit.stop,
         )
 
-    @property
-    def ahead(self) -> tuple[Phase, ...]:
-        """The phases from the next one on, if nothing goes wrong."""
-        raise NotImplementedError
-
-    @property
-    def own(self) -> dict[str, int]:
-        """Registers that hold something of the machinery's, and what the program would see."""
-        return {}
-
-    @property
-    def _does(self) -> Mapping[Phase, Callable[[], str]]:
-        """What carries each phase out; returns it in words."""
-        raise NotImplementedError
-
-    def _places(self) -> list[tuple[int, int]]:
-        """(address, size) of what is looked at for changes, beside the stack."""
-        raise NotImplementedError
-
-    def _about(self, phase: Phase) -> int | None:
-        """Which of them a phase is about, changed or not."""
-        return self.point.plan.base if phase in (Phase.ARMED, Phase.TRAP) else None
-
     def _registers(self) -> dict[str, int]:
-        return {item.name: self._cpu.read_register(item.name) for item in self._arch.registers}
+        cpu = self._target.cpu
+        return {item.name: cpu.read_register(item.name) for item in self._target.arch.registers}
 
-    def _words(self) -> dict[int, bytes]:
-        """What is looked at, and the words around the top of the stack."""
-        top = self._regs.sp & -WORD
+    def _words(self, hit: HitMachine) -> dict[int, bytes]:
+        """The places that are looked at, and the words around the top of the stack."""
+        top = self._target.regs.sp & -WORD
         stack = [(top + offset * WORD, WORD) for offset in range(-2, 2)]
         found = {}
-        for address, size in (*self._places(), *stack):
+        for address, size in (*hit.places(), *stack):
             try:
-                found[address] = self._memory.read(address, size)
+                found[address] = self._target.memory.read(address, size)
             except GuestFaultError:
                 continue
         return found
@@ -177,7 +177,7 @@ class HitMachine:
         changes = []
         for address, old in words.items():
             try:
-                new = self._memory.read(address, len(old))
+                new = self._target.memory.read(address, len(old))
             except GuestFaultError:
                 continue
             if new != old or address == about:

@@ -24,7 +24,7 @@ class HookedCall:
 
 
 class HookedCalls(Protocol):
-    """What is pending in one thread; a frame is known by `KretprobeInstance.slot`.
+    """Calls pending in one thread; a frame is known by `KretprobeInstance.slot`.
 
     Attributes:
         depth: hits of uprobes among the calls.
@@ -43,6 +43,9 @@ class HookedCalls(Protocol):
             chained: its return address is the trampoline already.
             calls: whether a pending call has made this one, all else being as it was for it.
         """
+
+    def below(self, slot: int, lowest: int) -> None:
+        """Calls in frames newer than one, and above `lowest`, are gone where that is known."""
 
     def newest(self, slot: int) -> HookedCall | None:
         """The one that a frame is chained to, whose return address is the trampoline."""
@@ -97,6 +100,9 @@ class StackedCalls:
                 break
             drop(self._pop().instance)
 
+    def below(self, slot: int, lowest: int) -> None:
+        """Nothing: `begin` and `take` find them."""
+
     def newest(self, slot: int) -> HookedCall | None:
         """The last one."""
         return self._hooks[-1] if self._hooks else None
@@ -133,7 +139,7 @@ class StackedCalls:
         return tuple(hook.instance for hook in self if hook.instance.slot == slot)
 
     def _valid(self, sp: int, older: int) -> bool:
-        """Whether a return with this stack pointer left the frame above so many older calls."""
+        """True if a return with this stack pointer left the frame above so many older calls."""
         below = self._hooks[older - 1].instance.slot if older else None
         return below is None or sp < below or (self._pushed and sp == below)
 

@@ -4,18 +4,19 @@ Nothing is imitated: each phase executes the instructions of one part of the det
 debugger would that steps through it, and ends where the next part begins.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from engine.cpu.base import StopKind
+from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError
 from engine.probes.detours import Detour
 from engine.probes.detourwork import serving
-from engine.probes.hit_machine import HitMachine, Phase, stop_name
-from engine.probes.kretprobe import Kretprobe
-from engine.probes.manager import ProbeManager, Status
-from engine.probes.return_catcher import ReturnSite
+from engine.probes.hit_machine import Phase, PhaseRecord, PhaseWatch, stop_name
+from engine.probes.hits import HitDispatcher, Status
+from engine.probes.kretprobe import Kretprobe, KretprobeInstance
+from engine.probes.pending_calls import ReturnSite
+from engine.probes.point_state import Stage
 
 _TO_THE_START: Final = (Phase.ARMED, Phase.JUMP)
 _PAST_IT: Final = (Phase.ARMED, Phase.TRAP, Phase.PRE)
@@ -23,7 +24,7 @@ _PAST_IT: Final = (Phase.ARMED, Phase.TRAP, Phase.PRE)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BufferPart:
     """A part of a detour buffer.
 
     Attributes:
@@ -39,51 +40,58 @@ class Part:
     original: int | None = None
 
 
-def parts(detour: Detour) -> tuple[Part, ...]:
+def parts(detour: Detour) -> tuple[BufferPart, ...]:
     """The parts of a detour buffer, in the order in which they stand; empty ones left out."""
     first = detour.displaced[0][0]
     ends = [start for start, _ in detour.displaced[1:]] + [detour.back]
     found = (
-        Part(Phase.SAVE, detour.start, detour.again),
-        Part(Phase.RECORD, detour.again, detour.finish),
-        Part(Phase.RESTORE, detour.finish, first),
+        BufferPart(Phase.SAVE, detour.start, detour.again),
+        BufferPart(Phase.RECORD, detour.again, detour.finish),
+        BufferPart(Phase.RESTORE, detour.finish, first),
         *(
-            Part(Phase.DISPLACED, start, end, original)
+            BufferPart(Phase.DISPLACED, start, end, original)
             for (start, original), end in zip(detour.displaced, ends, strict=True)
         ),
-        Part(Phase.BACK, detour.back, detour.end),
+        BufferPart(Phase.BACK, detour.back, detour.end),
     )
     return tuple(part for part in found if part.start < part.end)
 
 
-class JumpMachine(HitMachine):
-    """Carries one hit of a jump out.
+class JumpMachine:
+    """Carries one hit of a jump out; satisfies `HitMachine`.
 
     Attributes:
         detour: the buffer that the hit goes through.
         parts: of the buffer.
     """
 
-    def __init__(self, manager: ProbeManager) -> None:
+    def __init__(self, hits: HitDispatcher) -> None:
         """Take up the hit where the guest stands.
 
         Raises:
             EngineError: the guest stands at no point with a detour.
         """
-        pc = manager.regs.ip
-        point = manager.points.get(pc)
-        if point is None or point.detour is None:
+        target = hits.target
+        pc = target.regs.ip
+        point = hits.points.get(pc)
+        detour = point.replacement if point is not None else None
+        if point is None or not isinstance(detour, Detour):
             raise EngineError(f"no jump probe at {pc:#x}")
-        super().__init__(manager, point, Phase.ARMED)
-        self._manager = manager
-        self.detour = point.detour
-        self.parts = parts(point.detour)
-        self._entry = _PAST_IT if point.held == "check" else _TO_THE_START
-        recorder = point.detour.recorder
+        self.point = point
+        self.next: Phase | None = Phase.ARMED
+        self.stop: Stop | None = None
+        self.calls: Sequence[KretprobeInstance] = ()
+        self._hits = hits
+        self._arch, self._cpu = target.arch, target.cpu
+        self._memory, self._regs = target.memory, target.regs
+        self._watch = PhaseWatch(target)
+        self.detour = detour
+        self.parts = parts(detour)
+        self._entry = _PAST_IT if point.state.stage is Stage.CHECK else _TO_THE_START
         served = serving(point)
         self._enters = any(isinstance(probe, Kretprobe) for probe in served)
         self._returns = any(isinstance(probe, ReturnSite) for probe in served)
-        self._slow = {self.detour.start + part.slow for part in recorder.parts if part.slow >= 0}
+        self._slow = {detour.start + part.slow for part in detour.recorder.parts if part.slow >= 0}
         self._do: dict[Phase, Callable[[], str]] = {
             Phase.ARMED: self._armed,
             Phase.TRAP: self._trap,
@@ -96,6 +104,33 @@ class JumpMachine(HitMachine):
             Phase.BACK: self._back,
         }
 
+    def run(self) -> list[PhaseRecord]:
+        """Carry out all phases that are left."""
+        return self._watch.run(self)
+
+    def advance(self) -> PhaseRecord:
+        """Carry out one phase; EngineError if the hit is over or cannot be carried out."""
+        return self._watch.advance(self)
+
+    def act(self, phase: Phase) -> str:
+        """Do what a phase does; it in words."""
+        return self._do[phase]()
+
+    @property
+    def slot(self) -> int | None:
+        """None: a jump needs no slot."""
+        return None
+
+    @property
+    def own(self) -> dict[str, int]:
+        """No register holds anything of the machinery's between phases."""
+        return {}
+
+    @property
+    def began(self) -> int | None:
+        """None: the program's own instructions are stepped."""
+        return None
+
     @property
     def ahead(self) -> tuple[Phase, ...]:
         """The phases from the next one on, if nothing goes wrong."""
@@ -104,20 +139,21 @@ class JumpMachine(HitMachine):
         if self.next in self._entry:
             rest = self.parts
             if self._entry is _PAST_IT:
-                rest = tuple(part for part in rest if part.start >= self.detour.displaced[0][0])
+                rest = tuple(part for part in rest if part.start >= self.detour.bypass)
             entry = self._entry[self._entry.index(self.next) :]
             return (*entry, *(part.phase for part in rest))
         at = self._part(self._regs.ip)
         return tuple(part.phase for part in self.parts if at is None or part.start >= at.start)
 
-    @property
-    def _does(self) -> Mapping[Phase, Callable[[], str]]:
-        return self._do
-
-    def _places(self) -> list[tuple[int, int]]:
+    def places(self) -> list[tuple[int, int]]:
+        """(address, size) of the window."""
         return [(self.point.address, len(self.detour.original))]
 
-    def _part(self, pc: int) -> Part | None:
+    def about(self, phase: Phase) -> int | None:
+        """Address of the site, for the phases in front of the detour."""
+        return self.point.plan.base if phase in (Phase.ARMED, Phase.TRAP) else None
+
+    def _part(self, pc: int) -> BufferPart | None:
         """The part that a place is in; the traps of hits that the engine records are recording."""
         for part in self.parts:
             if part.phase is Phase.RECORD if pc in self._slow else part.start <= pc < part.end:
@@ -131,7 +167,7 @@ class JumpMachine(HitMachine):
         detour, point = self.detour, self.point
         there = self._memory.read(point.address, len(detour.original)).hex(" ")
         was = detour.original.hex(" ")
-        if point.held:
+        if point.state.held:
             return f"armed: {there} at {point.address:#x}: a breakpoint in front of the jump"
         return f"armed: {there} at {point.address:#x} is a jump, in place of {was}"
 
@@ -142,27 +178,27 @@ class JumpMachine(HitMachine):
         return "the breakpoint traps: the jump is not written yet"
 
     def _pre(self) -> str:
-        manager, point = self._manager, self.point
+        hits, point = self._hits, self.point
         self._regs.ip = point.address
-        manager.current, manager.status = point, Status.HIT_ACTIVE
+        hits.current, hits.status = point, Status.HIT_ACTIVE
         try:
-            moved = manager.run_pre(point)
+            moved = hits.run_pre(point)
         finally:
-            manager.idle()
+            hits.idle()
         if moved or not point.armed:
             self.next = None
             return f"a handler has the guest go on at {self._regs.ip:#x}"
-        self._regs.ip = self.detour.displaced[0][0]
+        self._regs.ip = self.detour.bypass
         self._cpu.expect(self.detour.window)
         self._go_on()
-        told = manager.told and f"; {manager.told}"
+        told = hits.told and f"; {hits.told}"
         return f"handlers ran, and control is diverted to the stub's displaced part{told}"
 
     def _jump(self) -> str:
-        if self.point.detour is not self.detour:
+        if self.point.replacement is not self.detour:
             self.next = None
             return "the jump was taken out: the guest goes on here"
-        if self.point.held:
+        if self.point.state.held:
             self._regs.ip = self.detour.start
             for probe in self.point.enabled():
                 probe.hits += probe.stops
@@ -245,7 +281,7 @@ class JumpMachine(HitMachine):
             stop = self._cpu.step()
             if stop is None or stop.kind in (StopKind.HALTED, StopKind.QUANTUM):
                 continue
-            left = self._manager.handle(stop)
+            left = self._hits.handle(stop)
             if left is not None:
                 self.stop, self.next = left, None
                 return seen

@@ -27,7 +27,7 @@ class JumpPlace:
         code: its file.
         function: the function around it.
         wants: what its probes want beyond recording, "" for nothing.
-        unfit: why no code in the guest can record it, "" if one can.
+        unfit: (the place) to why no code in the guest can record it, "" if one can.
         other: (start, end) to the address of a probe in there, None if there is none.
         reach: whether a detour can be had within reach of an address.
     """
@@ -39,13 +39,13 @@ class JumpPlace:
     code: ImageCode
     function: FunctionCode | None
     wants: str = ""
-    unfit: str = ""
+    unfit: "Callable[[JumpPlace], str]" = lambda place: ""
     other: Callable[[int, int], int | None] = _nobody
     reach: Callable[[int], bool] = lambda address: True
 
     @property
     def jumps(self) -> ArchJumps:
-        """What the architecture gives; only asked where it gives something."""
+        """The architecture's jumps; only asked for where it has them."""
         assert self.arch.jumps is not None
         return self.arch.jumps
 
@@ -66,6 +66,11 @@ class JumpPlace:
             size += len(raw)
             at += 1
         return tuple(found)
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of all of them."""
+        return b"".join(raw for _, raw in self.window)
 
     @property
     def size(self) -> int:

@@ -24,6 +24,7 @@ from engine.image.headers import PF_X
 from engine.probes.jumpplace import JumpPlace
 from engine.probes.lint import Check
 from engine.probes.site import FunctionCode
+from engine.probes.technique import OTHER_PROBE
 
 __all__ = ["RULES", "Check", "JumpPlace", "JumpRule", "checklist", "first_failure", "fitting"]
 
@@ -37,6 +38,8 @@ _NEAR_JUMP: Final = re.compile(rb"\xe9|\x0f[\x80-\x8f]")
 
 
 def _arch(place: JumpPlace) -> str:
+    if place.arch.jumps is None:
+        return f"there are no jump probes on {place.arch.name}"
     if place.mode is Mode.KERNEL and not place.jumps.linux:
         return f"Linux has no jump probes on {place.arch.name}"
     if place.mode is Mode.KERNEL and place.rules is Rules.UPROBE:
@@ -85,7 +88,10 @@ def _indirect_jump(place: JumpPlace) -> str:
     strict = place.mode is Mode.STRICT
     if function is None or (strict and len(place.window) == 1):
         return ""
-    found = function.indirect if not strict else function.computed
+    jumps = place.jumps
+    found = function.matching(jumps.indirect)
+    if strict:
+        found = tuple(at for at in found if not jumps.fixed((function.around(at) or (at, b""))[1]))
     if not found:
         return ""
     return f"{place.show(found[0])} at {found[0]:#x} may jump to anywhere in the function"
@@ -223,7 +229,7 @@ def _registers(place: JumpPlace) -> str:
 
 
 def _recorder(place: JumpPlace) -> str:
-    return place.unfit
+    return place.unfit(place)
 
 
 def _red_zone(place: JumpPlace) -> str:
@@ -258,7 +264,7 @@ RULES: Final[tuple[JumpRule, ...]] = (
     JumpRule("indirect-jump", _indirect_jump, "no jump of the function goes to a computed place"),
     JumpRule("copies", _copies, "its instructions do the same in a detour"),
     JumpRule("reach", _reach, "a detour is within reach", late=True),
-    JumpRule("other-probe", _other_probe, "no other probe stands in the window", late=True),
+    JumpRule(OTHER_PROBE, _other_probe, "no other probe stands in the window", late=True),
     JumpRule("window-size", _window_size, "a jump can take the whole window", kernel=False),
     JumpRule("other-entry", _other_entry, "no other function begins there", kernel=False),
     JumpRule("cross-jump", _cross_jump, "nothing elsewhere jumps into the window", kernel=False),
@@ -276,10 +282,10 @@ RULES: Final[tuple[JumpRule, ...]] = (
 """All rules: the kernel's in its order, then ours."""
 
 _EVERYWHERE: Final = frozenset({"jump-arch", "decodes", "post-handler", "recorder"})
-"""What is wrong there is wrong in all of the function."""
+"""Rules that fail in all of a function, if they fail at one place of it."""
 
 _NEEDED_BEFORE: Final = frozenset({"jump-arch", "symbol-size", "decodes"})
-"""Where these fail there is no window for the others to look at."""
+"""Rules without which there is no window for the others to look at."""
 
 
 def _asked(place: JumpPlace) -> tuple[JumpRule, ...]:
@@ -294,8 +300,6 @@ _OURS_ALWAYS: Final = frozenset({"window-size", "screened", "recorder"})
 
 def checklist(place: JumpPlace) -> tuple[Check, ...]:
     """All rules and how each came out; rules without a window to look at are left out."""
-    if place.arch.jumps is None:
-        return (Check("jump-arch", False, f"there are no jump probes on {place.arch.name}"),)
     found: list[Check] = []
     for rule in _asked(place):
         wrong = rule.check(place)
@@ -307,8 +311,6 @@ def checklist(place: JumpPlace) -> tuple[Check, ...]:
 
 def first_failure(place: JumpPlace) -> Check | None:
     """The first rule that does not hold; None if the place can have a jump."""
-    if place.arch.jumps is None:
-        return checklist(place)[0]
     for rule in _asked(place):
         wrong = rule.check(place)
         if wrong:

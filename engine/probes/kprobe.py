@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from enum import Flag, auto
+from typing import ClassVar
 
 from engine.arch.plan import Mode, Rules
 from engine.arch.recording import Recording
@@ -50,6 +51,9 @@ class Kprobe:
         reference: of a uprobe: offset in its file of a counter of users, 0 for none
             (`engine.probes.refcount`).
     """
+
+    machinery: ClassVar[bool] = False
+    """True for kinds that nobody has asked for: the machinery's own."""
 
     __slots__ = (
         "addr",
@@ -103,7 +107,7 @@ class Kprobe:
 
     @property
     def enabled(self) -> bool:
-        """Whether its handlers run when it is hit."""
+        """True if its handlers run when it is hit."""
         return self.flags is ProbeFlags.NONE
 
     def __str__(self) -> str:

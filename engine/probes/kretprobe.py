@@ -56,7 +56,7 @@ class KretprobeInstance:
 
 @dataclass(eq=False, slots=True)
 class CallEnd:
-    """What code in the guest records for the return of a call.
+    """A row that code in the guest records for the return of a call.
 
     Attributes:
         row: it; where the row's `Source.CALL` begins is the call's record.
@@ -69,7 +69,7 @@ class CallEnd:
 
 @dataclass(frozen=True, slots=True)
 class CallWork:
-    """What code in the guest may do about a return probe's calls.
+    """Work of code in the guest for a return probe's calls.
 
     Attributes:
         function: address as rows show it.

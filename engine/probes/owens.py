@@ -6,54 +6,54 @@ own, is a function that has called the hooked one: it gives everything back and 
 breakpoint only tells the engine. The architecture says how (`engine.arch.returns`).
 """
 
+from typing import Final
+
 from engine.arch.returns import CarriedReturns
-from engine.errors import GuestFaultError
+from engine.errors import CommandError, GuestFaultError
+from engine.probes.frame_reader import FrameReader
 from engine.probes.kretprobe import KretprobeInstance
-from engine.probes.return_catcher import Owner
-from engine.probes.trampoline import LinuxTrampoline
+from engine.probes.return_catcher import CatcherKind, ReturnCatcher, ReturnChanges, ReturnHost
+from engine.probes.target import ProbeTarget
+from engine.probes.trampoline import TrampolineReturns
 
 
-class OwensTrampoline(LinuxTrampoline):
-    """Return addresses are replaced and kept in the program's stack."""
+class AddressCarried:
+    """Return addresses are replaced and kept in the program's stack; a `ReturnHijack`."""
 
-    def __init__(self, owner: Owner, start: int, way: CarriedReturns) -> None:
-        """`start` is where the trampoline goes."""
-        super().__init__(owner, start, way.trampoline, "its own code goes back to the caller")
+    text = "its own code goes back to the caller"
+    explained = True
+
+    def __init__(self, target: ProbeTarget, way: CarriedReturns) -> None:
+        """Take the architecture's way to do it."""
+        self.code = way.trampoline
+        self.changes = ReturnChanges(True, way.registers, way.size)
+        self.lowered = way.size
         self._way = way
+        self._step = target.step
 
-    def _replace(self, sp: int, made: list[KretprobeInstance]) -> bool:
+    def replace(
+        self, frames: FrameReader, sp: int, address: int, made: list[KretprobeInstance]
+    ) -> bool:
+        """Move the stack pointer down, and put the return address where that makes room."""
         try:
-            self._way.hook(self.owner.step, self.address)
+            self._way.hook(self._step, address)
         except GuestFaultError:
             return False
-        lowered = self.frame()[0]
+        lowered = frames.frame()[0]
         for instance in made:
             instance.slot = lowered
         return True
 
-    def _serve(self, frame: list[KretprobeInstance]) -> int:
-        """Handlers see the stack as the caller will; the trampoline's code goes on."""
-        owner, name = self.owner, self.owner.arch.roles.sp
-        sp = owner.cpu.read_register(name)
-        owner.cpu.write_register(name, sp + self._way.size)
-        super()._serve(frame)
-        owner.cpu.write_register(name, sp)
-        return self.address + self.kind.step
+    def goes_on(self, target: int, address: int) -> int:
+        """Behind the breakpoint: the trampoline's own code goes back to the caller."""
+        return address + self.code.step
 
-    def holds(self, pc: int) -> bool:
-        """Signals wait until the trampoline's code has gone back to the caller."""
-        start, end = self.trampoline or (0, 0)
-        return start <= pc < end
 
-    def original_pc(self, address: int) -> int:
-        """The trampoline is code like any other."""
-        return address
+def _build(host: ReturnHost, page: int) -> ReturnCatcher:
+    ways = host.target.arch.returns
+    if ways is None or ways.carried is None:
+        raise CommandError(f"{host.target.arch.name} has no trampoline with unwind data")
+    return TrampolineReturns(host, page, AddressCarried(host.target, ways.carried))
 
-    def resolve(self, address: int, slot: int) -> int | None:
-        """Return addresses lead to the trampoline, whose unwind data lead on."""
-        return None
 
-    def unwind_info(self, pc: int) -> tuple[int, bytes] | None:
-        """The trampoline's."""
-        start = self.address - self.kind.entry
-        return (start, self.kind.unwind) if self.holds(pc) else None
+OWENS: Final = CatcherKind("owens", None, trampoline=True, build=_build)

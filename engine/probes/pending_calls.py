@@ -1,14 +1,47 @@
-"""The calls that wait for their return, by where they return to and by their frames."""
+"""Calls that have not returned yet, by where they return to and by their frames."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from engine.arch.recording import OUTSIDE
+from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
-from engine.probes.return_catcher import ReturnSite, SiteCalls
+
+
+class SiteCalls(dict[int, KretprobeInstance]):
+    """Calls that return to one place, by the stack pointer after the return.
+
+    (Or by what tells activations apart, see `engine.arch.returns.FrameKeys`.)
+
+    They are chains where several probes or a tail call share a frame, the newest first.
+    """
+
+    __slots__ = ()
+
 
 NOWHERE: Final = SiteCalls()
 """Of a place that cannot be watched."""
+
+
+class ReturnSite(Kprobe):
+    """The engine's own probe on an address that watched calls return to.
+
+    Attributes:
+        pending: the calls.
+        last: the probe whose call has returned there last.
+        known: two words for the ends of the instructions that calls have returned by last, where
+            code in the guest compares them.
+    """
+
+    machinery = True
+
+    __slots__ = ("known", "last", "pending")
+
+    def __init__(self, address: int) -> None:
+        super().__init__(addr=address, name=f"return to {address:#x}")
+        self.pending = SiteCalls()
+        self.last: Kretprobe | None = None
+        self.known: memoryview[int] | None = None
 
 
 def chain(instance: KretprobeInstance | None) -> Iterable[KretprobeInstance]:
@@ -27,7 +60,7 @@ def drop(instance: KretprobeInstance | None) -> None:
 
 
 class PendingCalls:
-    """The pending calls of `return_sites.ReturnSites`; their keys: see `return_catcher.SiteCalls`.
+    """The pending calls of `return_sites.ReturnSites`; their keys: see `SiteCalls`.
 
     Attributes:
         sites: the watched places, by address.
@@ -100,7 +133,7 @@ class PendingCalls:
                     drop(before.pop(key, None))
 
     def called(self, address: int) -> bool:
-        """Whether what has led to where the guest is now is a call that returns to an address.
+        """True if the guest has come by a call that returns to an address.
 
         Or the kernel, which has entered a handler.
         """
@@ -180,7 +213,7 @@ class PendingCalls:
             instance.rp.tracker.ended(instance)
 
     def elsewhere(self, slot: int, address: int) -> bool:
-        """Whether a call is pending in a frame that returns to another address than this."""
+        """True if a call is pending in a frame that returns to another address than this."""
         if self._stacked:
             return False
         key = slot + self._behind

@@ -37,17 +37,13 @@ class _Counted:
 
 
 class ReferenceCounters:
-    """The counters of one guest.
+    """The counters of one guest."""
 
-    Attributes:
-        on_notice: told what could not be counted.
-    """
-
-    def __init__(self, memory: Memory) -> None:
-        """Nothing is counted yet."""
+    def __init__(self, memory: Memory, notify: Callable[[str], None]) -> None:
+        """Nothing is counted yet; `notify` is told what cannot be counted."""
         self._memory = memory
+        self._notify = notify
         self._places: dict[int, _Counted] = {}
-        self.on_notice: Callable[[str], None] = lambda text: None
 
     def armed(self, point: ProbePoint) -> None:
         """A breakpoint was planted: raise its counter, now or when it is there."""
@@ -78,7 +74,7 @@ class ReferenceCounters:
             place.address = found
 
     def _find(self, place: _Counted) -> int | None:
-        """Where the counter is: in a mapping of the file that is private and may be written."""
+        """Address of the counter: in a mapping of the file that is private and may be written."""
         for mapping in self._memory.mappings:
             if (
                 mapping.name == place.path
@@ -96,7 +92,7 @@ class ReferenceCounters:
             return False
         value = int.from_bytes(data, "little", signed=True) + change
         if not 0 <= value <= _MOST:
-            self.on_notice(f"the reference counter at {address:#x} would become {value}")
+            self._notify(f"the reference counter at {address:#x} would become {value}")
             return False
         self._memory.poke(address, value.to_bytes(_SIZE, "little"))
         return True

@@ -1,4 +1,4 @@
-"""What a handler sees of the guest at a hit: the kernel's struct pt_regs and its memory."""
+"""The guest as a handler sees it at a hit: the kernel's struct pt_regs, and memory."""
 
 from typing import Protocol
 

@@ -1,22 +1,12 @@
-"""What the program's code says about returns: did control come by one, can a call return there."""
+"""Returns in the program's code: did control come by one, can a call return to a place."""
 
-from typing import Final, Protocol
+from typing import Final
 
-from engine.arch.base import Arch
 from engine.errors import GuestFaultError
-from engine.guest.text import TextOverlay
-from engine.probes.code_map import CodeMap
+from engine.probes.target import ProbeTarget
 
 _RETURN_MAX: Final = 4
 """Bytes of the longest return instruction."""
-
-
-class Owner(Protocol):
-    """What is asked of the manager of probes."""
-
-    arch: Arch
-    overlay: TextOverlay
-    code_map: CodeMap
 
 
 class ReturnInsns:
@@ -26,41 +16,41 @@ class ReturnInsns:
         known: ends of instructions that are returns.
     """
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, target: ProbeTarget) -> None:
         """No instruction has been looked at."""
         self.known: set[int] = set()
-        self._owner = owner
+        self._target = target
 
     def never_returns(self, address: int) -> bool:
-        """Whether a call ends its function: what follows need not even be code."""
-        function = self._owner.code_map.function(address - 1)
+        """True if a call ends its function: what follows need not even be code."""
+        function = self._target.code_map.function(address - 1)
         return function is not None and address >= function[1]
 
     def may_be_passed(self, address: int) -> bool:
-        """Whether an address is reached without the call in front of it as well."""
-        arch = self._owner.arch
+        """True if an address is reached without the call in front of it as well."""
+        arch = self._target.arch
         if arch.returns is None:
             return False
         try:
-            code = self._owner.overlay.original(address - arch.insn_max, arch.insn_max)
+            code = self._target.overlay.original(address - arch.insn_max, arch.insn_max)
         except GuestFaultError:
             return False
         return arch.returns.skipped(code)
 
     def came_by_return(self, end: int) -> bool:
-        """Whether the instruction that ends at an address is a return; yes where unknown."""
+        """True if the instruction that ends at an address is a return, or is not known."""
         if not end:
             return True
-        owner = self._owner
-        unit = owner.arch.code_unit
+        target = self._target
+        unit = target.arch.code_unit
         size = max(unit, _RETURN_MAX)
         start = (end - 1) // unit * unit if unit > 1 else end - size
         try:
-            code = owner.overlay.original(start, size)
+            code = target.overlay.original(start, size)
         except GuestFaultError:
             return True
-        sizes = owner.arch.probes.returns(code)
-        if not any(owner.code_map.boundary(end - size) for size in sizes):
+        sizes = target.arch.probes.returns(code)
+        if not any(target.code_map.boundary(end - size) for size in sizes):
             return False
         self.known.add(end)
         return True

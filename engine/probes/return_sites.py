@@ -31,57 +31,122 @@ not harmed.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from engine.cpu.base import LEAVE, TrapAction
+from engine.arch.plan import Mode
+from engine.cpu.base import LEAVE, Stop, TrapAction
 from engine.errors import GuestFaultError
+from engine.probes.frame_reader import FrameReader
 from engine.probes.guestcalls import GuestCalls, Newest
+from engine.probes.instance_pool import InstancePool
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe, KretprobeInstance
-from engine.probes.pending_calls import NOWHERE, PendingCalls, chain, drop
+from engine.probes.pending_calls import (
+    NOWHERE,
+    PendingCalls,
+    ReturnSite,
+    SiteCalls,
+    chain,
+    drop,
+)
 from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
-from engine.probes.return_catcher import Owner, Returns, ReturnSite, SiteCalls
+from engine.probes.return_catcher import CatcherKind, GuestEntries, ReturnChanges, ReturnHost
 from engine.probes.return_insns import ReturnInsns
 
 _TO: Final = 2
 """Index in `Cpu.last_branches` of the address that the last of its instructions led to."""
 
 
-class ReturnSites(Returns):
-    """Returns are caught where they return to; the program's own data stay as they are.
+class ReturnSites:
+    """Catches returns where they return to; the program's own data stay as they are.
 
     Attributes:
+        told: see `ReturnCatcher`, as for what follows.
+        trampoline: none.
+        changes: nothing.
+        frames: reads the frames of calls.
+        pool: gives instances to calls.
         pending_calls: the calls that are pending, and where they return to.
         calls: what code in the guest does about calls and returns.
     """
 
-    def __init__(self, owner: Owner) -> None:
-        super().__init__(owner)
-        self._left = owner.cpu.last_branches
-        self._code = ReturnInsns(owner)
-        self._behind = self._word if self._stacked else 0
-        unit, stacked = owner.arch.code_unit, self._stacked
+    def __init__(self, host: ReturnHost) -> None:
+        """No call is pending."""
+        self._host = host
+        self._target = target = host.target
+        self.told = ""
+        self.trampoline: tuple[int, int] | None = None
+        self.changes = ReturnChanges()
+        self.frames = frames = FrameReader(target)
+        self.pool = InstancePool(target, self._sweep)
+        self._left = target.cpu.last_branches
+        self._insns = ReturnInsns(target)
+        self._behind = frames.word if frames.stacked else 0
+        unit, stacked = target.arch.code_unit, frames.stacked
         self.pending_calls = PendingCalls(self._left, unit, self._behind, stacked=stacked)
-        self.calls = GuestCalls(owner.memory, self.pending_calls)
+        self.calls = GuestCalls(target.memory, self.pending_calls)
+
+    @property
+    def in_guest(self) -> GuestEntries | None:
+        """Code in the guest may record calls, and end them where they return to."""
+        return self
+
+    @property
+    def damaged(self) -> int:
+        """Calls lost, at least, as the program has written to what such code records."""
+        return self.calls.damaged
+
+    # -- registration ---------------------------------------------------------------------
 
     def admit(self, probe: Kretprobe) -> None:
         """A return probe is registered: the clock has to run."""
-        super().admit(probe)
-        self.owner.cpu.count_blocks(True)
+        self.pool.admit(probe)
+        self.attend(self.pool.handled([probe]))
+        self._target.cpu.count_blocks(True)
 
     def dismiss(self, probes: Iterable[Kretprobe]) -> None:
         """Return probes are gone; what is pending of them returns unseen, but by a tracker."""
         gone = set(probes)
-        super().dismiss(gone)
+        self.pool.serves -= self.pool.handled(gone)
+        self.calls.sync()
+        self.pending_calls.purge({probe for probe in gone if probe.tracker is None})
+        self.calls.reset()
         self.calls.drop(gone)
 
     def attend(self, more: int) -> None:
         """Somebody wants the watched places to come to the engine, or nobody does any more."""
-        before = bool(self._serves)
-        super().attend(more)
-        if bool(self._serves) != before:
+        before = bool(self.pool.serves)
+        self.pool.serves += more
+        if bool(self.pool.serves) != before:
             for address, site in self.pending_calls.sites.items():
                 self._serve(site)
-                self.owner.reconsider(address)
+                self._host.reconsider(address)
+
+    def replace_call(self, probe: Kretprobe, call: CallWork | None) -> None:
+        """Code in the guest is to do something else about a probe's calls; None: nothing."""
+        self.calls.sync()
+        before, probe.call = probe.call, call
+        if before is None:
+            return
+        for address, site in self.pending_calls.sites.items():
+            if site.known is not None and site.last is probe:
+                self._host.reconsider(address)
+        self.calls.reset()
+
+    def forget(self, address: int) -> None:
+        """The code at an address is gone, which may be a watched place."""
+        self.calls.sync()
+        self.calls.forget(address)
+        self.pending_calls.forget(address)
+        self._insns.known.clear()
+        self.calls.reset()
+
+    def close(self) -> None:
+        """No return probe is left: no place is watched but those that trackers wait for."""
+        self.calls.sync()
+        self.calls.forget()
+        self._host.unwatch(self.pending_calls.keep_pending())
+        for address in self.pending_calls.sites:
+            self.calls.watch(address)
 
     # -- a call ---------------------------------------------------------------------------
 
@@ -90,9 +155,9 @@ class ReturnSites(Returns):
         enabled = point.enabled()
         plain = [probe for probe in enabled if probe.record is not None]
         probes = [probe for probe in enabled if isinstance(probe, Kretprobe)]
-        frame, find, behind = self.frame, self.pending_calls.by_return.get, self._behind
-        thread, clear, begin = self.owner.thread, self.pending_calls.clear, self._begin
-        calls = self.calls
+        frame, find, behind = self.frames.frame, self.pending_calls.by_return.get, self._behind
+        thread, clear, begin = self._target.thread, self.pending_calls.clear, self._begin
+        calls, made = self.calls, self.pool.made
 
         def action() -> int:
             try:
@@ -110,7 +175,7 @@ class ReturnSites(Returns):
                 self._unwatched(probes, sp, ret_addr)
             else:
                 clear(pending, sp + behind, ret_addr)
-                begin(pending, sp + behind, self.made(point, ret_addr, sp))
+                begin(pending, sp + behind, made(point, ret_addr, sp))
             followed = pending is NOWHERE and self._tracked(probes)
             calls.entered(sp, pending.get(sp + behind), followed=followed)
             return go()
@@ -121,15 +186,15 @@ class ReturnSites(Returns):
 
     def single(self, point: ProbePoint, probe: Kretprobe, go: TrapAction) -> TrapAction:
         """The usual case, one probe that is a return probe, with as few calls as can be."""
-        frame, find, behind = self.frame, self.pending_calls.by_return.get, self._behind
+        frame, find, behind = self.frames.frame, self.pending_calls.by_return.get, self._behind
         clear, frames = self.pending_calls.clear, self.pending_calls.frames
-        make, left = self.make, self._left
-        stacked, capture, limited = self._stacked, probe.capture, probe.limit is not None
+        make, left = self.pool.make, self._left
+        stacked, capture, limited = self.frames.stacked, probe.capture, probe.limit is not None
         track = probe.tracker.entered if probe.tracker is not None else None
         guest = self.calls
-        slot = point.slot if not point.scratch and point.detour is None else None
-        detoured = point.detour is not None
-        found, now = guest.numbers.entry(probe), self.owner.cpu.blocks
+        detoured = point.replacement is not None
+        slot = point.copy.slot if not point.copy.scratch and not detoured else None
+        found, now = guest.numbers.entry(probe), self._target.cpu.blocks
         entry = None if isinstance(found, str) else found
         recorded = probe.tracker.recorded if probe.tracker is not None else None
 
@@ -191,7 +256,7 @@ class ReturnSites(Returns):
     def enter(self, point: ProbePoint) -> None:
         """The same outside of the emulator; a place seen for the first time is planted."""
         try:
-            sp, ret_addr = self.frame()
+            sp, ret_addr = self.frames.frame()
         except GuestFaultError:
             sp, ret_addr = 0, 0
         self.calls.sync()
@@ -206,12 +271,12 @@ class ReturnSites(Returns):
             return
         key = sp + self._behind
         self.pending_calls.clear(pending, key, ret_addr)
-        made = self.made(point, ret_addr, sp)
+        made = self.pool.made(point, ret_addr, sp)
         self._begin(pending, key, made)
         self.calls.entered(sp, pending.get(key))
         self.told = (
             f"{len(made)} instance(s) wait for the return to {ret_addr:#x} with "
-            f"{self.owner.arch.roles.sp} {self.sp_of(key):#x}"
+            f"{self._target.arch.roles.sp} {self.frames.sp_of(key):#x}"
         )
 
     def _begin(self, pending: SiteCalls, key: int, made: Sequence[KretprobeInstance]) -> None:
@@ -229,13 +294,13 @@ class ReturnSites(Returns):
             if probe.tracker is not None:
                 probe.tracker.entered(KretprobeInstance(probe, ret_addr, sp))
 
-    def _sweep(self, probe: Kretprobe) -> None:
+    def _sweep(self) -> None:
         """Frames below the stack pointer, on the same stack, are gone."""
         self.calls.sync()
-        stack = self.owner.memory.find(self.owner.regs.sp)
+        stack = self._target.memory.find(self._target.regs.sp)
         if stack is None:
             return
-        self.pending_calls.sweep(self.lowest_at(stack.start), self.frame()[0])
+        self.pending_calls.sweep(self.frames.lowest_at(stack.start), self.frames.frame()[0])
         self.calls.reset()
 
     # -- places ---------------------------------------------------------------------------
@@ -243,48 +308,27 @@ class ReturnSites(Returns):
     def _watch(self, ret_addr: int) -> SiteCalls:
         site = ReturnSite(ret_addr)
         self._serve(site)
-        if self._code.never_returns(ret_addr) or not self.owner.watch(site):
+        if self._insns.never_returns(ret_addr) or not self._host.watch(site):
             return self.pending_calls.add_nowhere(ret_addr)
         self.calls.watch(ret_addr)
         return self.pending_calls.add(site)
-
-    def forget(self, address: int) -> None:
-        """The code of a watched place is gone."""
-        self.calls.sync()
-        self.calls.forget(address)
-        self.pending_calls.forget(address)
-        self._code.known.clear()
-        self.calls.reset()
-
-    def _purge(self, gone: set[Kretprobe]) -> None:
-        self.calls.sync()
-        self.pending_calls.purge(gone)
-        self.calls.reset()
-
-    def close(self) -> None:
-        """No return probe is left: no place is watched but those that trackers wait for."""
-        self.calls.sync()
-        self.calls.forget()
-        self.owner.unwatch(self.pending_calls.keep_pending())
-        for address in self.pending_calls.sites:
-            self.calls.watch(address)
 
     # -- a return -------------------------------------------------------------------------
 
     def _serve(self, site: ReturnSite) -> None:
         """Give a place its action: inside the emulator unless a handler wants more."""
         assert site.addr is not None
-        address, pending, left, known = site.addr, site.pending, self._left, self._code.known
-        read, key_of = self.owner.cpu.traps.reader(self.exit), self.exit_key
-        finish, came, take = self.finish, self._code.came_by_return, pending.pop
+        address, pending, left, known = site.addr, site.pending, self._left, self._insns.known
+        read, key_of = self._target.cpu.traps.reader(self.frames.exit), self.frames.exit_key
+        finish, came, take = self.pool.finish, self._insns.came_by_return, pending.pop
         # The code that handlers of signals return to may lie where the clock stands still.
-        plan = self.owner.arch.plan
+        plan = self._target.arch.plan
         unseen = plan.trampoline[0] <= address < sum(plan.detour)
-        optional = self._code.may_be_passed(address)
+        optional = self._insns.may_be_passed(address)
         calls, behind = self.calls, self._behind
 
         def over(newest: Newest, thread: int) -> None:
-            """What `finish` does, for a call without an instance."""
+            """Finish a call without an instance."""
             kept, probe = calls.take(newest), newest.probe
             site.last = probe
             if site.known is not None and site.known[0] != left[0]:
@@ -335,25 +379,27 @@ class ReturnSites(Returns):
 
         def handled(site: Kprobe, regs: PtRegs) -> int:
             calls.sync()
-            waiting = pending.get(self.left_behind())
-            returned(self.owner.thread())
+            waiting = pending.get(self.frames.left_behind())
+            returned(self._target.thread())
             count = len(list(chain(waiting)))
             self.told = f"{count} instance(s) waited for this return" if count else ""
             return 0
 
-        site.record = None if self._serves else returned
-        site.pre_handler = handled if self._serves else None
+        site.record = None if self.pool.serves else returned
+        site.pre_handler = handled if self.pool.serves else None
 
     def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
         """Those that wait at the point with this stack pointer, if a return has led there."""
         self.calls.sync()
-        plan = self.owner.arch.plan
+        plan = self._target.arch.plan
         unseen = plan.trampoline[0] <= point.address < sum(plan.detour)
         for probe in point.probes:
             if isinstance(probe, ReturnSite):
-                waiting = probe.pending.get(self.left_behind())
-                fell = self._code.may_be_passed(point.address) and self._left[_TO] != point.address
-                came = not fell and (unseen or self._code.came_by_return(self._left[0]))
+                waiting = probe.pending.get(self.frames.left_behind())
+                fell = (
+                    self._insns.may_be_passed(point.address) and self._left[_TO] != point.address
+                )
+                came = not fell and (unseen or self._insns.came_by_return(self._left[0]))
                 if waiting is not None and came:
                     return tuple(chain(waiting))
         return ()
@@ -361,7 +407,7 @@ class ReturnSites(Returns):
     def missed(self, site: ReturnSite) -> None:
         """A return came while another probe's handlers ran."""
         self.calls.sync()
-        instance = site.pending.pop(self.left_behind(), None)
+        instance = site.pending.pop(self.frames.left_behind(), None)
         for one in chain(instance):
             one.rp.nmissed += 1
         drop(instance)
@@ -373,13 +419,33 @@ class ReturnSites(Returns):
         self.calls.sync()
         return self.pending_calls.of_frame(slot)
 
-    def replace_call(self, probe: Kretprobe, call: CallWork | None) -> None:
-        """What code in the guest is to do about a probe's calls has changed."""
-        self.calls.sync()
-        before, probe.call = probe.call, call
-        if before is None:
-            return
-        for address, site in self.pending_calls.sites.items():
-            if site.known is not None and site.last is probe:
-                self.owner.reconsider(address)
-        self.calls.reset()
+    # -- what others see ------------------------------------------------------------------
+
+    def resolve(self, address: int, slot: int) -> int | None:
+        """Return addresses are the program's own."""
+        return None
+
+    def original_pc(self, address: int) -> int:
+        """So is all code."""
+        return address
+
+    def holds(self, pc: int) -> bool:
+        """No code of the machinery's takes part in a return."""
+        return False
+
+    def unwind_info(self, pc: int) -> tuple[int, bytes] | None:
+        """None: there is no trampoline."""
+        return None
+
+    def name(self, address: int) -> str:
+        """No name: there is no trampoline."""
+        return ""
+
+    def as_seen(self, point: ProbePoint, stop: Stop) -> Stop:
+        """The stop itself."""
+        return stop
+
+
+RETURN_SITES: Final = CatcherKind(
+    "watched", Mode.STRICT, trampoline=False, build=lambda host, page: ReturnSites(host)
+)

@@ -1,4 +1,4 @@
-"""What is put right behind a copy that the processor has single-stepped (Linux on IA-64).
+"""Fix-ups behind a copy that the processor has single-stepped (Linux on IA-64).
 
 Where the processor's own step ends a copy, it ends wherever the instruction leads, so calls and
 branches are copied like anything else. This is the fast executor's side; `breakpoint_machine` has
@@ -15,7 +15,7 @@ _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def settler(plan: InsnPlan, slot: int, registers: RegisterFile) -> StepAction:
-    """What the fix-ups of a plan do behind its copy: from where that came to, to the next pc.
+    """The fix-ups of a plan behind its copy: from the pc that it came to, to the next one.
 
     Args:
         plan: of the instruction.

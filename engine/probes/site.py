@@ -40,9 +40,10 @@ class FunctionCode:
         self.start = start
         self.data = data
         self.starts, self.bad = _boundaries(arch, start, data)
+        self._matching: dict[Callable[[bytes], bool], tuple[int, ...]] = {}
 
     def holds(self, address: int) -> bool:
-        """Whether an instruction begins at an address."""
+        """True if an instruction begins at an address."""
         at = bisect_left(self.starts, address)
         return at < len(self.starts) and self.starts[at] == address
 
@@ -91,22 +92,13 @@ class FunctionCode:
                 found[target] = (*found.get(target, ()), address)
         return found
 
-    @cached_property
-    def indirect(self) -> tuple[int, ...]:
-        """Its jumps to addresses that they do not name."""
-        jumps = self._arch.jumps
-        if jumps is None:
-            return ()
-        return tuple(at for at, raw in self._instructions() if jumps.indirect(raw))
-
-    @cached_property
-    def computed(self) -> tuple[int, ...]:
-        """Those of them that may go to a table's entries: not through one fixed pointer."""
-        jumps = self._arch.jumps
-        if jumps is None:
-            return ()
-        raws = ((at, (self.around(at) or (at, b""))[1]) for at in self.indirect)
-        return tuple(at for at, raw in raws if not jumps.fixed(raw))
+    def matching(self, wanted: Callable[[bytes], bool]) -> tuple[int, ...]:
+        """Addresses of instructions whose bytes are wanted; the answer is remembered."""
+        found = self._matching.get(wanted)
+        if found is None:
+            found = tuple(at for at, raw in self._instructions() if wanted(raw))
+            self._matching[wanted] = found
+        return found
 
     def _instructions(self) -> Iterator[tuple[int, bytes]]:
         """Address and bytes of each."""
@@ -116,7 +108,7 @@ class FunctionCode:
 
     @cached_property
     def flow(self) -> CodeFlow:
-        """What is in use at its instructions; nothing where it cannot be known."""
+        """Registers, flags and stack in use at its instructions, as far as is known."""
         flow = self._arch.probes.flow
         if flow is None or self.bad is not None:
             return _NO_FLOW
@@ -193,7 +185,7 @@ class ImageCode:
 
     @property
     def has_functions(self) -> bool:
-        """Whether the file names functions at all."""
+        """True if the file names functions at all."""
         return bool(self._ranges)
 
     @cached_property
@@ -280,7 +272,7 @@ class Site:
 
     @property
     def plan(self) -> InsnPlan:
-        """What would be done with the instruction there."""
+        """The plan for the instruction there."""
         return self.plan_in(self.mode)
 
     def plan_in(self, mode: Mode) -> InsnPlan:
@@ -312,17 +304,17 @@ class Site:
 
     @property
     def executable(self) -> bool:
-        """Whether its segment is mapped executable."""
+        """True if its segment is mapped executable."""
         return self.segment is not None and bool(self.segment.flags & PF_X)
 
     @property
     def is_entry(self) -> bool:
-        """Whether it is the first instruction of its function."""
+        """True if it is the first instruction of its function."""
         return self.function_range is not None and self.function_range[0] == self.address
 
     @property
     def flow(self) -> CodeFlow:
-        """What is in use in its function."""
+        """Registers, flags and stack in use in its function."""
         return self.function.flow if self.function is not None else _NO_FLOW
 
     def nearest_accepted(self) -> int | None:

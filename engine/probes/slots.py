@@ -35,7 +35,7 @@ class InsnSlots:
         self._state: dict[int, SlotState] = {}
 
     def reaches(self, address: int, reach: int) -> bool:
-        """Whether code anywhere in the window can branch to an address and back."""
+        """True if code anywhere in the window can branch to an address and back."""
         low, high = self.window.start, self.window.end
         return abs(address - low) < reach and abs(address - high) < reach
 
@@ -78,7 +78,7 @@ class InsnSlots:
         return left
 
     def state(self, slot: int) -> SlotState:
-        """What a slot is."""
+        """The state of a slot."""
         return self._state.get(slot, SlotState.CLEAN)
 
     @property
@@ -110,7 +110,7 @@ class XolArea:
         self.owners: dict[int, ProbePoint] = {}
 
     def contains(self, address: int) -> bool:
-        """Whether an address lies in the area."""
+        """True if an address lies in the area."""
         return self.page <= address < self.page + PAGE
 
     def open(self) -> None:

@@ -21,7 +21,7 @@ class StepStopError(Exception):
 
 
 def failure(error: GuestFaultError | StepStopError, address: int) -> StepStopError:
-    """What a step at an address ended with."""
+    """The stop that a step at an address ended with."""
     if isinstance(error, StepStopError):
         return error
     return StepStopError(Stop(StopKind.FAULT, address=error.address, access=error.access), address)

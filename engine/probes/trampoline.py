@@ -7,87 +7,196 @@ thread has at most 64 pending. Kretprobes share the list but for that limit: the
 pools. The trampoline is a breakpoint whose emulation is the return to the real address.
 """
 
+from collections.abc import Iterable
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
-from engine.arch.plan import InsnPlan, Operation, Rules, StepCpu, Verdict
+from engine.arch.base import TrapKind
+from engine.arch.plan import InsnPlan, Mode, Operation, Rules, StepCpu, Verdict
 from engine.arch.returns import Trampoline
-from engine.cpu.base import LEAVE, TrapAction
-from engine.cpu.ram import EXECUTE, WRITE
+from engine.cpu.base import LEAVE, Stop, StopKind, TrapAction
 from engine.errors import GuestFaultError
+from engine.probes.frame_reader import FrameReader
 from engine.probes.hooked_calls import HookedCall, HookedCalls, KeyedCalls, StackedCalls, drop
+from engine.probes.instance_pool import InstancePool
 from engine.probes.kprobe import Kprobe
-from engine.probes.kretprobe import Kretprobe, KretprobeInstance
+from engine.probes.kretprobe import CallWork, Kretprobe, KretprobeInstance
+from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
-from engine.probes.return_catcher import Owner, Returns
+from engine.probes.return_catcher import CatcherKind, GuestEntries, ReturnChanges, ReturnHost
+from engine.probes.target import ProbeTarget
 
 DEPTH_MAX: Final = 64
-"""SiteCalls uretprobes of a thread (MAX_URETPROBE_DEPTH)."""
+"""Pending uretprobes of a thread (MAX_URETPROBE_DEPTH)."""
 
 NAME: Final = "kretprobe_trampoline"
 
-_ACCESS: Final = WRITE | EXECUTE
 
-
-class LinuxTrampoline(Returns):
-    """Return addresses are replaced.
+class ReturnHijack(Protocol):
+    """A way to lead calls to a trampoline, and on from there when they come.
 
     Attributes:
-        address: where calls return to: a breakpoint.
-        kind: the trampoline that it is in.
-        point: the trampoline as a probed place.
-        threads: what is pending, by thread id.
+        code: the trampoline.
+        text: what comes of a return to it, in words.
+        changes: what is changed of the program's own.
+        explained: unwinders get through the trampoline by its own unwind data.
+        lowered: bytes by which the stack pointer is below the caller's at the trampoline.
     """
 
-    def __init__(
-        self,
-        owner: Owner,
-        start: int,
-        kind: Trampoline | None = None,
-        text: str = "goes on where the call was made",
-    ) -> None:
+    code: Trampoline
+    text: str
+    changes: ReturnChanges
+    explained: bool
+    lowered: int
+
+    def replace(
+        self, frames: FrameReader, sp: int, address: int, made: list[KretprobeInstance]
+    ) -> bool:
+        """Let a call return to the trampoline.
+
+        Args:
+            frames: has just read its frame.
+            sp: of that.
+            address: of the trampoline.
+            made: the call's instances.
+
+        Returns:
+            False, with nothing changed, if that cannot be.
+        """
+
+    def goes_on(self, target: int, address: int) -> int:
+        """Address at which the guest goes on: `target`, or the trampoline's own code."""
+
+
+class AddressReplaced:
+    """Return addresses are overwritten, as Linux does it; a `ReturnHijack`."""
+
+    text = "goes on where the call was made"
+    explained = False
+    lowered = 0
+
+    def __init__(self, target: ProbeTarget) -> None:
+        """Take the architecture's usual trampoline."""
+        usual, link = target.arch.returns, target.arch.roles.link
+        self.code = usual.trampoline if usual is not None else Trampoline(target.arch.breakpoint)
+        self.changes = ReturnChanges(True, () if link is None else (link,))
+
+    def replace(
+        self, frames: FrameReader, sp: int, address: int, made: list[KretprobeInstance]
+    ) -> bool:
+        """Overwrite the return address."""
+        return frames.redirect(sp, address)
+
+    def goes_on(self, target: int, address: int) -> int:
+        """Behind the call, by the breakpoint's emulation."""
+        return target
+
+
+class _TrampolineProbe(Kprobe):
+    """The engine's own probe on the trampoline."""
+
+    machinery = True
+
+    __slots__ = ()
+
+
+class TrampolineReturns:
+    """Catches returns at a trampoline that calls are led to.
+
+    Attributes:
+        told: see `ReturnCatcher`, as for what follows.
+        trampoline: (where calls return to, end) of its code.
+        changes: the return address, and what comes with that.
+        in_guest: code in the guest may not record calls.
+        damaged: none, therefore.
+        frames: reads the frames of calls.
+        pool: gives instances to calls.
+        address: where calls return to: a breakpoint.
+        point: the trampoline as a probed place.
+        threads: the calls that are pending, by thread id.
+    """
+
+    def __init__(self, host: ReturnHost, start: int, hijack: ReturnHijack) -> None:
         """Nothing is written yet.
 
         Args:
-            owner: the manager of probes.
+            host: of the catcher.
             start: where the trampoline goes.
-            kind: what stands there; None for the architecture's usual.
-            text: what comes of a return to it.
+            hijack: how calls are led there.
         """
-        super().__init__(owner)
-        if kind is None:
-            usual = owner.arch.returns
-            kind = usual.trampoline if usual is not None else Trampoline(owner.arch.breakpoint)
-        self.kind = kind
-        self.address = address = start + kind.entry
+        self._host = host
+        self._target = target = host.target
+        self.told = ""
+        self.changes = hijack.changes
+        self.in_guest: GuestEntries | None = None
+        self.damaged = 0
+        self.frames = FrameReader(target)
+        self.pool = InstancePool(target, self._sweep)
+        self._hijack = hijack
+        self._replace = hijack.replace
+        code = hijack.code
+        self.address = address = start + code.entry
         self.threads: dict[int, HookedCalls] = {}
         plan = InsnPlan(
             address,
-            kind.code[kind.entry : kind.entry + owner.arch.insn_max],
+            code.code[code.entry : code.entry + target.arch.insn_max],
             Verdict.EMULATED,
-            f"the return trampoline: {text}",
+            f"the return trampoline: {hijack.text}",
             operation=Operation("return through the trampoline", self._leave),
-            step=kind.step,
+            step=code.step,
         )
         self._replaced: int | None = None  # the return address that the last call had
         self.point = ProbePoint(address, plan)
-        self._probe = Kprobe(addr=address, name=NAME)
+        self._probe = _TrampolineProbe(addr=address, name=NAME)
         self.point.probes.append(self._probe)
-        self.trampoline = address, start + len(kind.code)
+        self.trampoline: tuple[int, int] | None = (address, start + len(code.code))
+
+    # -- registration ---------------------------------------------------------------------
+
+    def admit(self, probe: Kretprobe) -> None:
+        """A return probe is registered: the trampoline has to stand."""
+        if not self.point.armed:
+            code = self._hijack.code
+            self._host.stand(self.point, self.address - code.entry, code.code)
+        self.pool.admit(probe)
+        if probe.handler is not None:
+            self.attend(1)
+
+    def dismiss(self, probes: Iterable[Kretprobe]) -> None:
+        """Return probes are gone.
+
+        Instances stay, as their frames hold the trampoline's address, but serve nobody; only a
+        tracker still hears of them.
+        """
+        gone = set(probes)
+        self.pool.serves -= self.pool.handled(gone)
+        for thread in self.threads.values():
+            for hook in thread:
+                if hook.instance.rp in gone and hook.instance.rp.tracker is None:
+                    hook.instance.rp = _GONE
 
     def attend(self, more: int) -> None:
         """Somebody wants the trampoline to come to the engine."""
-        super().attend(more)
-        if self._serves and self._probe.pre_handler is None:
+        self.pool.serves += more
+        if self.pool.serves and self._probe.pre_handler is None:
             self._probe.pre_handler = lambda probe, regs: 0
-            self.owner.replant(self.address)
+            self._host.replant(self.address)
+
+    def replace_call(self, probe: Kretprobe, call: CallWork | None) -> None:
+        """Nothing: code in the guest does nothing about calls."""
+
+    def forget(self, address: int) -> None:
+        """Nothing: no place of the program's is watched."""
+
+    def close(self) -> None:
+        """No return probe is left; the trampoline stays for the calls that are pending."""
 
     # -- a call ---------------------------------------------------------------------------
 
     def action(self, point: ProbePoint, go: TrapAction) -> TrapAction:
         """Replace the return address, whatever else is on the point."""
         plain = [probe for probe in point.enabled() if probe.record is not None]
-        thread, frame, hook = self.owner.thread, self.frame, self._hook
+        thread, frame, hook = self._target.thread, self.frames.frame, self._hook
 
         def action() -> int:
             try:
@@ -105,7 +214,7 @@ class LinuxTrampoline(Returns):
     def enter(self, point: ProbePoint) -> None:
         """The same outside of the emulator."""
         try:
-            self._hook(point, *self.frame())
+            self._hook(point, *self.frames.frame())
         except GuestFaultError:
             self.told = "the return address cannot be read"
             return
@@ -131,8 +240,8 @@ class LinuxTrampoline(Returns):
                     probe.nmissed += 1
             return
         real = ret_addr if older is None else older.instance.ret_addr
-        made = self.made(point, real, sp)
-        if not made or not (chained or self._replace(sp, made)):
+        made = self.pool.made(point, real, sp)
+        if not made or not (chained or self._replace(self.frames, sp, self.address, made)):
             for instance in made:
                 drop(instance)
             return
@@ -143,33 +252,15 @@ class LinuxTrampoline(Returns):
         self._replaced = real
 
     def _calls(self, instance: KretprobeInstance, ret_addr: int) -> bool:
-        """Whether a pending call has made another without moving any stack pointer.
+        """True if a pending call has made another without moving any stack pointer.
 
         Its return address is in a register then. Linux does not look; where it has uprobes
         (AArch64), such a function does not survive them.
         """
-        if self._keys is None or instance.ret_addr == ret_addr:
+        if not self.frames.keyed or instance.ret_addr == ret_addr:
             return False
-        around = self.owner.code_map.function(instance.rp.addr or 0)
+        around = self._target.code_map.function(instance.rp.addr or 0)
         return around is not None and around[0] <= ret_addr < around[1]
-
-    def _replace(self, sp: int, made: list[KretprobeInstance]) -> bool:
-        """Let a call return to the trampoline."""
-        owner = self.owner
-        link = owner.arch.roles.link
-        if link is not None:
-            owner.cpu.write_register(link, self.address)
-            return True
-        stack = self._stack
-        plain = stack is not None and stack.perms & _ACCESS == WRITE and not owner.memory.closed
-        if stack is not None and plain and not sp & self._word - 1:
-            self._words[sp - stack.start >> 3] = self.address  # what `frame` has just read
-            return True
-        try:
-            owner.step.store(sp, self.address.to_bytes(self._word, "little"))
-        except GuestFaultError:
-            return False
-        return True
 
     # -- a return -------------------------------------------------------------------------
 
@@ -179,73 +270,100 @@ class LinuxTrampoline(Returns):
         Without anything pending the program has made the address up (or kept it: setjmp): the
         trampoline faults, which kills it as Linux does.
         """
-        frame = self._thread().take(self.left_behind())
+        frame = self._thread().take(self.frames.left_behind())
         if not frame:
             raise GuestFaultError(self.address, "execute")
         self.told = _of_frame(len(frame))
         return self._serve(frame)
 
     def _serve(self, frame: list[KretprobeInstance]) -> int:
-        """Calls have returned: where the guest goes on."""
-        regs, thread = self.owner.regs, self.owner.thread()
-        real = regs.ip = frame[0].ret_addr
+        """Calls have returned: where the guest goes on. Handlers see the caller's stack."""
+        target, name = self._target, self._target.arch.roles.sp
+        lowered, thread = self._hijack.lowered, target.thread()
+        sp = target.cpu.read_register(name) if lowered else 0
+        if lowered:
+            target.cpu.write_register(name, sp + lowered)
+        real = target.regs.ip = frame[0].ret_addr
         for instance in frame:
-            self.finish(instance, real, thread)
-        return regs.ip
+            self.pool.finish(instance, real, thread)
+        if lowered:
+            target.cpu.write_register(name, sp)
+        return self._hijack.goes_on(target.regs.ip, self.address)
 
     def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
         """Those of the newest frame that longjmp has not left."""
         if point is not self.point:
             return ()
-        return self._thread().arriving(self.left_behind())
+        return self._thread().arriving(self.frames.left_behind())
 
-    # -- what others ask ------------------------------------------------------------------
+    def missed(self, site: ReturnSite) -> None:
+        """Nothing: no place of the program's is watched."""
+
+    def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
+        """The calls pending in a frame, newest first."""
+        return self._thread().at(slot)
+
+    # -- frames ---------------------------------------------------------------------------
 
     def _thread(self) -> HookedCalls:
-        number = self.owner.thread()
+        number = self._target.thread()
         found = self.threads.get(number)
         if found is None:
-            found = StackedCalls(self._stacked) if self._keys is None else KeyedCalls()
+            keyed = self.frames.keyed
+            found = KeyedCalls() if keyed else StackedCalls(self.frames.stacked)
             self.threads[number] = found
         return found
 
-    def _sweep(self, probe: Kretprobe) -> None:
+    def _sweep(self) -> None:
         """Find instances of calls that were left without a return."""
-        self._cut(self.frame()[0])
+        self._cut(self.frames.frame()[0])
 
     def _cut(self, slot: int) -> None:
         """Frames below one, on the same stack, are gone."""
-        thread, stack = self._thread(), self.owner.memory.find(self.sp_of(slot))
-        if isinstance(thread, KeyedCalls) and stack is not None:
-            thread.below(slot, self.lowest_at(stack.start))
+        stack = self._target.memory.find(self.frames.sp_of(slot))
+        if stack is not None:
+            self._thread().below(slot, self.frames.lowest_at(stack.start))
 
-    def _purge(self, gone: set[Kretprobe]) -> None:
-        """Instances stay, as their frames hold the trampoline's address, but serve nobody."""
-        for thread in self.threads.values():
-            for hook in thread:
-                if hook.instance.rp in gone:
-                    hook.instance.rp = _GONE
-
-    def close(self) -> None:
-        """No return probe is left; the trampoline stays for the calls that are pending."""
+    # -- what others see ------------------------------------------------------------------
 
     def original_pc(self, address: int) -> int:
-        """The program's own address for the trampoline's; others stay as they are."""
-        if address != self.address:
+        """The program's own address for the trampoline's, unless that is code like any other."""
+        if address != self.address or self._hijack.explained:
             return address
         calls = self.arriving(self.point)
         return calls[0].ret_addr if calls else address
 
     def resolve(self, address: int, slot: int) -> int | None:
-        """The real return address of a frame; None if it was not replaced."""
-        if address != self.address:
+        """The real return address of a frame; None if it was not replaced, or unwinders see it."""
+        if address != self.address or self._hijack.explained:
             return None
         calls = self.pending(slot)
         return calls[0].ret_addr if calls else None
 
-    def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
-        """The calls pending in a frame, newest first."""
-        return self._thread().at(slot)
+    def holds(self, pc: int) -> bool:
+        """Signals wait until the trampoline has gone back to the caller."""
+        if self._hijack.explained:
+            return self._inside(pc)
+        return self.original_pc(pc) != pc
+
+    def _inside(self, pc: int) -> bool:
+        start, end = self.trampoline or (0, 0)
+        return start <= pc < end
+
+    def unwind_info(self, pc: int) -> tuple[int, bytes] | None:
+        """The trampoline's, if unwinders get through it by that."""
+        code = self._hijack.code
+        found = self._hijack.explained and self._inside(pc)
+        return (self.address - code.entry, code.unwind) if found else None
+
+    def name(self, address: int) -> str:
+        """A place in the trampoline as a symbol, "" elsewhere."""
+        offset = address - self.address
+        return (NAME + (f"+{offset:#x}" if offset else "")) if self._inside(address) else ""
+
+    def as_seen(self, point: ProbePoint, stop: Stop) -> Stop:
+        """A return to the trampoline that nobody made is an illegal instruction."""
+        return Stop(StopKind.TRAP, TrapKind.ILLEGAL) if point is self.point else stop
 
 
 @cache
@@ -254,3 +372,10 @@ def _of_frame(count: int) -> str:
 
 
 _GONE: Final = Kretprobe(addr=0, name="an unregistered probe")
+
+LINUX_TRAMPOLINE: Final = CatcherKind(
+    "mainline",
+    Mode.KERNEL,
+    trampoline=True,
+    build=lambda host, page: TrampolineReturns(host, page, AddressReplaced(host.target)),
+)

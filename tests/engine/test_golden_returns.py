@@ -17,7 +17,7 @@ from sysroot import CHECKOUT, SysrootUnavailable, sysroot
 from engine.arch.plan import Mode
 from engine.linux.fs.stdio import HostIO, host_stdio
 from engine.probes.return_sites import ReturnSites
-from engine.probes.trampoline import LinuxTrampoline
+from engine.probes.trampoline import TrampolineReturns
 from engine.session import GuestConfig, Session
 from engine.session.tracing.tracing import TraceOptions, Tracing
 
@@ -73,7 +73,7 @@ def traced(
 def test_the_kernels_trace(test: dict[str, Any], mode: Mode, root: Path, tmp_path: Path) -> None:
     session, tracing, bodies, out = traced(test, mode, root, tmp_path)
     assert session.probing is not None
-    kind = LinuxTrampoline if mode is Mode.KERNEL else ReturnSites
+    kind = TrampolineReturns if mode is Mode.KERNEL else ReturnSites
     assert isinstance(session.probing.manager.returns, kind)
     hits = {
         event.info.name: sum(probe.hits for probe in event.probes)

@@ -14,10 +14,11 @@ from engine.linux.ending import Exit
 from engine.linux.fs.stdio import SinkStream
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
+from engine.probes.return_catchers import CATCHERS
 from engine.session import GuestConfig, Session
 from engine.session.guest.probing import Probing
 
-WAYS = ("watched", "mainline", "owens")
+WAYS = tuple(kind.name for kind in CATCHERS)
 GUESTS = DATA / "guests"
 SAMPLES = CHECKOUT / "samples" / "bin" / "ia64"
 RETURNS = GUESTS / "returns.elf"

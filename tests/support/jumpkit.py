@@ -8,7 +8,7 @@ from sessionkit import SAMPLES, Guest, loaded
 
 from engine.linux.ending import Exit
 from engine.probes.detours import Detour
-from engine.probes.jump import Jumps
+from engine.probes.jump import JumpTechnique
 from engine.probes.point import ProbePoint
 from engine.session.protocol import commands as cmd
 from engine.session.tracing.tracing import Tracing
@@ -38,15 +38,30 @@ def symbol(guest: Guest, name: str) -> int:
 def only(guest: Guest) -> tuple[ProbePoint, Detour]:
     """The only point, which has a detour."""
     (point,) = guest.session.probes().manager.placed()
-    assert point.detour is not None, point.why
-    return point, point.detour
+    return point, detour_of(point)
 
 
-def jumps_of(guest: Guest) -> Jumps:
+def detour_of(point: ProbePoint) -> Detour:
+    """The detour of a point that is a jump."""
+    assert isinstance(point.replacement, Detour), point.why
+    return point.replacement
+
+
+def jumps_of(guest: Guest) -> JumpTechnique:
     """The jumps of a guest."""
-    jumps = guest.session.probes().manager.jumps
-    assert jumps is not None
+    (jumps,) = guest.session.probes().manager.techniques.replacing
+    assert isinstance(jumps, JumpTechnique)
     return jumps
+
+
+def after(guest: Guest, hits: int) -> None:
+    """Breakpoints are looked at after so many hits."""
+    guest.session.probes().manager.techniques.after = hits
+
+
+def recorded(point: ProbePoint) -> bool:
+    """Tell whether a detour's code records all that is wanted there."""
+    return point.replacement is not None and point.replacement.trap is None
 
 
 def outcome(exit: Exit) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.insn.disasm import Disassembler
 from engine.probes.manager import ProbeManager
+from engine.probes.technique import DetourRoom
 
 CODE, DATA, STACK, NEAR = 0x400000, 0x440000, 0x480000, 0x4C0000
 CODE_SIZE, DATA_SIZE, STACK_SIZE = 4 * PAGE, 16 * PAGE, 2 * PAGE
@@ -47,6 +48,9 @@ class ProbeGuest:
         window: int = 16 * PAGE,
         near: int = 0,
         perms: int = READ | EXECUTE,
+        room: DetourRoom | None = None,
+        technique: str = "auto",
+        returns: str = "auto",
     ) -> None:
         """`window` is the size of the window of slots; `near` of a second, beside the code."""
         self.arch = arch = by_name(arch_name)
@@ -85,8 +89,11 @@ class ProbeGuest:
             windows,
             mode=mode,
             trampoline=page,
+            returns=returns,
+            notify=self.notices.append,
+            room=room,
+            technique=technique,
         )
-        self.manager.on_notice = self.notices.append
         self.cpu.exempt(*exempt)
         self.memory.sync()
         self.load(code)

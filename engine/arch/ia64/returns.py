@@ -108,7 +108,10 @@ RETURNS: Final = ArchReturns(
     trampoline=Trampoline(bytes.fromhex(_BREAK), step=1),
     keys=FrameKeys(("r12", "bsp"), _entered, ("r12", "bsp", "cfm"), _returned, 64),
     carried=CarriedReturns(
-        Trampoline(_CARRIED, entry=SIZE, step=1, unwind=_UNWIND), size=_FRAME, hook=_hook
+        Trampoline(_CARRIED, entry=SIZE, step=1, unwind=_UNWIND),
+        size=_FRAME,
+        registers=("r12", "b0", "pfs"),
+        hook=_hook,
     ),
     skipped=_skipped,
     unconditional=_unconditional,

@@ -103,7 +103,7 @@ def instruction(site: Site) -> Finding | None:
 
 
 def corrupts(site: Site) -> Finding | None:
-    """What Linux accepts although the program would suffer; kernel mode shows it."""
+    """A place that Linux accepts although the program would suffer; kernel mode shows it."""
     if site.mode is Mode.STRICT or site.plan.verdict is Verdict.REJECTED:
         return None
     if site.plan.wrong:

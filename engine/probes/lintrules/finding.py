@@ -1,4 +1,4 @@
-"""What a placement rule says."""
+"""Findings of placement rules."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -84,8 +84,7 @@ class ProbeViews:
     def of(self, entries: Iterable[ProbeEntry]) -> tuple[ProbeView, ...]:
         """Their views; unchanged ones are the same objects."""
         pending = {id(item.probe) for item in self._probing.pending}
-        if self._probing.manager.jumps is not None:
-            self._probing.manager.jumps.collect()
+        self._probing.manager.techniques.collect()
         return tuple(self._view(entry, pending) for entry in entries)
 
     def forget(self, entry: ProbeEntry) -> None:

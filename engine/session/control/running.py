@@ -7,9 +7,7 @@ from engine.arch.base import TrapKind
 from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.errors import CommandError, ProbeRejectedError
-from engine.probes.breakpoint_machine import BreakpointMachine
 from engine.probes.hit_machine import HitMachine
-from engine.probes.jump_machine import JumpMachine
 from engine.probes.point import ProbePoint
 from engine.session.control.entries import ProbeEntry
 from engine.session.control.motions import Motion, Motions
@@ -77,10 +75,8 @@ class Running:
 
     def stands_at(self, pc: int) -> int:
         """The program's own address for the processor's pc: where the hit at hand began."""
-        machine = self._machine
-        if machine is None or isinstance(machine, JumpMachine):
-            return self._session.hooks.original_pc(pc)
-        return machine.calls[0].ret_addr if machine.calls else machine.point.address
+        began = self._machine.began if self._machine is not None else None
+        return self._session.hooks.original_pc(pc) if began is None else began
 
     @property
     def own(self) -> dict[str, int]:
@@ -296,8 +292,7 @@ class Running:
         manager, point = self._manager, self._point()
         if point is None:
             return False
-        machine = BreakpointMachine if point.detour is None else JumpMachine
-        self._machine, self._phases, self._over = machine(manager), (), None
+        self._machine, self._phases, self._over = manager.machine(point), (), None
         return True
 
     def _pass(self) -> bool:

@@ -6,15 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.plan import Mode
-from engine.cpu.base import SharesTime
 from engine.errors import ProbeRejectedError
 from engine.guest.modules import Module
 from engine.guest.text import TextOverlay
-from engine.probes.jump import Jumps, Located
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.site import ImageCode
+from engine.probes.technique import DetourRoom, Located
 from engine.session.program.inspection import program_of
 from engine.session.program.libraries import GuestTree, ProgramFile
 from engine.session.program.places import Place, guest_address
@@ -144,6 +143,10 @@ class Probing:
         self.placing = Placing(session.arch, program, mode, config.technique)
         self.overlay = TextOverlay(memory, cpu)
         code = GuestCode(session, self.placing)
+        self.pending: list[PendingProbe] = []
+        self.notices: list[str] = []
+        self._placed: dict[int, PendingProbe] = {}
+        self._symbols: dict[str, int | None] = {}
         self.manager = ProbeManager(
             session.arch,
             cpu,
@@ -154,17 +157,12 @@ class Probing:
             mode=mode,
             thread=partial(getattr, session.process, "pid"),  # asked at each hit: no frame for it
             trampoline=session.arch.plan.trampoline[0] + session.arch.plan.page_size,
+            notify=self.notices.append,
+            unmapped=self._unmapped,
             returns=config.returns,
+            room=_detour_room(session, code.locate),
+            technique=config.technique,
         )
-        if session.arch.jumps is not None and isinstance(cpu, SharesTime):
-            self.manager.jumps = _jumps(session, cpu.time_page, self.manager, code.locate)
-        self.pending: list[PendingProbe] = []
-        self.notices: list[str] = []
-        self._placed: dict[int, PendingProbe] = {}
-        self._symbols: dict[str, int | None] = {}
-        self.manager.on_notice = self.notices.append
-        self.manager.on_unmapped = self._unmapped
-        self.manager.counters.on_notice = self.notices.append
         session.modules.engine_name = self.manager.name
         hooks = session.hooks
         hooks.stopped = self.manager.handle
@@ -316,12 +314,7 @@ def _windows(session: "Session") -> list[tuple[int, int]]:
     return windows
 
 
-def _jumps(
-    session: "Session",
-    time_page: int,
-    manager: ProbeManager,
-    locate: Callable[[int], Located | None],
-) -> Jumps:
+def _detour_room(session: "Session", locate: Callable[[int], Located | None]) -> DetourRoom:
     """Detours stand in the window near the libraries, and below the program behind the slots."""
     plan = session.arch.plan
     beside = tuple(
@@ -331,9 +324,7 @@ def _jumps(
         and mapping.end <= plan.trampoline[0]
         and mapping.size > 2 * _SLOT_BYTES
     )[:1]
-    for start, size in (plan.detour, *beside):
-        manager.blacklist.add(start, start + size, "[kprobe-tui]")
-    return Jumps(manager, plan.detour, beside, time_page, locate, session.config.technique)
+    return DetourRoom(plan.detour, beside, locate)
 
 
 def exempt_windows(session: "Session") -> list[tuple[int, int]]:

@@ -11,10 +11,10 @@ from engine.arch.plan import Fixup
 from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
 from engine.probes.detours import Detour
-from engine.probes.djprobe import CPUS
 from engine.probes.hit_machine import HitMachine, Phase, PhaseRecord
-from engine.probes.jump_machine import JumpMachine, Part
+from engine.probes.jump_machine import BufferPart, JumpMachine
 from engine.probes.point import ProbePoint
+from engine.probes.point_state import Stage
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces, NamedFrame, comparison
 from engine.session.inspect.frame_variables import FrameVariables
@@ -261,7 +261,7 @@ class Viewing:
         if slot is None:
             return b""
         if slot == point.slot:
-            return point.code
+            return point.copy.code
         size = len(point.plan.scratch_copy or point.plan.copy)
         try:
             return self._session.memory.read(slot, size + len(self._session.arch.probes.after))
@@ -305,7 +305,7 @@ class DetourViews:
         return DetourView(
             window=detour.original,
             jump=jump[0].text if jump else "",
-            held=machine.point.held,
+            held=machine.point.state.held,
             parts=self._known[1],
             at=pc if detour.start <= pc < detour.end else None,
         )
@@ -313,23 +313,12 @@ class DetourViews:
     def counts(self) -> DetourCounts:
         """How many buffers there are, and what those wait for that nobody needs any more."""
         probing = self._session.probing
-        jumps = probing.manager.jumps if probing is not None else None
-        if jumps is None:
+        if probing is None:
             return DetourCounts()
-        jumps.running.reap()
-        found = jumps.detours
-        waits = tuple(
-            f"{live.detour.address:#x}: "
-            + (
-                f"{CPUS - len(live.unchecked)} of {CPUS} CPUs have passed its breakpoint"
-                if live.unchecked
-                else "the guest is still in it"
-            )
-            for live in found.zombies
-        )
-        return DetourCounts(len(found) - len(waits), len(waits), waits, found.freed)
+        found = probing.manager.techniques.buffers()
+        return DetourCounts(found.standing, len(found.waits), found.waits, found.freed)
 
-    def _part(self, part: Part, detour: Detour) -> DetourPart:
+    def _part(self, part: BufferPart, detour: Detour) -> DetourPart:
         code = detour.code[part.start - detour.start : part.end - detour.start]
         original = None
         if part.original is not None:
@@ -367,7 +356,7 @@ def _why_jump(point: ProbePoint) -> str:
     if point.why is not None:
         return point.why.detail
     why = "every condition of a jump holds"
-    return f"{why}; a stop stands in front of it" if point.held == "stop" else why
+    return f"{why}; a stop stands in front of it" if point.state.stage is Stage.STOP else why
 
 
 def _perms(perms: int) -> str:

@@ -257,4 +257,4 @@ def _checked(session: Session, arch: Arch, case: Case, calls: int) -> _Point:
         why = point.why.detail if point.why else "?"
         raise EngineError(f"the probe is a {point.technique}, no {case.entry}: {why}")
     slot = arch.probes.kprobe_slot if point.slot is not None else 0
-    return _Point(point.technique, slot, len(point.detour.code) if point.detour else 0)
+    return _Point(point.technique, slot, len(point.replacement.code) if point.replacement else 0)

@@ -15,7 +15,7 @@ from typing import Final
 from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.linux.fs.stdio import host_stdio
-from engine.probes.return_catcher import own
+from engine.probes.techniques import chosen
 from engine.session.guest.session import Session
 from engine.session.measure.replay import RecordedIO, ReplayedIO
 from engine.session.protocol.config import GuestConfig
@@ -139,7 +139,7 @@ def _observe(
         if session.probing is not None:
             points = session.probing.manager.placed()
             seen.points = len(points)
-            seen.hits = sum(p.hits for at in points for p in at.probes if not own(p))
+            seen.hits = sum(p.hits for at in points for p in at.probes if not p.machinery)
         _digest(session, seen)
     finally:
         session.close()
@@ -149,10 +149,7 @@ def _observe(
 def _listen(session: Session, seen: Observed) -> None:
     cpu, hooks = session.cpu, session.hooks
     pc = session.arch.roles.pc
-    jumps = session.arch.jumps
-    scratch: tuple[str, ...] = ()
-    if jumps is not None and session.config.technique != "breakpoint":
-        scratch = jumps.scratch
+    scratch = chosen(session.config.technique).scratch(session.arch)
     unseen = {pc, *scratch}
     names = [
         register.name

@@ -14,12 +14,14 @@ from engine.errors import ImageError, ProbeError
 from engine.image import Symbol
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
+from engine.probes.breakpoint import BREAKPOINT
 from engine.probes.callwork import COUNTED, call_entry, call_work
 from engine.probes.detourwork import not_worth, uncompiled
-from engine.probes.jump import AT_ONCE
+from engine.probes.jump import JUMP
 from engine.probes.jumprules import JumpPlace, checklist, fitting
 from engine.probes.lint import Check, Finding, Judgement, judge
 from engine.probes.site import ImageCode, Site
+from engine.probes.techniques import AUTO, chosen
 from engine.session.program.functions import function_at
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.lookup import ProgramLookup
@@ -59,7 +61,8 @@ class Placed:
     @cached_property
     def technique(self) -> str:
         """What would plant it: "jump" (first a breakpoint, as all) or "breakpoint"."""
-        return "jump" if self.jump and all(check.ok for check in self.jump) else "breakpoint"
+        ok = bool(self.jump) and all(check.ok for check in self.jump)
+        return JUMP.stands if ok else BREAKPOINT.stands
 
     @cached_property
     def nearest_jump(self) -> int | None:
@@ -83,7 +86,7 @@ class Placing:
         arch: Arch,
         program: Program,
         mode: Mode = Mode.STRICT,
-        technique: str = "auto",
+        technique: str = AUTO,
     ) -> None:
         """Nothing is read before the first question.
 
@@ -91,9 +94,10 @@ class Placing:
             arch: of the program.
             program: its files.
             mode: how strictly places are judged.
-            technique: "breakpoint" rules jumps out.
+            technique: of probes, of `engine.probes.techniques.technique_names`.
         """
         self._technique = technique
+        self._choice = chosen(technique)
         self.places = Places(arch, program)
         self.lookup = ProgramLookup(arch, program, self.places, mode)
         self._arch = arch
@@ -127,21 +131,21 @@ class Placing:
         return placed
 
     def _jump(
-        self, site: Site, takes: Callable[[bytes], str] = lambda window: ""
+        self, site: Site, takes: Callable[[JumpPlace], str] = lambda place: ""
     ) -> tuple[Check, ...]:
-        """The conditions; `takes` says why a window's detour could not do what is wanted."""
-        if self._technique == "breakpoint":
-            return (Check("technique", False, "--technique breakpoint asks for none"),)
+        """The conditions; `takes` says why a detour there could not do what is wanted."""
+        if not self._choice.replaces:
+            text = f"--technique {self._technique} asks for none"
+            return (Check("technique", False, text),)
         place = self._jump_place(site)
-        if self._arch.jumps is not None:
-            place.unfit = takes(b"".join(raw for _, raw in place.window))
+        place.unfit = takes
         return checklist(place)
 
     def _jump_place(self, site: Site) -> JumpPlace:
         return JumpPlace(self._arch, site.address, site.rules, site.mode, site.code, site.function)
 
     def _nearest_jump(self, site: Site) -> int | None:
-        if self._technique == "breakpoint":
+        if not self._choice.replaces:
             return None
         for address in fitting(self._jump_place(site)):
             if judge(replace(site, address=address, _plans={})).ok:
@@ -190,8 +194,8 @@ class Placing:
         """A verdict whose conditions of a jump are those of what is to be recorded there."""
         boosted = one.judgement.how == "boosted"
 
-        def takes(window: bytes) -> str:
-            if self._technique in AT_ONCE or not boosted:
+        def takes(there: JumpPlace) -> str:
+            if self._choice.at_once or not boosted:
                 return ""
             if definition.is_return and (mode or self._mode) is Mode.KERNEL:
                 return not_worth("a return probe begins there")
@@ -205,9 +209,9 @@ class Placing:
             layout = RecordLayout.of(args, returns=definition.is_return)
             wanted = Recording(1, layout, address, 0, address)
             if not definition.is_return:
-                return not_worth(uncompiled(self._arch, (wanted,), window))
+                return not_worth(uncompiled(there.jumps, (wanted,), there.raw))
             entry = call_entry(call_work(self._arch, wanted), 0, 1, deeper=False)
-            return not_worth(uncompiled(self._arch, entry, window))
+            return not_worth(uncompiled(there.jumps, entry, there.raw))
 
         return replace(one, ask=partial(self._jump, self.site(one.place, mode=mode), takes))
 

@@ -26,7 +26,7 @@ class GuestConfig:
         memory: bytes of memory the guest may touch.
         clock: "guest" (deterministic) or "host".
         technique: of probes: "auto", "breakpoint", "jump" or "djprobe".
-        returns: how returns are caught, of `engine.probes.returning.RETURNS`.
+        returns: how returns are caught, of `engine.probes.return_catchers.RETURNS`.
         count_blocks: keep the block clock running even if nothing else needs it.
     """
 

@@ -269,7 +269,7 @@ class Graphing:
             info,
             context.sink,
             context.cpu.now,
-            self._probing.manager.returns.frame,
+            self._probing.manager.returns.frames.frame,
             self._capture(probe, place, args),
         )
 
@@ -282,8 +282,8 @@ class Graphing:
 
     def _stack_of(self, slot: int) -> Stack:
         """The stack of the program that a frame lies on, by what frames are known by."""
-        returns = self._probing.manager.returns
-        found, at = self._stack_at(returns.sp_of(slot)), returns.lowest_at
+        frames = self._probing.manager.returns.frames
+        found, at = self._stack_at(frames.sp_of(slot)), frames.lowest_at
         found.low, found.high = at(found.low), at(found.high)
         return found
 

@@ -16,7 +16,6 @@ from engine.arch.plan import Rules
 from engine.errors import CommandError
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
-from engine.probes.return_sites import ReturnSites
 from engine.session.guest.probing import Probing
 from engine.session.protocol.report import Report
 from engine.session.tracing.event_set import TraceEvent
@@ -277,12 +276,12 @@ def remarks(
         yield _list("never placed, as their file was not mapped:", pending)
     if probing.notices:
         yield _list("changes to probes:", probing.notices)
-    returns = probing.manager.returns
-    if isinstance(returns, ReturnSites) and returns.calls.damaged:
+    damaged = probing.manager.returns.damaged
+    if damaged:
         yield Report(
             (
                 "the program has written to the memory where code records its calls: at least "
-                f"{returns.calls.damaged} returns are not recorded",
+                f"{damaged} returns are not recorded",
             )
         )
     missed = [f"{p}: {p.nmissed} of {p.hits} hits missed" for p in probes if p.nmissed]

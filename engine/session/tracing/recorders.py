@@ -11,7 +11,6 @@ from engine.fetch.evaluate import FetchContext, FetchSite, Recorder, capturer, r
 from engine.probes.callwork import call_work
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe
-from engine.probes.return_sites import ReturnSites
 from engine.session.guest.probing import Probing, Ready
 from engine.session.guest.session import Session
 from engine.session.program.places import Place
@@ -107,7 +106,8 @@ class Recorders:
             if isinstance(probe, Kretprobe):
                 probe.capture = capturer(layout, site, context)
                 probe.record_return = record
-                self._replace_call(probe, self._call(probe, number, layout, base))
+                call = self._call(probe, number, layout, base)
+                self._probing.manager.returns.replace_call(probe, call)
             else:
                 probe.record = record
                 probe.recording = self._in_guest(probe, number, layout, base)
@@ -132,8 +132,8 @@ class Recorders:
         self, probe: Kprobe, number: int, layout: RecordLayout, base: int
     ) -> Recording | None:
         """What code in the guest would record for a probe; None where that is not all."""
-        jumps, ops = self._probing.manager.jumps, self._controls.predicate(self._table[number])
-        if jumps is None or jumps.sink is not self._staging or ops is None:
+        ops = self._controls.predicate(self._table[number])
+        if not self._probing.manager.techniques.writes_to(self._staging) or ops is None:
             return None
         assert probe.addr is not None
         return Recording(number, layout, probe.addr, base, self._pc_at(probe), ops)
@@ -147,11 +147,6 @@ class Recorders:
             return None  # it is another one wherever the function is called from
         row = self._in_guest(probe, number, layout, base)
         return None if row is None else call_work(self._session.arch, row)
-
-    def _replace_call(self, probe: Kretprobe, call: CallWork | None) -> None:
-        returns = self._probing.manager.returns
-        if isinstance(returns, ReturnSites):
-            returns.replace_call(probe, call)
 
     def _pc_at(self, probe: Kprobe) -> int:
         """What `%ip` is at a probe: its address.

@@ -120,10 +120,7 @@ class Tracing:
             state=self._who_and_where,
         )
         self._staging = Staging(consumer or self._consume, file=self._output.ring_file)
-        jumps = self._probing.manager.jumps
-        if jumps is not None and jumps.sink is None:
-            jumps.sink = self._staging
-            jumps.running.comm = lambda: session.process.comm
+        self._probing.manager.techniques.attach(self._staging, lambda: session.process.comm)
         self._context = FetchContext(
             session.arch,
             ProbeCpu(session),
@@ -259,8 +256,7 @@ class Tracing:
     @property
     def in_guest(self) -> bool:
         """Whether code in the guest may write rows too: one trace's only."""
-        jumps = self._probing.manager.jumps
-        return jumps is not None and jumps.sink is self._staging
+        return self._probing.manager.techniques.writes_to(self._staging)
 
     @property
     def context(self) -> FetchContext:
@@ -407,8 +403,7 @@ class Tracing:
 
     def finish(self) -> list[Report]:
         """After the run: everything out, and what is to be said about it."""
-        if self._probing.manager.jumps is not None:
-            self._probing.manager.jumps.collect()
+        self._probing.manager.techniques.collect()
         self._staging.close()
         output = self._output
         if self.ring is not None:

@@ -7,12 +7,14 @@ from functools import partial
 
 import pytest
 from guestrun import ARCHES
+from jumpkit import after, detour_of, jumps_of
 from sessionkit import SAMPLES, Guest, loaded
 
 from engine.errors import ProbeRejectedError
 from engine.linux.ending import Exit
-from engine.probes import jump as jump_module
-from engine.probes.jump import Jumps
+from engine.probes import arbitration
+from engine.probes.arbitration import Arbitration
+from engine.probes.jump import JumpTechnique
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
 from engine.session.tracing import tracing as tracing_module
@@ -27,13 +29,11 @@ Prepare = Callable[[Tracing], object]
 
 
 @contextmanager
-def opened(arch: str, name: str, technique: str, after: int = 1) -> Iterator[tuple[Guest, Jumps]]:
+def opened(arch: str, name: str, technique: str, hits: int = 1) -> Iterator[Guest]:
     words = ARGUMENTS.get(name, ())
     with loaded(SAMPLES / arch / name, *words, technique=technique) as guest:
-        jumps = guest.session.probes().manager.jumps
-        assert jumps is not None
-        jumps.after = after
-        yield guest, jumps
+        after(guest, hits)
+        yield guest
 
 
 def outcome(exit: Exit) -> tuple[object, ...]:
@@ -45,7 +45,7 @@ def result(
     arch: str, name: str, technique: str, prepare: Prepare
 ) -> tuple[tuple[object, ...], list[ProbePoint]]:
     """Everything that a run shows: trace, output, end, clock, hits; and its points."""
-    with opened(arch, name, technique) as (guest, _):
+    with opened(arch, name, technique) as guest:
         tracing = guest.tracing()
         prepare(tracing)
         reports = guest.run(tracing)
@@ -122,20 +122,19 @@ def test_a_string_that_is_too_long_for_the_guest(arch: str, size: int) -> None:
 @pytest.mark.parametrize("name", ["sort", "words"])
 @pytest.mark.parametrize("seed", range(2))
 def test_arming_and_disarming_at_random_points(arch: str, name: str, seed: int) -> None:
-    with opened(arch, name, "breakpoint") as (guest, _):
+    with opened(arch, name, "breakpoint") as guest:
         plain = guest.run()
         wanted = guest.out, outcome(plain.exit)
     rng = random.Random(f"{arch} {name} {seed}")
-    with opened(arch, name, "jump") as (guest, jumps):
+    with opened(arch, name, "jump") as guest:
         tracing = guest.tracing()
         tracing.trace_bodies("*")
         session = guest.session
         manager = session.probes().manager
-        manager.on_notice = lambda text: None
         probes = [probe for point in manager.placed() for probe in point.probes]
         manager.unregister_all(probes)
         tracing.start()
-        seen = Seen(jumps)
+        seen = Seen(jumps_of(guest))
         armed: list[Kprobe] = []
         for _ in range(120):
             for _ in range(rng.randrange(1, 30)):
@@ -164,7 +163,7 @@ def test_arming_and_disarming_at_random_points(arch: str, name: str, seed: int) 
 class Seen:
     """How many jumps stood at one time."""
 
-    def __init__(self, jumps: Jumps) -> None:
+    def __init__(self, jumps: JumpTechnique) -> None:
         self._jumps = jumps
         self.most = 0
 
@@ -174,13 +173,12 @@ class Seen:
 
 def test_a_second_probe_in_the_window() -> None:
     """The first gives way, and comes back when the second is gone."""
-    with opened("x86_64", "words", "jump") as (guest, _):
+    with opened("x86_64", "words", "jump") as guest:
         tracing = guest.tracing()
         tracing.define("p print")
         manager = guest.session.probes().manager
         (point,) = manager.placed()
-        assert point.detour is not None
-        inner = point.detour.displaced[1][1]
+        inner = detour_of(point).displaced[1][1]
         other = Kprobe(addr=inner, record=lambda thread: None)
         manager.register(other)
         assert point.technique == "breakpoint"
@@ -198,29 +196,28 @@ def test_a_second_probe_in_the_window() -> None:
 
 def test_a_detour_is_freed_only_once_it_is_left() -> None:
     """The 'zombie': its probe is deleted while the program runs in it."""
-    with opened("x86_64", "words", "jump") as (guest, jumps):
+    with opened("x86_64", "words", "jump") as guest:
         tracing = guest.tracing()
         done = tracing.define("p print")
         assert done is not None
         session = guest.session
         manager = session.probes().manager
         (point,) = manager.placed()
-        detour = point.detour
-        assert detour is not None
+        detour = detour_of(point)
         tracing.start()
         while not detour.start < manager.regs.ip < detour.end:
             session.kernel.step()
         assert session.hooks.hold()
         assert session.hooks.original_pc(manager.regs.ip) == point.address
         tracing.remove(done)
-        assert jumps.detours.at(manager.regs.ip) is not None
+        assert jumps_of(guest).detours.at(manager.regs.ip) is not None
         assert session.memory.read(detour.start, len(detour.code)) == detour.code
         while session.hooks.hold():
             session.kernel.step()
         assert manager.regs.ip == detour.window
-        assert jumps.detours.at(detour.start) is None
+        assert jumps_of(guest).detours.at(detour.start) is None
         guest.run()
-        with opened("x86_64", "words", "breakpoint") as (plain, _):
+        with opened("x86_64", "words", "breakpoint") as plain:
             plain.run()
         assert guest.out == plain.out
 
@@ -228,7 +225,7 @@ def test_a_detour_is_freed_only_once_it_is_left() -> None:
 def test_the_program_scribbles_over_the_ring() -> None:
     """Rows and the cursor are the program's to spoil; the engine and the program go on."""
     for damage in (b"\xff" * 8, (3).to_bytes(8, "little"), (1 << 19).to_bytes(8, "little")):
-        with opened("x86_64", "sort", "jump") as (guest, _):
+        with opened("x86_64", "sort", "jump") as guest:
             tracing = guest.tracing()
             tracing.trace_functions("*")
             tracing.start()
@@ -246,12 +243,11 @@ def test_the_program_scribbles_over_the_ring() -> None:
 @pytest.mark.parametrize("arch", ARCHES)
 def test_a_place_in_a_window_goes_on_in_the_detour(arch: str) -> None:
     """As a signal handler's return does that was interrupted there."""
-    with opened(arch, "words", "jump") as (guest, _):
+    with opened(arch, "words", "jump") as guest:
         tracing = guest.tracing()
         tracing.define("p print")
         (point,) = guest.session.probes().manager.placed()
-        detour = point.detour
-        assert detour is not None
+        detour = detour_of(point)
         manager = guest.session.probes().manager
         for start, address in detour.displaced[1:]:
             manager.regs.ip = address
@@ -266,15 +262,15 @@ def test_a_large_function_is_looked_at_after_more_hits(
 ) -> None:
     """About as many as it has bytes: to decode it takes so long."""
     seen = []
-    consider = Jumps.consider
+    consider = Arbitration.consider
 
-    def counting(self: Jumps, point: ProbePoint) -> bool:
+    def counting(self: Arbitration, point: ProbePoint) -> bool:
         seen.append(sum(probe.hits for probe in point.probes))
         return consider(self, point)
 
-    monkeypatch.setattr(Jumps, "consider", counting)
-    monkeypatch.setattr(jump_module, "AFTER", 4)
-    with opened(arch, "recursion", "auto", after=4) as (guest, _):
+    monkeypatch.setattr(Arbitration, "consider", counting)
+    monkeypatch.setattr(arbitration, "AFTER", 4)
+    with opened(arch, "recursion", "auto", hits=4) as guest:
         tracing = guest.tracing()
         tracing.define("p fibonacci")
         manager = guest.session.probes().manager
@@ -282,6 +278,6 @@ def test_a_large_function_is_looked_at_after_more_hits(
         function = manager.code_map.function(point.address)
         assert function is not None
         guest.run(tracing)
-        assert point.detour is not None, point.why
+        assert point.replacement is not None, point.why
     # The hit that comes to the engine is not counted yet.
     assert seen == [function[1] - function[0] - 1]

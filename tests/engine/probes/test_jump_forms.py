@@ -20,12 +20,11 @@ from engine.arch.program import (
     Source,
 )
 from engine.arch.recording import Recording
-from engine.cpu.base import SharesTime
 from engine.cpu.ram import PAGE
 from engine.errors import ProbeRejectedError
-from engine.probes.jump import Jumps
 from engine.probes.kprobe import Kprobe
 from engine.probes.site import FunctionCode
+from engine.probes.technique import DetourRoom
 from engine.trace.staging import Staging
 
 SITE = CODE + 0x1000
@@ -83,27 +82,23 @@ class Bench:
     """A guest with one function of some instructions, and jumps."""
 
     def __init__(self, arch: str) -> None:
-        self.guest = guest = ProbeGuest(arch, mode=Mode.STRICT, near=WINDOW)
+        start = NEAR + PAGE * 64
+        room = DetourRoom(
+            (start, NEAR + WINDOW - start),
+            (),
+            lambda address: (PlainCode(), self.function, 0),  # type: ignore[arg-type,return-value]
+        )
+        self.guest = guest = ProbeGuest(
+            arch, mode=Mode.STRICT, near=WINDOW, room=room, technique="jump"
+        )
         unit = guest.arch.breakpoint if arch == "x86_64" else bytes.fromhex("000020d4")
         self.fill = unit * (CODE_SIZE // len(unit))
         guest.load(self.fill)
         self.back = len(guest.arch.breakpoint) if guest.arch.trap_advances_pc else 0
         self.function = FunctionCode(guest.arch, SITE, b"")
         cpu = guest.cpu
-        assert isinstance(cpu, SharesTime)
-        start = NEAR + PAGE * 64
-        self.jumps = Jumps(
-            guest.manager,
-            (start, NEAR + WINDOW - start),
-            (),
-            cpu.time_page,
-            lambda address: (PlainCode(), self.function, 0),  # type: ignore[arg-type,return-value]
-            "jump",
-        )
         self.rows = 0
-        self.jumps.sink = Staging(self.count)
-        self.jumps.running.comm = lambda: b"forms"
-        guest.manager.jumps = self.jumps
+        guest.manager.techniques.attach(Staging(self.count), lambda: b"forms")
         self.clean = cpu.save()
 
     def count(self, rows: bytes) -> None:
@@ -198,7 +193,7 @@ def test_windows_end_as_in_place(arch: str) -> None:
             counts["no probe"] += 1
             continue
         point = manager.points[SITE]
-        if point.detour is None:
+        if point.replacement is None:
             assert point.why is not None
             counts[f"no jump: {point.why.rule}"] += 1
         else:

@@ -5,9 +5,8 @@ from itertools import pairwise
 import pytest
 from controlkit import held, sample
 from guestrun import ARCHES
-from jumpkit import only, opened, outcome, run_to, stopped_at_jump, symbol
+from jumpkit import after, jumps_of, only, opened, outcome, run_to, stopped_at_jump, symbol
 
-from engine.probes.breakpoint_machine import BreakpointMachine
 from engine.probes.hit_machine import Phase
 from engine.probes.jump_machine import JumpMachine, parts
 from engine.probes.kprobe import Kprobe
@@ -31,7 +30,7 @@ def test_hits_are_stepped_through_the_detour(arch: str, fetch: str) -> None:
         tracing.start()
         for _ in range(3):
             assert run_to(guest, point.address)
-            records = JumpMachine(manager).run()
+            records = JumpMachine(manager.hits).run()
             assert [record.phase for record in records[:5]] == [
                 Phase.ARMED,
                 Phase.JUMP,
@@ -60,17 +59,16 @@ def test_calls_and_returns_are_stepped_through_their_detours(arch: str) -> None:
         manager = guest.session.probes().manager
         entry, _ = only(guest)
         tracing.start()
-        assert manager.jumps is not None
-        manager.jumps.after = 3
+        after(guest, 3)
         told = {"enter": 0, "leave": 0}
         engine = set()
         while min(told.values()) < 40:
-            jumps = {point.address: point for point in manager.jumps.standing()}
+            jumps = {point.address: point for point in jumps_of(guest).standing()}
             point = jumps.get(manager.regs.ip)
             if point is None:
                 guest.session.kernel.step()
                 continue
-            texts = [record.text for record in JumpMachine(manager).run()]
+            texts = [record.text for record in JumpMachine(manager.hits).run()]
             told["enter"] += any("put on those that are pending" in text for text in texts)
             told["leave"] += any("the call's record goes" in text for text in texts)
             assert (point is entry) is not any("has returned" in text for text in texts)
@@ -94,7 +92,7 @@ def test_a_handler_runs_at_the_trap_in_its_detour(arch: str) -> None:
         point, detour = only(guest)
         assert detour.trap is not None
         assert run_to(guest, point.address)
-        records = JumpMachine(manager).run()
+        records = JumpMachine(manager.hits).run()
         assert seen == [point.address]
         assert "serves the hit" in records[2].text
         assert records[-1].after == detour.window
@@ -128,9 +126,9 @@ def test_a_fault_of_a_displaced_instruction_is_its_own(arch: str) -> None:
             tracing.start()
             assert run_to(guest, point.address)
             session.cpu.write_register(session.arch.roles.sp, 0x1000)
-            machine = BreakpointMachine(manager) if point.detour is None else JumpMachine(manager)
+            machine = manager.machine(point)
             last = machine.run()[-1]
-            assert last.phase is (Phase.SLOT if point.detour is None else Phase.DISPLACED)
+            assert last.phase is (Phase.SLOT if point.replacement is None else Phase.DISPLACED)
             assert "it raised fault" in last.text
             assert machine.stop is not None
             session.kernel.take(machine.stop)

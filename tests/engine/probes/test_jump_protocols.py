@@ -3,7 +3,7 @@
 import pytest
 from controlkit import held, moods, sample
 from guestrun import ARCHES
-from jumpkit import jumps_of, only, opened, run_to, stopped_at_jump, symbol
+from jumpkit import after, detour_of, jumps_of, only, opened, run_to, stopped_at_jump, symbol
 from sessionkit import loaded
 
 from engine.probes.breakpoint_machine import BreakpointMachine
@@ -47,7 +47,7 @@ def test_a_handler_deletes_its_own_probe(arch: str) -> None:
         probe.pre_handler = once
         tracing.start()
         manager.register(probe)
-        assert manager.placed()[0].detour is not None
+        assert manager.placed()[0].replacement is not None
         guest.run()
         tracing.finish()
         assert probe.hits == 1
@@ -60,8 +60,7 @@ def test_a_handler_deletes_its_own_probe(arch: str) -> None:
 def test_an_old_jump_is_one_again_as_soon_as_it_can() -> None:
     """In `auto` what was hot once need not be hit so often again."""
     with opened("x86_64", "recursion", "auto", "p fibonacci") as (guest, tracing):
-        jumps = jumps_of(guest)
-        jumps.after = 3
+        after(guest, 3)
         manager = guest.session.probes().manager
         (point,) = manager.placed()
         manager.refresh(point)
@@ -69,8 +68,7 @@ def test_an_old_jump_is_one_again_as_soon_as_it_can() -> None:
         while point.technique != "jump":
             guest.session.kernel.step()
         guest.session.kernel.step()
-        detour = point.detour
-        assert detour is not None
+        detour = detour_of(point)
         inner = Kprobe(addr=detour.displaced[1][1], record=lambda thread: None)
         manager.register(inner)
         assert point.technique == "breakpoint"
@@ -169,7 +167,7 @@ def test_djprobe_frees_the_stub_once_all_cpus_have_passed(arch: str) -> None:
         for _ in range(CPUS):
             assert len(jumps.detours.zombies) == 1
             assert run_to(guest, point.address)
-            records = {record.phase: record for record in BreakpointMachine(manager).run()}
+            records = {record.phase: record for record in BreakpointMachine(manager.hits).run()}
             told.append(records[Phase.PRE].text)
         assert "1 of 4" in told[0]
         assert "the stub is freed" in told[-1]
@@ -217,11 +215,10 @@ def test_the_first_byte_traps_while_the_others_change(monkeypatch: pytest.Monkey
                 seen.append(session.memory.read(point.address, 5))
 
         monkeypatch.setattr(session.memory, "poke", watched)
-        assert jumps_of(guest).consider(point)
-        detour = point.detour
-        assert detour is not None
+        assert manager.techniques.consider(point)
+        detour = detour_of(point)
         trap = session.arch.breakpoint
         assert seen == [trap + detour.jump[1:5], detour.jump[:5]]
         seen.clear()
-        jumps_of(guest).unoptimize(point)
+        manager.techniques.fall_back(point)
         assert seen == [trap + detour.jump[1:5], before]

@@ -7,7 +7,8 @@ from returnkit import RECURSION, TAIL, F, Seen, each, either, guest_of, register
 from engine.arch.base import TrapKind
 from engine.arch.plan import Mode
 from engine.cpu.base import StopKind
-from engine.probes.breakpoint_machine import BreakpointMachine, Phase
+from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.hit_machine import Phase
 from engine.probes.trampoline import NAME
 
 
@@ -40,7 +41,8 @@ def walk(guest: ProbeGuest, texts: list[str]) -> None:
         point = points.get(guest.pc)
         if point is not None and point.armed:
             texts += [
-                f"{row.phase.value}: {row.text}" for row in BreakpointMachine(guest.manager).run()
+                f"{row.phase.value}: {row.text}"
+                for row in BreakpointMachine(guest.manager.hits).run()
             ]
             continue
         guest.memory.sync()
@@ -58,7 +60,7 @@ def test_the_trampoline(arch: str) -> None:
     guest.memory.sync()
     while guest.pc != F:
         assert guest.cpu.step() is None
-    phases = {row.phase: row for row in BreakpointMachine(manager).run()}
+    phases = {row.phase: row for row in BreakpointMachine(manager.hits).run()}
     assert "replaced" in phases[Phase.PRE].text
     link = guest.arch.roles.link
     start, end = manager.trampoline() or (0, 0)
@@ -76,7 +78,7 @@ def test_the_trampoline(arch: str) -> None:
     while guest.pc != start:
         assert guest.cpu.step() is None
     assert manager.busy()
-    rows = BreakpointMachine(manager).run()
+    rows = BreakpointMachine(manager.hits).run()
     assert [row.phase for row in rows][-4:] == [
         Phase.PRE,
         Phase.EMULATED,

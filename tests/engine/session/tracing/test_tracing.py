@@ -169,8 +169,8 @@ def test_missed_hits_are_reported() -> None:
 
         def inside(probe: Kprobe, regs: PtRegs) -> None:
             point = probing.manager.points[tracing.events["g", "x"].probes[0].addr or 0]
-            probing.manager.enter_again(point)
-            probing.manager.idle()
+            probing.manager.hits.enter_again(point)
+            probing.manager.hits.idle()
             seen.append(regs.ip)
 
         place = probing.placing.places.resolve("main")[0]

@@ -26,8 +26,8 @@ from engine.arch.x86_64.decode import decode
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, ProbeRejectedError
 from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.hits import Status
 from engine.probes.kprobe import Kprobe, Uprobe
-from engine.probes.manager import Status
 
 WANTED = os.environ.get("KPROBE_TUI_FORMS", "")
 ALL = bool(WANTED)
@@ -163,7 +163,7 @@ class Bench:
 
     def phases(self, values: State, site: int) -> Result:
         self.set(values, site)
-        machine = BreakpointMachine(self.guest.manager)
+        machine = BreakpointMachine(self.guest.manager.hits)
         machine.run()
         return self.result(self.guest.pc, machine.stop)
 
@@ -182,7 +182,11 @@ class Bench:
 
     def idle(self) -> bool:
         manager = self.guest.manager
-        return manager.status is Status.IDLE and not manager.area.busy and not manager.area.owners
+        return (
+            manager.hits.status is Status.IDLE
+            and not manager.area.busy
+            and not manager.area.owners
+        )
 
 
 def known(arch: str, raw: bytes, different: list[str]) -> str:

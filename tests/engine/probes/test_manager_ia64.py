@@ -18,7 +18,8 @@ from engine.arch.ia64.encode import assemble, long_jump, nop
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.cpu.base import StopKind
 from engine.linux.fs.stdio import SinkStream
-from engine.probes.breakpoint_machine import BreakpointMachine, Phase
+from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.hit_machine import Phase
 from engine.probes.kprobe import Kprobe
 from engine.probes.manager import ProbeManager
 from engine.session import GuestConfig, Session
@@ -189,7 +190,7 @@ def test_phases_leave_what_the_fast_way_leaves() -> None:
             pc = manager.regs.ip
             point = manager.points.get(pc)
             if point is not None and slowly and manager.traps(point):
-                machine = BreakpointMachine(manager)
+                machine = BreakpointMachine(manager.hits)
                 assert machine.run()[3].phase in (Phase.SLOT, Phase.EMULATED)
                 stop = machine.stop
             else:
@@ -197,7 +198,7 @@ def test_phases_leave_what_the_fast_way_leaves() -> None:
                 while stop is None:
                     stop = session.cpu.step()
                     stop = manager.handle(stop) if stop is not None else None
-                    if not manager.inside(manager.regs.ip):
+                    if not manager.code.inside(manager.regs.ip):
                         break
             if stop is not None:
                 assert stop.kind is StopKind.SYSCALL

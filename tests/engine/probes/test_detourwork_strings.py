@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from guestrun import ARCHES
+from jumpkit import after, recorded
 from sessionkit import loaded
 
 from engine.arch import by_name
@@ -46,9 +47,7 @@ def run(arch: str, folder: Path, technique: str, fetch: str, memory: bytes, call
     rows: list[bytes] = []
     with loaded(path, technique=technique) as guest:
         session = guest.session
-        jumps = session.probes().manager.jumps
-        assert jumps is not None
-        jumps.after = 1
+        after(guest, 1)
         session.memory.poke(END - len(memory), memory)
         tracing = Tracing(session, TraceOptions(), consumer=rows.append)
         base = END - calls - 1
@@ -56,7 +55,7 @@ def run(arch: str, folder: Path, technique: str, fetch: str, memory: bytes, call
         guest.run(tracing)
         (point,) = session.probes().manager.placed()
         assert point.technique == technique, point.why
-        assert technique != "jump" or (point.detour and point.detour.trap is None)
+        assert technique != "jump" or recorded(point)
         return b"".join(rows), point.probes[0].hits, session.cpu.blocks()
 
 

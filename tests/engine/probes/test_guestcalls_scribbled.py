@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from graphkit import compiled
+from jumpkit import jumps_of
 from sessionkit import heads, loaded
 from sysroot import CHECKOUT
 
 from engine.arch.recording import CALLS, CURSOR, SITES
 from engine.linux.ending import Exit
-from engine.probes.return_sites import ReturnSites
 from engine.session.tracing.graphing import Graphing, GraphOptions
 from engine.session.tracing.tracing import Tracing
 
@@ -39,9 +39,7 @@ def places(program: Path, arch: str) -> dict[str, int]:
     """Guest addresses of what is shared."""
     with loaded(program, technique="jump") as guest:
         prepare(guest.tracing(), arch, graph=True)
-        jumps = guest.session.probes().manager.jumps
-        assert jumps is not None
-        shared = jumps._memory.shared
+        shared = jumps_of(guest).memory.shared
         assert shared is not None
         save, there = shared.places.save, shared.places
         return {
@@ -64,9 +62,8 @@ def scribbled(
         prepare(tracing, arch, graph=graph)
         reports = guest.run(tracing)
         returns = guest.session.probes().manager.returns
-        assert isinstance(returns, ReturnSites)
         said = any("where code records its calls" in text for text in heads(reports))
-        return reports.exit, guest.out, returns.calls.damaged, said
+        return reports.exit, guest.out, returns.damaged, said
 
 
 @pytest.mark.parametrize("arch", ARCHES)

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 from guestrun import ARCHES
+from jumpkit import after, jumps_of, recorded
 from sessionkit import SAMPLES, loaded
 
 from engine.probes.kprobe import Kprobe, Uprobe
@@ -66,35 +67,28 @@ Prepare = Callable[[Tracing], object]
 Run = tuple[tuple[object, ...], list[ProbePoint]]
 
 
-def run(arch: str, name: str, technique: str, prepare: Prepare, after: int = 1) -> Run:
+def run(arch: str, name: str, technique: str, prepare: Prepare, hits: int = 1) -> Run:
     """Everything that a run shows, and its points."""
     words = WORDS if name == "words" else ()
     rows: list[bytes] = []
     with loaded(SAMPLES / arch / name, *words, technique=technique) as guest:
-        jumps = guest.session.probes().manager.jumps
-        assert jumps is not None
-        jumps.after = after
+        after(guest, hits)
         tracing = Tracing(guest.session, TraceOptions(), consumer=rows.append)
         prepare(tracing)
         reports = guest.run(tracing)
         points = guest.session.probes().manager.placed()
-        hits = {point.address: [probe.hits for probe in point.probes] for point in points}
+        counts = {point.address: [probe.hits for probe in point.probes] for point in points}
         time = guest.session.cpu.blocks()
-        return (b"".join(rows), guest.out, reports.exit.code, time, hits), points
+        return (b"".join(rows), guest.out, reports.exit.code, time, counts), points
 
 
 def alike(
-    arch: str, name: str, prepare: Prepare, technique: str = "auto", after: int = 1
+    arch: str, name: str, prepare: Prepare, technique: str = "auto", hits: int = 1
 ) -> list[ProbePoint]:
     wanted, _ = run(arch, name, "breakpoint", prepare)
-    got, points = run(arch, name, technique, prepare, after)
+    got, points = run(arch, name, technique, prepare, hits)
     assert got == wanted
     return points
-
-
-def recorded(point: ProbePoint) -> bool:
-    """Whether a detour's code records all that is wanted there."""
-    return point.detour is not None and point.detour.trap is None
 
 
 def fetching(arch: str, fetches: tuple[str, ...]) -> Prepare:
@@ -214,8 +208,8 @@ def handled(tracing: Tracing) -> None:
 def test_the_engine_serves_at_a_trap_in_the_detour(arch: str) -> None:
     points = alike(arch, "words", handled, "jump")
     point = next(point for point in points if len(point.probes) == 5)
-    assert point.detour is not None, point.why
-    assert point.detour.trap is not None
+    assert point.replacement is not None, point.why
+    assert point.replacement.trap is not None
 
 
 def test_a_place_where_nothing_records_can_be_asked() -> None:
@@ -226,10 +220,9 @@ def test_a_place_where_nothing_records_can_be_asked() -> None:
         manager = guest.session.probes().manager
         (point,) = manager.placed()
         point.probes[0].stops = True
-        assert manager.jumps is not None
-        place = manager.jumps.place(point)
+        place = jumps_of(guest).place(point)
         assert place is not None
-        assert (place.wants, place.unfit) == ("nothing records there", "")
+        assert (place.wants, place.unfit(place)) == ("nothing records there", "")
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -248,9 +241,9 @@ def test_uprobes_need_no_step_in_a_detour(arch: str, technique: str, returns: in
 
     points = alike(arch, "recursion", prepare, technique)
     point = next(point for point in points if len(point.probes) == 1 + returns)
-    assert point.detour is not None, point.why
+    assert point.replacement is not None, point.why
     assert recorded(point) is (returns == 1)
-    assert (point.detour.trap is None) is (returns == 1)
+    assert (point.replacement.trap is None) is (returns == 1)
     assert point.how in ("xol", "emulated")
 
 
@@ -263,7 +256,7 @@ def test_traced_functions(arch: str, tracer: str) -> None:
     points = alike(arch, "recursion", prepare, "jump")
     code = [point for point in points if recorded(point)]
     assert len(code) > 5
-    assert sum(point.detour is not None for point in points) > 5
+    assert sum(point.replacement is not None for point in points) > 5
 
 
 @pytest.mark.parametrize("arch", ARCHES)

@@ -15,6 +15,7 @@ import pytest
 from graphkit import compiled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jumpkit import after, recorded
 from sessionkit import Guest, loaded
 from sysroot import CHECKOUT
 
@@ -106,14 +107,12 @@ def outcome(
     rows: list[bytes] = []
     with loaded(program, *words, technique=technique) as guest:
         manager = guest.session.probes().manager
-        jumps = manager.jumps
-        assert jumps is not None
-        jumps.after = 1
+        after(guest, 1)
         tracing = Tracing(guest.session, TraceOptions(), consumer=rows.append)
         graphing = prepare(tracing)
         played = play(guest, tracing, graphing)
         waiting = pending(guest)
-        jumps.collect()
+        manager.techniques.collect()
         assert not watched(guest).calls.damaged
         placed = manager.placed()
         hits = {
@@ -127,7 +126,7 @@ def outcome(
         counts = (calls.entries, calls.exits, calls.left, calls.late) if calls is not None else ()
         time = guest.session.cpu.blocks()
         done = Outcome(played, b"".join(rows), guest.out, time, hits, counts, waiting)
-        live = [one for one in placed if one.detour is not None and one.detour.trap is None]
+        live = [one for one in placed if recorded(one)]
         return done, len(live)
 
 

@@ -19,8 +19,8 @@ from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import PAGE
 from engine.errors import ProbeRejectedError
 from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.hits import Status
 from engine.probes.kprobe import Kprobe, Uprobe
-from engine.probes.manager import Status
 
 FORMS = forms()
 TEMPLATES_WITHOUT_BRANCHES = (0x00, 0x01, 0x02, 0x08, 0x0A, 0x0C, 0x0E)
@@ -47,13 +47,17 @@ class Bench:
     def phases(self, slot: int, state: object, data: bytes) -> Outcome:
         """The same in visible phases."""
         self.guest.start(slot, state, data)
-        machine = BreakpointMachine(self.guest.manager)
+        machine = BreakpointMachine(self.guest.manager.hits)
         machine.run()
         return self.guest.outcome(machine.stop)
 
     def idle(self) -> bool:
         manager = self.guest.manager
-        return manager.status is Status.IDLE and not manager.area.busy and not manager.area.owners
+        return (
+            manager.hits.status is Status.IDLE
+            and not manager.area.busy
+            and not manager.area.owners
+        )
 
 
 @cache

@@ -1,0 +1,206 @@
+"""Arming of points: breakpoints are planted, lifted and changed as their probes want them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from engine.arch.plan import InsnPlan, Rules
+from engine.errors import ProbeRejectedError
+from engine.probes.admission import Admission
+from engine.probes.arbitration import Arbitration
+from engine.probes.boost import boost_again, unboost
+from engine.probes.breakpoint_actions import Breakpoints
+from engine.probes.kprobe import Kprobe
+from engine.probes.point import ProbePoint
+from engine.probes.point_state import NO_COPY
+from engine.probes.refcount import ReferenceCounters
+from engine.probes.slots import InsnSlots
+from engine.probes.target import ProbeTarget
+
+_MANY: Final = 64
+
+
+class Arming:
+    """Brings the points of a guest in line with their probes.
+
+    Attributes:
+        points: all probed addresses.
+        slots_of: by address, whose slot it is.
+        counters: reference counters of uprobes.
+    """
+
+    def __init__(
+        self,
+        target: ProbeTarget,
+        points: dict[int, ProbePoint],
+        admission: Admission,
+        slots: tuple[InsnSlots, ...],
+        breakpoints: Breakpoints,
+        techniques: Arbitration,
+    ) -> None:
+        """No point is armed.
+
+        Args:
+            target: the guest.
+            points: all probed addresses, to be kept here.
+            admission: for plans.
+            slots: of kprobes.
+            breakpoints: prepares slots and actions.
+            techniques: hear of breakpoints that come and go.
+        """
+        self.points = points
+        self.slots_of: dict[int, ProbePoint] = {}
+        self.counters = ReferenceCounters(target.memory, target.notify)
+        self._target = target
+        self._admission = admission
+        self._slots = slots
+        self._breakpoints = breakpoints
+        self._techniques = techniques
+
+    # -- points and their probes ----------------------------------------------------------
+
+    def refresh(self, point: ProbePoint) -> None:
+        """The point's probes have changed.
+
+        Raises:
+            ProbeRejectedError: no slot is left.
+        """
+        if not point.enabled():
+            if point.armed:
+                self.disarm([point])
+            return
+        if point.armed:
+            self._techniques.reconsider(point)
+        if point.armed and point.slot is not None and point.boosted == point.wants_post():
+            # A post-handler came or went: the slot's end changes.
+            self.disarm([point])
+        if not point.armed:
+            if point.slot is None and not self._breakpoints.prepare(point):
+                raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
+            self.arm([point])
+        else:
+            self._breakpoints.plant(point)
+
+    def remove(self, probes: Iterable[Kprobe]) -> tuple[list[Kprobe], list[Kprobe]]:
+        """Take probes out; those that were there, and those that were not."""
+        empty: list[ProbePoint] = []
+        gone: list[Kprobe] = []
+        unknown: list[Kprobe] = []
+        for probe in probes:
+            point = self.points.get(probe.addr or 0)
+            if point is None or probe not in point.probes:
+                unknown.append(probe)
+                continue
+            point.probes.remove(probe)
+            gone.append(probe)
+            if point.probes:
+                self.refresh(point)
+            else:
+                empty.append(point)
+                del self.points[point.address]
+        self.disarm([point for point in empty if point.armed])
+        return gone, unknown
+
+    def replant(self, address: int) -> None:
+        """Install the actions of a point anew: what is to happen there has changed."""
+        point = self.points.get(address)
+        if point is not None and point.armed:
+            self._breakpoints.plant(point)
+
+    def reconsider(self, address: int) -> None:
+        """The same; whatever has taken its breakpoint's place is given up."""
+        point = self.points.get(address)
+        if point is not None and point.armed:
+            self._techniques.reconsider(point)
+            self._breakpoints.plant(point)
+
+    def always(self, point: ProbePoint) -> None:
+        """Let a point trap whatever the predicate is that its probes depend on."""
+        plan = self._admission.unconditional(point.plan)
+        if plan is point.plan:
+            return
+        point.guard = point.plan.predicate
+        if point.armed:
+            self.disarm([point])
+        self.replace(point, plan)
+
+    def replace(self, point: ProbePoint, plan: InsnPlan) -> None:
+        """Give a disarmed point another plan, and arm it again.
+
+        Raises:
+            ProbeRejectedError: no slot is left.
+        """
+        if point.slot is not None:
+            self.slots_of.pop(point.slot, None)
+        self._breakpoints.give_back(point)
+        point.plan, point.copy = plan, NO_COPY
+        if not self._breakpoints.prepare(point):
+            raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
+        if point.enabled():
+            self.arm([point])
+
+    # -- breakpoints ----------------------------------------------------------------------
+
+    def arm(self, points: Sequence[ProbePoint]) -> None:
+        """Plant the breakpoints of points whose slots are prepared."""
+        many = len(points) > _MANY
+        patches, masks = {}, {}
+        self._techniques.arming(points)
+        unboost(self.points, points, self._breakpoints)
+        for point in points:
+            copy, plan = point.copy, point.plan
+            if copy.slot is not None:
+                self._target.memory.poke(copy.slot, copy.code, forget=not many)
+                self.slots_of[copy.slot] = point
+            value = self.planted(point)
+            if plan.bits is not None:
+                value, masks[point.address] = plan.bits
+            patches[point.address] = (value, plan.raw)
+            self._breakpoints.plant(point)
+            point.state = point.state.arm()
+        self._target.overlay.plant(patches, masks)
+        for point in points:
+            self.counters.armed(point)
+        self._techniques.armed(points)
+
+    def planted(self, point: ProbePoint) -> bytes:
+        """The breakpoint that stands at a point."""
+        kprobe = any(probe.rules is Rules.KPROBE for probe in point.probes)
+        probes = self._target.arch.probes
+        return probes.kprobe if kprobe else probes.uprobe
+
+    def disarm(self, points: Sequence[ProbePoint]) -> None:
+        """Lift the breakpoints of armed points; their slots go back."""
+        for point in points:
+            self._techniques.fall_back(point)
+        self._target.overlay.lift([point.address for point in points])
+        for point in points:
+            self._put_down(point)
+        boost_again(self.points, points, self._breakpoints)
+        for point in points:
+            slot = point.slot
+            if slot is not None and not self._in_slot(slot):
+                del self.slots_of[slot]
+                self._breakpoints.give_back(point)
+        for slots in self._slots:
+            slots.collect(self._in_slot)
+        self._techniques.room_made([point.address for point in points])
+
+    def lost(self, point: ProbePoint) -> None:
+        """The code under a point is gone, or is other code now: nothing stands there."""
+        self._techniques.fall_back(point, gone=True)
+        self._put_down(point)
+
+    def drop(self, point: ProbePoint) -> None:
+        """Forget a point whose code is gone."""
+        del self.points[point.address]
+        self._breakpoints.give_back(point)
+
+    def _put_down(self, point: ProbePoint) -> None:
+        point.state = point.state.disarm()
+        self._breakpoints.remove(point)
+        self.counters.disarmed(point)
+
+    def _in_slot(self, slot: int) -> bool:
+        """True if the guest is in the middle of the step in a slot."""
+        pc = self._target.regs.ip
+        return slot <= pc < slot + self._target.arch.probes.kprobe_slot

@@ -1,0 +1,341 @@
+"""Actions of breakpoints: they carry a hit out inside the emulator.
+
+For each armed point it builds the action of its breakpoint (and of the trap behind the copy,
+where the slot is not boosted). What the actions do is what the plan says; `breakpoint_machine`
+does the same one visible step at a time, and tests hold the two against each other.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from engine.arch.plan import Fixup, Mode, Rules
+from engine.cpu.base import LEAVE, SingleSteps, StepAction, TrapAction
+from engine.errors import EngineError, GuestFaultError
+from engine.probes.kprobe import Kprobe
+from engine.probes.point import ProbePoint
+from engine.probes.point_state import InsnCopy
+from engine.probes.singlestep_fixup import settler
+from engine.probes.slots import InsnSlots, XolArea
+from engine.probes.stepping import StepStopError, failure
+from engine.probes.target import ProbeTarget
+
+
+def _leave() -> int:
+    return LEAVE
+
+
+def _leave_step(came: int) -> int:
+    return LEAVE
+
+
+def _counted(action: TrapAction, hits: int, point: ProbePoint) -> TrapAction:
+    """The action of a point that is to be looked at: at its last hit the engine has to see it."""
+    left = hits
+
+    def counted() -> int:
+        nonlocal left
+        left -= 1
+        if left > 0:
+            return action()
+        point.candidacy = point.candidacy.counted()
+        return LEAVE
+
+    return counted
+
+
+class Breakpoints:
+    """Prepares slots, and plants the actions of breakpoints.
+
+    Attributes:
+        entry: gives a point with return probes its action.
+        waits: hits of a point after which it comes to the engine; 0 = never.
+        crowded: whether another probe stands where a point's boosted copy would run past it.
+        fault: what an operation met inside the callback; the manager passes it on.
+        area: the XOL area.
+        first_fit: its slots are taken as Linux takes them.
+    """
+
+    def __init__(self, target: ProbeTarget, slots: tuple[InsnSlots, ...], area: XolArea) -> None:
+        """No slot is taken.
+
+        Args:
+            target: the guest.
+            slots: of kprobes.
+            area: slots of uprobes.
+        """
+        arch, cpu = target.arch, target.cpu
+        self._arch = arch
+        self._cpu = cpu
+        self._step = target.step
+        self._slots = slots
+        self.area = area
+        self._thread = target.thread
+        self.first_fit = target.mode is Mode.KERNEL
+        self.fault: StepStopError | None = None
+        self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
+        self.waits: Callable[[ProbePoint], int] = lambda point: 0
+        self.crowded: Callable[[ProbePoint], bool] = lambda point: False
+        self._steps: SingleSteps | None = None
+        if not arch.probes.after:
+            if not isinstance(cpu, SingleSteps):
+                raise EngineError("nothing ends the step of a copy on this processor")
+            self._steps = cpu
+        self._ends: dict[int, ProbePoint] = {}  # steps in the area, and whose end is planted
+
+    # -- slots ----------------------------------------------------------------------------
+
+    def prepare(self, point: ProbePoint) -> bool:
+        """Find a slot and what stands in it; False if there is no slot left.
+
+        The bytes are not written: the manager does that for many points at once.
+        """
+        plan = point.plan
+        if plan.operation is not None:
+            return True
+        if plan.copy and self._steps_in_area(point):
+            code = (plan.scratch_copy or plan.copy) + self._arch.probes.after
+            point.copy = InsnCopy(None, code, scratch=bool(plan.scratch_copy))
+            self.area.open()
+            return True
+        reach = self._arch.probes.reach
+        for near in (True, False):
+            for slots in self._slots:
+                if slots.reaches(point.address, reach) is not near:
+                    continue
+                slot = slots.get()
+                if slot is not None:
+                    self.fill(point, slot)
+                    return True
+        return False
+
+    def _steps_in_area(self, point: ProbePoint) -> bool:
+        return all(probe.rules is Rules.UPROBE for probe in point.probes)
+
+    def fill(self, point: ProbePoint, slot: int) -> None:
+        """Decide the bytes of a kprobe's slot."""
+        plan, probes = point.plan, self._arch.probes
+        copy = rebased(plan.copy, plan.displacement, plan.address - slot)
+        scratch = copy is None
+        if copy is None:
+            copy = plan.scratch_copy
+        jump, room = None, probes.kprobe_slot - len(copy)
+        if plan.boostable and not scratch:
+            jump = probes.jump(slot + len(copy), plan.boosted_next or plan.next)
+        able = jump is not None and len(jump) <= room
+        boosted = able and not point.wants_post() and not self.crowded(point)
+        behind = b"" if self._steps is not None else probes.after
+        if jump is not None and (boosted or (able and self._steps is not None)):
+            behind = jump  # where the processor ends the step it may stand there in any case
+        point.copy = InsnCopy(slot, copy + behind, boosted, scratch)
+
+    def give_back(self, point: ProbePoint) -> None:
+        """The point has no use for its slot any more."""
+        copy = point.copy
+        if copy.slot is None:
+            return
+        for slots in self._slots:
+            if slots.window.start <= copy.slot < slots.window.end:
+                self._lift_end(point, copy.slot)
+                slots.free(copy.slot, dirty=copy.boosted)
+        point.copy = replace(copy, slot=None)
+
+    # -- actions --------------------------------------------------------------------------
+
+    def plant(self, point: ProbePoint) -> None:
+        """Install the point's actions as its probes want them now."""
+        self._ends = {at: other for at, other in self._ends.items() if other is not point}
+        action, hits = self._action(point), self.waits(point)
+        traps = self._cpu.traps
+        traps.plant(point.address, _counted(action, hits, point) if hits else action, point.follow)
+        replacement, slot = point.state.replacement, point.copy.slot
+        if replacement is not None and replacement.trap is not None:
+            traps.plant(replacement.trap, action, replacement.window)
+        if slot is not None and not point.copy.boosted:
+            self._plant_end(point, slot)
+        elif slot is not None:
+            self._lift_end(point, slot)
+
+    def _plant_end(self, point: ProbePoint, slot: int) -> None:
+        """Plant what ends a step: a trap behind the copy in its slot, or the processor's own."""
+        if self._steps is not None:
+            settle = _leave_step if point.wants_engine() else self._settle(point, slot)
+            self._steps.step_at(slot + point.plan.entry, settle)
+            return
+        end = _leave
+        if not point.wants_engine():
+            end = self._end(point) if point.copy.slot is not None else self._area_end(point, slot)
+        self._cpu.traps.plant(slot + point.copy_size, end, point.plan.next)
+
+    def _lift_end(self, point: ProbePoint, slot: int) -> None:
+        if self._steps is not None:
+            self._steps.step_at(slot + point.plan.entry, None)
+        else:
+            self._cpu.traps.remove(slot + point.copy_size)
+
+    def remove(self, point: ProbePoint) -> None:
+        """Take the point's breakpoint out of service."""
+        self._cpu.traps.remove(point.address)
+
+    def _action(self, point: ProbePoint) -> TrapAction:
+        if point.wants_engine():
+            return _leave
+        go, enabled = self._go(point), point.enabled()
+        serve = self._serving(point, enabled, go)
+        if not point.guard:
+            return serve
+        pass_over = self._serving(point, [probe for probe in enabled if probe.machinery], go)
+        holds = self._cpu.traps.reader((point.guard,))
+        return lambda: serve() if holds()[0] else pass_over()
+
+    def _serving(self, point: ProbePoint, enabled: list[Kprobe], go: TrapAction) -> TrapAction:
+        if point.wants_return():
+            return self.entry(point, go)
+        if len(enabled) == 1 and enabled[0].record is not None:
+            return self._single(enabled[0], enabled[0].record, go, point)
+        thread = self._thread
+
+        def action() -> int:
+            for probe in enabled:
+                probe.hits += 1
+                if probe.record is not None:
+                    probe.record(thread())
+            return go()
+
+        return action
+
+    def _single(
+        self, probe: Kprobe, record: Callable[[int], None], go: TrapAction, point: ProbePoint
+    ) -> TrapAction:
+        """The usual case, with nothing that it does not need."""
+        thread = self._thread
+        copy = point.copy
+        if copy.slot is not None and not copy.scratch and point.state.replacement is None:
+            slot = copy.slot + point.plan.entry
+
+            def straight() -> int:
+                probe.hits += 1
+                record(thread())
+                return slot
+
+            return straight
+
+        def action() -> int:
+            probe.hits += 1
+            record(thread())
+            return go()
+
+        return action
+
+    def _go(self, point: ProbePoint) -> TrapAction:
+        """The action that carries the instruction out; it returns where the guest goes on."""
+        plan = point.plan
+        if point.state.replacement is not None:
+            bypass = point.state.replacement.bypass
+            return lambda: bypass
+        if plan.operation is not None:
+            run, step = plan.operation.run, self._step
+
+            def operate() -> int:
+                try:
+                    return run(step)
+                except (GuestFaultError, StepStopError) as error:
+                    self.fault = failure(error, plan.address)
+                    return LEAVE
+
+            return operate
+        return lambda: self.enter(point)
+
+    def enter(self, point: ProbePoint) -> int:
+        """Make the step ready; where it begins, LEAVE while there is no slot."""
+        plan, copy = point.plan, point.copy
+        slot = copy.slot
+        if slot is None:
+            slot = self.area.take(copy.code, first_fit=self.first_fit)
+            if slot is None:
+                return LEAVE
+            start = slot + plan.entry
+            if self._ends.get(start) is not point:
+                self._ends[start] = point
+                self._plant_end(point, slot)
+            self.area.owners[slot] = point
+        if copy.scratch:
+            assert plan.scratch is not None
+            point.saved = self._cpu.read_register(plan.scratch)
+            self._cpu.write_register(plan.scratch, plan.next)
+        return slot + plan.entry
+
+    @property
+    def stepping(self) -> dict[int, ProbePoint]:
+        """Slots of the XOL area in use, and whose step it is."""
+        return self.area.owners
+
+    def _end(self, point: ProbePoint) -> TrapAction:
+        """The step in a kprobe's slot is over."""
+        follow = point.plan.next
+        if not point.copy.scratch:
+            return lambda: follow
+
+        def end() -> int:
+            self.undo_scratch(point)
+            return follow
+
+        return end
+
+    def _settle(self, point: ProbePoint, slot: int) -> StepAction:
+        """The step of an instruction is over that the processor has single-stepped."""
+        settle, area = settler(point.plan, slot, self._cpu), self.area
+        if point.copy.slot is not None:
+            return settle
+
+        def settle_in_area(came: int) -> int:
+            if area.owners.pop(slot, None) is not None:
+                area.release(slot)
+            return settle(came)
+
+        return settle_in_area
+
+    def _area_end(self, point: ProbePoint, slot: int) -> TrapAction:
+        follow, area = point.plan.next, self.area
+        if point.copy.scratch or point.plan.fixups != (Fixup.IP,):
+
+            def end() -> int:
+                self.finish(point, slot)
+                return follow
+
+            return end
+
+        def plain_end() -> int:
+            if area.owners.pop(slot, None) is not None:
+                area.release(slot)
+            return follow
+
+        return plain_end
+
+    def finish(self, point: ProbePoint, slot: int) -> None:
+        """The copy has run in its slot: what the plan's fix-ups say, but for pc."""
+        if Fixup.TRACE_FLAG in point.plan.fixups:
+            place = self._step.read_register(self._arch.roles.sp) + 1
+            self._step.store(place, bytes([self._step.load(place, 1)[0] | 1]))
+        self.leave(point, slot)
+
+    def leave(self, point: ProbePoint, slot: int) -> None:
+        """A step is over or given up: its registers and its slot of the area go back."""
+        self.undo_scratch(point)
+        if point.copy.slot is None and self.stepping.pop(slot, None) is not None:
+            self.area.release(slot)
+
+    def undo_scratch(self, point: ProbePoint) -> None:
+        """The scratch register gets its own value back (Fixup.SCRATCH)."""
+        if point.copy.scratch and point.plan.scratch is not None:
+            self._cpu.write_register(point.plan.scratch, point.saved)
+
+
+def rebased(copy: bytes, displacement: int | None, distance: int) -> bytes | None:
+    """The copy with its displacement moved by a distance; None where it does not reach."""
+    if displacement is None:
+        return copy
+    place = slice(displacement, displacement + 4)
+    value = int.from_bytes(copy[place], "little", signed=True) + distance
+    if not -(1 << 31) <= value < 1 << 31:
+        return None
+    return copy[:displacement] + value.to_bytes(4, "little", signed=True) + copy[place.stop :]

@@ -1,0 +1,200 @@
+"""The state of a probed address: what stands there, and whether it may be something faster.
+
+Both are values. A transition gives the next value, and asserts that it is one that can come next.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Final, Literal, Protocol
+
+from engine.probes.lint import Check
+
+
+class Replacement(Protocol):
+    """Something that a technique has put in the place of a breakpoint."""
+
+    @property
+    def kind(self) -> str:
+        """The name under which people see it: "jump"."""
+
+    @property
+    def bypass(self) -> int:
+        """Address at which the guest goes on behind a breakpoint that stands in front of it."""
+
+    @property
+    def window(self) -> int:
+        """One past the last byte of the program's that it stands in place of."""
+
+    @property
+    def trap(self) -> int | None:
+        """Address of its own trap at which the engine serves a hit, None if no hit needs one."""
+
+    @property
+    def code(self) -> bytes:
+        """All of its code outside of the program's."""
+
+
+class Stage(Enum):
+    """Kinds of things that stand at a probed address."""
+
+    DISARMED = auto()
+    """Its own instruction."""
+    BREAKPOINT = auto()
+    REPLACED = auto()
+    """A technique's replacement of the breakpoint."""
+    STOP = auto()
+    """A debugger's breakpoint; what it lets pass goes on in the replacement."""
+    CHECK = auto()
+    """A breakpoint until all CPUs have passed it; the replacement is ready behind it."""
+
+
+HELD: Final = (Stage.STOP, Stage.CHECK)
+"""A breakpoint stands in front of a replacement."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointState:
+    """The thing that stands at a probed address.
+
+    Attributes:
+        stage: it.
+        replacement: what has taken the breakpoint's place, or is about to; None before that.
+    """
+
+    stage: Stage
+    replacement: Replacement | None = None
+
+    @property
+    def held(self) -> Literal["", "stop", "check"]:
+        """Why a breakpoint stands in front of a replacement, "" if none does."""
+        if self.stage is Stage.STOP:
+            return "stop"
+        return "check" if self.stage is Stage.CHECK else ""
+
+    @property
+    def technique(self) -> str:
+        """Name of it for people: a debugger's stop is left out."""
+        if self.replacement is None or self.stage is Stage.CHECK:
+            return "breakpoint"
+        return self.replacement.kind
+
+    def arm(self) -> "PointState":
+        """A breakpoint is planted."""
+        assert self.stage is Stage.DISARMED, self
+        return _BREAKPOINT
+
+    def disarm(self) -> "PointState":
+        """The breakpoint is lifted, or has gone with its code."""
+        assert self.stage is Stage.BREAKPOINT, self
+        return DISARMED
+
+    def replaced(self, replacement: Replacement, stage: Stage = Stage.REPLACED) -> "PointState":
+        """A technique takes the breakpoint's place; in `HELD` it waits behind the breakpoint."""
+        assert self.stage is Stage.BREAKPOINT, self
+        assert stage is Stage.REPLACED or stage in HELD, stage
+        return PointState(stage, replacement)
+
+    def checked(self, *, stop: bool) -> "PointState":
+        """All CPUs have passed the breakpoint: it goes, unless it is a debugger's, too."""
+        assert self.stage is Stage.CHECK, self
+        return PointState(Stage.STOP if stop else Stage.REPLACED, self.replacement)
+
+    def fall_back(self) -> "PointState":
+        """A plain breakpoint comes back."""
+        assert self.replacement is not None, self
+        return _BREAKPOINT
+
+
+DISARMED: Final = PointState(Stage.DISARMED)
+_BREAKPOINT: Final = PointState(Stage.BREAKPOINT)
+
+
+class Look(Enum):
+    """Stages of a breakpoint on the way to something faster."""
+
+    NOT_YET = auto()
+    """Not looked at as its probes are now: its hits are counted."""
+    DUE = auto()
+    """It has been hit so often that it is to be looked at."""
+    LOOKED = auto()
+    """Looked at as its probes are now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidacy:
+    """Knowledge about replacing a point's breakpoint by something faster.
+
+    Attributes:
+        look: how far it has come.
+        why: the condition that it does not meet; None if that is not known, or it meets all.
+        hot: it has been replaced: it is again as soon as nothing speaks against it.
+        patience: further hits that are waited for in a large function, 0 before the first ones.
+    """
+
+    look: Look = Look.NOT_YET
+    why: Check | None = None
+    hot: bool = False
+    patience: int = 0
+
+    @property
+    def due(self) -> bool:
+        """True while the engine has to look at it."""
+        return self.look is Look.DUE
+
+    @property
+    def looked(self) -> bool:
+        """True once it has been looked at as its probes are now."""
+        return self.look is Look.LOOKED
+
+    def counted(self) -> "Candidacy":
+        """It has been hit as often as was waited for; one that is known needs no further look."""
+        return self if self.looked else replace(self, look=Look.DUE)
+
+    def patient(self, hits: int) -> "Candidacy":
+        """The look takes so long that further hits are waited for, once."""
+        assert self.due, self
+        assert not self.patience, self
+        return replace(self, look=Look.NOT_YET, patience=hits)
+
+    def put_off(self, why: Check | None = None) -> "Candidacy":
+        """It cannot be looked at now, or not be replaced now: hits are counted again."""
+        assert not self.looked, self
+        return replace(self, look=Look.NOT_YET, why=why)
+
+    def refused(self, why: Check) -> "Candidacy":
+        """It stays a breakpoint."""
+        return replace(self, look=Look.LOOKED, why=why)
+
+    def replaced(self, why: Check | None = None) -> "Candidacy":
+        """It was replaced; `why` says what it still waits for."""
+        assert not self.looked, self
+        return replace(self, look=Look.LOOKED, why=why, hot=True)
+
+    def cleared(self) -> "Candidacy":
+        """Nothing is waited for any more."""
+        assert self.looked, self
+        return replace(self, why=None)
+
+    def renewed(self) -> "Candidacy":
+        """Its probes want something else: it is to be looked at anew."""
+        return replace(self, look=Look.DUE if self.due else Look.NOT_YET, why=None)
+
+
+@dataclass(frozen=True, slots=True)
+class InsnCopy:
+    """The displaced instruction's copy, which is carried out of line.
+
+    Attributes:
+        slot: address of the point's own slot, None without one.
+        code: what stands in the slot, the trap or jump behind the copy included.
+        boosted: the slot ends with a jump back in place of a trap.
+        scratch: the copy uses the plan's scratch register.
+    """
+
+    slot: int | None = None
+    code: bytes = b""
+    boosted: bool = False
+    scratch: bool = False
+
+
+NO_COPY: Final = InsnCopy()

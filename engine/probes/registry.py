@@ -1,0 +1,198 @@
+"""Registration of probes, and code that goes from under them.
+
+The order of checks and the names of the errors are kernel/kprobes.c's.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from engine.errors import ProbeRejectedError
+from engine.probes.admission import Admission
+from engine.probes.arming import Arming
+from engine.probes.breakpoint_actions import Breakpoints
+from engine.probes.kprobe import Kprobe, ProbeFlags
+from engine.probes.kretprobe import Kretprobe
+from engine.probes.pending_calls import ReturnSite
+from engine.probes.point import ProbePoint
+from engine.probes.return_probes import ReturnProbes
+
+Unmapped = Callable[[list[Kprobe]], Collection[Kprobe]]
+"""Given probes whose code is gone: those that will be registered again."""
+
+
+class ProbeRegistry:
+    """The probes of one guest."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        arming: Arming,
+        breakpoints: Breakpoints,
+        return_probes: ReturnProbes,
+        notify: Callable[[str], None],
+        unmapped: Unmapped,
+    ) -> None:
+        """No probe is registered.
+
+        Args:
+            admission: says whether a probe may be registered.
+            arming: of points.
+            breakpoints: prepares slots and actions.
+            return_probes: those among the probes.
+            notify: told, in words, what happened to a probe without the user's doing.
+            unmapped: see `Unmapped`.
+        """
+        self._points = arming.points
+        self._admission = admission
+        self._arming = arming
+        self._breakpoints = breakpoints
+        self._return_probes = return_probes
+        self._notify = notify
+        self._unmapped = unmapped
+
+    def register(self, probe: Kprobe) -> None:
+        """Register and arm one probe (register_kprobe).
+
+        Raises:
+            ProbeRejectedError: with the kernel's errno.
+        """
+        self.register_all([probe])
+
+    def register_all(self, probes: Sequence[Kprobe]) -> None:
+        """Register all or none (register_kprobes).
+
+        Raises:
+            ProbeRejectedError: of the first that cannot be placed; EINVAL for none at all.
+        """
+        if not probes:
+            raise ProbeRejectedError(0, "no probes given", "EINVAL")
+        done: list[Kprobe] = []
+        fresh: dict[int, ProbePoint] = {}
+        try:
+            for probe in probes:
+                point = self._place(probe, fresh)
+                # A return comes before what happens to stand where it returns to.
+                behind = bool(point.probes) and isinstance(point.probes[0], ReturnSite)
+                point.probes.insert(int(behind), probe)
+                done.append(probe)
+            for point in fresh.values():
+                if point.enabled() and not self._breakpoints.prepare(point):
+                    raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
+        except ProbeRejectedError:
+            self._undo(done, fresh)
+            raise
+        self._admission.settled()
+        self._points.update(fresh)
+        self._return_probes.admit([probe for probe in done if isinstance(probe, Kretprobe)])
+        self._arming.arm([point for point in fresh.values() if point.enabled()])
+        for address in {probe.addr for probe in done if probe.addr not in fresh}:
+            self._arming.refresh(self._points[address or 0])
+
+    def _place(self, probe: Kprobe, fresh: dict[int, ProbePoint]) -> ProbePoint:
+        admission = self._admission
+        address, mode = admission.address(probe), admission.mode_of(probe)
+        point = self._points.get(address) or fresh.get(address)
+        if point is not None and probe in point.probes:
+            raise ProbeRejectedError(address, "this probe is registered already", "EINVAL")
+        if probe.flags not in (ProbeFlags.NONE, ProbeFlags.DISABLED):
+            raise ProbeRejectedError(address, "only DISABLED may be given", "EINVAL")
+        admission.allow(address)
+        if isinstance(probe, Kretprobe):
+            admission.allow_return(probe, address)
+        if point is None:
+            plan = admission.planned(address, probe.rules, mode)
+            if probe.always:
+                plan = admission.unconditional(plan)
+            point = fresh[address] = ProbePoint(address, plan)
+        elif any(
+            other.machinery or other.always or other.rules is not probe.rules
+            for other in point.probes
+        ):
+            plan = admission.plan(address, probe.rules, mode)  # its own rules must allow it too
+            if not point.plan.predicate:
+                point.guard = plan.predicate
+        elif probe.always and address not in fresh:
+            self._arming.always(point)
+        probe.addr = address
+        return point
+
+    def _undo(self, done: Sequence[Kprobe], fresh: dict[int, ProbePoint]) -> None:
+        """Take back what was done for probes of which one was refused."""
+        for probe in done:
+            assert probe.addr is not None
+            owner = fresh.get(probe.addr) or self._points[probe.addr]
+            owner.probes.remove(probe)
+            if probe.symbol_name is not None:
+                probe.addr = None
+        for point in fresh.values():
+            self._breakpoints.give_back(point)
+
+    def unregister(self, probe: Kprobe) -> None:
+        """Take one probe out (unregister_kprobe)."""
+        self.unregister_all([probe])
+
+    def unregister_all(self, probes: Iterable[Kprobe]) -> None:
+        """Take probes out, all of them at once.
+
+        Raises:
+            ProbeRejectedError: EINVAL for one that is not registered; the others are gone.
+        """
+        gone, unknown = self._arming.remove(probes)
+        self._return_probes.dismiss([probe for probe in gone if isinstance(probe, Kretprobe)])
+        if unknown:
+            probe = unknown[-1]
+            raise ProbeRejectedError(probe.addr or 0, f"{probe} is not registered", "EINVAL")
+
+    def enable(self, probe: Kprobe) -> None:
+        """Let a probe's handlers run again; EINVAL if it is gone or not registered."""
+        self._switch(probe, on=True)
+
+    def disable(self, probe: Kprobe) -> None:
+        """Keep a probe, but quiet; its point is disarmed once all its probes are disabled."""
+        self._switch(probe, on=False)
+
+    def _switch(self, probe: Kprobe, *, on: bool) -> None:
+        point = self._points.get(probe.addr or 0)
+        if point is None or probe not in point.probes or ProbeFlags.GONE in probe.flags:
+            raise ProbeRejectedError(probe.addr or 0, f"{probe} is not registered", "EINVAL")
+        probe.flags = ProbeFlags.NONE if on else ProbeFlags.DISABLED
+        self._arming.refresh(point)
+
+    # -- code that goes -------------------------------------------------------------------
+
+    def lost(self, address: int, why: str) -> None:
+        """The overlay gave a patch up: its code is gone, or is other code now."""
+        point = self._points.get(address)
+        if point is None:
+            return
+        self._arming.lost(point)
+        asked = [probe for probe in point.probes if not isinstance(probe, ReturnSite)]
+        if why == "rewritten":
+            try:
+                self._arm_again(point, asked)
+                return
+            except ProbeRejectedError as error:
+                why = f"rewritten by the guest: {error.reason}"
+        self._arming.drop(point)
+        waiting = self._unmapped(asked) if why == "unmapped" else ()
+        for probe in point.probes:
+            if probe not in waiting:
+                probe.flags |= ProbeFlags.GONE
+        self._return_probes.catcher.forget(address)
+        self._return_probes.dismiss([probe for probe in asked if isinstance(probe, Kretprobe)])
+        names = ", ".join(str(probe) for probe in asked if probe not in waiting)
+        if names:
+            self._notify(f"the code at {address:#x} was {why}; {names}: dropped")
+
+    def _arm_again(self, point: ProbePoint, asked: Sequence[Kprobe]) -> None:
+        """The guest has written other code to a place: probe that, if it can be."""
+        address, admission = point.address, self._admission
+        modes = {(probe.rules, admission.mode_of(probe)) for probe in asked}
+        plans = [admission.plan(address, rules, mode) for rules, mode in modes]
+        plan = plans[0] if plans else admission.plan_of_return(address)
+        self._arming.replace(point, plan)
+        names = ", ".join(str(probe) for probe in asked)
+        if names:
+            self._notify(
+                f"the guest rewrote its code at {address:#x}; {names}: armed again on "
+                f"the new instruction"
+            )

@@ -1,0 +1,211 @@
+"""Techniques: ways to have hits noticed.
+
+Every point begins as a breakpoint. A technique may put something faster in a breakpoint's place,
+and has to put the breakpoint back when it is asked to. Who may replace what and when is decided
+in `arbitration`; the techniques that there are stand in `techniques`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from mmap import mmap
+from typing import Final, Protocol
+
+from engine.cpu.base import Stop
+from engine.probes.blacklist import Blacklist
+from engine.probes.kprobe import Kprobe
+from engine.probes.lint import Check
+from engine.probes.point import ProbePoint
+from engine.probes.return_catcher import ReturnCatcher
+from engine.probes.site import FunctionCode, ImageCode
+from engine.probes.target import ProbeTarget
+
+OTHER_PROBE: Final = "other-probe"
+"""Rule of a point in whose way another one is: it may be met once that is gone."""
+
+Located = tuple[ImageCode, FunctionCode | None, int]
+"""A file's code, the function around an address in it, and guest minus link addresses."""
+
+
+class RowMemory(Protocol):
+    """Memory that takes the rows of a trace: `engine.trace.staging.Staging`."""
+
+    buffer: mmap
+    control: mmap
+    start: int
+    shown: bool
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of rows that it holds."""
+
+    def drain(self) -> None:
+        """Make it empty."""
+
+    def wipe(self, most: int | None = None) -> None:
+        """Forget what stands behind its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetourRoom:
+    """Windows for code of the engine's within reach of the program's.
+
+    Attributes:
+        window: (start, size) of the engine window for shared data and detours.
+        beside: further ones, for detours near the program.
+        locate: the code around a guest address.
+    """
+
+    window: tuple[int, int]
+    beside: tuple[tuple[int, int], ...]
+    locate: Callable[[int], Located | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TechniqueHost:
+    """The surroundings that a technique works in.
+
+    Attributes:
+        target: the guest.
+        points: all probed addresses.
+        returns: the catcher of returns.
+        blacklist: where nothing may be probed.
+        room: where its code may stand; None where the guest has no room for any.
+        at_once: the user has asked for it by name: it need not pay.
+        register: registers and arms a probe.
+        unregister: takes one out.
+        replant: what is to happen at an address has changed.
+        planted: the bytes of the breakpoint that stands at a point.
+    """
+
+    target: ProbeTarget
+    points: Mapping[int, ProbePoint]
+    returns: ReturnCatcher
+    blacklist: Blacklist
+    room: DetourRoom | None
+    at_once: bool
+    register: Callable[[Kprobe], None]
+    unregister: Callable[[Kprobe], None]
+    replant: Callable[[int], None]
+    planted: Callable[[ProbePoint], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a technique has not taken a breakpoint's place.
+
+    Attributes:
+        why: the condition that is not met.
+        for_now: it may be met the next time.
+    """
+
+    why: Check
+    for_now: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TrapSeen:
+    """A trap in a technique's own code.
+
+    Attributes:
+        point: the point whose hit is to be served there; None if the technique has seen to it.
+    """
+
+    point: ProbePoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers:
+    """Pieces of code that a technique keeps outside of the program's.
+
+    Attributes:
+        standing: how many are in use.
+        waits: what keeps each of those that nobody needs any more.
+        freed: how many have been freed so far.
+    """
+
+    standing: int = 0
+    waits: tuple[str, ...] = ()
+    freed: int = 0
+
+
+class Technique(Protocol):
+    """A technique at work in one guest.
+
+    Attributes:
+        told: what it has seen at the last hit of a breakpoint, in words.
+        records: its code in the guest can write rows of a trace.
+        ready: it may take points now.
+    """
+
+    @property
+    def told(self) -> str:
+        """See the class."""
+
+    @property
+    def records(self) -> bool:
+        """See the class."""
+
+    @property
+    def ready(self) -> bool:
+        """See the class."""
+
+    # -- breakpoints and their replacements -----------------------------------------------
+
+    def promising(self, point: ProbePoint) -> bool:
+        """True if hits of a breakpoint are worth counting, to `take` it after some."""
+
+    def wants_hits(self, point: ProbePoint) -> bool:
+        """True while every hit of a breakpoint has to come to the engine."""
+
+    def take(self, point: ProbePoint) -> Refused | None:
+        """Put something in a breakpoint's place, or say why not.
+
+        What it has put there may still wait behind the breakpoint (`Stage.CHECK`): the answer
+        is what it waits for.
+        """
+
+    def fall_back(self, point: ProbePoint, *, gone: bool) -> None:
+        """Put the breakpoint back; with `gone` the code there is no longer ours to write."""
+
+    def displacing(self, address: int) -> ProbePoint | None:
+        """The point whose replacement stands over an address behind its own."""
+
+    def freed(self, address: int) -> Sequence[ProbePoint]:
+        """Points that were refused for a breakpoint at an address that is gone now."""
+
+    def vacated(self, address: int) -> None:
+        """The breakpoint at an address is gone, and so is what stood in its place."""
+
+    # -- the guest in its code ------------------------------------------------------------
+
+    def hit(self, point: ProbePoint) -> None:
+        """A breakpoint was hit, and the engine serves it."""
+
+    def trapped(self, address: int) -> TrapSeen | None:
+        """See to a breakpoint trap in its own code; None elsewhere."""
+
+    def holds(self, address: int) -> bool:
+        """True if an address lies where its code may be."""
+
+    def stopped(self, stop: Stop, pc: int) -> Stop | None:
+        """See to a stop in its code; what is left of it for the guest's kernel."""
+
+    def resume(self) -> None:
+        """The guest is about to go on."""
+
+    def original_pc(self, address: int) -> int | None:
+        """The program's own address for a place in its code; None elsewhere."""
+
+    def name(self, address: int) -> str:
+        """A place where its code may be as a symbol."""
+
+    # -- traces ---------------------------------------------------------------------------
+
+    def attach(self, sink: RowMemory, comm: Callable[[], bytes]) -> None:
+        """A trace begins: where its rows go, and the running thread's name."""
+
+    def collect(self) -> None:
+        """Bring probes' counts of hits up to date."""
+
+    def buffers(self) -> Buffers:
+        """Its code outside of the program's."""

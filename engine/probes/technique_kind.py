@@ -1,0 +1,37 @@
+"""Kinds of techniques: what is known of one before it is at work in a guest."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.arch.base import Arch
+from engine.probes.hit_machine import HitMachine
+from engine.probes.hits import HitDispatcher
+from engine.probes.technique import Technique, TechniqueHost
+
+
+def _nothing(arch: Arch) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TechniqueKind:
+    """A kind of technique.
+
+    Attributes:
+        name: as a user chooses it.
+        help: what choosing it does, for the command line; "" for what needs no words.
+        stands: what people are told stands where it has taken a breakpoint's place.
+        usual: it is used if none is chosen.
+        machine: carries out, a phase at a time, a hit where it stands.
+        build: sets it up in a guest; None where that guest cannot have it, or where there is
+            nothing to set up as it replaces no breakpoint.
+        scratch: registers that it may leave changed on an architecture.
+    """
+
+    name: str
+    help: str
+    stands: str
+    usual: bool
+    machine: Callable[[HitDispatcher], HitMachine]
+    build: Callable[[TechniqueHost], Technique | None]
+    scratch: Callable[[Arch], tuple[str, ...]] = _nothing
