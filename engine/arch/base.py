@@ -6,18 +6,17 @@ Everything above asks these records, never an architecture's name.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 from engine.arch.abi import ElfAbi
+from engine.arch.bench import BenchGuest
 from engine.arch.checks import check
 from engine.arch.engines import EngineNames
-
-if TYPE_CHECKING:
-    from engine.arch.bench import BenchGuest
-    from engine.arch.frames import ArchUnwind
-    from engine.arch.jump import ArchJumps
-    from engine.arch.plan import ArchProbes
-    from engine.arch.returns import ArchReturns
+from engine.arch.frames import ArchUnwind
+from engine.arch.jump import ArchJumps
+from engine.arch.machine import ArchCpu, Insn
+from engine.arch.plan import ArchProbes
+from engine.arch.returns import ArchReturns
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,74 +121,6 @@ class Screened:
     size: int
     action: Screening
     what: str
-
-
-class RegisterFile(Protocol):
-    """Registers by name; values are unsigned integers."""
-
-    def read_register(self, name: str) -> int:
-        """Value of a register; KeyError for an unknown name."""
-
-    def write_register(self, name: str, value: int) -> None:
-        """Set a register."""
-
-
-class MemoryAccess(Protocol):
-    """Guest memory by address; raises `GuestFaultError` where nothing is mapped."""
-
-    def read(self, address: int, size: int) -> bytes:
-        """Copy `size` bytes out."""
-
-    def write(self, address: int, data: bytes) -> None:
-        """Copy bytes in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Insn:
-    """A decoded instruction: what every layer needs, none of the decoder's objects.
-
-    Attributes:
-        address: where it stands.
-        raw: its bytes; those of all its bundle where several share one.
-        mnemonic: as the decoder prints it.
-        operands: the same.
-        step: distance to the next instruction where that is not all of `raw`.
-    """
-
-    address: int
-    raw: bytes
-    mnemonic: str
-    operands: str
-    step: int = 0
-
-    @property
-    def size(self) -> int:
-        """Distance to the next instruction."""
-        return self.step or len(self.raw)
-
-    @property
-    def text(self) -> str:
-        """Mnemonic and operands as the decoder prints them."""
-        return f"{self.mnemonic} {self.operands}".rstrip()
-
-
-class ArchCpu(RegisterFile, MemoryAccess, Protocol):
-    """What an architecture's own emulation of an instruction may touch."""
-
-    def float_flags(self) -> int:
-        """Sticky floating-point exceptions that no register shows, as IEEE flags of the CPU."""
-
-    def clear_float_flags(self) -> None:
-        """Forget them."""
-
-    def execute(self, address: int, end: int) -> None:
-        """Run engine-owned code at `address` until pc reaches `end`."""
-
-    def counter(self) -> int:
-        """The guest's cycle counter: deterministic, never decreasing."""
-
-    def entropy(self, count: int) -> bytes:
-        """Random bytes from the seed of the run."""
 
 
 OwnCall = Callable[..., int]
@@ -407,17 +338,17 @@ class Arch:
     emulate: Callable[[ArchCpu, Insn], int]
     classify_trap: Callable[[int], TrapKind]
     emulate_trapped: Callable[[ArchCpu, bytes, int], int | None]
-    probes: "ArchProbes"
-    unwind: "ArchUnwind | None" = None
-    jumps: "ArchJumps | None" = None
+    probes: ArchProbes
+    unwind: ArchUnwind | None = None
+    jumps: ArchJumps | None = None
     suspect_ends: frozenset[int] = frozenset()
     core: str = "unicorn"
     decode: "Callable[[int, bytes], tuple[Insn, ...]] | None" = None
     code_unit: int = 1
-    returns: "ArchReturns | None" = None
+    returns: ArchReturns | None = None
     parts: tuple[str, ...] = ()
     abi: ElfAbi = field(default_factory=ElfAbi)
-    bench: "BenchGuest | None" = None
+    bench: BenchGuest | None = None
     bpftrace: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -6,10 +6,9 @@ Plain data: no engine is imported below this package. `engine.cpu.unicorn_machin
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from engine.arch.base import Insn
+from engine.arch.machine import Insn
 
 USER_START: Final = 0x400000
 """Address at which the emulator reaches user level: any that a program may have."""

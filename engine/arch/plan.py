@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from engine.arch.base import RegisterFile
 from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.flow import CodeFlow
+from engine.arch.machine import RegisterFile
 
 
 class Rules(Enum):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol, runtime_checkable
 
-from engine.arch.base import ArchCpu, Insn, TrapKind
+from engine.arch.base import TrapKind
+from engine.arch.machine import ArchCpu, Insn
 from engine.cpu.ram import PageTable
 
 Decode = Callable[[int, bytes], tuple[Insn, ...]]

@@ -12,7 +12,8 @@ from typing import Any
 
 import unicorn.unicorn_const as uc_const
 
-from engine.arch.base import Arch, ArchCpu, Insn, Screening, TrapKind
+from engine.arch.base import Arch, Screening, TrapKind
+from engine.arch.machine import ArchCpu, Insn
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Cpu, Decode, Stop, StopKind

@@ -5,8 +5,9 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
 
-from engine.arch.base import Arch, Insn
+from engine.arch.base import Arch
 from engine.arch.engines import CapstoneNames
+from engine.arch.machine import Insn
 from engine.errors import EngineError
 
 

@@ -2,7 +2,8 @@
 
 from typing import Protocol
 
-from engine.arch.base import Arch, RegisterFile
+from engine.arch.base import Arch
+from engine.arch.machine import RegisterFile
 
 
 class GuestMemory(Protocol):

@@ -7,7 +7,7 @@ its own.
 
 from typing import Final
 
-from engine.arch.base import RegisterFile
+from engine.arch.machine import RegisterFile
 from engine.arch.plan import Fixup, InsnPlan
 from engine.cpu.base import StepAction
 

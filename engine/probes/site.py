@@ -7,8 +7,9 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Final
 
-from engine.arch.base import Arch, Insn
+from engine.arch.base import Arch
 from engine.arch.flow import CodeFlow
+from engine.arch.machine import Insn
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.image import ElfImage, Section, Segment, Symbol, SymbolTable
 from engine.image.headers import PF_X

@@ -9,7 +9,8 @@
 import struct
 from typing import Final
 
-from engine.arch.base import ArchCpu, Insn, Screened, Screening
+from engine.arch.base import Screened, Screening
+from engine.arch.machine import ArchCpu, Insn
 
 _RNDR, _RNDRRS = 0xD53B2400, 0xD53B2420
 _CNTVCT, _CNTVCTSS, _CNTFRQ = 0xD53BE040, 0xD53BE0C0, 0xD53BE000

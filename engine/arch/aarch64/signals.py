@@ -5,7 +5,8 @@ The frame record in front of it is what frame-pointer unwinders walk.
 
 import struct
 
-from engine.arch.base import ArchCpu, SignalAbi, SignalFrame, TrapKind
+from engine.arch.base import SignalAbi, SignalFrame, TrapKind
+from engine.arch.machine import ArchCpu
 
 _GENERAL = (*(f"x{number}" for number in range(31)), "sp", "pc", "cpsr")
 _UCONTEXT = 128  # offsets in the frame

@@ -5,15 +5,7 @@ An instruction's address is its bundle's plus its slot's number, as Linux has it
 
 from typing import Final
 
-from engine.arch.base import (
-    AddressPlan,
-    Arch,
-    ArchCpu,
-    Insn,
-    LinuxAbi,
-    Roles,
-    StatLayout,
-)
+from engine.arch.base import AddressPlan, Arch, LinuxAbi, Roles, StatLayout
 from engine.arch.engines import EngineNames
 from engine.arch.ia64.breaks import BREAK, break_kind
 from engine.arch.ia64.bundle import SIZE
@@ -24,6 +16,7 @@ from engine.arch.ia64.registers import REGISTERS
 from engine.arch.ia64.returns import RETURNS
 from engine.arch.ia64.signals import SIGNALS
 from engine.arch.ia64.syscalls import SYSCALLS
+from engine.arch.machine import ArchCpu, Insn
 
 _WINDOWS: Final = 0x2000_000F_0000_0000
 """In the region of mappings, beyond a program's heap; brl reaches everything."""

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from engine.arch.base import Insn
 from engine.arch.ia64.bundle import SIZE
+from engine.arch.machine import Insn
 
 
 def decode(address: int, raw: bytes) -> tuple[Insn, ...]:

@@ -9,9 +9,10 @@ followed by the steps that only instructions can do to a register stack.
 import struct
 from typing import Final
 
-from engine.arch.base import ArchCpu, SignalAbi, SignalFrame, TrapKind
+from engine.arch.base import SignalAbi, SignalFrame, TrapKind
 from engine.arch.ia64.breaks import details, exception
 from engine.arch.ia64.rse import CFM_MASK, frame_size, is_frame
+from engine.arch.machine import ArchCpu
 from engine.errors import GuestFaultError
 
 _CODE: Final = bytes.fromhex(

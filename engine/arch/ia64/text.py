@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from engine.arch.base import Insn
 from engine.arch.ia64.bundle import SIZE, unpack
 from engine.arch.ia64.decode import SlotInsn, decode_bundle
 from engine.arch.ia64.operands import (
@@ -15,6 +14,7 @@ from engine.arch.ia64.operands import (
     completer,
     field,
 )
+from engine.arch.machine import Insn
 
 APPLICATION_REGISTERS: Final[Mapping[int, str]] = {
     **{number: f"k{number}" for number in range(8)},

@@ -7,7 +7,6 @@ import struct
 from dataclasses import replace
 from typing import Final
 
-from engine.arch.base import Insn
 from engine.arch.engines import (
     USER_START,
     CapstoneNames,
@@ -16,6 +15,7 @@ from engine.arch.engines import (
     UnicornNames,
     UserStart,
 )
+from engine.arch.machine import Insn
 from engine.arch.riscv64.decode import C_EBREAK, EBREAK, branch_target, classify, word_of
 
 _ECALL: Final = 8

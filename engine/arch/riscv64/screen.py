@@ -8,7 +8,8 @@
 
 from typing import Final
 
-from engine.arch.base import ArchCpu, Insn, Screened, Screening
+from engine.arch.base import Screened, Screening
+from engine.arch.machine import ArchCpu, Insn
 from engine.arch.riscv64.decode import NAMES, SYSTEM, rd, rs1
 
 _COUNTERS: Final = range(0xC00, 0xC20)

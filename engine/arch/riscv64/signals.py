@@ -2,7 +2,8 @@
 
 import struct
 
-from engine.arch.base import ArchCpu, SignalAbi, SignalFrame, TrapKind
+from engine.arch.base import SignalAbi, SignalFrame, TrapKind
+from engine.arch.machine import ArchCpu
 from engine.arch.riscv64.decode import FLOAT_NAMES, NAMES
 
 _GENERAL = ("pc", *NAMES[1:])

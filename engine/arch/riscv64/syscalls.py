@@ -4,7 +4,8 @@ import errno
 import struct
 from typing import Final
 
-from engine.arch.base import MemoryAccess, OwnCall, RegisterFile
+from engine.arch.base import OwnCall
+from engine.arch.machine import MemoryAccess, RegisterFile
 from engine.arch.unistd import GENERIC
 
 # Makers' numbers; IMA; F and D, C; misaligned accesses are fast; no block to be zeroed.

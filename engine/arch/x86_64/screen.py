@@ -18,7 +18,8 @@
 
 from typing import Final
 
-from engine.arch.base import ArchCpu, Insn, Screened, Screening
+from engine.arch.base import Screened, Screening
+from engine.arch.machine import ArchCpu, Insn
 
 SUSPECTS: Final = {
     # Three-byte VEX: the second names the opcode map 1, 2 or 3; others are no instructions.

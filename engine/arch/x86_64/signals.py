@@ -5,7 +5,8 @@ The floating-point part is the 512-byte FXSAVE image without extended state.
 
 import struct
 
-from engine.arch.base import ArchCpu, SignalAbi, SignalFrame, TrapKind
+from engine.arch.base import SignalAbi, SignalFrame, TrapKind
+from engine.arch.machine import ArchCpu
 from engine.arch.x86_64.screen import show_float_flags
 
 _GENERAL = (

@@ -4,7 +4,8 @@ import errno
 import struct
 from typing import Final
 
-from engine.arch.base import MemoryAccess, OwnCall, RegisterFile
+from engine.arch.base import OwnCall
+from engine.arch.machine import MemoryAccess, RegisterFile
 
 TASK_SIZE: Final = 0x7FFF_FFFF_F000
 """First address beyond user space."""

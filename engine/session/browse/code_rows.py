@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from engine.arch.base import Arch, Insn
+from engine.arch.base import Arch
+from engine.arch.machine import Insn
 from engine.image.headers import PF_X, SHF_EXECINSTR, SHT_NOBITS
 from engine.session.browse.listing import Decoder
 from engine.session.program.libraries import ProgramFile

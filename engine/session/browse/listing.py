@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from engine.arch.base import Arch, Insn
+from engine.arch.base import Arch
+from engine.arch.machine import Insn
 from engine.image.headers import PF_X, SHF_EXECINSTR, SHT_NOBITS
 from engine.insn.disasm import Disassembler
 from engine.session.program.libraries import ProgramFile

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.arch.base import Insn, Screening
+from engine.arch.base import Screening
+from engine.arch.machine import Insn
 from engine.arch.x86_64 import X86_64
 from engine.insn.disasm import Disassembler
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from cguest import compiled, emulated, natively
 
-from engine.arch.base import Insn, Screening
+from engine.arch.base import Screening
+from engine.arch.machine import Insn
 from engine.arch.x86_64 import X86_64
 
 

@@ -1,0 +1,72 @@
+"""An instruction, and the processor and memory that code of an architecture may touch."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class RegisterFile(Protocol):
+    """Registers by name; values are unsigned integers."""
+
+    def read_register(self, name: str) -> int:
+        """Value of a register; KeyError for an unknown name."""
+
+    def write_register(self, name: str, value: int) -> None:
+        """Set a register."""
+
+
+class MemoryAccess(Protocol):
+    """Guest memory by address; raises `GuestFaultError` where nothing is mapped."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Copy `size` bytes out."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copy bytes in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Insn:
+    """A decoded instruction: what every layer needs, none of the decoder's objects.
+
+    Attributes:
+        address: where it stands.
+        raw: its bytes; those of all its bundle where several share one.
+        mnemonic: as the decoder prints it.
+        operands: the same.
+        step: distance to the next instruction where that is not all of `raw`.
+    """
+
+    address: int
+    raw: bytes
+    mnemonic: str
+    operands: str
+    step: int = 0
+
+    @property
+    def size(self) -> int:
+        """Distance to the next instruction."""
+        return self.step or len(self.raw)
+
+    @property
+    def text(self) -> str:
+        """Mnemonic and operands as the decoder prints them."""
+        return f"{self.mnemonic} {self.operands}".rstrip()
+
+
+class ArchCpu(RegisterFile, MemoryAccess, Protocol):
+    """What an architecture's own emulation of an instruction may touch."""
+
+    def float_flags(self) -> int:
+        """Sticky floating-point exceptions that no register shows, as IEEE flags of the CPU."""
+
+    def clear_float_flags(self) -> None:
+        """Forget them."""
+
+    def execute(self, address: int, end: int) -> None:
+        """Run engine-owned code at `address` until pc reaches `end`."""
+
+    def counter(self) -> int:
+        """The guest's cycle counter: deterministic, never decreasing."""
+
+    def entropy(self, count: int) -> bytes:
+        """Random bytes from the seed of the run."""
