@@ -12,8 +12,8 @@ from tui.samples import samples
 
 def test_each_program_is_there_once_with_its_words_and_in_the_order_of_the_readme() -> None:
     found = samples()
-    files = {path for path in (CHECKOUT / "samples" / "bin").glob("*/*") if path.is_file()}
-    assert {sample.path for sample in found} == files
+    files = {path.parts[-2:] for path in (CHECKOUT / "samples" / "bin").glob("*/*")}
+    assert {sample.path.parts[-2:] for sample in found} == files
     assert len(found) == len(files)
     readme = (CHECKOUT / "samples" / "README.md").read_text()
     rows = [line for line in readme.split("\n") if line.startswith("| `")]
