@@ -110,6 +110,7 @@ def test_two_runs_are_the_same_whatever_the_host_is_like(
     assert first == second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arch", "program", "mode"), CASES)
 def test_portable_callbacks_give_the_same_run(
     arch: str, program: str, mode: str, monkeypatch: pytest.MonkeyPatch

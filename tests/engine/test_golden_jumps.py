@@ -18,6 +18,7 @@ MORE = (
 LINES = (("usr/bin/lua5.4", "*", ("-e", SCRIPT)), ("usr/bin/seq", "libc.so.6:*", ("1", "400")))
 
 
+@pytest.mark.slow
 @pytest.mark.sysroot
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize(("program", "glob", "words"), LINES, ids=[line[0] for line in LINES])

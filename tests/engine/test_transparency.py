@@ -26,6 +26,7 @@ def hits(done: Outcome) -> int:
     return int(found[2])
 
 
+@pytest.mark.slow
 @each_arch
 @pytest.mark.parametrize("what", ["signals", "segv", "setjmp", "strings", "smc"])
 def test_entries_of_all_functions(arch: str, what: str, tmp_path: Path) -> None:
@@ -37,6 +38,7 @@ def test_entries_of_all_functions(arch: str, what: str, tmp_path: Path) -> None:
     assert hashlib.sha256(done.out.encode()).hexdigest() == known.stdout_sha256
 
 
+@pytest.mark.slow
 @each_arch
 @pytest.mark.parametrize(
     ("sample", "functions"),

@@ -53,7 +53,7 @@ RIDDLES: dict[str, int] = {
     "engine.cpu": 75,
     "engine.fetch": 26,
     "engine.guest": 9,
-    "engine.image": 41,
+    "engine.image": 40,
     "engine.linux": 87,
     "engine.session": 96,
     "engine.trace": 52,

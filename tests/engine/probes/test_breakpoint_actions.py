@@ -352,6 +352,7 @@ def pool_of(arch: str) -> list[tuple[int, bytes]]:
     return list(enumerate(pool))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["x86_64", "aarch64", "riscv64"])
 def test_unprobed_fast_and_phases_agree(arch: str) -> None:
     pool = pool_of(arch)

@@ -138,6 +138,7 @@ def _true(guest: BundleGuest, state: object) -> frozenset[str]:
     return frozenset(f"p{at}" for at in range(64) if guest.cpu.read_register(f"p{at}"))
 
 
+@pytest.mark.slow
 def test_every_form_of_the_table() -> None:
     counts: Counter[str] = Counter()
     for form in FORMS:
@@ -148,6 +149,7 @@ def test_every_form_of_the_table() -> None:
     assert counts["hits"] > counts["stops"] > 0
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(FORMS), st.integers(0, 1 << 64))
 def test_any_instruction_from_any_state(form: Form, seed: int) -> None:
@@ -232,6 +234,7 @@ def compare_bundle(seed: int, counts: Counter[str]) -> None:
     guest.manager.unregister_all(list(armed.values()))
 
 
+@pytest.mark.slow
 def test_several_probes_in_one_bundle() -> None:
     counts: Counter[str] = Counter()
     for seed in range(300):

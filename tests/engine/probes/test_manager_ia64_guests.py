@@ -92,6 +92,7 @@ def _probe(address: int, handlers: bool) -> Kprobe:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", GUESTS, ids=lambda path: str(path.stem))
 def test_a_guest_does_not_notice(path: Path) -> None:
     plain = run(path, None, Hits())

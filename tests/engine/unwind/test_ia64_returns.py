@@ -53,6 +53,7 @@ def chain(one: Guest, trace: Walk) -> list[tuple[int, int | None]]:
     return [(f.pc, f.registers.get("bsp")) for f in trace.frames if f.pc not in own]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "path",

@@ -135,6 +135,7 @@ def test_busybox_one_instruction_at_a_time(arch: str, monkeypatch: pytest.Monkey
         assert one.out == "a-7\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_calls_and_returns_are_balanced(name: str, arch: str) -> None:
@@ -154,6 +155,7 @@ def test_calls_and_returns_are_balanced(name: str, arch: str) -> None:
         assert calls.entries == hits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("name", ["busybox", "lua", "sqlite3"])
 def test_every_function_traced_has_no_effect(name: str, arch: str) -> None:
@@ -179,6 +181,7 @@ def moment(event: Event) -> tuple[str, int, int, int | None]:
     return event.name, event.address, 0 if left else event.time, event.returned_to
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHES)
 def test_functions_come_and_go(arch: str) -> None:
     """A thousand changes at random moments of a run lose nothing and invent nothing."""
