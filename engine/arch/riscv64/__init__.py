@@ -42,8 +42,8 @@ _TRAPS = {  # mcause (volume II, table 3.6), as QEMU's RISCV_EXCP_*
 # AT_HWCAP: a bit for each letter of the instruction set (asm/hwcap.h).
 _HWCAP = sum(1 << ord(letter) - ord("A") for letter in "IMAFDC")
 
-# Linux with three-level tables (Sv39); between the mappings and the stack, as on x86-64.
-_TASK_SIZE = 1 << 38
+# Linux with page tables of four levels (Sv48); between the mappings and the stack, as on x86-64.
+_TASK_SIZE = 1 << 47
 _WINDOWS = _TASK_SIZE - 0x800_0000
 
 RISCV64 = Arch(
@@ -62,7 +62,7 @@ RISCV64 = Arch(
     bench=BENCH,
     plan=AddressPlan(
         task_size=_TASK_SIZE,
-        pie_base=0x2A_AAAA_A000,
+        pie_base=0x5555_5555_5000,
         stack_top=_TASK_SIZE,
         mmap_top=_WINDOWS - 0x1000,
         mmap_min=0x1_0000,

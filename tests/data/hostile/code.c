@@ -32,6 +32,18 @@ struct insn {
     I(noncanonical, "mov $0x8000000000000000,%rax\nmov (%rax),%rax") \
     I(kernel_read, "mov $0xffffffff80000000,%rax\nmov (%rax),%rax") \
     I(alignment, "lea buffer+1(%rip),%rax\nmovaps (%rax),%xmm0")
+#elif defined __riscv
+#define INSNS \
+    I(csrr_mstatus, "csrr a0,mstatus") I(csrr_sstatus, "csrr a0,sstatus") I(csrr_mhartid, "csrr a0,mhartid") \
+    I(csrw_satp, "csrw satp,zero") I(csrw_mtvec, "csrw mtvec,a0") I(csrw_cycle, "csrw cycle,zero") \
+    I(csrr_event, "csrr a0,hpmcounter3") I(csrr_unknown, "csrr a0,0x123") \
+    I(mret, "mret") I(sret, "sret") I(wfi, "wfi") I(sfence, "sfence.vma") \
+    I(ebreak, ".option push\n.option norvc\nebreak\n.option pop") I(c_ebreak, "c.ebreak") \
+    I(zeros, ".2byte 0") I(ones, ".4byte 0xffffffff") I(long_one, ".2byte 0x1f,0,0") \
+    I(vector, ".4byte 0x0d007057") I(hypervisor, ".4byte 0x6c0044f3") I(bit_count, ".4byte 0x60251513") \
+    I(later_load, ".2byte 0x8148") I(later_product, ".2byte 0x9d4d") \
+    I(alignment, "la a0,buffer+2\namoadd.d a1,a1,(a0)") I(reserved, "la a0,buffer+1\nlr.w a1,(a0)") \
+    I(kernel_read, "li a0,-4096\nld a0,0(a0)") I(kernel_jump, "li a0,-4096\njr a0")
 #else
 #define INSNS \
     I(msr_ttbr0, "msr ttbr0_el1,x0") I(msr_vbar, "msr vbar_el1,x0") I(msr_sctlr, "msr sctlr_el1,x0") \
@@ -88,8 +100,14 @@ static void back(int signal, int *info, void *context)
 }
 static void attempt(void (*run)(void))
 {
+#if defined __riscv
+    __asm__ volatile("jalr %0" ::"r"(run)
+                     : "a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "ra",
+                       "memory");
+#else
     __asm__ volatile("blr %0" ::"r"(run)
                      : "x0", "x1", "x2", "x9", "x16", "x17", "x30", "memory", "cc");
+#endif
 }
 #endif
 
@@ -166,6 +184,10 @@ static int window(int argc, char **argv)
     __asm__ volatile("push %%rbx\npush %%rbp\nsub $128,%%rsp\nmov %%rsp,return_stack(%%rip)\ncall put\n"
                      "mov return_stack(%%rip),%%rsp\nadd $128,%%rsp\npop %%rbp\npop %%rbx"
                      ::"d"(at + 64) : "rax", "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+#elif defined __riscv
+    __asm__ volatile(".pushsection .text.w,\"ax\"\nput: sb a0,0(a1)\nret\n.popsection");
+    register s64 a1 __asm__("a1") = at + 64;
+    __asm__ volatile("call put" ::"r"(a1) : "a0", "ra", "memory");
 #else
     __asm__ volatile(".pushsection .text.w,\"ax\"\nput: strb w0,[x1]\nret\n.popsection");
     register s64 x1 __asm__("x1") = at + 64;
@@ -184,6 +206,12 @@ static u32 emit(volatile u8 *at, u32 value)
 #if defined __x86_64__
     at[0] = 0xb8, at[1] = (u8)value, at[2] = (u8)(value >> 8), at[3] = 0, at[4] = 0, at[5] = 0xc3;
     return 6;
+#elif defined __riscv
+    u32 high = (value + 0x800) >> 12, add = value << 20 | 0x0005051b; /* c.lui or c.li; addiw; c.jr ra */
+    volatile u16 *halves = (volatile u16 *)at;
+    halves[0] = (u16)(high ? 0x6501 | high << 2 : 0x4501);
+    halves[1] = (u16)add, halves[2] = (u16)(add >> 16), halves[3] = 0x8082;
+    return 8;
 #else
     ((volatile u32 *)at)[0] = 0x52800000 | (value & 0xffff) << 5;
     ((volatile u32 *)at)[1] = 0xd65f03c0;
@@ -195,6 +223,9 @@ static void sync(u8 *at)
 {
 #if defined __aarch64__
     __asm__ volatile("dc cvau,%0\ndsb ish\nic ivau,%0\ndsb ish\nisb" ::"r"(at) : "memory");
+#elif defined __riscv
+    (void)at;
+    __asm__ volatile("fence.i" ::: "memory");
 #else
     (void)at;
 #endif
@@ -293,6 +324,9 @@ static void emit_bytes(volatile u8 *at, const char *hex)
 #if defined __x86_64__
     for (u32 i = 0; i < 3; i++)
         *at++ = 0x90;
+#elif defined __riscv
+    for (u32 i = 0; i < 3; i++, at += 4)
+        *(volatile u32 *)at = 0x00000013;
 #else
     for (u32 i = 0; i < 3; i++, at += 4)
         *(volatile u32 *)at = 0xd503201f;
@@ -303,6 +337,8 @@ static void emit_bytes(volatile u8 *at, const char *hex)
     }
 #if defined __x86_64__
     *at = 0xc3;
+#elif defined __riscv
+    *(volatile u16 *)at = 0x8082;
 #else
     *(volatile u32 *)at = 0xd65f03c0;
 #endif

@@ -22,6 +22,16 @@ __attribute__((noinline)) static s64 sys(s64 number, s64 a, s64 b, s64 c, s64 d,
                      : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                      : "rcx", "r11", "memory");
     return result;
+#elif defined __riscv
+    register s64 a7 __asm__("a7") = number;
+    register s64 a0 __asm__("a0") = a;
+    register s64 a1 __asm__("a1") = b;
+    register s64 a2 __asm__("a2") = c;
+    register s64 a3 __asm__("a3") = d;
+    register s64 a4 __asm__("a4") = e;
+    register s64 a5 __asm__("a5") = f;
+    __asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5) : "memory");
+    return a0;
 #else
     register s64 x8 __asm__("x8") = number;
     register s64 x0 __asm__("x0") = a;

@@ -123,6 +123,9 @@ static int change(int argc, char **argv)
 #if defined __x86_64__
 #define RETURN_AT(sp) __asm__ volatile("mov %0,%%rsp\nmov $15,%%eax\nsyscall\nhlt" ::"r"(sp) : "memory")
 #define SET_SP(value) __asm__ volatile("mov %0,%%rsp\nmovb $1,8\nhlt" ::"r"(value) : "memory")
+#elif defined __riscv
+#define RETURN_AT(sp) __asm__ volatile("mv sp,%0\nli a7,139\necall\nebreak" ::"r"(sp) : "memory", "a7")
+#define SET_SP(value) __asm__ volatile("mv sp,%0\nli t0,8\nsb t0,0(t0)\nebreak" ::"r"(value) : "memory", "t0")
 #else
 #define RETURN_AT(sp) __asm__ volatile("mov sp,%0\nmov x8,#139\nsvc #0\nbrk #7" ::"r"(sp) : "memory", "x8")
 #define SET_SP(value) __asm__ volatile("mov sp,%0\nmov x9,#8\nstrb w9,[x9]\nbrk #7" ::"r"(value) : "memory", "x9")

@@ -9,6 +9,10 @@ static void *expected;
 #define PC(u) ((u)->uc_mcontext.gregs[REG_RIP])
 #define RESULT(u) ((u)->uc_mcontext.gregs[REG_RAX])
 #define LOAD_SIZE 3
+#elif defined(__riscv)
+#define PC(u) ((u)->uc_mcontext.__gregs[REG_PC])
+#define RESULT(u) ((u)->uc_mcontext.__gregs[REG_A0])
+#define LOAD_SIZE 4
 #else
 #define PC(u) ((u)->uc_mcontext.pc)
 #define RESULT(u) ((u)->uc_mcontext.regs[0])
@@ -23,7 +27,7 @@ static void tell(int number, siginfo_t *info, void *context) {
 #if defined(__x86_64__)
     printf(" trapno %ld err %ld cr2 %s", (long)u->uc_mcontext.gregs[REG_TRAPNO], (long)u->uc_mcontext.gregs[REG_ERR],
            (void *)u->uc_mcontext.gregs[REG_CR2] == expected ? "as expected" : "old");
-#else
+#elif defined(__aarch64__)
     printf(" fault %s", (void *)u->uc_mcontext.fault_address == expected ? "as expected" : "other");
 #endif
     printf("\n");
@@ -35,6 +39,8 @@ static void tell(int number, siginfo_t *info, void *context) {
 long load(void *p);
 #if defined(__x86_64__)
 asm(".globl load\nload: mov (%rdi), %rax\nret");
+#elif defined(__riscv)
+asm(".option push\n.option norvc\n.globl load\nload: ld a0, 0(a0)\nret\n.option pop");
 #else
 asm(".globl load\nload: ldr x0, [x0]\nret");
 #endif
@@ -56,6 +62,7 @@ static void protect_it(int number, siginfo_t *info, void *context) {
     mprotect((void *)((unsigned long)info->si_addr & -PAGE), PAGE, PROT_READ | PROT_WRITE);
 }
 
+static long aligned[2];
 static void on(int number, void (*f)(int, siginfo_t *, void *)) {
     struct sigaction action = {.sa_sigaction = f, .sa_flags = SA_SIGINFO};
     sigaction(number, &action, 0);
@@ -105,6 +112,17 @@ int main(void) {
     TELL("int 0x80 gate missing", asm volatile("int $0x81"));
     TELL("mov to cr3", asm volatile("mov %%rax, %%cr3" ::: "rax"));
     TELL("single step", asm volatile("pushf; orq $0x100, (%%rsp); popf; nop; nop" ::: "memory"));
+#elif defined(__riscv)
+    expected = (void *)-4096;
+    TELL("kernel address", PEEK(-4096));
+    expected = 0;
+    TELL("ebreak", asm volatile(".option push\n.option norvc\nebreak\n.option pop"));
+    TELL("c.ebreak", asm volatile("c.ebreak"));
+    TELL("zeros", asm volatile(".2byte 0"));
+    TELL("privileged register", asm volatile("csrr a0, sstatus" ::: "a0"));
+    TELL("privileged", asm volatile("mret"));
+    TELL("unaligned load", PEEK((char *)&aligned + 1));
+    TELL("unaligned atomic", asm volatile("amoadd.w a0, a0, (%0)" ::"r"((char *)&aligned + 1) : "a0"));
 #else
     TELL("brk", asm volatile("brk #0"));
     TELL("brk 1000", asm volatile("brk #1000"));

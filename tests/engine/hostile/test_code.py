@@ -20,6 +20,9 @@ kmovq evex evex_mask lock_bts lock_btr lock_btc_imm"""
 _ARM_ILLEGAL = """msr_ttbr0 msr_vbar msr_sctlr mrs_sctlr mrs_currentel mrs_pmccntr mrs_hcr
 msr_daifset msr_spsel msr_elr tlbi dc_ivac dc_isw ic_iallu at_s1e1r eret hvc smc drps dcps1 hlt udf
 sve sme half_three_same half_three_same_high half_two_reg half_scalar"""
+_RISCV_ILLEGAL = """csrr_mstatus csrr_sstatus csrr_mhartid csrw_satp csrw_mtvec csrw_cycle csrr_event
+csrr_unknown mret sret wfi sfence zeros ones long_one vector hypervisor bit_count later_load
+later_product"""
 # What Linux delivers: (signal, si_code).
 EXPECTED = {
     "x86_64": {
@@ -36,6 +39,12 @@ EXPECTED = {
         "kernel_jump": (11, 1),
         "kernel_read": (11, 1),
     },
+    "riscv64": {
+        **dict.fromkeys(_RISCV_ILLEGAL.split(), (4, 1)),
+        **dict.fromkeys(("ebreak", "c_ebreak"), (5, 1)),
+        **dict.fromkeys(("alignment", "reserved"), (7, 1)),
+        **dict.fromkeys(("kernel_jump", "kernel_read"), (11, 1)),
+    },
 }
 NAMED = {
     "x86_64": {
@@ -46,6 +55,11 @@ NAMED = {
     "aarch64": {
         "msr_ttbr0": "msr ttbr0_el1, x0", "tlbi": "tlbi vmalle1", "eret": "eret",
         "hvc": "hvc #0", "smc": "smc #0", "udf": "udf #0", "sve": "ptrue p0.b",
+    },
+    "riscv64": {
+        "csrr_mstatus": "csrr a0, mstatus", "mret": "mret", "wfi": "wfi", "zeros": "c.unimp",
+        "sfence": "sfence.vma", "csrr_event": "counter of hardware events",
+        "later_load": "reserved instruction",
     },
 }  # fmt: skip
 NAMED_CASES = [(arch, insn) for arch, insns in NAMED.items() for insn in insns]
