@@ -1,7 +1,8 @@
 """Sysroots of Debian packages: the real programs that the golden lines run.
 
 One tree an architecture, unpacked (never installed) from the packages of the machine's own apt
-sources. apt runs with a state, a cache and an architecture of its own, so that neither root nor a
+sources; of an architecture that is younger than Debian 12, from those of the suite that has it.
+apt runs with a state, a cache and an architecture of its own, so that neither root nor a
 change to the host's apt is needed and no foreign architecture has to be registered. Everything
 lands below `.cache` in the checkout, or below `$KPROBE_TUI_CACHE`.
 """
@@ -44,17 +45,31 @@ class SysrootUnavailable(Exception):  # noqa: N818 - a state of the machine, not
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """An architecture as the engine, Debian and the toolchain name it."""
+    """An architecture as the engine, Debian and the toolchain name it.
+
+    `suite`: of Debian's, where the machine's own sources will not do; `more`: packages besides.
+    """
 
     name: str
     debian: str
     triplet: str
+    suite: str = ""
+    more: tuple[str, ...] = ()
 
 
 _TARGETS = (
     _Target("x86_64", "amd64", "x86_64-linux-gnu"),
     _Target("aarch64", "arm64", "aarch64-linux-gnu"),
+    _Target(
+        "riscv64",
+        "riscv64",
+        "riscv64-linux-gnu",
+        suite="trixie",
+        more=("libpython3.13-minimal", "micropython", "python3.13-minimal"),
+    ),
 )
+_MIRROR = "http://deb.debian.org/debian"
+_KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 _failures: dict[str, str] = {}
 
@@ -113,7 +128,8 @@ def packages(arch: str) -> dict[str, str]:
 
 
 def _key(wanted: _Target) -> str:
-    text = json.dumps([_FORMAT, wanted.debian, PACKAGES, PACKAGES_ALONE, _PRUNED])
+    parts = [_FORMAT, wanted.debian, PACKAGES, PACKAGES_ALONE, _PRUNED]
+    text = json.dumps([*parts, wanted.suite, wanted.more] if wanted.suite else parts)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -150,6 +166,12 @@ def _download(wanted: _Target, work: Path) -> list[Path]:
         folder.mkdir(parents=True)
     (state / "status").touch()
     config = work / "apt.conf"
+    sources = ""
+    if wanted.suite:
+        (work / "sources.list").write_text(
+            f"deb [signed-by={_KEYS}] {_MIRROR} {wanted.suite} main\n"
+        )
+        sources = f'Dir::Etc::sourcelist "{work}/sources.list"; Dir::Etc::sourceparts "/dev/null";'
     # Read after the machine's own configuration, whose sources, keys and proxy stay in force;
     # its hooks are dropped, since they tidy up in the host's directories.
     config.write_text(
@@ -175,11 +197,12 @@ def _download(wanted: _Target, work: Path) -> list[Path]:
         Dir::Log "{work}";
         Binary::apt-get::APT::Keep-Downloaded-Packages "true";
         APT::Keep-Downloaded-Packages "true";
+        {sources}
         """
     )
     _run("apt-get", f"--config-file={config}", "-qq", "update")
     known = set(_run("apt-cache", f"--config-file={config}", "pkgnames").split())
-    chosen = sorted(known & set(PACKAGES))
+    chosen = sorted(known & {*PACKAGES, *wanted.more})
     if "libc6" not in chosen:
         raise SysrootUnavailable(f"the machine's apt sources gave no {wanted.debian} packages")
     _run("apt-get", f"--config-file={config}", "-qq", "--download-only", "install", *chosen)
