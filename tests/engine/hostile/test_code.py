@@ -20,7 +20,8 @@ kmovq evex evex_mask lock_bts lock_btr lock_btc_imm"""
 _ARM_ILLEGAL = """msr_ttbr0 msr_vbar msr_sctlr mrs_sctlr mrs_currentel mrs_pmccntr mrs_hcr
 msr_daifset msr_spsel msr_elr tlbi dc_ivac dc_isw ic_iallu at_s1e1r eret hvc smc drps dcps1 hlt udf
 sve sme half_three_same half_three_same_high half_two_reg half_scalar"""
-_RISCV_ILLEGAL = """csrr_mstatus csrr_sstatus csrr_mhartid csrw_satp csrw_mtvec csrw_cycle csrr_event
+_RISCV_ILLEGAL = """csrr_mstatus csrr_sstatus csrr_mhartid csrw_satp csrw_mtvec csrw_cycle
+csrr_event
 csrr_unknown mret sret wfi sfence zeros ones long_one vector hypervisor bit_count later_load
 later_product"""
 # What Linux delivers: (signal, si_code).
