@@ -15,8 +15,7 @@ from cguest import SOURCES, compiled, emulated, natively
 PORTABLE = ("errors", "filemap", "misc", "mmap", "signals", "start", "timers")
 OF_X86_64 = ("fpu", "siginfo", "x86")
 OF_AARCH64 = ("arm", "siginfo")
-OF_RISCV64 = ("siginfo",)
-"""Compared with a file of what Linux does, as no such kernel is at hand."""
+"""Compared with a file of what Linux does, as no AArch64 kernel is at hand."""
 
 
 def _same(want: str, got: str) -> None:
@@ -31,7 +30,7 @@ def _host(name: str, folder: Path) -> str:
     return natively(compiled(name, "x86_64"), folder, "a", "b c")
 
 
-@pytest.mark.parametrize("arch", ["x86_64", "aarch64", "riscv64"])
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
 @pytest.mark.parametrize("name", PORTABLE)
 def test_portable(name: str, arch: str, tmp_path: Path) -> None:
     program = compiled(name, arch)
@@ -48,9 +47,3 @@ def test_x86_64(name: str, tmp_path: Path) -> None:
 def test_aarch64(name: str, tmp_path: Path) -> None:
     want = (SOURCES / f"{name}.aarch64.txt").read_text()
     _same(want, emulated(compiled(name, "aarch64"), tmp_path, "a", "b c"))
-
-
-@pytest.mark.parametrize("name", OF_RISCV64)
-def test_riscv64(name: str, tmp_path: Path) -> None:
-    want = (SOURCES / f"{name}.riscv64.txt").read_text()
-    _same(want, emulated(compiled(name, "riscv64"), tmp_path, "a", "b c"))
