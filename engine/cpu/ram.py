@@ -12,7 +12,6 @@ end is stopped, a guest that only reserves is not.
 
 import ctypes
 import mmap
-import os
 import struct
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -282,11 +281,6 @@ class PageTable:
 
 def _pack(words: list[int]) -> bytes:
     return struct.pack(f"={len(words)}Q", *words)
-
-
-def host_page_size() -> int:
-    """Bytes of a host page: file mappings into the arena need it to be `PAGE`."""
-    return int(os.sysconf("SC_PAGESIZE"))
 
 
 class MappedMemory:

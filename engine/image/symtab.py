@@ -147,13 +147,6 @@ class SymbolSection:
         # name 4, value 4, size 4, info 1, other 1, section 2
         return Columns(words[0::4], raw[12::16], halves[7::8], words[1::4], words[2::4])
 
-    def name_offset(self, index: int) -> int:
-        """The st_name of a row; 0 for a row that does not exist."""
-        if not 0 <= index < self.count:
-            return 0
-        offset: int = struct.unpack_from(self._order + "I", self.rows, index * self._form.size)[0]
-        return offset
-
     def raw_name(self, offset: int) -> bytes:
         """The bytes of the name at an offset; b"" outside the table."""
         stop = self.strings.find(b"\0", offset)

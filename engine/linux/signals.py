@@ -155,11 +155,6 @@ def info_fault(number: int, code: int, address: int) -> bytes:
     return struct.pack("<iiiiQ", number, 0, code, 0, address)
 
 
-def default_is_fatal(number: int) -> bool:
-    """Whether a signal without a handler ends the process."""
-    return number not in _IGNORED and number not in _STOPPING
-
-
 def stops(number: int) -> bool:
     """Whether a signal without a handler stops the process."""
     return number in _STOPPING

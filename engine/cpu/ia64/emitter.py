@@ -118,15 +118,6 @@ class Emitter:
         """The frame's size is known from here on."""
         self._frame = size
 
-    def forget_frame(self) -> None:
-        """It is not any more."""
-        self._frame = None
-
-    @property
-    def frame_known(self) -> bool:
-        """Whether alloc has been met."""
-        return self._frame is not None
-
     def check_float_target(self, register: int) -> bool:
         """The checks of a floating-point register that is written."""
         if register < 2:

@@ -283,10 +283,6 @@ class JitCode:
         """Python goes on at this slot."""
         self.emit(f"br label %{self._leaving(self.slot)}")
 
-    def leave_to(self, place: int) -> None:
-        """Python goes on at a slot that control has come to."""
-        self.emit(f"br label %{self._leaving(place)}")
-
     def _leaving(self, place: int) -> str:
         name = f"leave_{place:x}"
         if name not in self._tails:

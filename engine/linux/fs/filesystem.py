@@ -1,6 +1,5 @@
 """The tree a guest sees, and how paths are resolved in it."""
 
-import stat
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -300,10 +299,3 @@ class FileSystem:
     def unnamed_file(self, flags: int, mode: int) -> OpenFile:
         """A regular file without a name (O_TMPFILE, memfd)."""
         return FileNode(self.volume, meta=self.volume.new_meta(mode & 0o7777, 0)).open(flags)
-
-    def path_is_directory(self, path: bytes) -> bool:
-        """Whether an absolute path leads to a directory."""
-        try:
-            return stat.S_ISDIR(self.lookup(self.root, path).kind)
-        except LinuxError:
-            return False

@@ -3,7 +3,7 @@
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.data import MmapSource
-from engine.linux.fs.vfs import Caller, Node, OpenFile
+from engine.linux.fs.vfs import IoctlCaller, Node, OpenFile
 
 EBADF, EINVAL = 9, 22
 
@@ -39,7 +39,7 @@ class PathFile(OpenFile):
         """Write to the disk what fsync would."""
         raise LinuxError(EBADF)
 
-    def ioctl(self, caller: Caller, request: int, argument: int) -> int:
+    def ioctl(self, caller: IoctlCaller, request: int, argument: int) -> int:
         """Device control."""
         raise LinuxError(EBADF)
 

@@ -7,7 +7,7 @@ import struct
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Meta, Stat
-from engine.linux.fs.vfs import Caller, Node, OpenFile, OverlayNode, Volume
+from engine.linux.fs.vfs import IoctlCaller, Node, OpenFile, OverlayNode, Volume
 
 EBUSY, EPIPE, ENXIO, ENOTTY = 16, 32, 6, 25
 
@@ -137,7 +137,7 @@ class PipeEnd(OpenFile):
             _DEV_PIPES, self.pipe.ino, stat.S_IFIFO | 0o600, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0
         )
 
-    def ioctl(self, caller: Caller, request: int, argument: int) -> int:
+    def ioctl(self, caller: IoctlCaller, request: int, argument: int) -> int:
         """Device control."""
         if request != FIONREAD:
             raise LinuxError(ENOTTY)

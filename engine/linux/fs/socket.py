@@ -7,7 +7,7 @@ from collections import deque
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Stat
-from engine.linux.fs.vfs import Caller, OpenFile
+from engine.linux.fs.vfs import IoctlCaller, OpenFile
 
 EINVAL, EPIPE, ENOTTY, EMSGSIZE, ENOTCONN, ECONNREFUSED = 22, 32, 25, 90, 107, 111
 
@@ -174,7 +174,7 @@ class UnixSocket(OpenFile):
         mode = stat.S_IFSOCK | 0o777
         return Stat(_DEV_SOCKETS, self._ino, mode, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0)
 
-    def ioctl(self, caller: Caller, request: int, argument: int) -> int:
+    def ioctl(self, caller: IoctlCaller, request: int, argument: int) -> int:
         """Device control."""
         if request != FIONREAD:
             raise LinuxError(ENOTTY)

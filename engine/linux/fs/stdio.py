@@ -20,7 +20,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Stat
 from engine.linux.fs.host import translated
-from engine.linux.fs.vfs import Caller, OpenFile
+from engine.linux.fs.vfs import IoctlCaller, OpenFile
 
 EINVAL, ENOTTY = 22, 25
 
@@ -253,7 +253,7 @@ class HostStream(OpenFile):
             return b"%s:[%d]" % (kinds[self._kind], self.fd + 3)
         return b"/dev/null" if self._kind == stat.S_IFCHR else b"/stream/%d" % self.fd
 
-    def ioctl(self, caller: Caller, request: int, argument: int) -> int:
+    def ioctl(self, caller: IoctlCaller, request: int, argument: int) -> int:
         """Device control."""
         if request == FIONREAD:
             with translated():
@@ -283,7 +283,7 @@ class HostStream(OpenFile):
             raise LinuxError(ENOTTY)
         return 0
 
-    def _get(self, caller: Caller, address: int, request: int, size: int) -> None:
+    def _get(self, caller: IoctlCaller, address: int, request: int, size: int) -> None:
         with translated():
             answer = self.io.ioctl(self.fd, request, bytes(size))
         caller.memory.write(address, answer)

@@ -87,7 +87,7 @@ class Volume:
         return Meta(mode, who.uid, who.gid, nlink, self.clock.realtime())
 
 
-class Caller(Protocol):
+class IoctlCaller(Protocol):
     """The process that makes a call, as device control sees it."""
 
     @property
@@ -356,7 +356,7 @@ class OpenFile:
         """(name, inode number, S_IFMT type) of a directory, taken when reading starts."""
         raise LinuxError(ENOTDIR)
 
-    def ioctl(self, caller: Caller, request: int, argument: int) -> int:
+    def ioctl(self, caller: IoctlCaller, request: int, argument: int) -> int:
         """Device control."""
         raise LinuxError(ENOTTY)
 

@@ -122,10 +122,6 @@ class Browser:
                 return module
         return None
 
-    def main_bias(self) -> int:
-        """What is added to a link address of the program itself."""
-        return next((module.bias for module in self._modules if module.main), 0)
-
     def locate(self, address: int) -> str:
         """A guest address as SYMBOL+OFF, FILE+OFF, or "" outside of all files."""
         module = self.module_at(address)
