@@ -76,7 +76,7 @@ class Base:
     fetch: "tuple[Base, tuple[int, ...]] | None" = None
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """What a field's bytes mean."""
 
     UNSIGNED = "u"
@@ -102,7 +102,7 @@ class FieldType:
         offset: its lowest bit, counted as the kernel counts.
     """
 
-    kind: Kind
+    kind: ValueKind
     size: int
     count: int = 0
     width: int = 0
@@ -111,7 +111,7 @@ class FieldType:
     @property
     def is_string(self) -> bool:
         """Whether it is recorded as bytes behind the words."""
-        return self.kind in (Kind.STRING, Kind.USTRING, Kind.SYMSTR)
+        return self.kind in (ValueKind.STRING, ValueKind.USTRING, ValueKind.SYMSTR)
 
 
 @dataclass(frozen=True, slots=True)

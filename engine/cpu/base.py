@@ -13,7 +13,7 @@ Decode = Callable[[int, bytes], tuple[Insn, ...]]
 """Disassembles bytes at an address up to the first that does not decode."""
 
 LEAVE: Final = -1
-"""What a trap's action returns when the engine has to see to it."""
+"""Returned by a trap's action when the engine has to see to it."""
 
 StepAction = Callable[[int], int]
 """Deals with the trap behind a single step, from where it came to: where to go on, or LEAVE."""

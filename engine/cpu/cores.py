@@ -11,7 +11,7 @@ from engine.cpu.ram import Ram
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a processor is made of.
+    """The parts of a processor.
 
     Attributes:
         arch: what it runs.
@@ -57,7 +57,7 @@ def _ia64(needs: Needs) -> Cpu:
 
 
 CORES: Final[Mapping[str, Callable[[Needs], Cpu]]] = {"unicorn": _unicorn, "ia64": _ia64}
-"""How each is made, by the name that architectures have for it."""
+"""The makers of processors, by the names that architectures have for them."""
 
 
 def make(needs: Needs) -> Cpu:

@@ -62,7 +62,7 @@ class BlockClock(ctypes.Structure):
 
 
 class Sieve(ctypes.Structure):
-    """What the callback for new blocks reads.
+    """The record that the callback for new blocks reads.
 
     `control` is the page table's `ram.RamControl`; `host` is what makes a physical address a host
     address; bit FIRST * 256 + SECOND of `pairs` says that these bytes are suspect, bit
@@ -106,7 +106,7 @@ class HostCode:
 
 
 def possible() -> bool:
-    """Whether the host can run this code and nobody has asked for the twins."""
+    """True if the host can run this code and nobody has asked for the twins."""
     if os.environ.get("KPROBE_TUI_PORTABLE") == "1":
         return False
     return platform.machine() in ("x86_64", "AMD64") and os.name == "posix"
@@ -159,7 +159,7 @@ _StopFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def _trial(code: HostCode) -> bool:
-    """Whether the host code answers as the Python twins do, on a small table."""
+    """True if the host code answers as the Python twins do, on a small table."""
     regions = [
         Region(0x1000, 0x3000, 0x5000, 5),
         Region(0x8000, 0x9000, 0, 3),
@@ -245,7 +245,7 @@ def _trial_clock(stop: int, branches: int) -> BlockClock:
 
 
 def _trial_of_edge(code: HostCode) -> bool:
-    """Whether the sieve asks about the right ones of a few blocks."""
+    """True if the sieve asks about the right ones of a few blocks."""
     ram = Ram(size=1 << 28, budget=3 * PAGE)
     table = PageTable(ram)
     table.load([Region(0x1000, 0x2000, 0x3000, 5), Region(0x5000, 0x6000, 0x8000, 5)])

@@ -22,7 +22,7 @@ from engine.errors import EngineError, GuestFaultError
 PAGE: Final = 4096
 READ, WRITE, EXECUTE = 1, 2, 4
 PHYSICAL_BASE: Final = 0x1_0000_0000
-"""Where the arena stands in guest-physical space; any free place would do."""
+"""The arena's place in guest-physical space; any free one would do."""
 
 ACCESS_NAMES: Final = {16: "read", 17: "write", 18: "execute"}
 OUT_OF_MEMORY: Final = 99
@@ -77,7 +77,7 @@ class Region:
 
 
 class RamControl(ctypes.Structure):
-    """What the TLB-fill callback reads and writes; native.py knows these offsets."""
+    """The record that the TLB-fill callback reads and writes; native.py knows these offsets."""
 
     _fields_ = (
         ("count", ctypes.c_uint64),  # 0: regions in the table

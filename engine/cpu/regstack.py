@@ -1,4 +1,4 @@
-"""What processors with a register stack keep back from memory."""
+"""Registers that processors with a register stack keep back from memory."""
 
 from typing import Protocol, runtime_checkable
 

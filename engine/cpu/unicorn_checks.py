@@ -43,7 +43,7 @@ class StopChecks:
 
     @property
     def can_change(self) -> bool:
-        """Whether they can be left out of this build's translations."""
+        """True if they can be left out of this build's translations."""
         return self._left_out is not None
 
     def choose(self, *, needed: bool) -> None:

@@ -72,7 +72,7 @@ class UnicornClock:
 
     @property
     def running(self) -> bool:
-        """Whether ticks are counted."""
+        """True if ticks are counted."""
         return bool(self._hook)
 
     def windows(self, *windows: tuple[int, int]) -> None:
@@ -98,7 +98,7 @@ class UnicornClock:
         self._flush()
 
     def _choose_stop(self) -> None:
-        """How the fill callback stops the emulator.
+        """Choose how the fill callback stops the emulator.
 
         A stop from outside takes effect inside a block, which the clock has counted by then
         and would count again; so while it runs, its own stop is used.
@@ -137,7 +137,7 @@ class UnicornClock:
                 self.shared.halted = kept
 
     def pause(self) -> None:
-        """What the fill callback does at its limit, where it is not host code."""
+        """Stop at the fill callback's limit, where it is not host code."""
         shared = self.shared
         if not self._hook:
             api.emu_stop(self._handle)

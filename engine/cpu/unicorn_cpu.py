@@ -272,7 +272,7 @@ class UnicornCpu(UnicornState):
         return 0
 
     def _stuck(self, pc: int) -> bool:
-        """Whether the emulator keeps returning to one place without a reason."""
+        """True if the emulator keeps returning to one place without a reason."""
         before, times = self._idle
         self._idle = (pc, times + 1 if pc == before else 0)
         return self._idle[1] > _PATIENCE
@@ -295,7 +295,7 @@ class UnicornCpu(UnicornState):
         return Stop(StopKind.HALTED)
 
     def _held(self, pc: int) -> bool:
-        """Whether a halt may have come before a step, which only the clock is deaf to."""
+        """True if a halt may have come before a step, which only the clock is deaf to."""
         return not self._clock.running and self.read_register(self.arch.roles.pc) == pc
 
     @contextmanager
@@ -361,7 +361,7 @@ class UnicornCpu(UnicornState):
     # -- faults ---------------------------------------------------------------------------
 
     def _fetchable(self, count: int) -> int:
-        """Where to stop so that what can be fetched is executed; 0 if that is nothing."""
+        """The address to stop at so that what can be fetched is executed; 0 if that is nothing."""
         pc = self.read_register(self.arch.roles.pc)
         return fetchable(self._ram.control, pc, self._decode, self.read, single=count != 0)
 

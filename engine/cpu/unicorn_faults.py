@@ -71,7 +71,7 @@ def fetchable(
     *,
     single: bool,
 ) -> int:
-    """Where to stop so that what can be fetched is executed; 0 if that is nothing.
+    """The address to stop at so that what can be fetched is executed; 0 if that is nothing.
 
     Translation met a page that cannot be fetched: the block behind pc has not run, though
     all of it in front of that page is to.

@@ -29,7 +29,7 @@ from engine.cpu import unicorn_api as api
 from engine.cpu.native_code import ABORT, ABORT_RECORD, SILENCE
 
 ABORTED: Final = -1
-"""What `Guard.start` returns when Unicorn has given up; no uc_err is negative."""
+"""Returned by `Guard.start` when Unicorn has given up; no uc_err is negative."""
 
 _THREAD, _COUNT, _STOP, _ENGINE, _LEAVE, _CPU, _REAL, _WORDS = range(8)
 # The engine structure's pointer to its CPUState, and the way back, in the pinned build.
@@ -45,7 +45,7 @@ _IMPORTS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What there is once a process: the record that the host code reads, and its code.
+    """The parts that a process has once: the record that the host code reads, and its code.
 
     Words of the record: the host thread that is inside Unicorn, how often it was left, the
     function that stops it and its argument, the one that leaves it and its argument, abort.

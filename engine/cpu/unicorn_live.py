@@ -38,7 +38,7 @@ class LiveRegisters:
         self.index = {name: (place - self._low) // 8 for name, place in places.items()}
 
     def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]] | None:
-        """What reads these registers at once; None if one of them is not here."""
+        """A reader of these registers at once; None if one of them is not here."""
         words = self.words
         if not all(name in self.index for name in names):
             return None
@@ -122,7 +122,7 @@ def _agrees(
     read: Callable[[str], int],
     write: Callable[[str, int], None],
 ) -> bool:
-    """Whether the view and the interface show the same, written from either side."""
+    """True if the view and the interface show the same, written from either side."""
     for turn in (0x111, 0x222):
         for at, name in enumerate(names):
             write(name, _MAGIC + turn * (at + 3))

@@ -1,4 +1,4 @@
-"""What Unicorn needs per architecture before it runs a program as Linux would start it.
+"""Set-up per architecture that makes Unicorn run a program as Linux would start it.
 
 Unicorn opens at ring 0, EL1 or machine level, where privileged instructions execute and some can
 crash the host process. So each engine is brought to user level once, by the instruction its
@@ -72,7 +72,7 @@ class Machine:
         return self._id(self._spelled.get(name, name.upper()))
 
     def mask_write(self, name: str, value: int) -> int:
-        """What of a value may be written to a register from outside."""
+        """The part of a value that may be written to a register from outside."""
         if name not in self._writable:
             return value
         free, fixed = self._writable[name]

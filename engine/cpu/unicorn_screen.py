@@ -82,16 +82,16 @@ class Screen:
 
     @property
     def waiting(self) -> bool:
-        """Whether blocks wait for their hooks."""
+        """True if blocks wait for their hooks."""
         return bool(self._blocks)
 
     @property
     def hooked(self) -> bool:
-        """Whether any instruction has a hook."""
+        """True if any instruction has a hook."""
         return bool(self._at)
 
     def covers(self, address: int) -> bool:
-        """Whether an instruction has a hook."""
+        """True if an instruction has a hook."""
         return address in self._at
 
     def let_pass(self, address: int) -> None:
@@ -228,7 +228,7 @@ def _readable(cpu: ArchCpu, address: int, size: int) -> bytes:
 
 
 def _pattern(suspects: Mapping[int, frozenset[int]], ends: frozenset[int]) -> re.Pattern[bytes]:
-    """What finds one of these byte pairs, the beginning of one at the very end, or an end."""
+    """A pattern of one of these byte pairs, the beginning of one at the very end, or an end."""
     pairs = [
         rb"\x%02x(?:[%b]|\Z)" % (first, _class(seconds)) for first, seconds in suspects.items()
     ]

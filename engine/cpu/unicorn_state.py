@@ -15,7 +15,7 @@ WIDE: Final = 64
 
 
 class UnicornState(MappedMemory):
-    """What can be asked of and told to an engine that stands still."""
+    """Registers and memory of an engine that stands still."""
 
     def __init__(
         self, arch: Arch, machine: Machine, uc: Any, ram: Ram, page_table: PageTable
@@ -41,7 +41,7 @@ class UnicornState(MappedMemory):
 
     @property
     def engine_address(self) -> int:
-        """Where Unicorn keeps the engine."""
+        """The address of Unicorn's engine."""
         return int(self._handle.value)
 
     def width(self, name: str) -> int:

@@ -55,7 +55,7 @@ class UnicornTraps:
         self.reached = self._reached_slowly
 
     def plant(self, address: int, action: TrapAction, follow: int) -> None:
-        """What happens at a breakpoint; never from inside an action.
+        """Let an action deal with a breakpoint; never from inside an action.
 
         Args:
             address: where it stands.
@@ -80,7 +80,7 @@ class UnicornTraps:
             self.reached = reached
 
     def take_error(self) -> BaseException | None:
-        """What an action raised, once."""
+        """The exception that an action raised, once."""
         error, self.error = self.error, None
         return error
 
@@ -114,7 +114,7 @@ class UnicornTraps:
             state.use_live(self._live.words, self._live.index)
 
     def _reaches(self, live: LiveRegisters) -> Callable[[], bool]:
-        """What the exception callback asks, with everything at hand: it runs at each hit."""
+        """The test that the exception callback makes, all at hand: it runs at each hit."""
         words, at = live.words, live.index[self._pc]
         find, ticks, failed = self._actions.get, self._ticks, self._failed
         leave, expected = LEAVE, EXPECTED

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.arch.program import Base, FetchArg, FieldType, Kind, Source
+from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
 from engine.fetch.bases import ArgCursor, BaseReader, split_offset
 from engine.fetch.numbers import signed, unsigned
 from engine.fetch.types import TYPES, bitfield, event_bytes, find_type
@@ -221,7 +221,7 @@ class _BodyReader:
     ) -> FetchArg:
         """A variable's argument: its own type where none is given."""
         try:
-            if kind.is_string and not kind.count and kind.kind is not Kind.SYMSTR:
+            if kind.is_string and not kind.count and kind.kind is not ValueKind.SYMSTR:
                 found = found.as_string()
             elif type_name is None and found.kind is None:
                 raise VariableError("NOSUP_DAT_ARG", 0, found.why)
@@ -276,7 +276,7 @@ class _BodyReader:
         """Refuse a type that does not fit what was fetched; the final type."""
         memory = bool(derefs) or base.source in _MEMORY
         array_fits = memory and not user
-        if kind.kind is Kind.SYMSTR:
+        if kind.kind is ValueKind.SYMSTR:
             if not (array_fits or (not memory and base.source in _SYMBOL_VALUES)):
                 raise self._at.fail("BAD_SYMSTRING", type_offset)
             array_fits = False

@@ -1,4 +1,4 @@
-"""What fetch arguments are evaluated in: one guest, one probe, one place for rows."""
+"""The context of an evaluation: one guest, one probe, one place for rows."""
 
 import struct
 from collections.abc import Callable
@@ -20,7 +20,7 @@ to, and with what its `capturer` gave at the entry if it has one."""
 
 
 class FetchCpu(Protocol):
-    """What an evaluation asks of a processor."""
+    """A processor, as an evaluation sees it."""
 
     def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
         """A function that reads these registers at once; the values are unsigned."""
@@ -30,23 +30,23 @@ class FetchCpu(Protocol):
 
 
 class FetchMemory(Protocol):
-    """What an evaluation asks of the guest's memory.
+    """The guest's memory, as an evaluation sees it.
 
     What it is given raises `GuestFaultError`.
     """
 
     def reader(self, layout: struct.Struct) -> Callable[[int], tuple[Any, ...]]:
-        """What unpacks a structure at an address, again and again."""
+        """A function that unpacks a structure at an address."""
 
     def text_reader(self, limit: int) -> Callable[[int], bytes]:
-        """What copies the bytes at an address up to a NUL, without it, again and again.
+        """A function that copies the bytes at an address up to a NUL, without it.
 
         They are cut at `limit` bytes if there is none.
         """
 
 
 class RowSink(Protocol):
-    """Where rows go: memory that is zero from `position` up to `limit`, both in bytes."""
+    """The target of rows: memory that is zero from `position` up to `limit`, both in bytes."""
 
     position: int
 
@@ -56,7 +56,7 @@ class RowSink(Protocol):
 
     @property
     def limit(self) -> int:
-        """Where it ends."""
+        """The end of it."""
 
     def drain(self) -> None:
         """Make room: moves `position` back."""
@@ -68,7 +68,7 @@ class RowSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FetchSite:
-    """What differs between the probes of one event.
+    """The differences between the probes of one event.
 
     Attributes:
         address: of the probe, as the row shows it (a return event: of the function).
@@ -81,7 +81,7 @@ class FetchSite:
 
 @dataclass(frozen=True, slots=True)
 class FetchContext:
-    """What the recorders of one guest share.
+    """The surroundings that the recorders of one guest share.
 
     Attributes:
         arch: the guest's architecture.

@@ -12,7 +12,15 @@ import struct
 from functools import lru_cache
 from typing import Final
 
-from engine.arch.program import RETURN_HEAD, Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.program import (
+    RETURN_HEAD,
+    Base,
+    FetchArg,
+    FieldType,
+    RecordLayout,
+    Source,
+    ValueKind,
+)
 from engine.fetch.context import STRING_MAX
 from engine.fetch.functiontext import Captured, FunctionText, Target, UnboundFunction
 from engine.fetch.rowparts import Shapes, packers
@@ -22,7 +30,7 @@ _SHAPES: Final = 512
 
 
 def captured_by(layout: RecordLayout) -> list[Captured]:
-    """What a return event wants from the entry of the function, in order; the time comes last."""
+    """The fetches of a return event at the function's entry, in order; the time comes last."""
     found: list[Captured] = []
     timed = False
     for field in layout.fields:
@@ -40,7 +48,7 @@ def capture_code(
 ) -> UnboundFunction:
     """Reads what is captured at an entry: a function without arguments that gives a tuple."""
     text = FunctionText(machine)
-    word = FieldType(Kind.HEX, machine.bits // 8)
+    word = FieldType(ValueKind.HEX, machine.bits // 8)
     values = [
         "now()" if one is None else text.number(FetchArg("", "", *one, word)) for one in wanted
     ]
@@ -109,8 +117,8 @@ def recorder_code(
 
 
 def _is_short(arg: FetchArg) -> bool:
-    """Whether an argument is one string whose length is limited; a symbol's name is not."""
-    return arg.type.kind is not Kind.SYMSTR and not arg.type.count
+    """True if an argument is one string whose length is limited; a symbol's name is not."""
+    return arg.type.kind is not ValueKind.SYMSTR and not arg.type.count
 
 
 def _placed(text: FunctionText, size: str, pack: str, *, has_cursor: bool) -> list[str]:

@@ -73,7 +73,7 @@ def recorder(
 def capturer(
     layout: RecordLayout, site: FetchSite, context: FetchContext
 ) -> Callable[[], tuple[int, ...]] | None:
-    """What a return event's probe reads at the entry of the function; None for nothing.
+    """The reader for the entry of a return event's function; None if nothing is read there.
 
     The values are words: arguments of the function, what other fetches give there, the time.
     """

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from engine.arch.program import Base, FetchArg, Kind, Source
+from engine.arch.program import Base, FetchArg, Source, ValueKind
 from engine.errors import GuestFaultError
 from engine.fetch.context import STRING_MAX, FetchContext, FetchSite
 from engine.fetch.rowparts import array_reader, lay_texts, symbol_finder, texts_reader
@@ -19,7 +19,7 @@ _LETTERS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Target(NamedTuple):
-    """What the text of a function depends on besides the arguments.
+    """The properties of a guest that the text of a function depends on.
 
     Attributes:
         bits: of an address.
@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """What a function is made for.
+    """The probe that a function is made for.
 
     Attributes:
         site: the probe.
@@ -58,7 +58,7 @@ Need: TypeAlias = Callable[[Bound], Any]
 """Makes what a name in the text stands for."""
 
 Captured: TypeAlias = "tuple[Base, tuple[int, ...]] | int | None"
-"""What is captured: a fetch's base and dereferences, a number of an argument, the time."""
+"""One captured value: a fetch's base and dereferences, an argument's number, or the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class FunctionText:
         else:
             load = self._loader(arg.type.size)
             found = self._guarded(f"{load}({address})[0]", "0")
-        if arg.type.kind is Kind.BITFIELD:
+        if arg.type.kind is ValueKind.BITFIELD:
             return f"{found} >> {arg.type.offset} & {(1 << arg.type.width) - 1}"
         return found
 
@@ -216,7 +216,7 @@ class FunctionText:
         return base.register if base.source is Source.REGISTER else self._machine.stack_pointer
 
     def _address(self, arg: FetchArg) -> str | None:
-        """Where the element stands, None for one that is not in memory; it may fault."""
+        """The address of the element, None for one that is not in memory; it may fault."""
         derefs = arg.derefs
         if arg.base.source in (Source.ADDRESS, Source.IMAGE, Source.SYMBOL):
             derefs = (0, *derefs)
@@ -250,7 +250,7 @@ class FunctionText:
         mask = (1 << self._machine.bits) - 1
         load = self._need(lambda bound: array_reader(bound.context.memory, element, count, mask))
         found = self._guarded(f"{load}({address})", f"(0,) * {count}")
-        if arg.type.kind is not Kind.BITFIELD:
+        if arg.type.kind is not ValueKind.BITFIELD:
             return found
         low, bits = arg.type.offset, (1 << arg.type.width) - 1
         return f"[one >> {low} & {bits} for one in {found}]"
@@ -268,7 +268,7 @@ class FunctionText:
         elif source is Source.TEXT:
             text = arg.base.text[: STRING_MAX - 1]
             found = self._need(lambda bound: text)
-        elif arg.type.kind is Kind.SYMSTR:
+        elif arg.type.kind is ValueKind.SYMSTR:
             symbol = self._need(lambda bound: bound.context.symbol)
             found = f"{symbol}({self.number(arg)}).encode()"
         else:
@@ -287,7 +287,7 @@ class FunctionText:
     def _strings(self, arg: FetchArg) -> str:
         """A variable with a sequence of strings, each with its NUL."""
         name, count = self._name("t"), arg.type.count
-        if arg.type.kind is Kind.SYMSTR:
+        if arg.type.kind is ValueKind.SYMSTR:
             symbol = self._need(lambda bound: bound.context.symbol)
             array = self._array(arg)
             self.lines.append(f"{name} = [{symbol}(v).encode() + b'\\0' for v in {array}]")

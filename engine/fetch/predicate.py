@@ -16,7 +16,7 @@ from engine.errors import GuestFaultError
 
 Row: TypeAlias = "bytes | bytearray | memoryview"
 RowTest: TypeAlias = Callable[[Any, int], bool]
-"""Whether the row at a position of a buffer passes."""
+"""True if the row at a position of a buffer passes."""
 
 POINTER_MAX: Final = 1023
 """Most bytes looked at behind a pointer (USTRING_BUF_SIZE of trace_events_filter.c)."""
@@ -49,7 +49,7 @@ def _unreadable(address: int, limit: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class PredicateContext:
-    """What predicates ask for besides the row.
+    """The surroundings of a predicate besides the row.
 
     Attributes:
         comm: a thread's name by its id.
@@ -90,7 +90,7 @@ def compile_predicate(
 
 
 def _chain(steps: list[tuple[RowTest, bool]]) -> RowTest:
-    """Whether all tests come out as wanted; nested functions are faster than a loop."""
+    """True if all tests come out as wanted; nested functions are faster than a loop."""
     (test, wanted), *others = steps
     if not others:
         return lambda data, position: test(data, position) is wanted
@@ -199,7 +199,7 @@ def _text(op: PredicateOp, context: PredicateContext) -> Callable[[Any, int], by
 
 
 def matches(op: PredicateOp, value: bytes) -> bool:
-    """Whether a string, its NUL included, meets a term about strings."""
+    """True if a string, its NUL included, meets a term about strings."""
     return _matcher(op)(value) is not op.negate
 
 

@@ -1,4 +1,4 @@
-"""What recorders call: arrays, arrays of strings, and rows that are as long as their strings."""
+"""Functions that recorders call: arrays, arrays of strings, rows as long as their strings."""
 
 import struct
 from collections.abc import Callable, Sequence

@@ -3,16 +3,16 @@
 from dataclasses import replace
 from typing import Final
 
-from engine.arch.program import FieldType, Kind
+from engine.arch.program import FieldType, ValueKind
 from engine.fetch.numbers import leading, unsigned
 
-_SYMBOLS = {"symbol": Kind.SYMBOL, "symstr": Kind.SYMSTR}
-_INTEGERS = {Kind.UNSIGNED: "u", Kind.SIGNED: "s", Kind.HEX: "x"}
+_SYMBOLS = {"symbol": ValueKind.SYMBOL, "symstr": ValueKind.SYMSTR}
+_INTEGERS = {ValueKind.UNSIGNED: "u", ValueKind.SIGNED: "s", ValueKind.HEX: "x"}
 
 TYPES: Final[dict[str, FieldType]] = {
-    "string": FieldType(Kind.STRING, 0),
-    "ustring": FieldType(Kind.USTRING, 0),
-    "char": FieldType(Kind.CHAR, 1),
+    "string": FieldType(ValueKind.STRING, 0),
+    "ustring": FieldType(ValueKind.USTRING, 0),
+    "char": FieldType(ValueKind.CHAR, 1),
     **{
         f"{letter}{8 * size}": FieldType(kind, size)
         for kind, letter in _INTEGERS.items()
@@ -53,7 +53,7 @@ def bitfield(name: str, container: FieldType) -> FieldType | None:
     offset, tail = leading(rest[1:])
     if tail == rest[1:] or not tail.startswith("/") or width + offset > 8 * container.size:
         return None
-    return replace(container, kind=Kind.BITFIELD, width=width, offset=offset)
+    return replace(container, kind=ValueKind.BITFIELD, width=width, offset=offset)
 
 
 def event_bytes(kind: FieldType) -> int:
@@ -63,10 +63,10 @@ def event_bytes(kind: FieldType) -> int:
 
 
 def same_type(first: FieldType, second: FieldType) -> bool:
-    """Whether siblings of one event may have these types: bits of a bitfield do not matter."""
+    """True if siblings of one event may have these types: bits of a bitfield do not matter."""
     return _name(first) == _name(second)
 
 
-def _name(kind: FieldType) -> tuple[Kind, int, int]:
-    plain = Kind.UNSIGNED if kind.kind is Kind.BITFIELD else kind.kind
+def _name(kind: FieldType) -> tuple[ValueKind, int, int]:
+    plain = ValueKind.UNSIGNED if kind.kind is ValueKind.BITFIELD else kind.kind
     return plain, kind.size, kind.count

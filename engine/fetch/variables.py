@@ -1,4 +1,4 @@
-"""What an argument reader needs to know of a program's variables.
+"""A program's variables, as the reader of arguments asks for them.
 
 The kernel takes names of parameters from BTF, for the functions of the kernel itself. Here they
 come from the program's debug information; who reads that stands above this package.
@@ -7,7 +7,7 @@ come from the program's debug information; who reads that stands above this pack
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from engine.arch.program import Base, FieldType, Kind
+from engine.arch.program import Base, FieldType, ValueKind
 
 NOT_TEXT: Final = ""
 TEXT_POINTER: Final = "pointer"
@@ -36,7 +36,7 @@ class VariableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """How a variable is fetched.
+    """The way to fetch a variable.
 
     Attributes:
         base: where the fetch begins.
@@ -59,8 +59,8 @@ class Fetched:
         if self.string == NOT_TEXT:
             raise VariableError("BAD_TYPE4STR", 0, "only char * and char [] are strings")
         if self.string == TEXT_POINTER:
-            return replace(self, derefs=(*self.derefs, 0), kind=FieldType(Kind.STRING, 0))
-        return replace(self, kind=FieldType(Kind.STRING, 0))
+            return replace(self, derefs=(*self.derefs, 0), kind=FieldType(ValueKind.STRING, 0))
+        return replace(self, kind=FieldType(ValueKind.STRING, 0))
 
 
 class VariableScope(Protocol):

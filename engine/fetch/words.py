@@ -38,7 +38,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class ArgContext:
-    """What the arguments of one definition may refer to.
+    """The names that the arguments of one definition may refer to.
 
     Attributes:
         arch: names of registers, width of an address.
@@ -63,7 +63,7 @@ class ArgContext:
 
 
 def is_identifier(name: str) -> bool:
-    """Whether a name follows the rules of C."""
+    """True if a name follows the rules of C."""
     return _IDENTIFIER.fullmatch(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the layers above hand down to a running guest.
+"""Callbacks from a running guest to the layers above.
 
 Every field has a neutral default; the session replaces those it needs. Layers below call
 them and never ask who is behind.

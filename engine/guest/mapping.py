@@ -92,7 +92,7 @@ class Mapping:
         return self.end - self.start
 
     def continues(self, right: "Mapping") -> bool:
-        """Whether a mapping behind this one differs in nothing that a program could see."""
+        """True if a mapping behind this one differs in nothing that a program could see."""
         offset = self.offset + self.size if self.backing or self.extent else 0
         return (
             self.end == right.start

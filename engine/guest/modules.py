@@ -1,4 +1,4 @@
-"""What is loaded where, and names for addresses."""
+"""The files loaded into a guest, and names for addresses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class Module:
         return self._inlines.at(address - self.bias)
 
     def contains(self, address: int) -> bool:
-        """Whether a guest address lies in its span."""
+        """True if a guest address lies in its span."""
         return self.image.low <= address - self.bias < self.image.high
 
     def symbol_at(self, address: int) -> Symbol | None:

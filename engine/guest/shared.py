@@ -60,11 +60,11 @@ class SharedPages:
         self._of_files: dict[object, SharedExtent] = {}
 
     def __contains__(self, identity: object) -> bool:
-        """Whether shared mappings show this file."""
+        """True if shared mappings show this file."""
         return identity in self._of_files
 
     def __bool__(self) -> bool:
-        """Whether any file is mapped shared."""
+        """True if any file is mapped shared."""
         return bool(self._of_files)
 
     def identities(self) -> list[object]:

@@ -39,7 +39,7 @@ class Patch:
     mask: bytes = b""
 
     def base(self, address: int) -> int:
-        """Where the bytes stand, for a patch of an address."""
+        """The address of the bytes, for a patch of an address."""
         return address - address % len(self.original) if self.mask else address
 
     def mixed(self, data: bytes, other: bytes) -> bytes:
@@ -210,7 +210,7 @@ class TextOverlay:
         return self.restore(address, data) if self._patches else data
 
     def restore(self, address: int, data: bytes) -> bytes:
-        """What bytes copied from memory at `address` would be without the patches."""
+        """Bytes copied from memory at `address`, as they would be without the patches."""
         found = {
             at
             for page in _pages(address, len(data))
@@ -328,7 +328,7 @@ class TextOverlay:
         self._check(kept)
 
     def _holds(self, address: int) -> bool:
-        """Whether the planted bytes are really there."""
+        """True if the planted bytes are really there."""
         patch = self._patches[address]
         try:
             now = self._memory.read(patch.base(address), len(patch.value))

@@ -29,7 +29,7 @@ _C_LIKE: Final = frozenset((0x01, 0x02, 0x0C, 0x1D, 0x2C))
 
 
 class TypeKind(Enum):
-    """What a type is, without names and qualifiers."""
+    """The kind of a type, without names and qualifiers."""
 
     SIGNED = "signed integer"
     UNSIGNED = "unsigned integer"
@@ -98,7 +98,7 @@ class DataType:
 
     @cached_property
     def kind(self) -> TypeKind:
-        """What it is."""
+        """Its kind."""
         die = self._die
         if die is None or die.tag == _UNSPECIFIED:
             return TypeKind.VOID
@@ -137,17 +137,17 @@ class DataType:
 
     @cached_property
     def is_declared_only(self) -> bool:
-        """Whether the file has no more than its name."""
+        """True if the file has no more than its name."""
         return self._die is not None and self._die.has(dies.AT_DECLARATION)
 
     @cached_property
     def target(self) -> "DataType":
-        """What a pointer points at, or what an enumeration is made of."""
+        """The type a pointer points at, or an enumeration is made of."""
         return DataType(self._die.type if self._die is not None else None)
 
     @cached_property
     def is_signed(self) -> bool:
-        """Whether its numbers may be negative."""
+        """True if its numbers may be negative."""
         if self.kind is TypeKind.ENUM:
             return self._enum_is_signed
         return self.kind in (TypeKind.SIGNED, TypeKind.CHAR)
@@ -162,7 +162,7 @@ class DataType:
 
     @cached_property
     def is_passed_by_reference(self) -> bool:
-        """Whether functions get and give its address: C++ objects not to be copied bytewise.
+        """True if functions get and give its address: C++ objects not to be copied bytewise.
 
         Compilers may say it (DWARF 5, 5.7.4). Where they do not, a destructor of it or of a part
         says it, which is nearly the rule (Itanium C++ ABI, "non-trivial for the purposes of
@@ -265,7 +265,7 @@ class DataType:
         return None
 
     def member_names(self, depth: int = 0) -> tuple[str, ...]:
-        """What `member` finds."""
+        """Names that `member` finds."""
         names: list[str] = []
         for part in self.members if depth < MAX_CHAIN else ():
             names += (part.name,) if part.name else part.type.member_names(depth + 1)
@@ -389,5 +389,5 @@ def _text(die: Die | None, depth: int) -> str:
 
 
 def _is_c(die: Die) -> bool:
-    """Whether names of structures need a keyword."""
+    """True if names of structures need a keyword."""
     return die.unit.root.number(dies.AT_LANGUAGE) in _C_LIKE

@@ -200,14 +200,14 @@ class Unit:
 
     @cached_property
     def str_offsets_base(self) -> int:
-        """Where the unit's string offsets begin."""
+        """Start of the unit's string offsets."""
         if self.version < 5:
             return 0
         return self.base(AT_STR_OFFSETS_BASE, 2 * self.widths.offset)
 
     @cached_property
     def addr_base(self) -> int:
-        """Where the unit's addresses begin in .debug_addr."""
+        """Start of the unit's addresses in .debug_addr."""
         if self.version < 5:
             return self.base(AT_GNU_ADDR_BASE, 0)
         return self.base(AT_ADDR_BASE, 8)
@@ -323,11 +323,11 @@ class Die:
 
     @property
     def key(self) -> tuple[int, str, int]:
-        """What tells entries apart."""
+        """A key that tells entries apart."""
         return id(self.unit.info), self.unit.section, self.offset
 
     def has(self, attribute: int) -> bool:
-        """Whether an attribute is there."""
+        """True if an attribute is there."""
         return attribute in self._values
 
     def get(self, attribute: int) -> int | bytes | None:

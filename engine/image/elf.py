@@ -238,7 +238,7 @@ class ElfImage:
         return found if len(found) < stored else found + bytes(size - stored)
 
     def file_offset(self, vaddr: int) -> int | None:
-        """Where the byte at a link address is stored; None for bss and unmapped ones."""
+        """The file offset of the byte at a link address; None for bss and unmapped ones."""
         segment = self._segment_at(vaddr)
         if segment is None or vaddr - segment.vaddr >= segment.filesz:
             return None

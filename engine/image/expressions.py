@@ -1,4 +1,4 @@
-"""Where a variable is: location expressions and lists, evaluated with names for values.
+"""Places of variables: location expressions and lists, evaluated with names for values.
 
 Nothing runs, so registers have no values: the machine of DWARF 5, 2.5 works on terms "value
 of a register, read through memory so often, plus an offset". That is all that a probe can
@@ -36,7 +36,7 @@ class Term:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is a plain number."""
+        """True if it is a plain number."""
         return self.register is None and not self.derefs and not self.is_link
 
     def plus(self, offset: int) -> "Term":
@@ -62,7 +62,7 @@ def _sum(start: str, offset: int) -> str:
 
 
 class Where(Enum):
-    """What kind of thing a location is."""
+    """The kind of a location."""
 
     REGISTER = "register"
     MEMORY = "memory"
@@ -73,7 +73,7 @@ class Where(Enum):
 
 @dataclass(frozen=True, slots=True)
 class VariableLocation:
-    """Where a variable is at one instruction.
+    """The place of a variable at one instruction.
 
     Attributes:
         where: which kind.
@@ -119,7 +119,7 @@ class _UnsupportedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FrameContext:
-    """What an expression may refer to.
+    """The surroundings that an expression may refer to.
 
     Attributes:
         pc: link address.

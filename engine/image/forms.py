@@ -60,7 +60,7 @@ BLOCK_STEPS: Final = {-10: 0, -11: 1, -12: 2, -14: 4}
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """What the sizes of forms depend on: bytes of an offset, of an address, and the version."""
+    """Widths that the sizes of forms depend on: of an offset, of an address, and the version."""
 
     offset: int
     address: int
@@ -68,7 +68,7 @@ class Widths:
 
 
 def step(form: int, widths: Widths) -> int:
-    """How to get over a value: its bytes, or one of the negative steps above."""
+    """The step over a value: its bytes, or one of the negative steps above."""
     size = _FIXED.get(form)
     if size is not None:
         return size

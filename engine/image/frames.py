@@ -98,7 +98,7 @@ class FrameArea:
 
     @property
     def eh(self) -> bool:
-        """Whether the records follow the rules of .eh_frame."""
+        """True if the records follow the rules of .eh_frame."""
         return self.name == ".eh_frame"
 
 

@@ -107,7 +107,7 @@ class Segment:
     align: int
 
     def covers(self, address: int, size: int = 1) -> bool:
-        """Whether all of [address, address + size) lies in this segment's memory."""
+        """True if all of [address, address + size) lies in this segment's memory."""
         return self.vaddr <= address and address + size <= self.vaddr + self.memsz
 
 
@@ -127,7 +127,7 @@ class Section:
     entsize: int
 
     def holds(self, address: int) -> bool:
-        """Whether a link address lies in this section's memory."""
+        """True if a link address lies in this section's memory."""
         return bool(self.flags & SHF_ALLOC) and self.addr <= address < self.addr + self.size
 
 

@@ -151,7 +151,7 @@ class SymbolIndex:
         return self._sizes[ref]
 
     def is_function(self, ref: int) -> bool:
-        """Whether a row is typed as code."""
+        """True if a row is typed as code."""
         return self._infos[ref] & 15 in FUNCTIONS
 
     # -- lookups -----------------------------------------------------------------

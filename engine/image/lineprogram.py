@@ -33,7 +33,7 @@ class LineSections:
 
 @dataclass(frozen=True, slots=True)
 class LineHeader:
-    """What stands before the program.
+    """The header of a line number program.
 
     Attributes:
         files: paths by file number; index 0 is unused before DWARF 5.

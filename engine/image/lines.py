@@ -44,7 +44,7 @@ class LineUnits:
     """The units of one file, each read when it is asked for; damaged ones are left out."""
 
     def __init__(self, info: DebugInfo) -> None:
-        """What cannot be read is told in the problems of `info`."""
+        """Read nothing yet; damage is told in the problems of `info`."""
         self._info = info
         self._units: dict[int, LineUnit | None] = {}
 
@@ -151,7 +151,7 @@ class Lines:
     def addresses_of(
         self, file_suffix: str, line: int, copy_at: Callable[[int], object] | None = None
     ) -> list[int]:
-        """Where a breakpoint at FILE:LINE goes: sorted link addresses.
+        """The addresses of a breakpoint at FILE:LINE: sorted link addresses.
 
         A line without code stands for the next line of that file that has some, as in
         gdb. Within a function only the lowest address counts: a loop's head has several.
@@ -186,7 +186,7 @@ class Lines:
         return sorted(lowest.values())
 
     def prologue_end(self, start: int) -> int | None:
-        """Where the second row of lines of the function at `start` begins; None without lines.
+        """The start of the second row of lines of the function at `start`; None without lines.
 
         Unoptimised code has stored its parameters in its frame there, which debuggers rely on.
         """

@@ -54,7 +54,7 @@ def _opening(text: str) -> int:
 
 
 def _last_space(path: str) -> int:
-    """Where the name starts behind its return type: after the last space outside brackets."""
+    """The start of the name behind its return type: after the last space outside brackets."""
     depth = start = 0
     for index, char in enumerate(path):
         depth += (char in "<(") - (char in ">)")

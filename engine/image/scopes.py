@@ -1,4 +1,4 @@
-"""What is visible at an instruction of a function: its parameters and the scopes around it."""
+"""Variables visible at an instruction: the function's parameters and the scopes around it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,23 +74,23 @@ class Variable:
 
     @cached_property
     def is_declaration(self) -> bool:
-        """Whether another unit defines it (`extern`)."""
+        """True if another unit defines it (`extern`)."""
         return self._die.has(dies.AT_DECLARATION) and not self._die.has(dies.AT_LOCATION)
 
     @cached_property
     def is_fixed(self) -> bool:
-        """Whether one location is given for all of its scope, the prologue included."""
+        """True if one location is given for all of its scope, the prologue included."""
         found = (die.get(dies.AT_LOCATION) for die in self._die.origins())
         return isinstance(next((value for value in found if value is not None), None), bytes)
 
     @property
     def linker_name(self) -> str:
-        """What the symbol table calls it, if it is there."""
+        """Its name in the symbol table, if it is there."""
         return self._die.linkage_name or self.name
 
     @cached_property
     def location(self) -> VariableLocation:
-        """Where it is.
+        """Its location.
 
         Raises:
             ImageError: the debug information is damaged.
@@ -110,7 +110,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is known at one instruction.
+    """The variables known at one instruction.
 
     Attributes:
         function: name of the function around it.

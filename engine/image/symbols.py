@@ -174,7 +174,7 @@ class SymbolTable:
         return SymbolIndex(self.image, self._tables)
 
     def _reaches(self, symbol: Symbol, address: int) -> bool:
-        """Whether nothing but distance separates a symbol without a size from an address."""
+        """True if nothing but distance separates a symbol without a size from an address."""
         sections = self.image.sections
         if 0 < symbol.section < len(sections):
             section = sections[symbol.section]

@@ -62,7 +62,7 @@ class Symbol:
 
     @property
     def is_function(self) -> bool:
-        """Whether it is typed as code."""
+        """True if it is typed as code."""
         return self.kind in ("func", "ifunc")
 
 

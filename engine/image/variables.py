@@ -71,7 +71,7 @@ class Variables:
         return [(v.name, v.type_text, v.location.text(name)) for v in found]
 
     def scope(self, pc: int, pad: int = 0) -> Scope | None:
-        """What is known at an instruction; None where no function is described.
+        """The variables known at an instruction; None where no function is described.
 
         Args:
             pc: link address.
@@ -106,7 +106,7 @@ class Variables:
         return None
 
     def inlined(self, name: str) -> list[int]:
-        """Where a function was inlined: link addresses of the copies' first instructions.
+        """The inlined copies of a function: link addresses of their first instructions.
 
         Args:
             name: of the function, as in the source or as the linker would call it.
@@ -159,7 +159,7 @@ class Variables:
     # -- functions ---------------------------------------------------------------
 
     def _mentions(self, name: bytes) -> bool:
-        """Whether any file has the name at all: a glance that saves reading everything."""
+        """True if any file has the name at all: a glance that saves reading everything."""
         assert self.info is not None, "asked by those who have it"
         if self.info.section(".gnu_debugaltlink") or _has_split(self.info):
             return True

@@ -44,7 +44,7 @@ def before(k: Process, name: str, arguments: tuple[int, ...]) -> None:
 
 
 def after(k: Process, name: str, arguments: tuple[int, ...]) -> None:
-    """What a call has changed shows in the mappings of the file."""
+    """Show in a file's mappings what a call has changed."""
     for index in _CHANGES.get(name, ()):
         node = _node(k, arguments[index])
         if node is not None and k.memory.shows(node):

@@ -1,4 +1,4 @@
-"""What a system-call handler is given.
+"""The process as handlers of files and time see it, and the arguments they are given.
 
 Handlers are plain functions `handler(ctx, *arguments) -> int | Wait`; arguments are raw
 unsigned 64-bit register values (use `s32`, `s64`, `u32`). A family module ends with

@@ -1,11 +1,11 @@
-"""How a guest's process ends."""
+"""The end of a guest's process."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """How a fatal fault came about.
+    """The circumstances of a fatal fault.
 
     Attributes:
         signal: its number.
@@ -22,7 +22,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a guest ended.
+    """The end of a guest.
 
     Attributes:
         code: its exit code, None if a signal killed it or it was stopped.

@@ -1,4 +1,4 @@
-"""What a fault or an exception of the CPU means to the program: which signal, with what."""
+"""Faults and exceptions of the CPU as signals to the program."""
 
 from engine.arch.base import TrapKind
 from engine.cpu.base import Stop, StopKind
@@ -12,7 +12,7 @@ from engine.linux.process import Process
 
 
 def opened(k: Process, stop: Stop) -> bool:
-    """Whether an access was refused for the engine's own reasons, and may be repeated now."""
+    """True if an access was refused for the engine's own reasons, and may be repeated now."""
     extent = k.memory.views.turn(stop.address, stop.access)
     if extent is None:
         return k.hooks.opened(stop.address, stop.access, k.pc())

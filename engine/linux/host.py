@@ -1,4 +1,4 @@
-"""What the host tells a running guest: signals of its user, and limits that stop it.
+"""Messages of the host to a running guest: signals of its user, and limits that stop it.
 
 From any thread; the engine's own thread hears of it between two stretches of the program, or
 while the program waits.
@@ -30,7 +30,7 @@ class HostEvents:
             pass
 
     def waiting(self) -> bool:
-        """Whether something has been put that was not taken."""
+        """True if something has been put that was not taken."""
         return self.attention.is_set()
 
     def take(self) -> list[tuple[str, int]]:

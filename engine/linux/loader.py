@@ -62,7 +62,7 @@ class Executable:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a loaded program starts.
+    """The start of a loaded program.
 
     Attributes:
         pc: first instruction.

@@ -157,7 +157,7 @@ class Process:
         return self.limits[name][0]
 
     def pc(self) -> int:
-        """Where the program is, by its own addresses."""
+        """The program counter, by the program's own addresses."""
         return self.hooks.original_pc(self.cpu.read_register(self.arch.roles.pc))
 
     def cpu_time(self) -> int:

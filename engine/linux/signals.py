@@ -86,11 +86,11 @@ class SignalState:
     last_fault: tuple[int, int, int] = (0, 0, 0)
 
     def action(self, number: int) -> Action:
-        """What a signal does."""
+        """The action of a signal."""
         return self.actions.get(number, Action())
 
     def ignored(self, number: int) -> bool:
-        """Whether a signal has no effect."""
+        """True if a signal has no effect."""
         handler = self.action(number).handler
         return handler == SIG_IGN or (handler == SIG_DFL and number in _IGNORED)
 
@@ -127,11 +127,11 @@ class SignalState:
         return found
 
     def deliverable(self) -> bool:
-        """Whether a pending signal is not blocked."""
+        """True if a pending signal is not blocked."""
         return bool(self.pending) and bool(self.pending_mask() & ~self.blocked)
 
     def on_altstack(self, sp: int) -> bool:
-        """Whether a stack pointer lies on the alternate stack."""
+        """True if a stack pointer lies on the alternate stack."""
         base, flags, size = self.altstack
         return not flags & (SS_DISABLE | SS_AUTODISARM) and 0 < sp - base <= size
 
@@ -156,5 +156,5 @@ def info_fault(number: int, code: int, address: int) -> bytes:
 
 
 def stops(number: int) -> bool:
-    """Whether a signal without a handler stops the process."""
+    """True if a signal without a handler stops the process."""
     return number in _STOPPING

@@ -1,4 +1,4 @@
-"""How a call that blocks waits: for its end, a signal, a timer, or the host."""
+"""The sleep of a call that blocks: until its end, a signal, a timer, or the host."""
 
 import select
 from typing import Final
@@ -14,7 +14,7 @@ RESTART: Final = INTERRUPTED + 1
 
 
 def handler_restarts(k: Process) -> bool:
-    """Whether the signal that will be delivered next asks for SA_RESTART."""
+    """True if the signal that will be delivered next asks for SA_RESTART."""
     state = k.signals
     ready = [item.number for item in state.pending if not state.blocked & sig.bit(item.number)]
     if not ready:
@@ -42,7 +42,7 @@ def wait_for(k: Process, wait: Wait) -> int:
 
 
 def _interrupted(k: Process, wait: Wait) -> bool:
-    """Whether a signal ends a wait; those without effect are taken away."""
+    """True if a signal ends a wait; those without effect are taken away."""
     state = k.signals
     while True:
         for item in state.pending:

@@ -63,7 +63,7 @@ EXPECTED_MISSING: Final = frozenset(
 
 
 def _count(handler: Handler | OwnCall) -> int:
-    """How many arguments a handler takes behind its context; 6 for a variadic one."""
+    """The number of arguments a handler takes behind its context; 6 for a variadic one."""
     code, defaults = handler.__code__, handler.__defaults__ or ()
     if code.co_flags & inspect.CO_VARARGS:
         return 6

@@ -30,7 +30,7 @@ def set_robust_list(k: Process, head: int, size: int) -> int:
 
 
 def get_robust_list(k: Process, pid: int, head: int, size: int) -> int:
-    """What set_robust_list was given."""
+    """The address that set_robust_list was given."""
     k.memory.write(head, struct.pack("<Q", k.robust_list))
     k.memory.write(size, struct.pack("<Q", 24))
     return 0
@@ -56,7 +56,7 @@ def _set_knob(k: Process, name: str, value: int, others: int) -> int:
 
 
 def prctl(k: Process, option: int, a: int, b: int, c: int, d: int) -> int:
-    """What programs ask of their own process."""
+    """Operations on the process's own attributes."""
     option = s32(option)
     if option == 15:  # PR_SET_NAME
         k.set_comm(k.memory.read_cstring(a, 16)[:15])

@@ -1,4 +1,4 @@
-"""How a system call blocks: it returns a `Wait` and the kernel's scheduler does the rest.
+"""System calls that block: they return a `Wait` and the kernel does the rest.
 
 No handler ever sleeps by itself, so that guest threads, timers, signals and the host's
 Ctrl-C can all end a wait, and so that time can jump when nothing else can happen.

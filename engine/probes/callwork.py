@@ -9,10 +9,10 @@ from engine.arch.program import (
     Base,
     FetchArg,
     FieldType,
-    Kind,
     RecordField,
     RecordLayout,
     Source,
+    ValueKind,
 )
 from engine.arch.recording import CallEntry, CallWord, Recording
 from engine.fetch.bases import argument
@@ -33,7 +33,7 @@ def call_work(arch: Arch, row: Recording) -> CallWork:
     """
     captured = captured_by(row.layout)
     places = {wanted: CallWord.KEPT + index for index, wanted in enumerate(captured)}
-    word = FieldType(Kind.HEX, arch.bits // 8)
+    word = FieldType(ValueKind.HEX, arch.bits // 8)
     kept: list[FetchArg | None] = []
     for one in captured:
         fetch = (argument(arch, one), ()) if isinstance(one, int) else one

@@ -1,4 +1,4 @@
-"""Where a function's parameters are at its first instruction, by the calling convention.
+"""Places of a function's parameters at its first instruction, by the calling convention.
 
 Optimised code describes it in its location lists. Unoptimised code describes where parameters
 will be once the prologue has stored them: at the entry only the convention knows
@@ -23,7 +23,7 @@ _MAX_LEAVES: Final = 16
 def entry_locations(
     convention: CallConvention, parameters: Sequence[DataType], returns: DataType, language: int
 ) -> list[VariableLocation]:
-    """Where each parameter is; what cannot be told, and all that follows it, is nowhere."""
+    """The place of each parameter; one that cannot be told, and all that follow, are nowhere."""
     state = _TakenSlots(convention)
     if convention.hidden_result and _is_big(returns):
         state.general += 1

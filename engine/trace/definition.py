@@ -377,7 +377,7 @@ def _different_arg(first: tuple[FetchArg, ...], second: tuple[FetchArg, ...]) ->
 
 
 def matches(deletion: Deletion, definition: Definition) -> bool:
-    """Whether a line removes a definition; the kernel says ENOENT where it removes none."""
+    """True if a line removes a definition; the kernel says ENOENT where it removes none."""
     if deletion.event and deletion.event != definition.event:
         return False
     if deletion.group is not None and deletion.group != definition.group:

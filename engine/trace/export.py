@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.arch.base import Arch
-from engine.arch.program import Base, FetchArg, FieldType, Kind, Source
+from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
 from engine.trace.definition import Definition
 from engine.trace.kinds import bpftrace_conversion
 from engine.trace.place import FileOffset
@@ -144,11 +144,11 @@ def _register(name: str, arch: Arch) -> str:
 
 def _kernel_type(kind: FieldType, name: str) -> str:
     match kind.kind:
-        case Kind.STRING | Kind.USTRING | Kind.CHAR:
+        case ValueKind.STRING | ValueKind.USTRING | ValueKind.CHAR:
             text = kind.kind.value
-        case Kind.SYMBOL | Kind.SYMSTR:
+        case ValueKind.SYMBOL | ValueKind.SYMSTR:
             raise CannotError(f"{name} is a symbol, which uprobes do not know")
-        case Kind.BITFIELD:
+        case ValueKind.BITFIELD:
             text = f"b{kind.width}@{kind.offset}/{_WIDTHS[kind.size]}"
         case _:
             text = f"{kind.kind.value}{_WIDTHS[kind.size]}"
@@ -219,7 +219,7 @@ def _bpftrace_arg(arg: FetchArg, arch: Arch, base: int | None) -> tuple[str, lis
         if re.search(r'["\\%\']', text):
             raise CannotError(f"{arg.name}: the text would need escapes")
         return text, []
-    if kind.kind in (Kind.SYMBOL, Kind.SYMSTR):
+    if kind.kind in (ValueKind.SYMBOL, ValueKind.SYMSTR):
         return "%s", [f"usym({_bpftrace_value(arg, arch, base)})"]
     if kind.is_string:
         if kind.count:
@@ -240,7 +240,7 @@ def _bpftrace_arg(arg: FetchArg, arch: Arch, base: int | None) -> tuple[str, lis
 
 
 def _bpftrace_address(arg: FetchArg, arch: Arch, base: int | None) -> str:
-    """Where the last dereference reads."""
+    """The address that the last dereference reads."""
     if not arg.derefs:
         return _absolute(arg, base)
     text = _bpftrace_base(arg, arch, base)
@@ -286,12 +286,12 @@ def _bpftrace_base(arg: FetchArg, arch: Arch, base: int | None) -> str:
 
 
 def _cast(kind: FieldType) -> str:
-    letter = "" if kind.kind is Kind.SIGNED else "u"
+    letter = "" if kind.kind is ValueKind.SIGNED else "u"
     return f"{letter}int{_WIDTHS[kind.size]}"
 
 
 def _bits(value: str, kind: FieldType) -> str:
-    if kind.kind is not Kind.BITFIELD:
+    if kind.kind is not ValueKind.BITFIELD:
         return value
     return f"(({value} >> {kind.offset}) & {(1 << kind.width) - 1:#x})"
 

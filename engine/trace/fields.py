@@ -10,7 +10,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from engine.arch.program import FieldType, Kind
+from engine.arch.program import FieldType, ValueKind
 from engine.trace.kinds import printf_conversion
 from engine.trace.rows import Column, EventInfo, EventSource
 
@@ -20,7 +20,7 @@ _LONG: Final = 8
 
 
 class FieldKind(Enum):
-    """What filters and histograms may do with a field."""
+    """The uses of a field in filters and histograms."""
 
     NUMBER = "number"
     STRING = "string"
@@ -32,7 +32,7 @@ class FieldKind(Enum):
 
     @property
     def is_string(self) -> bool:
-        """Whether it is compared with strings."""
+        """True if it is compared with strings."""
         return self in (FieldKind.STRING, FieldKind.POINTER, FieldKind.COMM)
 
 
@@ -84,7 +84,7 @@ GENERIC: Final = (
     *(Field(name, "char *", 0, 0, True, FieldKind.COMM) for name in ("COMM", "comm")),
     *(Field(name, "char *", 0, 0, True, FieldKind.STACK) for name in ("stacktrace", "STACKTRACE")),
 )
-"""What filters know besides (trace_define_generic_fields)."""
+"""Fields that filters know besides (trace_define_generic_fields)."""
 
 
 @lru_cache(maxsize=1024)
@@ -118,7 +118,7 @@ def element_type(kind: FieldType) -> str:
     """The kernel's type of one element of an argument."""
     if kind.is_string:
         return _LOCATION
-    return f"{'s' if kind.kind is Kind.SIGNED else 'u'}{8 * kind.size}"
+    return f"{'s' if kind.kind is ValueKind.SIGNED else 'u'}{8 * kind.size}"
 
 
 def _argument(column: Column, offset: int) -> Field:
@@ -126,7 +126,7 @@ def _argument(column: Column, offset: int) -> Field:
     string = kind.is_string
     size = (4 if string else kind.size) * max(kind.count, 1)
     ctype = element_type(kind) + (f"[{kind.count}]" if kind.count else "")
-    signed = string or kind.kind is Kind.SIGNED
+    signed = string or kind.kind is ValueKind.SIGNED
     what = FieldKind.STRING if string else FieldKind.NUMBER
     return Field(column.name, ctype, offset, size, signed, what, column.word * 8, column)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from engine.arch.program import FieldType, Kind
+from engine.arch.program import FieldType, ValueKind
 from engine.fetch.variables import NOT_TEXT, TEXT_ARRAY, TEXT_POINTER, VariableError
 from engine.image.datatypes import DataType, TypeKind
 
@@ -14,7 +14,7 @@ _SHOWN: Final = 12
 
 
 def field_type(kind: DataType) -> tuple[FieldType | None, str]:
-    """What is recorded of a type when the definition does not say it; None and why not.
+    """The record of a type when the definition does not say it; None and why not.
 
     As the kernel does it with BTF: integers with their sign, pointers in hex, enumerations as
     signed numbers; floating-point numbers as their bits in hex. Arrays of characters become
@@ -25,7 +25,7 @@ def field_type(kind: DataType) -> tuple[FieldType | None, str]:
         case TypeKind.ARRAY:
             element, count = kind.element, kind.count
             if element.kind in _CHARS:
-                return FieldType(Kind.STRING, 0), ""
+                return FieldType(ValueKind.STRING, 0), ""
             inner, why = field_type(element)
             if inner is None or inner.count or inner.is_string:
                 return None, why or f"{kind.text}: name an element"
@@ -36,21 +36,21 @@ def field_type(kind: DataType) -> tuple[FieldType | None, str]:
             names = ", ".join(kind.member_names()[:_SHOWN])
             return None, f"{kind.text}: name a member: {names}"
         case TypeKind.POINTER:
-            return FieldType(Kind.HEX, size), ""
+            return FieldType(ValueKind.HEX, size), ""
         case TypeKind.VOID | TypeKind.FUNCTION | TypeKind.OTHER:
             return None, f"{kind.text} has no value"
         case _ if size not in _SIZES:
             return None, f"{kind.text} has {size} bytes; give a type"
         case TypeKind.FLOAT:
-            return FieldType(Kind.HEX, size), ""
+            return FieldType(ValueKind.HEX, size), ""
         case TypeKind.ENUM if size >= 4:
-            return FieldType(Kind.SIGNED, size), ""
+            return FieldType(ValueKind.SIGNED, size), ""
         case _:
-            return FieldType(Kind.SIGNED if kind.is_signed else Kind.UNSIGNED, size), ""
+            return FieldType(ValueKind.SIGNED if kind.is_signed else ValueKind.UNSIGNED, size), ""
 
 
 def string_kind(kind: DataType) -> str:
-    """Whether a type is text: one of the kinds of `engine.fetch.variables`."""
+    """True if a type is text: one of the kinds of `engine.fetch.variables`."""
     if kind.kind is TypeKind.ARRAY and kind.element.kind in _CHARS:
         return TEXT_ARRAY
     if kind.kind is TypeKind.POINTER and kind.target.kind in _CHARS:
@@ -64,8 +64,8 @@ def bitfield_at(bit: int, bits: int) -> tuple[int, FieldType]:
         start = bit // (8 * size) * size
         offset = bit - 8 * start
         if offset + bits <= 8 * size:
-            return start, FieldType(Kind.BITFIELD, size, width=bits, offset=offset)
+            return start, FieldType(ValueKind.BITFIELD, size, width=bits, offset=offset)
     start = bit // 8
     if bit - 8 * start + bits > 64:
         raise VariableError("BAD_BITFIELD", 0, "the bitfield lies in more than 8 bytes")
-    return start, FieldType(Kind.BITFIELD, 8, width=bits, offset=bit - 8 * start)
+    return start, FieldType(ValueKind.BITFIELD, 8, width=bits, offset=bit - 8 * start)

@@ -162,7 +162,7 @@ class _FilterParser:
     def _join(
         self, entries: list[_FilterEntry], stack: list[int], at: int
     ) -> tuple[bool, int, bool]:
-        """What stands behind a term: (invert, where to go on, whether the text has ended)."""
+        """The end of a term: (invert, place to go on, True if the text has ended)."""
         text = self._text
         last = len(entries) - 1
         while True:

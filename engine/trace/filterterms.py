@@ -41,7 +41,7 @@ SPACES: Final = " \t\n\v\f\r\xa0"
 
 @dataclass(frozen=True, slots=True)
 class FilterMachine:
-    """What filters are parsed for.
+    """The machine that filters are parsed for.
 
     Attributes:
         cpus: how many there are.

@@ -4,14 +4,14 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from engine.arch.program import ROW_HEAD, FieldType, Kind
+from engine.arch.program import ROW_HEAD, FieldType, ValueKind
 from engine.errors import GuestFaultError
 from engine.fetch.evaluate import RowSink
 from engine.trace.graph import GROUP
 from engine.trace.rows import Column, EventInfo
 
 FUNCTION: Final = "function"
-_PLACE: Final = FieldType(Kind.SYMBOL, 8)
+_PLACE: Final = FieldType(ValueKind.SYMBOL, 8)
 
 
 def function_info(number: int, args: Sequence[tuple[str, FieldType]] = ()) -> EventInfo:
@@ -25,7 +25,7 @@ def function_info(number: int, args: Sequence[tuple[str, FieldType]] = ()) -> Ev
 
 
 def is_function(info: EventInfo) -> bool:
-    """Whether rows are calls that the function tracer has seen."""
+    """True if rows are calls that the function tracer has seen."""
     return info.name == FUNCTION and info.group == GROUP
 
 
@@ -37,7 +37,7 @@ def function_recorder(
     frame: Callable[[], tuple[int, int]],
     capture: Callable[[], tuple[int, ...]] | None,
 ) -> Callable[[int], None]:
-    """What a probe on a function's entry records with.
+    """Make the recorder of a probe on a function's entry.
 
     Args:
         function: address as rows show it.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, Kind
+from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, ValueKind
 from engine.fetch.evaluate import RowSink
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
 from engine.trace.rows import Column, EventInfo
@@ -21,11 +21,11 @@ GROUP: Final = "ftrace"
 ENTRY: Final = "funcgraph_entry"
 EXIT: Final = "funcgraph_exit"
 
-_NUMBER: Final = FieldType(Kind.UNSIGNED, 4)
-_TIME: Final = FieldType(Kind.UNSIGNED, 8)
-_FLAG: Final = FieldType(Kind.UNSIGNED, 1)
-_WORD: Final = FieldType(Kind.HEX, 8)
-_PLACE: Final = FieldType(Kind.SYMBOL, 8)
+_NUMBER: Final = FieldType(ValueKind.UNSIGNED, 4)
+_TIME: Final = FieldType(ValueKind.UNSIGNED, 8)
+_FLAG: Final = FieldType(ValueKind.UNSIGNED, 1)
+_WORD: Final = FieldType(ValueKind.HEX, 8)
+_PLACE: Final = FieldType(ValueKind.SYMBOL, 8)
 
 _BEFORE_ARGS: Final = ROW_HEAD + 2
 
@@ -53,12 +53,12 @@ def exit_info(number: int) -> EventInfo:
 
 
 def is_entry(info: EventInfo) -> bool:
-    """Whether rows are calls of the function graph."""
+    """True if rows are calls of the function graph."""
     return info.name == ENTRY and info.group == GROUP
 
 
 def is_exit(info: EventInfo) -> bool:
-    """Whether rows are returns of the function graph."""
+    """True if rows are returns of the function graph."""
     return info.name == EXIT and info.group == GROUP
 
 
@@ -304,7 +304,7 @@ class Calls:
         self._exit(instance, instance.ret_addr, 0, retval)
 
     def _called_by(self, top: KretprobeInstance, instance: KretprobeInstance) -> bool:
-        """Whether the function of one call has made another without moving the stack pointer."""
+        """True if the function of one call has made another without moving the stack pointer."""
         if self._function_of is None:
             return False
         around = self._function_of(instance.ret_addr - 1)

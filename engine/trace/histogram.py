@@ -55,7 +55,7 @@ class HistField:
 
     @property
     def is_string(self) -> bool:
-        """Whether its values are strings; pointers to strings are numbers here."""
+        """True if its values are strings; pointers to strings are numbers here."""
         if self.name == "common_comm":
             return True
         return self.field is not None and self.field.kind in (FieldKind.STRING, FieldKind.COMM)
@@ -70,7 +70,7 @@ class HistField:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """What rows are ordered by: 0 is the hit count, then values, then keys."""
+    """The key of the order of rows: 0 is the hit count, then values, then keys."""
 
     index: int
     descending: bool = False
@@ -78,7 +78,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class HistSpec:
-    """What a hist trigger asks for.
+    """The request of a hist trigger.
 
     Attributes:
         command: its text, for errors.
@@ -104,7 +104,7 @@ class HistSpec:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What two triggers have in common that count the same."""
+        """A key that two triggers have in common if they count the same."""
         keys = tuple(replace(key, field=_plain(key.field)) for key in self.keys)
         values = tuple(replace(value, field=_plain(value.field)) for value in self.values)
         return keys, values, self.sort

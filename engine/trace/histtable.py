@@ -20,7 +20,7 @@ _BAR: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class HistNames:
-    """What a table needs to read and to print.
+    """The surroundings of a table: reading and printing.
 
     Attributes:
         symbol: text of an address as `%pS`.
@@ -59,7 +59,7 @@ class HistTable:
     _entries: dict[tuple[Key, ...], _HistogramEntry] = field(default_factory=dict)
 
     def counter(self, spec: HistSpec) -> Callable[[Any, int], None]:
-        """What counts a row at a position; `spec` says where another event has the fields."""
+        """A counter of rows at a position; `spec` says where another event has the fields."""
         keys = [self._reader(key) for key in spec.keys]
         values = [self._reader(value) for value in spec.values]
         execname = any(key.modifier == "execname" for key in spec.keys)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from engine.arch.program import FieldType, Kind
+from engine.arch.program import FieldType, ValueKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +17,22 @@ class KindText:
         bpftrace: in a printf of bpftrace; empty where it has another way.
     """
 
-    kind: Kind
+    kind: ValueKind
     trace: bytes
     printf: str
     bpftrace: str = ""
 
 
 _TEXTS: Final = (
-    KindText(Kind.UNSIGNED, b"%d", "%{}u", "%{}u"),
-    KindText(Kind.SIGNED, b"%d", "%{}d", "%{}d"),
-    KindText(Kind.HEX, b"0x%x", "0x%{}x", "0x%{}x"),
-    KindText(Kind.BITFIELD, b"%d", "%{}u", "%{}u"),
-    KindText(Kind.CHAR, b"'%c'", "'%c'", "%c"),
-    KindText(Kind.STRING, b"%s", '\\"%s\\"'),
-    KindText(Kind.USTRING, b"%s", '\\"%s\\"'),
-    KindText(Kind.SYMBOL, b"%s", "%pS"),
-    KindText(Kind.SYMSTR, b"%s", '\\"%s\\"'),
+    KindText(ValueKind.UNSIGNED, b"%d", "%{}u", "%{}u"),
+    KindText(ValueKind.SIGNED, b"%d", "%{}d", "%{}d"),
+    KindText(ValueKind.HEX, b"0x%x", "0x%{}x", "0x%{}x"),
+    KindText(ValueKind.BITFIELD, b"%d", "%{}u", "%{}u"),
+    KindText(ValueKind.CHAR, b"'%c'", "'%c'", "%c"),
+    KindText(ValueKind.STRING, b"%s", '\\"%s\\"'),
+    KindText(ValueKind.USTRING, b"%s", '\\"%s\\"'),
+    KindText(ValueKind.SYMBOL, b"%s", "%pS"),
+    KindText(ValueKind.SYMSTR, b"%s", '\\"%s\\"'),
 )
 _BY_KIND: Final = {one.kind: one for one in _TEXTS}
 

@@ -1,4 +1,4 @@
-"""Where a definition says its probe goes: `PATH:OFFSET`, `SYM[+OFF]`, a number, `FILE:LINE`."""
+"""Places in definitions: `PATH:OFFSET`, `SYM[+OFF]`, a number, `FILE:LINE`."""
 
 import re
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ Target = FileOffset | KprobeTarget
 
 
 class Lookup:
-    """What only the program can tell while a definition is read; this one knows nothing.
+    """Look-ups in the program while a definition is read; this one knows nothing.
 
     With the answers of a program, errors come in the kernel's order. Without, the definition is
     read all the same and places are judged later (`Definition.error`).
@@ -108,15 +108,15 @@ class Lookup:
         return ""
 
     def why(self) -> str:
-        """What the last error for a file or a place comes from, in words of ours; "" for none."""
+        """The cause of the last error for a file or a place, in words of ours; "" for none."""
         return ""
 
     def entry(self, place: KprobeTarget, text: str) -> bool:
-        """Whether a place is a function's entry (a landing pad may be in front of it)."""
+        """True if a place is a function's entry (a landing pad may be in front of it)."""
         return isinstance(place, SymbolPlace) and not place.offset
 
     def symbol(self, name: str, target: "Target", text: str) -> Base | None:
-        """Where a symbol is, for a probe at a place (`text` as written); None if there is none."""
+        """The address of a symbol, for a probe at a place (`text` as written); None for none."""
         return None
 
     def variables(self, target: "Target", text: str, is_return: bool) -> VariableScope | None:

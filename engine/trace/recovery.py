@@ -36,7 +36,7 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What a file held.
+    """The contents of a file.
 
     Attributes:
         arch: name of the guest's architecture, "" where nothing was recorded yet.
@@ -151,7 +151,7 @@ def _json(path: Path, data: bytes, what: str, offset: int, size: int, crc: int) 
 
 
 def _whole_rows(data: bytes, events: dict[int, EventInfo]) -> tuple[int, int]:
-    """How many rows of known events there are from the front, and where they end."""
+    """The number of rows of known events from the front, and their end."""
     position, count = 0, 0
     while position + HEAD.size <= len(data):
         event_id, words, _ = HEAD.unpack_from(data, position)

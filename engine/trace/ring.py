@@ -37,7 +37,7 @@ class _Chunk:
     rows: int = 0
 
     def offset(self, row: int) -> int:
-        """Where a row of the chunk begins; its end for the row behind the last."""
+        """Start of a row of the chunk; its end for the row behind the last."""
         if row == self.rows:
             return len(self.data)
         position = self.marks[row // STRIDE]

@@ -42,7 +42,7 @@ _LEAST_ROOM: Final = PAGE
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the output has got.
+    """The progress of the output.
 
     Attributes:
         written: bytes of FILE that are whole: what stands behind is the begin of what comes next.
@@ -188,7 +188,7 @@ def describe(
     symbols: Mapping[int, str] | None = None,
     returning: Iterable[int] = (),
 ) -> dict[str, Any]:
-    """What rows mean, as plain data.
+    """The meaning of rows, as plain data.
 
     Args:
         events: the event table.

@@ -46,7 +46,7 @@ class CompiledFilter:
     _tests: dict[EventInfo, bool | RowTest] = field(default_factory=dict)
 
     def tester(self, info: EventInfo) -> bool | RowTest:
-        """Whether rows of an event match: all, none, or what tells for the row at a position."""
+        """True if rows of an event match: all, none, or what tells for the row at a position."""
         found = self._tests.get(info)
         if found is None:
             found = self._tests[info] = self._compiled(info)

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, Kind, RecordLayout
+from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, RecordLayout, ValueKind
 from engine.errors import EngineError
 
 Value: TypeAlias = int | bytes | tuple[int | bytes | None, ...] | None
@@ -55,13 +55,13 @@ class Column:
         if self.type.is_string:
             return "Q" * self.words
         one = _CODES[self.type.size]
-        return (one if self.type.kind is Kind.SIGNED else one.upper().replace("X", "x")) * (
+        return (one if self.type.kind is ValueKind.SIGNED else one.upper().replace("X", "x")) * (
             self.words
         )
 
 
 class EventSource(Enum):
-    """What makes the rows of an event."""
+    """The maker of an event's rows."""
 
     PROBE = "probe"
     SYSCALL_ENTER = "syscall-enter"
@@ -107,11 +107,11 @@ class EventInfo:
 
     @property
     def strings(self) -> bool:
-        """Whether bytes may follow the words."""
+        """True if bytes may follow the words."""
         return any(column.type.is_string for column in self.columns)
 
     def accepts(self, words: int) -> bool:
-        """Whether a row of so many words can be one of this event."""
+        """True if a row of so many words can be one of this event."""
         if self.strings or self.source is EventSource.STACK:
             return words >= self.words
         return words == self.words
@@ -157,7 +157,7 @@ class EventInfo:
         columns: list[Column] = []
         for item in data["columns"]:
             numbers = [int(item[key]) for key in ("size", "count", "width", "offset")]
-            kind = FieldType(Kind(item["kind"]), *numbers)
+            kind = FieldType(ValueKind(item["kind"]), *numbers)
             column = Column(str(item["name"]), kind, word, str(item["ctype"]))
             if column.type.size not in (0, *_CODES) or not 0 <= column.type.count <= 0xFFFF:
                 raise ValueError("a column of an impossible size")
@@ -263,7 +263,7 @@ def uniform(data: bytes, position: int = 0, until: int | None = None) -> tuple[i
 
 
 def same_size_tally(data: bytes, start: int, stop: int, size: int) -> Counter[int]:
-    """How many rows of each event, by its id, there are between two places.
+    """The number of rows of each event, by its id, between two places.
 
     All rows have the same size.
     """
@@ -322,7 +322,7 @@ _KINDS: Final = 8
 
 @lru_cache(maxsize=64)
 def _rows_of(kinds: frozenset[bytes]) -> re.Pattern[bytes]:
-    """What matches rows that begin with one of these event ids and sizes, as many as there are."""
+    """A pattern of rows that begin with one of these event ids and sizes, as many as there are."""
     rows = (
         re.escape(kind) + b".{%d}" % (int.from_bytes(kind[2:], "little") * 8 - len(kind))
         for kind in sorted(kinds)

@@ -98,7 +98,7 @@ class Staging:
 
     @property
     def position(self) -> int:
-        """Where the next row goes, in bytes."""
+        """The place of the next row, in bytes."""
         return self.start + self.cursor[0]
 
     @position.setter

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from engine.arch.program import ROW_HEAD, FieldType, Kind
+from engine.arch.program import ROW_HEAD, FieldType, ValueKind
 from engine.trace.rows import Column, EventInfo, EventSource
 
 GROUP: Final = "syscalls"
@@ -25,7 +25,7 @@ KERNEL_NAMES: Final = {
     "sendfile": "sendfile64",
     "umount2": "umount",
 }
-"""Where the kernel's function, and so the event, has another name than the call."""
+"""Calls whose function in the kernel, and so whose event, has another name."""
 
 _BUFFERS: Final = {("write", "buf"): "count", ("pwrite64", "buf"): "count"}
 """Arguments that point to so many bytes instead of a string."""
@@ -53,7 +53,7 @@ class Argument:
 
     @property
     def is_read(self) -> bool:
-        """Whether what it points to is recorded too."""
+        """True if what it points to is recorded too."""
         return self.string or self.size_from >= 0
 
 
@@ -106,9 +106,9 @@ def selection(text: str) -> str | None:
     return match[1] if match else None
 
 
-_LONG: Final = FieldType(Kind.HEX, 8)
-_NUMBER: Final = FieldType(Kind.SIGNED, 4)
-_TEXT: Final = FieldType(Kind.STRING, 0)
+_LONG: Final = FieldType(ValueKind.HEX, 8)
+_NUMBER: Final = FieldType(ValueKind.SIGNED, 4)
+_TEXT: Final = FieldType(ValueKind.STRING, 0)
 
 
 def enter_info(event_id: int, call: str, found: tuple[Argument, ...]) -> EventInfo:
@@ -128,7 +128,7 @@ def exit_info(event_id: int, call: str) -> EventInfo:
     """The event of a call that returns."""
     columns = [
         Column("__syscall_nr", _NUMBER, ROW_HEAD, "int"),
-        Column("ret", FieldType(Kind.SIGNED, 8), ROW_HEAD + 1, "long"),
+        Column("ret", FieldType(ValueKind.SIGNED, 8), ROW_HEAD + 1, "long"),
     ]
     return _info(event_id, EXIT + event_name(call), columns, EventSource.SYSCALL_EXIT)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from engine.arch.program import FieldType, Kind
+from engine.arch.program import FieldType, ValueKind
 from engine.fetch.variables import VariableError
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import Term, VariableLocation, Where
@@ -41,7 +41,7 @@ class ValueParts:
         self._fail = fail
 
     def pointed(self, value: Value, at: int) -> Value:
-        """What a pointer points at; of an array its first element."""
+        """The value a pointer points at; of an array its first element."""
         kind = value.type
         if kind.kind is TypeKind.ARRAY and value.location.where is Where.MEMORY:
             return Value(kind.element, value.location)
@@ -128,4 +128,4 @@ def register_part(value: Value) -> FieldType:
         raise VariableError("NOSUP_DAT_ARG", 0, "it is a signed part of a register")
     if value.bit + width > 64:
         raise VariableError("NOSUP_DAT_ARG", 0, "it lies in two registers")
-    return FieldType(Kind.BITFIELD, 8, width=width, offset=value.bit)
+    return FieldType(ValueKind.BITFIELD, 8, width=width, offset=value.bit)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from engine.arch.base import Arch
-from engine.arch.program import Base, FieldType, Kind, Source
+from engine.arch.program import Base, FieldType, Source, ValueKind
 from engine.errors import ImageError
 from engine.fetch.variables import NOT_TEXT, TEXT_ARRAY, Fetched, VariableError
 from engine.image.datatypes import DataType, TypeKind
@@ -111,7 +111,7 @@ class ScopeVariables:
             if found.where is Where.MEMORY and kind is TypeKind.RECORD:
                 return None
             fetched = self._guarded(lambda: self._fetch(Value(word, found), 0))
-            return replace(fetched, kind=FieldType(Kind.HEX, self._arch.bits // 8))
+            return replace(fetched, kind=FieldType(ValueKind.HEX, self._arch.bits // 8))
         if found.where is Where.NOWHERE and "vector" in found.why:
             raise VariableError("NO_BTFARG", 0, f"{scope.parameters[index].name} {found.why}")
         return None
@@ -269,7 +269,7 @@ class ScopeVariables:
         return found[position]
 
     def _is_own_frame(self, scope: Scope, term: Term) -> bool:
-        """Whether an address at a function's entry is in the frame that it will have.
+        """True if an address at a function's entry is in the frame that it will have.
 
         Arguments on the stack lie above the return address, at or above the stack pointer.
         """
@@ -343,7 +343,7 @@ class ScopeVariables:
         return frozenset(self._arch.probes.fetch_registers.values())
 
     def _at_entry(self, name: str, derefs: tuple[int, ...]) -> tuple[Base, tuple[int, ...]]:
-        """What is fetched for a return: the function's arguments as they were at its entry."""
+        """The fetch for a return: the function's arguments as they were at its entry."""
         probes = self._arch.probes
         if name == probes.retval and name not in probes.arguments:
             return Base(Source.RETVAL), derefs

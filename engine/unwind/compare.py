@@ -1,4 +1,4 @@
-"""What other unwinders would print at a stop, as far as return probes make them differ.
+"""Backtraces of other unwinders at a stop, as far as return probes make them differ.
 
 Linux replaces the return addresses of probed functions by the address of a trampoline. Where
 that is so here too, the walk finds it in place; where returns are caught without touching the

@@ -1,4 +1,4 @@
-"""Where the function around an address begins and ends: symbols, tables, sections, calls."""
+"""The bounds of the function around an address, by symbols, tables, sections and calls."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -86,6 +86,6 @@ class Functions:
         return sorted(address for address in found if any(s.covers(address) for s in code_of))
 
     def is_entry(self, address: int) -> bool:
-        """Whether the kernel enters a program or its loader there."""
+        """True if the kernel enters a program or its loader there."""
         module = self._module_at(address)
         return module is not None and address == module.image.entry + module.bias

@@ -49,7 +49,7 @@ _NAMES: Final = {
     "bspstore": "bspstore",
     "rnat": "rnat",
 }
-"""What the conventions' special registers are called here."""
+"""Names of the conventions' special registers."""
 _R2: Final = ("rp", "pfs", "psp", "preds")
 _FLOATS: Final = tuple(f"f{number}" for number in (*range(2, 6), *range(16, 32)))
 _BRANCHES: Final = tuple(f"b{number}" for number in range(1, 6))
@@ -58,7 +58,7 @@ _GENERALS: Final = tuple(f"r{number}" for number in range(4, 8))
 
 @dataclass(slots=True)
 class _Save:
-    """Where a register is from behind slot `when` on.
+    """The place of a register from behind slot `when` on.
 
     `where`: "fixed" (psp is sp + value), "psprel", "sprel", a register's name, "home" (its place
     in the spill area, once that is laid out) or "" (the register itself again).
@@ -112,7 +112,7 @@ class _DescriptorWalk:
 
     @property
     def epilogue(self) -> bool:
-        """Whether the stack frame has been taken down again."""
+        """True if the stack frame has been taken down again."""
         return self.target > self.region.epilogue
 
     def _enter(self, head: Descriptor) -> bool:

@@ -189,7 +189,7 @@ class Prologues:
                 yield start
 
     def _takes_stack(self, start: int) -> bool:
-        """Whether one of the first instructions makes room on the stack."""
+        """True if one of the first instructions makes room on the stack."""
         sp, at = self._arch.roles.sp, start
         for _ in range(_SOON):
             insn = self.insn(at)
@@ -202,7 +202,7 @@ class Prologues:
         return False
 
     def _stands_alone(self, start: int, *, padded: bool = False) -> bool:
-        """Whether the instruction before leads elsewhere, or perhaps does nothing."""
+        """True if the instruction before leads elsewhere, or perhaps does nothing."""
         step = self._arch.insn_align
         for size in range(step, self._arch.insn_max + 1, step):
             insn = self.insn(start - size)
@@ -327,7 +327,7 @@ class Prologues:
         return None if last is None else self._return_row(last)
 
     def _now(self, exact: bool) -> StackState:
-        """What registers hold, told by itself; the link register only before any call."""
+        """The registers' values, told by itself; the link register only before any call."""
         roles = self._arch.roles
         names = {roles.sp, roles.fp, *self._unwind.preserved}
         if exact and roles.link:
@@ -355,7 +355,7 @@ class Prologues:
 
 
 def _rule_of(value: Value | None, name: str, base: str, distance: int) -> Rule | None:
-    """How a register's value in front of a return is found now."""
+    """The rule by which a register's value in front of a return is found now."""
     if value is None or value[1] or not isinstance(value[0], tuple):
         return None
     kind, what = value[0]
@@ -371,13 +371,13 @@ def _rule_of(value: Value | None, name: str, base: str, distance: int) -> Rule |
 
 
 def _leaves(insn: StackInsn, function: tuple[int, int]) -> bool:
-    """Whether an instruction jumps to another function: the end of a tail call."""
+    """True if an instruction jumps to another function: the end of a tail call."""
     inside = insn.target is None or function[0] <= insn.target < function[1]
     return insn.flow is Flow.JUMP and not inside
 
 
 def _followers(address: int, insn: StackInsn) -> tuple[int, ...]:
-    """Where control may go from an instruction, calls passed over."""
+    """The successors of an instruction, calls passed over."""
     after = address + insn.size
     if insn.flow in (Flow.NEXT, Flow.CALL):
         return (after,)

@@ -231,7 +231,7 @@ class CfiRow:
 
 
 class _Frame:
-    """What a row is carried out on."""
+    """The state that a row is carried out on."""
 
     def __init__(self, arch: Arch, registers: Mapping[str, int], read: ReadMemory) -> None:
         self.arch = arch

@@ -14,14 +14,14 @@ Value = tuple[Hashable, int]
 _Key = TypeVar("_Key", bound=Hashable)
 
 CFA: Final = "cfa"
-"""What values count from that are a distance from the CFA."""
+"""The base of values that are a distance from the CFA."""
 NUMBER: Final = "number"
-"""What plain numbers count from."""
+"""The base of plain numbers."""
 
 
 @dataclass(slots=True)
 class StackState:
-    """What registers and words of the stack hold; what is not there is not known.
+    """The known values of registers and words of the stack.
 
     Attributes:
         registers: by name.

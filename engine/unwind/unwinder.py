@@ -296,7 +296,7 @@ class Unwinder:
         return None if found is None else described(found[1], pc - found[0])
 
     def _better(self, pc: int, row: CfiRow, registers: Mapping[str, int]) -> CfiRow | None:
-        """What the instructions say, where that is certain and the table says otherwise."""
+        """The row by the instructions, where that is certain and the table says otherwise."""
         if row.signal_frame or "prologue" not in self._formats:
             return None
         if self._arch.roles.sp in row.rules:
@@ -311,7 +311,7 @@ class Unwinder:
         return certain if (said.cfa, said.pc) != (found.cfa, found.pc) else None
 
     def _begins_plainly(self, start: int) -> bool:
-        """Whether a table says of a function's first place that it is as a call leaves it."""
+        """True if a table says of a function's first place that it is as a call leaves it."""
         row = self._tables.row(start, True)
         return row is not None and row.cfa == CfaRegister(self._arch.roles.sp, self._pushed)
 
@@ -345,7 +345,7 @@ class Unwinder:
         return step, None
 
     def _slot(self, cfa: int, registers: Mapping[str, int]) -> int | None:
-        """What return probes know a frame by; None where that has been lost."""
+        """The key that return probes know a frame by; None where that has been lost."""
         sp, returns = cfa - self._pushed, self._arch.returns
         if returns is None:
             return sp
@@ -356,7 +356,7 @@ class Unwinder:
     def _stack_end(
         self, row: CfiRow, caller: Caller, registers: Mapping[str, int]
     ) -> UnwindEnd | None:
-        """What is wrong with a CFA."""
+        """The end of the walk at a CFA that cannot be right."""
         if row.signal_frame or self._arch.roles.sp in row.rules:
             return None  # interrupted anywhere, on any stack; longjmp, between two frames
         cfa, sp = caller.cfa, registers.get(self._arch.roles.sp)
@@ -368,7 +368,7 @@ class Unwinder:
         return None
 
     def _is_called(self, step: _UnwindStep) -> bool:
-        """Whether a call stands in front of the return address, or a trampoline at it."""
+        """True if a call stands in front of the return address, or a trampoline at it."""
         pc = step.caller.pc or 0
         if step.trampoline or self._signals.row(pc) is not None:
             return True

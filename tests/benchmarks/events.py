@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.arch import by_name
-from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind
 from engine.fetch.evaluate import FetchContext, FetchSite, Recorder, recorder
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.triggers import EventControls
@@ -25,7 +25,7 @@ from engine.trace.rows import EventInfo
 from engine.trace.staging import Staging
 
 TEXT = b"sixteen bytes.."
-NUMBER = FieldType(Kind.HEX, 8)
+NUMBER = FieldType(ValueKind.HEX, 8)
 
 
 class Processor:
@@ -66,7 +66,7 @@ def deref(name: str) -> FetchArg:
 
 def string(name: str) -> FetchArg:
     """An argument that is the string a register points to."""
-    return dataclasses.replace(register(name), derefs=(0,), type=FieldType(Kind.STRING, 0))
+    return dataclasses.replace(register(name), derefs=(0,), type=FieldType(ValueKind.STRING, 0))
 
 
 def best(run: Callable[[], None], count: int, repeat: int = 5) -> float:

@@ -2,7 +2,7 @@
 
 import struct
 
-from engine.arch.program import FieldType, Kind
+from engine.arch.program import FieldType, ValueKind
 from engine.trace.formats.base import Names
 from engine.trace.rows import HEAD, Column, EventInfo
 
@@ -12,16 +12,19 @@ SYMBOLS = {0x401130: "fact+0x0/0x2a", 0x401155: "main+0x25/0x80"}
 
 INFOS = (
     EventInfo(
-        FACT, "kprobes", "fact", (Column("n", FieldType(Kind.SIGNED, 8), 3),), 4, False, True
+        FACT, "kprobes", "fact", (Column("n", FieldType(ValueKind.SIGNED, 8), 3),), 4, False, True
     ),
     EventInfo(
-        RET, "kprobes", "fact_ret", (Column("ret", FieldType(Kind.HEX, 4), 4),), 5, True, True
+        RET, "kprobes", "fact_ret", (Column("ret", FieldType(ValueKind.HEX, 4), 4),), 5, True, True
     ),
     EventInfo(
         OPEN,
         "uprobes",
         "open",
-        (Column("path", FieldType(Kind.STRING, 0), 3), Column("fd", FieldType(Kind.SIGNED, 4), 4)),
+        (
+            Column("path", FieldType(ValueKind.STRING, 0), 3),
+            Column("fd", FieldType(ValueKind.SIGNED, 4), 4),
+        ),
         5,
     ),
 )

@@ -1,6 +1,6 @@
 """Fetch arguments as code: values and addresses in the register for values."""
 
-from engine.arch.program import FetchArg, Kind, Source
+from engine.arch.program import FetchArg, Source, ValueKind
 from engine.arch.recorder.encoder import Combination, Encoder
 from engine.arch.recording import CallEntry, DetourPlaces, NotCompilableError, Recording
 
@@ -36,7 +36,7 @@ class Fetches:
 
     def direct(self, arg: FetchArg) -> int | None:
         """The register that holds the value as it is, but for bytes above its size."""
-        if arg.derefs or arg.type.kind is Kind.BITFIELD:
+        if arg.derefs or arg.type.kind is ValueKind.BITFIELD:
             return None
         number = self._register(arg)
         if number in self.changed or number == self._registers.sp:
@@ -54,7 +54,7 @@ class Fetches:
 
     def bits(self, arg: FetchArg, register: int) -> None:
         """The bits of a bitfield out of its word."""
-        if arg.type.kind is not Kind.BITFIELD:
+        if arg.type.kind is not ValueKind.BITFIELD:
             return
         if arg.type.offset + arg.type.width > 64:
             raise NotCompilableError("a bitfield of more than 64 bits")

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from engine.arch.program import Kind, RecordField, Source
+from engine.arch.program import RecordField, Source, ValueKind
 from engine.arch.recorder.encoder import Combination, Shift, Way
 from engine.arch.recorder.fetches import Fetches
 from engine.arch.recording import COMM_BYTES, STRING_TOTAL, NotCompilableError, Recording
@@ -70,7 +70,7 @@ class RowTexts:
 
     def _string(self, field: RecordField, index: int) -> None:
         encoder, arg, value = self._encoder, field.arg, self._value
-        if arg.type.kind is Kind.SYMSTR:
+        if arg.type.kind is ValueKind.SYMSTR:
             raise NotCompilableError(f"{arg.text}: a symbol's name")
         if arg.base.source is Source.COMM:
             self._begin()

@@ -19,7 +19,7 @@ class Alat(dict[tuple[str, int], tuple[int, int]]):
             del self[key]
 
     def holds(self, kind: str, register: int, clear: bool) -> bool:
-        """What chk.a and check loads ask: the register decides, not the address."""
+        """True if chk.a or a check load finds its entry: the register decides, not the address."""
         key = (kind, register)
         if key not in self:
             return False

@@ -32,7 +32,7 @@ class CodeCache:
         self._offsets: dict[int, int] = {}  # virtual page to arena offset
 
     def use(self, namespace: dict[str, Any]) -> None:
-        """What generated code calls; before the first translation."""
+        """Set the functions that generated code calls; before the first translation."""
         self._translator = Translator(self._memory, namespace)
 
     def use_jit(self, jit: Jit) -> None:

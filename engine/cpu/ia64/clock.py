@@ -36,11 +36,11 @@ class Ia64Clock:
         self._windows = windows
 
     def inside(self, ip: int) -> bool:
-        """Whether an address is in one of them."""
+        """True if an address is in one of them."""
         return any(start <= ip < start + size for start, size in self._windows)
 
     def grant(self, quantum: int | None) -> None:
-        """How many ticks may pass from now on; any number for None."""
+        """Let so many ticks pass from now on; any number for None."""
         self.end = FOREVER if quantum is None else self.ticks + quantum
 
     def enter(self, ip: int) -> None:

@@ -231,7 +231,7 @@ class Ia64Cpu(Registers, MappedMemory):
         return Stop(StopKind.HALTED)
 
     def _handle(self, met: Interruption, entry: int) -> Stop | None:
-        """What an exception means; None when the run goes on."""
+        """The stop that an exception means; None when the run goes on."""
         place, address = self._code.place(met.__traceback__, entry)
         state = self.state
         state.ip = place

@@ -1,4 +1,4 @@
-"""What stops the core, as the engine is told."""
+"""The stops of the core, as the engine is told of them."""
 
 from typing import Final
 

@@ -12,7 +12,7 @@ _BUNDLE: Final = "-16"
 
 
 def _target(e: Emitter, insn: SlotInsn) -> str:
-    """Where a branch goes, as an expression."""
+    """The target of a branch, as an expression."""
     where = insn.target(e.ip)
     return str(where) if where is not None else f"b[{insn.field('b2')}] & {_BUNDLE}"
 
@@ -22,7 +22,7 @@ def _next_bundle(e: Emitter) -> int:
 
 
 def _always(e: Emitter) -> None:
-    """What follows an unconditional branch is not reached."""
+    """Nothing behind an unconditional branch is reached: the block ends."""
     if not e.conditional:
         e.ends = True
 

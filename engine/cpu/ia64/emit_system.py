@@ -14,7 +14,7 @@ _IGNORED: Final = frozenset((*range(48, 64), *range(112, 128)))
 
 
 def _known(insn: SlotInsn, number: int) -> bool:
-    """Whether the unit reaches this application register."""
+    """True if the unit reaches this application register."""
     if number in _IGNORED:
         return True
     if insn.unit == "I":

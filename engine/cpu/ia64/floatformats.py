@@ -13,7 +13,7 @@ SIGNIFICAND: Final = (1 << 64) - 1
 
 
 def from_single(bits: int) -> Float:
-    """What ldfs and setf.s make of 32 bits."""
+    """The register value that ldfs and setf.s make of 32 bits."""
     sign, exponent, fraction = bits >> 31, bits >> 23 & 0xFF, bits & 0x7FFFFF
     if exponent == 0xFF:
         return (sign, NAN_EXPONENT, INTEGER_BIT | fraction << 40)
@@ -23,7 +23,7 @@ def from_single(bits: int) -> Float:
 
 
 def from_double(bits: int) -> Float:
-    """What ldfd and setf.d make of 64 bits."""
+    """The register value that ldfd and setf.d make of 64 bits."""
     sign, exponent, fraction = bits >> 63, bits >> 52 & 0x7FF, bits & 0xFFFFFFFFFFFFF
     if exponent == 0x7FF:
         return (sign, NAN_EXPONENT, INTEGER_BIT | fraction << 11)
@@ -33,7 +33,7 @@ def from_double(bits: int) -> Float:
 
 
 def from_extended(significand: int, high: int) -> Float:
-    """What ldfe makes of 80 bits."""
+    """The register value that ldfe makes of 80 bits."""
     sign, exponent = high >> 15 & 1, high & 0x7FFF
     if exponent == 0x7FFF:
         exponent = NAN_EXPONENT
@@ -43,7 +43,7 @@ def from_extended(significand: int, high: int) -> Float:
 
 
 def to_single(x: Float) -> int:
-    """What stfs and getf.s store: no rounding."""
+    """The 32 bits that stfs and getf.s store: no rounding."""
     sign, exponent, significand = x
     if not significand >> 63:
         field = 0 if exponent != NAN_EXPONENT else 0xFF
@@ -53,7 +53,7 @@ def to_single(x: Float) -> int:
 
 
 def to_double(x: Float) -> int:
-    """What stfd and getf.d store: no rounding."""
+    """The 64 bits that stfd and getf.d store: no rounding."""
     sign, exponent, significand = x
     if not significand >> 63:
         field = 0 if exponent != NAN_EXPONENT else 0x7FF
@@ -74,7 +74,7 @@ def spilled(x: Float) -> tuple[int, int]:
 
 
 def filled(low: int, high: int) -> Float:
-    """What ldf.fill makes of them."""
+    """The register value that ldf.fill makes of them."""
     return (high >> 17 & 1, high & 0x1FFFF, low)
 
 

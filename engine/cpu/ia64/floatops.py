@@ -36,7 +36,7 @@ _INTEGER_INDEFINITE: Final = 1 << 63
 
 
 def fclass(x: Float, mask: int) -> bool | None:
-    """Whether x is in one of the classes; None for a NaTVal that is not asked for."""
+    """True if x is in one of the classes; None for a NaTVal that is not asked for."""
     sign, exponent, significand = x
     if x == NATVAL:
         return True if mask & 0x100 else None
@@ -211,7 +211,7 @@ class FloatOperations(Arithmetic):
         self.a[FPSR] = self.a[FPSR] & ~(127 << at) | bits << at
 
     def fchkf(self, sf: int) -> bool:
-        """Whether a status field has flags that trap or that field 0 does not have."""
+        """True if a status field has flags that trap or that field 0 does not have."""
         fpsr = self.a[FPSR]
         flags = fpsr >> (13 + 13 * sf) & 63
         return bool(flags & ~fpsr & 63 or flags & ~(fpsr >> 13) & 63)

@@ -12,7 +12,7 @@ from engine.cpu.ia64.state import FPSR, NATVAL, Float
 from engine.cpu.ia64.stops import FloatFault
 
 DENORMAL_EXPONENT: Final = 0xC001
-"""What an exponent of 0 stands for: double-extended denormals."""
+"""The exponent that 0 stands for: double-extended denormals."""
 INDEFINITE: Final[Float] = (1, NAN_EXPONENT, 3 << 62)
 
 INVALID, DENORMAL, DIVIDE, OVERFLOW, UNDERFLOW, INEXACT = 1, 2, 4, 8, 16, 32

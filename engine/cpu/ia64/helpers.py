@@ -1,4 +1,4 @@
-"""What generated code calls for the less frequent forms of access."""
+"""Functions that generated code calls for the less frequent forms of access."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -45,7 +45,7 @@ class Helpers:
     # -- speculation -----------------------------------------------------------------------
 
     def may_read(self, address: int, size: int) -> bool:
-        """Whether a speculative load is carried out rather than deferred."""
+        """True if a speculative load is carried out rather than deferred."""
         aligned = not address & size - 1 or self.memory.emulate_unaligned
         return (
             aligned
@@ -157,13 +157,13 @@ class Helpers:
     # -- control registers -----------------------------------------------------------------------
 
     def stack_control(self, value: int) -> int:
-        """What ar.rsc becomes: the privilege level cannot be raised."""
+        """The new value of ar.rsc: the privilege level cannot be raised."""
         if value & ~0x3FFF001F:
             raise Illegal("reserved bits of ar.rsc")
         return value | 0xC
 
     def float_status(self, value: int) -> int:
-        """What ar.fpsr becomes."""
+        """The new value of ar.fpsr."""
         bad = value >> 58 or value >> 12 & 1
         if bad or any(value >> (8 + 13 * sf) & 3 == 1 for sf in range(4)):
             raise Illegal("reserved values in ar.fpsr")

@@ -157,7 +157,7 @@ def mux1(x: int, kind: int) -> int:
 
 
 def mux1_known(kind: int) -> bool:
-    """Whether there is such a permutation."""
+    """True if there is such a permutation."""
     return kind in _PERMUTATIONS
 
 

@@ -60,12 +60,12 @@ _ASK: Final = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
 def available() -> bool:
-    """Whether the library is installed."""
+    """True if the library is installed."""
     return find_spec("llvmlite") is not None
 
 
 class Blocks(Protocol):
-    """What the cache of translated code does for this module."""
+    """The cache of translated code, as this module sees it."""
 
     def looping(self, ip: int, clocked: bool) -> Block:
         """A block in Python that may go round inside its function."""
@@ -136,7 +136,7 @@ def compiler() -> Compiler | None:
 
 
 class JitEntry:
-    """What stands for a block until it has run often."""
+    """The stand-in of a block until it has run often."""
 
     __slots__ = ("calls", "clocked", "function", "ip", "jit", "left", "level", "plain", "spent")
 
@@ -250,7 +250,7 @@ class Jit:
         return ip
 
     def _look(self, entry: JitEntry) -> None:
-        """Whether entering pays: if not, Python runs the block some times first."""
+        """True if entering pays: if not, Python runs the block some times first."""
         if entry.spent < _PAYS * _LOOK and self.after > 1:
             entry.level += 1
             entry.left = self.after << min(entry.level, 20)

@@ -220,7 +220,7 @@ class JitCode:
             self.emit(f"store i64 {value}, ptr {self.stacked(register)}, {STACKED}")
 
     def predicate(self, register: int) -> str:
-        """Whether a predicate is set."""
+        """True if a predicate is set."""
         if register == 0:
             return "true"
         bit = self.masked(self.load(PR), 1 << register)
@@ -259,7 +259,7 @@ class JitCode:
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """What is executed only where a condition holds."""
+        """Code, emitted inside, that is executed only where a condition holds."""
         if condition == "true":
             yield
             return
@@ -342,5 +342,5 @@ class JitCode:
         return self._cells(target)
 
     def inside(self, target: int) -> bool:
-        """Whether an entry is in this function."""
+        """True if an entry is in this function."""
         return target in self._inside

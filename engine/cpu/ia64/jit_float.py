@@ -19,7 +19,7 @@ Pair = tuple[str, str]
 
 @contextmanager
 def ordinary(c: JitCode, condition: str) -> Iterator[None]:
-    """What is done for ordinary operands; Python executes the instruction for others."""
+    """Code for ordinary operands, emitted inside; Python executes others' instruction."""
     usual, unusual, after = c.name("usual"), c.name("unusual"), c.name("after")
     c.emit(f"br i1 {condition}, label %{usual}, label %{unusual}{MOSTLY}")
     c.label(unusual)

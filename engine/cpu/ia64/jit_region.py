@@ -41,7 +41,7 @@ _FLOAT_MEMORY: Final = frozenset(f"M{at}" for at in range(6, 13))
 
 @dataclass(frozen=True, slots=True)
 class RegionRegisters:
-    """What Python may read and write to execute one instruction for machine code."""
+    """Registers that Python reads and writes to execute one instruction for machine code."""
 
     general: tuple[int, ...]
     floats: tuple[int, ...]
@@ -187,13 +187,13 @@ class JitRegion:
 
     @property
     def useful(self) -> bool:
-        """Whether machine code does anything at the entry."""
+        """True if machine code does anything at the entry."""
         insn = self.places[next(iter(self.leaders))].insn if self.leaders else None
         return insn is not None and (insn.format in _EMIT or insn.format in jit_branch.EMIT)
 
 
 def _goes_on(insn: SlotInsn) -> bool:
-    """Whether the next slot may be reached."""
+    """True if the next slot may be reached."""
     if insn.format in ("B1", "X3"):
         return bool(insn.qp) or (insn.format == "B1" and insn.field("btype") != 0)
     if insn.format in ("B3", "B4", "B5", "X4"):

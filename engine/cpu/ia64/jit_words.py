@@ -195,7 +195,7 @@ class Words:
         return 32 + (register - 32 + self.words[TURN]) % 96
 
     def general(self, register: int) -> int:
-        """Where a general register is."""
+        """The index of a general register's word."""
         if register < 32:
             return register
         return ((self.words[TOP] - self.address) >> 3) + register - 32

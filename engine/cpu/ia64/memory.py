@@ -89,7 +89,7 @@ class Ia64Memory:
         return offset, self._ram.read(offset, PAGE)
 
     def allowed(self, address: int, write: bool) -> bool:
-        """Whether the page of an address may be read or written."""
+        """True if the page of an address may be read or written."""
         region = self._table.find(address)
         return region is not None and bool(region.perms & (WRITE if write else READ))
 

@@ -369,7 +369,7 @@ class State:
         return register if register < 32 else 32 + (register - 32 + self.frame[RRB_FR]) % 96
 
     def odd_and_even(self, first: int, second: int) -> bool:
-        """Whether two floating-point registers may be the targets of a pair load."""
+        """True if two floating-point registers may be the targets of a pair load."""
         return bool((self.physical_float(first) ^ self.physical_float(second)) & 1)
 
     # -- NaT bits -----------------------------------------------------------------------------

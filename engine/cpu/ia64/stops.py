@@ -1,4 +1,4 @@
-"""What ends the execution of a slot: raised by generated code and its helpers."""
+"""Interruptions that end the execution of a slot: raised by generated code and its helpers."""
 
 
 class Interruption(Exception):  # noqa: N818 - the manual's word; not all are errors

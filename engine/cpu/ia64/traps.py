@@ -27,7 +27,7 @@ class Ia64Traps:
         self._owner = owner
 
     def plant(self, address: int, action: TrapAction, follow: int) -> None:
-        """What happens at a breakpoint."""
+        """Let an action deal with a breakpoint."""
         self.actions[address] = (action, follow)
 
     def remove(self, address: int) -> None:

@@ -60,7 +60,7 @@ class Identity:
         )
 
     def may(self, mode: int, uid: int, gid: int, want: int) -> bool:
-        """Whether permission bits allow MAY_READ | MAY_WRITE | MAY_EXEC."""
+        """True if permission bits allow MAY_READ | MAY_WRITE | MAY_EXEC."""
         if self.uid == 0:
             return want != MAY_EXEC or stat.S_ISDIR(mode) or bool(mode & 0o111)
         if uid == self.uid:

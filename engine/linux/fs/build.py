@@ -25,7 +25,7 @@ def split(path: bytes) -> list[bytes]:
 
 
 def within(path: bytes, tree: bytes) -> bool:
-    """Whether a path is a directory or something in it."""
+    """True if a path is a directory or something in it."""
     return tree == b"/" or path == tree or path.startswith(tree + b"/")
 
 

@@ -1,4 +1,4 @@
-"""What the handlers of file system calls share: arguments, vectors, places."""
+"""Parts that handlers of file system calls share: arguments, vectors, places."""
 
 import struct
 
@@ -36,7 +36,7 @@ def working_directory(ctx: Context) -> Directory:
 
 
 def base_of(ctx: Context, dirfd: int, path: bytes) -> Directory:
-    """Where a relative path of an *at call starts."""
+    """The directory at which a relative path of an *at call starts."""
     if path.startswith(b"/"):
         return ctx.fs.root
     fd = s32(dirfd)
@@ -51,7 +51,7 @@ def base_of(ctx: Context, dirfd: int, path: bytes) -> Directory:
 def place_at(
     ctx: Context, dirfd: int, address: int, *, follow: bool = True, empty: bool = False
 ) -> ResolvedPath:
-    """Where a path argument leads; with `empty`, "" means the descriptor itself."""
+    """The end of a path argument; with `empty`, "" means the descriptor itself."""
     path = path_at(ctx, address)
     if empty and not path:
         if s32(dirfd) == fl.AT_FDCWD:
@@ -208,7 +208,7 @@ def pread_into(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> i
 
 
 def _size_limit(ctx: Context, file: OpenFile, offset: int, total: int) -> int:
-    """How much of a write the resource limit lets through."""
+    """The bytes of a write that the resource limit lets through."""
     limit = ctx.limit("fsize")
     if offset + total <= limit:
         return total

@@ -19,7 +19,7 @@ DEFAULT_INODES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class MmapSource:
-    """What a mapping of a file is made from.
+    """The source of a file's mapping.
 
     Attributes:
         size: bytes in the file now.
@@ -41,7 +41,7 @@ class MmapSource:
 
 
 class Budget:
-    """What the private overlay may still take of the host's memory.
+    """The private overlay's caps on the host's memory, and its use.
 
     Attributes:
         space: cap on bytes of contents.

@@ -70,7 +70,7 @@ class NullFile(OpenFile):
         return b""
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         return len(data)
 
     def pread(self, count: int, offset: int) -> bytes:
@@ -94,7 +94,7 @@ class ZeroFile(NullFile):
         return bytes(min(count, _LARGEST))
 
     def mmap_source(self) -> MmapSource:
-        """What a mapping is made from; ENODEV if it cannot be mapped."""
+        """The source of a mapping; ENODEV if it cannot be mapped."""
         return MmapSource(1 << 47, None, False, lambda _, size: bytes(size), None, object())
 
 
@@ -102,7 +102,7 @@ class FullFile(ZeroFile):
     """/dev/full."""
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         raise LinuxError(ENOSPC)
 
 

@@ -15,7 +15,7 @@ from engine.linux.fs.vfs import Directory, Listing, Node, OverlayNode, Volume
 EPERM = 1
 
 NameFilter = Callable[[bytes, int], bool]
-"""Whether an entry (name, mode) of a host directory is visible."""
+"""True if an entry (name, mode) of a host directory is visible."""
 
 
 class OverlayDirectory(Directory):

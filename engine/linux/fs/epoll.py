@@ -84,7 +84,7 @@ class EpollFile(AnonymousFile):
             raise LinuxError(ENOENT)
 
     def reaches(self, other: "EpollFile") -> bool:
-        """Whether it watches another epoll instance, directly or not."""
+        """True if it watches another epoll instance, directly or not."""
         return self is other or any(
             isinstance(file, EpollFile) and file.reaches(other) for _, file in self._watched
         )

@@ -52,7 +52,7 @@ class EventFile(AnonymousFile):
         return self._format.pack(value)
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         if len(data) < 8:
             raise LinuxError(EINVAL)
         (value,) = self._format.unpack(data[:8])
@@ -124,7 +124,7 @@ class TimerFile(AnonymousFile):
         return self._format.pack(expired)
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         raise LinuxError(EINVAL)
 
     def readiness(self) -> int:

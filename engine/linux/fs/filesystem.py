@@ -28,7 +28,7 @@ _DEV_PRIVATE, _DEV_PROC, _DEV_SYS, _DEV_DEV, _DEV_SHARES = 0x28, 0x15, 0x16, 0x0
 
 
 class ResolvedPath(NamedTuple):
-    """Where a path leads.
+    """The end of a path's resolution.
 
     Attributes:
         parent: the directory of the last name.

@@ -31,7 +31,7 @@ class SymlinkNode(OverlayNode):
         self._target = target
 
     def target(self) -> bytes:
-        """Where it points."""
+        """The path it points to."""
         if self._target is not None:
             return self._target
         assert self.lower is not None, "a symlink without a host file has a target of its own"
@@ -56,11 +56,11 @@ class MagicLink(Node):
     is_symlink = True
 
     def target(self) -> bytes:
-        """What readlink shows."""
+        """The text that readlink shows."""
         raise NotImplementedError
 
     def jump(self) -> Node | OpenFile:
-        """Where it leads: a node, or an open file without one (a pipe, a socket)."""
+        """The object it leads to: a node, or an open file without one (a pipe, a socket)."""
         raise NotImplementedError
 
 

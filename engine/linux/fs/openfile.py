@@ -44,7 +44,7 @@ class PathFile(OpenFile):
         raise LinuxError(EBADF)
 
     def mmap_source(self) -> MmapSource:
-        """What a mapping is made from; ENODEV if it cannot be mapped."""
+        """The source of a mapping; ENODEV if it cannot be mapped."""
         raise LinuxError(EBADF)
 
 
@@ -64,7 +64,7 @@ class SeekableFile(OpenFile):
         return data
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         if self.flags & fl.O_APPEND:
             self.offset = self.size()
         count = self.pwrite(data, self.offset)

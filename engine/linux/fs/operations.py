@@ -18,7 +18,7 @@ _STICKY = 0o1000
 def new_name(
     fs: FileSystem, place: ResolvedPath, *, directory: bool = False
 ) -> tuple[Directory, bytes]:
-    """Where something new is to be made; EEXIST if there is something."""
+    """The place of something new to be made; EEXIST if there is something."""
     if place.node is not None or place.file is not None or not place.name:
         raise LinuxError(EEXIST)
     if len(place.name) > fl.MAX_NAME:

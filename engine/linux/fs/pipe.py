@@ -50,7 +50,7 @@ class Pipe:
         self.capacity = size
 
     def read(self, count: int) -> bytes | None:
-        """What is there; None while a writer may still send."""
+        """Take bytes that are there; None while a writer may still send."""
         if not self.data:
             return None if self.writers else b""
         piece = bytes(self.data[:count])
@@ -98,7 +98,7 @@ class PipeEnd(OpenFile):
         return self.pipe.activity
 
     def met(self) -> bool:
-        """Whether the other side of a FIFO has been opened since, or is open."""
+        """True if the other side of a FIFO has been opened since, or is open."""
         if self._reads and self._writes:
             return True
         present = self.pipe.writers if self._reads else self.pipe.readers
@@ -109,7 +109,7 @@ class PipeEnd(OpenFile):
         return self.pipe.read(count)
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         return self.pipe.write(data)
 
     def readiness(self) -> int:
@@ -150,7 +150,7 @@ class PipeEnd(OpenFile):
         return PipeEnd(self.pipe, flags, self.node)
 
     def describe(self) -> bytes:
-        """What readlink of /proc/self/fd/N shows."""
+        """The text that readlink of /proc/self/fd/N shows."""
         return super().describe() if self.node is not None else b"pipe:[%d]" % self.pipe.ino
 
 

@@ -31,11 +31,11 @@ class ProcLink(MagicLink):
         self._jump = jump
 
     def target(self) -> bytes:
-        """What readlink shows."""
+        """The text that readlink shows."""
         return self._target()
 
     def jump(self) -> Node | OpenFile:
-        """Where it leads: a node, or an open file without one (a pipe, a socket)."""
+        """The object it leads to: a node, or an open file without one (a pipe, a socket)."""
         return self._jump()
 
     def stat(self) -> Stat:
@@ -58,7 +58,7 @@ class NameLink(StaticLink):
         self._make = make
 
     def target(self) -> bytes:
-        """Where it points."""
+        """The path it points to."""
         return self._make()
 
 

@@ -1,4 +1,4 @@
-"""What /proc needs to know of the guest; the kernel implements it."""
+"""The guest as /proc asks for it; `procview` implements it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ class PseudoDirectory(Directory):
         super().__init__(volume, meta=Meta(mode, 0, 0, 2, volume.clock.realtime()))
 
     def searchable(self) -> bool:
-        """Whether the guest may resolve names in it."""
+        """True if the guest may resolve names in it."""
         return True
 
     def lookup(self, name: bytes) -> Node | None:
@@ -125,7 +125,7 @@ class PseudoOpenFile(SeekableFile):
         return len(data)
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         count = self.pwrite(data, self.offset)
         self.offset += count
         return count

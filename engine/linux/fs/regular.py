@@ -161,7 +161,7 @@ class RegularFile(SeekableFile):
         return self._lower().fd if self.file.data is None else None
 
     def mmap_source(self) -> MmapSource:
-        """What a mapping is made from; ENODEV if it cannot be mapped."""
+        """The source of a mapping; ENODEV if it cannot be mapped."""
         node = self.file
         handle = self._lower() if node.data is None else None
 

@@ -140,7 +140,7 @@ class SharedFile(SeekableFile):
         return self._handle.fd
 
     def mmap_source(self) -> MmapSource:
-        """What a mapping is made from; ENODEV if it cannot be mapped."""
+        """The source of a mapping; ENODEV if it cannot be mapped."""
         handle = self._handle
 
         def read(offset: int, size: int) -> bytes:
@@ -201,7 +201,7 @@ class SharedDirectory(Directory):
         return st._replace(nlink=1) if self.mounts else st
 
     def searchable(self) -> bool:
-        """Whether the guest may resolve names in it."""
+        """True if the guest may resolve names in it."""
         return self.may(1)
 
     def lookup(self, name: bytes) -> Node | None:

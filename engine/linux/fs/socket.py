@@ -58,7 +58,7 @@ class UnixSocket(OpenFile):
 
     @property
     def connected(self) -> bool:
-        """Whether it has another end that is still there."""
+        """True if it has another end that is still there."""
         return self.peer is not None and self.peer.references > 0
 
     def shut(self, how: int) -> None:
@@ -126,7 +126,7 @@ class UnixSocket(OpenFile):
         return b"".join(pieces), taken, files
 
     def send(self, data: bytes, files: list[OpenFile] | None = None) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         if self.peer is None:
             raise LinuxError(ENOTCONN)
         if self.kind == SOCK_DGRAM and not self.connected:
@@ -154,7 +154,7 @@ class UnixSocket(OpenFile):
         return got[0]
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         return self.send(data)
 
     def readiness(self) -> int:
@@ -184,7 +184,7 @@ class UnixSocket(OpenFile):
         return 0
 
     def describe(self) -> bytes:
-        """What readlink of /proc/self/fd/N shows."""
+        """The text that readlink of /proc/self/fd/N shows."""
         return b"socket:[%d]" % self._ino
 
 

@@ -145,7 +145,7 @@ class HostStream(OpenFile):
             raise LinuxError(error.errno or 5) from error
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         done = 0
         view = memoryview(data)
         if self.flags & fl.O_APPEND and self.is_regular:
@@ -245,7 +245,7 @@ class HostStream(OpenFile):
         return self.fd
 
     def describe(self) -> bytes:
-        """What readlink of /proc/self/fd/N shows."""
+        """The text that readlink of /proc/self/fd/N shows."""
         if self.is_terminal:
             return b"/dev/pts/0"
         kinds = {stat.S_IFIFO: b"pipe", stat.S_IFSOCK: b"socket"}
@@ -301,7 +301,7 @@ class SinkStream(OpenFile):
         self._ino = ino
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         self._sink(data)
         return len(data)
 
@@ -319,7 +319,7 @@ class SinkStream(OpenFile):
         return Stat(_DEV_STREAMS, self._ino, mode, 1, 1000, 1000, 0, 0, 1024, 0, 0, 0, 0)
 
     def describe(self) -> bytes:
-        """What readlink of /proc/self/fd/N shows."""
+        """The text that readlink of /proc/self/fd/N shows."""
         return b"/dev/pts/0" if self.is_terminal else b"pipe:[%d]" % self._ino
 
 
@@ -364,7 +364,7 @@ class FeedStream(OpenFile):
         return self
 
     def describe(self) -> bytes:
-        """What readlink of /proc/self/fd/N shows."""
+        """The text that readlink of /proc/self/fd/N shows."""
         return b"pipe:[%d]" % self._ino
 
 

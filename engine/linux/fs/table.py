@@ -38,14 +38,14 @@ class FileTable:
         return iter(sorted(self._files))
 
     def get(self, fd: int) -> OpenFile:
-        """What a descriptor refers to; EBADF if nothing."""
+        """The open file of a descriptor; EBADF if there is none."""
         file = self._files.get(fd & 0xFFFFFFFF)
         if file is None:
             raise LinuxError(EBADF)
         return file
 
     def peek(self, fd: int) -> OpenFile | None:
-        """What a descriptor refers to, if anything."""
+        """The open file of a descriptor, if there is one."""
         return self._files.get(fd)
 
     def add(self, file: OpenFile, *, cloexec: bool = False, minimum: int = 0) -> int:
@@ -85,7 +85,7 @@ class FileTable:
         file.release()
 
     def is_cloexec(self, fd: int) -> bool:
-        """Whether an exec closes it."""
+        """True if an exec closes it."""
         return fd in self._cloexec
 
     def set_cloexec(self, fd: int, on: bool) -> None:

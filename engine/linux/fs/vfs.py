@@ -147,7 +147,7 @@ class Node:
         """It has another name now."""
 
     def may(self, want: int) -> bool:
-        """Whether the guest's identity has the permission bits."""
+        """True if the guest's identity has the permission bits."""
         st = self.stat()
         return self.volume.identity.may(st.mode, st.uid, st.gid, want)
 
@@ -276,7 +276,7 @@ class OpenFile:
     seekable = False
     is_terminal = False
     messages = False
-    """Whether one write is one message that must not be cut."""
+    """True if one write is one message that must not be cut."""
 
     def __init__(self, flags: int = fl.O_RDWR, node: "Node | None" = None) -> None:
         self.flags = flags
@@ -302,7 +302,7 @@ class OpenFile:
 
     @property
     def nonblocking(self) -> bool:
-        """Whether O_NONBLOCK is set."""
+        """True if O_NONBLOCK is set."""
         return bool(self.flags & fl.O_NONBLOCK)
 
     def check_readable(self) -> None:
@@ -320,7 +320,7 @@ class OpenFile:
         raise LinuxError(EINVAL)
 
     def write(self, data: bytes) -> int | None:
-        """How many bytes were taken, None if it would block."""
+        """Take bytes: their number, None if it would block."""
         raise LinuxError(EINVAL)
 
     def pread(self, count: int, offset: int) -> bytes:
@@ -382,7 +382,7 @@ class OpenFile:
         return None
 
     def mmap_source(self) -> MmapSource:
-        """What a mapping is made from; ENODEV if it cannot be mapped."""
+        """The source of a mapping; ENODEV if it cannot be mapped."""
         raise LinuxError(ENODEV)
 
     def reopen(self, flags: int) -> "OpenFile":
@@ -392,7 +392,7 @@ class OpenFile:
         return self.node.open(flags)
 
     def describe(self) -> bytes:
-        """What readlink of /proc/self/fd/N shows."""
+        """The text that readlink of /proc/self/fd/N shows."""
         if self.place is None:
             return self.title
         directory, name = self.place
@@ -405,7 +405,7 @@ class OpenFile:
 
 
 class Directory(OverlayNode):
-    """What path resolution and the calls that change names ask of a directory.
+    """A directory, as path resolution and the calls that change names see it.
 
     Attributes:
         parent: the directory above; the root is its own parent.
@@ -455,7 +455,7 @@ class Directory(OverlayNode):
         self.attach(name, node)
 
     def searchable(self) -> bool:
-        """Whether the guest may resolve names in it."""
+        """True if the guest may resolve names in it."""
         if self._searchable is None:
             self._searchable = self.may(MAY_EXEC)
         return self._searchable
@@ -485,7 +485,7 @@ class Directory(OverlayNode):
         """All entries but . and .., sorted by name."""
 
     def is_empty(self) -> bool:
-        """Whether rmdir may remove it."""
+        """True if rmdir may remove it."""
         return not self.listing()
 
     def pin(self, name: bytes, node: Node) -> None:
@@ -560,6 +560,6 @@ class DirectoryFile(OpenFile):
         """Write to the disk what fsync would."""
 
     def describe(self) -> bytes:
-        """What readlink of /proc/self/fd/N shows."""
+        """The text that readlink of /proc/self/fd/N shows."""
         path = self.directory.path_of()
         return path + b" (deleted)" if self.directory.removed else path

@@ -1,4 +1,4 @@
-"""What of the host a guest may see."""
+"""The part of the host that a guest may see."""
 
 import fnmatch
 import os
@@ -15,7 +15,7 @@ LIBRARY_DIRECTORIES = (
     b"/usr/local/lib",
     b"/usr/local/lib64",
 )
-"""Where a loader finds shared libraries without being told."""
+"""Directories in which a loader finds shared libraries without being told."""
 
 LOADER_CACHE = b"/etc/ld.so.cache"
 
@@ -32,7 +32,7 @@ _REMEMBERED = 1000
 
 
 def library_entry(name: bytes, mode: int) -> bool:
-    """Whether an entry of a standard library directory is visible."""
+    """True if an entry of a standard library directory is visible."""
     if stat.S_ISDIR(mode):
         return _LIBRARY_FOLDER.fullmatch(name) is not None
     return _LIBRARY.match(name) is not None
@@ -80,13 +80,13 @@ class Refusals:
         self._paths[path] = None
 
     def listed(self) -> list[Refusal]:
-        """What was refused."""
+        """The paths that were refused."""
         return [Refusal(os.fsdecode(path), f"--share {os.fsdecode(path)}") for path in self._paths]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the guest may see; all paths are absolute host paths.
+    """The directories that the guest may see; all paths are absolute host paths.
 
     Attributes:
         guest: the program itself, None in tests.

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
-from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind
 from engine.arch.recording import CallWord, Recording
 from engine.errors import ProbeError
 from engine.fetch.evaluate import FetchSite, capturer
@@ -446,7 +446,7 @@ def _recording(
 
 
 def _word(base: Base, derefs: tuple[int, ...] = ()) -> FetchArg:
-    return FetchArg("", "", base, derefs, FieldType(Kind.HEX, 8))
+    return FetchArg("", "", base, derefs, FieldType(ValueKind.HEX, 8))
 
 
 def _of_call(word: CallWord) -> Base:

@@ -1,4 +1,4 @@
-"""What an output format is: rows in, bytes out."""
+"""The interface of output formats: rows in, bytes out."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Format(Protocol):
         """
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
-        """What comes before all events.
+        """The output before all events.
 
         Args:
             kept: events in the ring, None while streaming.
@@ -68,13 +68,13 @@ class Format(Protocol):
         """The note that events are missing at this place."""
 
     def end(self) -> bytes:
-        """What comes after all events."""
+        """The output after all events."""
 
     def renamed(self, thread_id: int) -> None:
         """A thread has another name from here on."""
 
     def state(self) -> object:
-        """What another one needs to go on behind the rows so far, as plain data; None = nothing.
+        """The state another one needs to go on behind the rows so far, as plain data; None = none.
 
         Texts that are remembered only to be quick do not count.
         """

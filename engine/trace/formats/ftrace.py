@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, TypeAlias
 
-from engine.arch.program import Kind
+from engine.arch.program import ValueKind
 from engine.trace.formats import ftracemore as more
 from engine.trace.formats.base import Names
 from engine.trace.kinds import trace_conversion
@@ -164,7 +164,7 @@ class FtraceFormat:
         return template, time, complete
 
     def completion(self, info: EventInfo) -> Complete | None:
-        """What `%` alone cannot do for an event, None if it can do all."""
+        """The completion of an event that `%` alone cannot print, None if it can."""
         first = 3 if info.returns else 2
         strings: list[int] = []
         symbols: list[int] = []
@@ -173,7 +173,7 @@ class FtraceFormat:
             first += column.words
             if column.type.is_string:
                 strings += words
-            elif column.type.kind is Kind.SYMBOL:
+            elif column.type.kind is ValueKind.SYMBOL:
                 symbols += words
         if not (strings or symbols or info.returns or info.symbolic):
             return None

@@ -10,7 +10,7 @@ from engine.trace.fields import FieldKind, own_fields
 from engine.trace.rows import HEAD, EventInfo, EventSource, string_at
 
 TextMaker: TypeAlias = Callable[[Any, int], bytes]
-"""What stands behind the time, without a newline."""
+"""The text behind the time, without a newline."""
 
 PREFIX: Final = b"%16s-%-7d [000] ....."
 TIME: Final = b" %12d: "
@@ -138,7 +138,7 @@ def binary_rows(data: bytes, kind: str) -> bytes:
 
 
 def text_maker(info: EventInfo, symbol: Callable[[int], bytes], options: TextOptions) -> TextMaker:
-    """What prints the rows of an event.
+    """The printer of an event's rows.
 
     Args:
         info: the event.

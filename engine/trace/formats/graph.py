@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Final, cast
 
-from engine.arch.program import Kind
+from engine.arch.program import ValueKind
 from engine.errors import CommandError
 from engine.trace.formats.base import Names
 from engine.trace.formats.ftrace import FtraceFormat, argument_template, literal
@@ -308,7 +308,7 @@ def chosen(known: dict[str, bool], options: Collection[str]) -> dict[str, bool]:
 
 
 def no_arguments(data: bytes, position: int) -> bytes:
-    """Where none were recorded."""
+    """The text where none were recorded."""
     return b"()"
 
 
@@ -333,5 +333,5 @@ def argument_text(info: EventInfo, skip: int) -> Arguments:
 
 
 def _template(column: Column) -> bytes:
-    signed = column.type.kind is Kind.SIGNED
+    signed = column.type.kind is ValueKind.SIGNED
     return argument_template(column) if signed else b"0x%x"

@@ -112,7 +112,7 @@ class PerfettoFormat:
         return _packet(blob(_DESCRIPTOR, process)) + _packet(blob(_DESCRIPTOR, track))
 
     def _packets(self, event: Event, info: EventInfo) -> list[bytes]:
-        """What becomes of an event: a slice's begin or end, or an instant."""
+        """Turn an event into a slice's begin or end, or an instant."""
         shown = arguments(event, info, self._names)
         key, name, kind = self._role(event, info)
         if event.returned_to is not None:
@@ -134,7 +134,7 @@ class PerfettoFormat:
         return [*out, self._event(event, _END, "", shown)]
 
     def _role(self, event: Event, info: EventInfo) -> tuple[int, str, int]:
-        """What slice an event belongs to, its name, and what the event is to it."""
+        """The slice an event belongs to, its name, and the event's part in it."""
         if info.source in (EventSource.SYSCALL_ENTER, EventSource.SYSCALL_EXIT):
             entering = info.source is EventSource.SYSCALL_ENTER
             call = info.name.removeprefix(ENTER if entering else EXIT)

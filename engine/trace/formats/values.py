@@ -3,7 +3,7 @@
 import struct
 from typing import Any, TypeAlias
 
-from engine.arch.program import FieldType, Kind
+from engine.arch.program import FieldType, ValueKind
 from engine.trace.formats.base import Names
 from engine.trace.rows import Event, EventInfo, Value
 
@@ -27,9 +27,9 @@ def _one(value: int | bytes | None, kind: FieldType, names: Names) -> int | str 
         return None
     if isinstance(value, bytes):
         return text(value)
-    if kind.kind is Kind.CHAR:
+    if kind.kind is ValueKind.CHAR:
         return text(bytes([value & 0xFF]))
-    if kind.kind is Kind.SYMBOL:
+    if kind.kind is ValueKind.SYMBOL:
         return names.symbol(value)
     return value
 

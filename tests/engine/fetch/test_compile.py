@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.arch import by_name
-from engine.arch.program import Base, FetchArg, FieldType, Kind, Source
+from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
 from engine.errors import ProbeSyntaxError
 from engine.fetch.compile import ArgContext, compile_args
 from engine.fetch.numbers import decimal, leading, signed, unsigned
@@ -52,23 +52,23 @@ def _code(word: str, context: ArgContext | None = None) -> str:
 
 
 _DI = Base(Source.REGISTER, register="rdi")
-_X64 = FieldType(Kind.HEX, 8)
-_STRING = FieldType(Kind.STRING, 0)
+_X64 = FieldType(ValueKind.HEX, 8)
+_STRING = FieldType(ValueKind.STRING, 0)
 
 
 @pytest.mark.parametrize(
     ("word", "base", "derefs", "kind"),
     [
         ("%di", _DI, (), _X64),
-        ("%di:s16", _DI, (), FieldType(Kind.SIGNED, 2)),
-        ("%di:char", _DI, (), FieldType(Kind.CHAR, 1)),
+        ("%di:s16", _DI, (), FieldType(ValueKind.SIGNED, 2)),
+        ("%di:char", _DI, (), FieldType(ValueKind.CHAR, 1)),
         (
             "%orig_ax:u8",
             Base(Source.IMMEDIATE, value=2**64 - 1),
             (),
-            FieldType(Kind.UNSIGNED, 1),
+            FieldType(ValueKind.UNSIGNED, 1),
         ),
-        ("%di:b3@5/16", _DI, (), FieldType(Kind.BITFIELD, 2, width=3, offset=5)),
+        ("%di:b3@5/16", _DI, (), FieldType(ValueKind.BITFIELD, 2, width=3, offset=5)),
         ("$stack", Base(Source.STACK_POINTER), (), _X64),
         ("$stack12", Base(Source.STACK, value=12), (), _X64),
         ("$comm", Base(Source.COMM), (), _STRING),
@@ -76,23 +76,23 @@ _STRING = FieldType(Kind.STRING, 0)
         ('\\"a=b"', Base(Source.TEXT, text=b"a=b"), (), _STRING),
         ('\\"\u00e9\udcff"', Base(Source.TEXT, text=b"\xc3\xa9\xff"), (), _STRING),
         ("\\017", Base(Source.IMMEDIATE, value=15), (), _X64),
-        ("\\-2:s8", Base(Source.IMMEDIATE, value=2**64 - 2), (), FieldType(Kind.SIGNED, 1)),
+        ("\\-2:s8", Base(Source.IMMEDIATE, value=2**64 - 2), (), FieldType(ValueKind.SIGNED, 1)),
         ("\\++3", Base(Source.IMMEDIATE, value=3), (), _X64),
         ("\\0x4000:string", Base(Source.IMMEDIATE, value=0x4000), (0,), _STRING),
         ("@0x4000", Base(Source.ADDRESS, value=0x4000), (), _X64),
-        ("@+0x10:u32[4]", Base(Source.IMAGE, value=16), (), FieldType(Kind.UNSIGNED, 4, 4)),
+        ("@+0x10:u32[4]", Base(Source.IMAGE, value=16), (), FieldType(ValueKind.UNSIGNED, 4, 4)),
         ("@+-16", Base(Source.IMAGE, value=-16), (), _X64),
         ("+8(%di)", _DI, (8,), _X64),
         ("-0x8(%di)", _DI, (-8,), _X64),
         ("+u8(-u010(%di))", _DI, (-8, 8), _X64),
         ("+-8(%di)", _DI, (-8,), _X64),
-        ("+1(+2(+3(%di))):u8", _DI, (3, 2, 1), FieldType(Kind.UNSIGNED, 1)),
+        ("+1(+2(+3(%di))):u8", _DI, (3, 2, 1), FieldType(ValueKind.UNSIGNED, 1)),
         ("+0(@0x4000):string", Base(Source.ADDRESS, value=0x4000), (0,), _STRING),
-        ("+0(%di):string[3]", _DI, (0,), FieldType(Kind.STRING, 0, 3)),
-        ("+0(%di):ustring", _DI, (0,), FieldType(Kind.USTRING, 0)),
-        ("+u0(%di):string[2]", _DI, (0,), FieldType(Kind.STRING, 0, 2)),
-        ("+0(%di):b1@0/8[2]", _DI, (0,), FieldType(Kind.BITFIELD, 1, 2, width=1)),
-        ("+8(%di)ignored:u8", _DI, (8,), FieldType(Kind.UNSIGNED, 1)),
+        ("+0(%di):string[3]", _DI, (0,), FieldType(ValueKind.STRING, 0, 3)),
+        ("+0(%di):ustring", _DI, (0,), FieldType(ValueKind.USTRING, 0)),
+        ("+u0(%di):string[2]", _DI, (0,), FieldType(ValueKind.STRING, 0, 2)),
+        ("+0(%di):b1@0/8[2]", _DI, (0,), FieldType(ValueKind.BITFIELD, 1, 2, width=1)),
+        ("+8(%di)ignored:u8", _DI, (8,), FieldType(ValueKind.UNSIGNED, 1)),
     ],
 )
 def test_what_is_fetched(word: str, base: Base, derefs: tuple[int, ...], kind: FieldType) -> None:
@@ -127,8 +127,8 @@ def test_text_of_a_uprobe_is_out_of_the_kernels_reach() -> None:
 def test_kprobes_have_symbols_and_arguments() -> None:
     entry = _context(uprobe=False, at_entry=True)
     assert _one("v=@table+8", entry).base == Base(Source.ADDRESS, value=0x5008)
-    assert _one("v=@table-8:symbol", entry).type == FieldType(Kind.SYMBOL, 8)
-    assert _one("$arg1:symstr", entry).type == FieldType(Kind.SYMSTR, 8)
+    assert _one("v=@table-8:symbol", entry).type == FieldType(ValueKind.SYMBOL, 8)
+    assert _one("$arg1:symstr", entry).type == FieldType(ValueKind.SYMSTR, 8)
     assert _one("+0(%di):symstr", entry).derefs == (0,)
     assert _code("v=@nothing", entry) == "BAD_PROBE_ADDR"
     assert _code("v=%di:symbol") == "BAD_TYPE"
@@ -214,10 +214,10 @@ def test_a_number_may_have_a_rest_in_a_bitfield_only() -> None:
     assert leading("0xg") == (0, "xg")
     assert leading("q") == (0, "q")
     byte = find_type("b1@0/8", 64, uprobe=True)
-    assert byte == FieldType(Kind.UNSIGNED, 1)
-    assert find_type("b1@0/0x10", 64, uprobe=True) == FieldType(Kind.UNSIGNED, 2)
+    assert byte == FieldType(ValueKind.UNSIGNED, 1)
+    assert find_type("b1@0/0x10", 64, uprobe=True) == FieldType(ValueKind.UNSIGNED, 2)
     assert find_type("b1@0/24", 64, uprobe=True) is None
-    assert find_type(None, 32, uprobe=True) == FieldType(Kind.HEX, 4)
-    assert bitfield("b8@0/8", byte) == FieldType(Kind.BITFIELD, 1, width=8)
+    assert find_type(None, 32, uprobe=True) == FieldType(ValueKind.HEX, 4)
+    assert bitfield("b8@0/8", byte) == FieldType(ValueKind.BITFIELD, 1, width=8)
     assert bitfield("b8@1/8", byte) is None
     assert bitfield(f"b{2**64 + 1}@0/8", byte) is None

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.arch import by_name
-from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind
 from engine.fetch.evaluate import ROW_MAX, STRING_MAX, FetchSite, recorder
 from engine.trace.definition import Definition, parse
 from engine.trace.formats.base import Names
@@ -24,8 +24,8 @@ DATA = Path(__file__).parents[2] / "data" / "events" / "kernel-6.18.json"
 KERNEL: dict[str, Any] = json.loads(DATA.read_text())
 X86 = by_name("x86_64")
 POINTERS = (0x1000, 0x1FF8, 0x1FFD, 0x2000, 0x2FF0, 0x4FFC, 0x7000, 0, (1 << 64) - 4)
-HEX = FieldType(Kind.HEX, 8)
-STRING = FieldType(Kind.STRING, 0)
+HEX = FieldType(ValueKind.HEX, 8)
+STRING = FieldType(ValueKind.STRING, 0)
 SITE = FetchSite(0x401156)
 
 
@@ -124,9 +124,9 @@ class Reference:
 
     def typed(self, type_: FieldType, value: int | None) -> int:
         value = (value or 0) % (1 << 8 * type_.size)
-        if type_.kind is Kind.SIGNED and value >> (8 * type_.size - 1):
+        if type_.kind is ValueKind.SIGNED and value >> (8 * type_.size - 1):
             return value - (1 << 8 * type_.size)
-        if type_.kind is Kind.BITFIELD:
+        if type_.kind is ValueKind.BITFIELD:
             bits = 8 * type_.size
             shifted = value << (bits - type_.width - type_.offset)
             return shifted % (1 << bits) >> (bits - type_.width)
@@ -146,8 +146,8 @@ class Reference:
         found: list[int | bytes | None] = []
         for index in range(max(arg.type.count, 1)):
             if place is None:
-                found.append(None if kind is Kind.STRING else 0)
-            elif kind is not Kind.STRING:
+                found.append(None if kind is ValueKind.STRING else 0)
+            elif kind is not ValueKind.STRING:
                 found.append(self.typed(arg.type, self.number(place + index * size, size)))
             elif not arg.type.count:
                 found.append(self.string(place))
@@ -160,13 +160,21 @@ class Reference:
 @st.composite
 def types(draw: st.DrawFn) -> FieldType:
     kind = draw(
-        st.sampled_from((Kind.UNSIGNED, Kind.SIGNED, Kind.HEX, Kind.STRING, Kind.BITFIELD))
+        st.sampled_from(
+            (
+                ValueKind.UNSIGNED,
+                ValueKind.SIGNED,
+                ValueKind.HEX,
+                ValueKind.STRING,
+                ValueKind.BITFIELD,
+            )
+        )
     )
     count = draw(st.sampled_from((0, 0, 1, 3, 64)))
-    if kind is Kind.STRING:
+    if kind is ValueKind.STRING:
         return FieldType(kind, 0, count)
     size = draw(st.sampled_from((1, 2, 4, 8)))
-    if kind is not Kind.BITFIELD:
+    if kind is not ValueKind.BITFIELD:
         return FieldType(kind, size, count)
     width = draw(st.integers(1, 8 * size))
     return FieldType(kind, size, count, width, draw(st.integers(0, 8 * size - width)))
@@ -190,7 +198,7 @@ def arguments(draw: st.DrawFn) -> FetchArg:
         )
     )
     memory = source in (Source.ADDRESS, Source.IMAGE)
-    least = 1 if (type_.count or type_.kind is Kind.STRING) and not memory else 0
+    least = 1 if (type_.count or type_.kind is ValueKind.STRING) and not memory else 0
     derefs = draw(st.lists(st.integers(-16, 16), min_size=least, max_size=4))
     if source is Source.STACK:
         number = draw(st.integers(0, 4))
@@ -303,7 +311,7 @@ def test_a_string_that_runs_into_nothing_is_a_fault() -> None:
 
 def test_an_array_keeps_the_elements_that_can_be_read() -> None:
     bench = Bench(FakeMemory({0x1000: b"\1" * PAGE}))
-    arg = fetch(Base(Source.ADDRESS, value=0x1FFA), FieldType(Kind.UNSIGNED, 2, 5))
+    arg = fetch(Base(Source.ADDRESS, value=0x1FFA), FieldType(ValueKind.UNSIGNED, 2, 5))
     assert value_of(arg, bench) == (257, 257, 257, 0, 0)
 
 
@@ -313,14 +321,14 @@ def test_text_comm_and_symbol_strings() -> None:
     args = (
         fetch(Base(Source.TEXT, text=b"const"), STRING),
         fetch(Base(Source.COMM), STRING),
-        fetch(register("rdi"), FieldType(Kind.SYMSTR, 0)),
+        fetch(register("rdi"), FieldType(ValueKind.SYMSTR, 0)),
     )
     assert record(args, bench) == (b"const", b"a name", b"sym_abc+0x0/0x10")
 
 
 def test_what_no_definition_can_contain_is_refused() -> None:
     bench = Bench(FakeMemory({}))
-    for type_ in (STRING, FieldType(Kind.HEX, 8, 4)):
+    for type_ in (STRING, FieldType(ValueKind.HEX, 8, 4)):
         layout = RecordLayout.of((fetch(register("rdi"), type_),))
         with pytest.raises(ValueError, match="not in memory"):
             recorder(1, layout, FetchSite(0), bench.context)
@@ -334,7 +342,7 @@ def test_a_row_never_outgrows_its_size_field_or_the_staging(capacity: int) -> No
     """128 arrays of 64 pointers to 4,095 bytes each: what fits is kept, the rest is cut."""
     pages = {0x1000: struct.pack("<Q", 0x2000) * 512, 0x2000: b"s" * 4095 + b"\0"}
     bench = Bench(FakeMemory(pages), capacity=capacity)
-    arg = fetch(Base(Source.ADDRESS, value=0x1000), FieldType(Kind.STRING, 0, 64))
+    arg = fetch(Base(Source.ADDRESS, value=0x1000), FieldType(ValueKind.STRING, 0, 64))
     values = record((arg,) * 128, bench)
     flat = [text for value in values if isinstance(value, tuple) for text in value]
     assert len(flat) == 128 * 64

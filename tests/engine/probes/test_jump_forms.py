@@ -13,11 +13,11 @@ from engine.arch.program import (
     Compare,
     FetchArg,
     FieldType,
-    Kind,
     Operand,
     PredicateOp,
     RecordLayout,
     Source,
+    ValueKind,
 )
 from engine.arch.recording import Recording
 from engine.cpu.ram import PAGE
@@ -38,17 +38,17 @@ UNSEEN = {"x86_64": (), "aarch64": ("x16", "x17")}
 def recordings(arch: str) -> list[Recording]:
     """Nothing; a filter of registers, passed and not; memory, filtered, that may fault; text."""
     first = Base(Source.REGISTER, "rdi" if arch == "x86_64" else "x3")
-    number, loaded = FieldType(Kind.UNSIGNED, 4), FieldType(Kind.BITFIELD, 4, 0, 5, 3)
+    number, loaded = FieldType(ValueKind.UNSIGNED, 4), FieldType(ValueKind.BITFIELD, 4, 0, 5, 3)
     plain = RecordLayout.of((FetchArg("a", "a", first, (), number),))
     memory = RecordLayout.of((FetchArg("a", "a", Base(Source.STACK_POINTER), (16,), loaded),))
     second = Base(Source.REGISTER, "rsi" if arch == "x86_64" else "x1")
-    word = FieldType(Kind.HEX, 8)
+    word = FieldType(ValueKind.HEX, 8)
     texts = (
         FetchArg("m", "m", first, (), word),
         FetchArg("n", "n", second, (), word),
-        FetchArg("a", "a", first, (0,), FieldType(Kind.STRING, 0)),
-        FetchArg("b", "b", Base(Source.STACK_POINTER), (8,), FieldType(Kind.STRING, 0)),
-        FetchArg("c", "c", Base(Source.COMM), (), FieldType(Kind.STRING, 0)),
+        FetchArg("a", "a", first, (0,), FieldType(ValueKind.STRING, 0)),
+        FetchArg("b", "b", Base(Source.STACK_POINTER), (8,), FieldType(ValueKind.STRING, 0)),
+        FetchArg("c", "c", Base(Source.COMM), (), FieldType(ValueKind.STRING, 0)),
     )
     some = PredicateOp(Operand.NUMBER, Compare.LT, 24, 4, value=1 << 31, target=2)
     none = PredicateOp(Operand.NUMBER, Compare.GT, 24, 4, value=(1 << 32) - 1, target=2)

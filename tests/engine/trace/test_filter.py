@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind
 from engine.errors import GuestFaultError
 from engine.fetch.predicate import PredicateContext, compile_predicate
 from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
@@ -18,10 +18,10 @@ from engine.trace.syscalls import arguments, enter_info
 
 RAX = Base(Source.REGISTER, "rax")
 TYPES = {
-    "a": FieldType(Kind.SIGNED, 4),
-    "b": FieldType(Kind.UNSIGNED, 8),
-    "c": FieldType(Kind.HEX, 1),
-    "s": FieldType(Kind.STRING, 0),
+    "a": FieldType(ValueKind.SIGNED, 4),
+    "b": FieldType(ValueKind.UNSIGNED, 8),
+    "c": FieldType(ValueKind.HEX, 1),
+    "s": FieldType(ValueKind.STRING, 0),
 }
 INFO = EventInfo.of(
     9, "g", "e", RecordLayout.of(tuple(FetchArg(n, "x", RAX, (0,), t) for n, t in TYPES.items()))

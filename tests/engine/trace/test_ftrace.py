@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Names
 from engine.trace.formats.ftrace import FtraceFormat
@@ -137,19 +137,19 @@ def test_a_function_without_offset_whatever_its_name() -> None:
 @pytest.mark.parametrize(
     ("type_", "word", "expected"),
     [
-        (FieldType(Kind.UNSIGNED, 1), 0xFFFFFFFFFFFFFFF9, "249"),
-        (FieldType(Kind.SIGNED, 1), 0xFFFFFFFFFFFFFFF9, "-7"),
-        (FieldType(Kind.SIGNED, 2), 0x12348000, "-32768"),
-        (FieldType(Kind.SIGNED, 4), 0xFFFFFFF9, "-7"),
-        (FieldType(Kind.SIGNED, 8), (1 << 64) - 1, "-1"),
-        (FieldType(Kind.UNSIGNED, 4), (1 << 64) - 1, "4294967295"),
-        (FieldType(Kind.UNSIGNED, 8), (1 << 64) - 1, "18446744073709551615"),
-        (FieldType(Kind.HEX, 2), 0x1234FFF9, "0xfff9"),
-        (FieldType(Kind.HEX, 8), 0, "0x0"),
-        (FieldType(Kind.CHAR, 1), 0x7F00 + ord("Q"), "'Q'"),
-        (FieldType(Kind.BITFIELD, 4, 0, 5, 3), 19, "19"),
-        (FieldType(Kind.SYMBOL, 8), 0x2004, "do_it+0x4/0x20"),
-        (FieldType(Kind.SYMBOL, 8), 0x2005, "0x2005"),
+        (FieldType(ValueKind.UNSIGNED, 1), 0xFFFFFFFFFFFFFFF9, "249"),
+        (FieldType(ValueKind.SIGNED, 1), 0xFFFFFFFFFFFFFFF9, "-7"),
+        (FieldType(ValueKind.SIGNED, 2), 0x12348000, "-32768"),
+        (FieldType(ValueKind.SIGNED, 4), 0xFFFFFFF9, "-7"),
+        (FieldType(ValueKind.SIGNED, 8), (1 << 64) - 1, "-1"),
+        (FieldType(ValueKind.UNSIGNED, 4), (1 << 64) - 1, "4294967295"),
+        (FieldType(ValueKind.UNSIGNED, 8), (1 << 64) - 1, "18446744073709551615"),
+        (FieldType(ValueKind.HEX, 2), 0x1234FFF9, "0xfff9"),
+        (FieldType(ValueKind.HEX, 8), 0, "0x0"),
+        (FieldType(ValueKind.CHAR, 1), 0x7F00 + ord("Q"), "'Q'"),
+        (FieldType(ValueKind.BITFIELD, 4, 0, 5, 3), 19, "19"),
+        (FieldType(ValueKind.SYMBOL, 8), 0x2004, "do_it+0x4/0x20"),
+        (FieldType(ValueKind.SYMBOL, 8), 0x2005, "0x2005"),
     ],
 )
 def test_values(type_: FieldType, word: int, expected: str) -> None:
@@ -158,7 +158,7 @@ def test_values(type_: FieldType, word: int, expected: str) -> None:
 
 
 def test_bytes_of_the_guest_come_out_as_they_are() -> None:
-    info = event(FieldType(Kind.CHAR, 1), FieldType(Kind.STRING, 0))
+    info = event(FieldType(ValueKind.CHAR, 1), FieldType(ValueKind.STRING, 0))
     text = FtraceFormat({1: info}, NAMES).rows(
         row(info, 0xC3, 40 | 6 << 32, texts=b"\xc3\xa9\xff%d\0")
     )
@@ -166,16 +166,16 @@ def test_bytes_of_the_guest_come_out_as_they_are() -> None:
 
 
 def test_percent_signs_in_names_are_text() -> None:
-    info = event(FieldType(Kind.HEX, 8), name="a%s")
+    info = event(FieldType(ValueKind.HEX, 8), name="a%s")
     assert body(info, row(info, 1)) == "a%s: (0x1000) a0=0x1"
 
 
 def test_arrays_of_everything() -> None:
     types = (
-        FieldType(Kind.SYMBOL, 8, 2),
-        FieldType(Kind.STRING, 0, 2),
-        FieldType(Kind.SIGNED, 1, 3),
-        FieldType(Kind.CHAR, 1, 1),
+        FieldType(ValueKind.SYMBOL, 8, 2),
+        FieldType(ValueKind.STRING, 0, 2),
+        FieldType(ValueKind.SIGNED, 1, 3),
+        FieldType(ValueKind.CHAR, 1, 1),
     )
     info = event(*types, returns=True, symbolic=True)
     at = (4 + 8) * 8
@@ -189,18 +189,18 @@ def test_arrays_of_everything() -> None:
 def plain(info: EventInfo, found: Event) -> str:
     """The text of a decoded event, written the long way."""
 
-    def shown(kind: Kind, value: int | bytes | None) -> str:
+    def shown(kind: ValueKind, value: int | bytes | None) -> str:
         if value is None:
             return "(fault)"
         if isinstance(value, bytes):
             return '"' + value.decode() + '"'
-        if kind is Kind.CHAR:
+        if kind is ValueKind.CHAR:
             return f"'{chr(value)}'"
-        if kind is Kind.SYMBOL:
+        if kind is ValueKind.SYMBOL:
             return NAMES.symbol(value)
-        return f"{value:#x}" if kind is Kind.HEX else str(value)
+        return f"{value:#x}" if kind is ValueKind.HEX else str(value)
 
-    def column(kind: Kind, value: Value) -> str:
+    def column(kind: ValueKind, value: Value) -> str:
         if isinstance(value, tuple):
             return "{" + ",".join(shown(kind, one) for one in value) + "}"
         return shown(kind, value)
@@ -219,11 +219,18 @@ def plain(info: EventInfo, found: Event) -> str:
 def events(draw: st.DrawFn) -> tuple[EventInfo, bytes]:
     """An event and a few of its rows."""
     kinds = st.sampled_from(
-        (Kind.UNSIGNED, Kind.SIGNED, Kind.HEX, Kind.CHAR, Kind.SYMBOL, Kind.STRING)
+        (
+            ValueKind.UNSIGNED,
+            ValueKind.SIGNED,
+            ValueKind.HEX,
+            ValueKind.CHAR,
+            ValueKind.SYMBOL,
+            ValueKind.STRING,
+        )
     )
     types = []
     for kind in draw(st.lists(kinds, max_size=5)):
-        size = {Kind.CHAR: 1, Kind.SYMBOL: 8, Kind.STRING: 0}.get(kind)
+        size = {ValueKind.CHAR: 1, ValueKind.SYMBOL: 8, ValueKind.STRING: 0}.get(kind)
         size = draw(st.sampled_from((1, 2, 4, 8))) if size is None else size
         types.append(FieldType(kind, size, draw(st.sampled_from((0, 0, 1, 3)))))
     info = event(*types, returns=draw(st.booleans()))
@@ -233,12 +240,12 @@ def events(draw: st.DrawFn) -> tuple[EventInfo, bytes]:
         texts = b""
         for type_ in types:
             for _ in range(max(type_.count, 1)):
-                if type_.kind is Kind.STRING:
+                if type_.kind is ValueKind.STRING:
                     text = draw(st.none() | st.text("ab \n%", max_size=9))
                     data = b"" if text is None else text.encode() + b"\0"
                     words.append(info.words * 8 + len(texts) | len(data) << 32)
                     texts += data
-                elif type_.kind is Kind.CHAR:
+                elif type_.kind is ValueKind.CHAR:
                     words.append(draw(st.integers(32, 126)))
                 else:
                     words.append(draw(st.integers(0, (1 << 64) - 1)))

@@ -5,7 +5,7 @@ import struct
 import pytest
 from sysroot import CHECKOUT
 
-from engine.arch.program import FieldType, Kind
+from engine.arch.program import FieldType, ValueKind
 from engine.errors import CommandError
 from engine.trace.formats.base import Names
 from engine.trace.formats.function import FunctionFormat
@@ -24,8 +24,8 @@ SYMBOLS = {
     0x6000: ("last", 0x8),
     0x7000: ("start", 0x94),
 }
-S32, HEX = FieldType(Kind.SIGNED, 4), FieldType(Kind.HEX, 8)
-U8 = FieldType(Kind.UNSIGNED, 1)
+S32, HEX = FieldType(ValueKind.SIGNED, 4), FieldType(ValueKind.HEX, 8)
+U8 = FieldType(ValueKind.UNSIGNED, 1)
 MAIN_ARGS, LEAF_ARGS = (("argc", S32), ("argv", HEX)), (("a", S32), ("c", U8))
 EVENTS: dict[int, EventInfo] = {
     1: entry_info(1),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind
 from engine.errors import ProbeSyntaxError
 from engine.trace.histogram import HistSpec, parse_hist
 from engine.trace.histtable import HistNames, HistTable
@@ -15,12 +15,12 @@ from engine.trace.rows import HEAD, EventInfo
 
 RAX = Base(Source.REGISTER, "rax")
 TYPES = {
-    "id": FieldType(Kind.SIGNED, 8),
-    "n": FieldType(Kind.SIGNED, 4),
-    "bytes_req": FieldType(Kind.UNSIGNED, 8),
-    "call_site": FieldType(Kind.HEX, 8),
-    "s": FieldType(Kind.STRING, 0),
-    "arr": FieldType(Kind.UNSIGNED, 1, 4),
+    "id": FieldType(ValueKind.SIGNED, 8),
+    "n": FieldType(ValueKind.SIGNED, 4),
+    "bytes_req": FieldType(ValueKind.UNSIGNED, 8),
+    "call_site": FieldType(ValueKind.HEX, 8),
+    "s": FieldType(ValueKind.STRING, 0),
+    "arr": FieldType(ValueKind.UNSIGNED, 1, 4),
 }
 LAYOUT = RecordLayout.of(tuple(FetchArg(n, "x", RAX, (0,), t) for n, t in TYPES.items()))
 INFO = EventInfo.of(3, "kmem", "kmalloc", LAYOUT)

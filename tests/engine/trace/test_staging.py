@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.arch.program import Base, FetchArg, FieldType, Kind, RecordLayout, Source
+from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind
 from engine.errors import CommandError
 from engine.trace.recovery import Recovered, recover
 from engine.trace.ring_file import PLACES, RingFile, describe
@@ -23,13 +23,18 @@ from engine.trace.staging import PAGE, SMALLEST, Consumer, Staging
 
 RAX = Base(Source.REGISTER, "rax")
 NUMBERS = EventInfo.of(
-    1, "g", "numbers", RecordLayout.of((FetchArg("n", "%ax", RAX, (), FieldType(Kind.HEX, 8)),))
+    1,
+    "g",
+    "numbers",
+    RecordLayout.of((FetchArg("n", "%ax", RAX, (), FieldType(ValueKind.HEX, 8)),)),
 )
 TEXTS = EventInfo.of(
     2,
     "g",
     "texts",
-    RecordLayout.of((FetchArg("s", "x", RAX, (0,), FieldType(Kind.STRING, 0)),), returns=True),
+    RecordLayout.of(
+        (FetchArg("s", "x", RAX, (0,), FieldType(ValueKind.STRING, 0)),), returns=True
+    ),
     symbolic=True,
 )
 TABLE = describe((NUMBERS, TEXTS), "x86_64", {"format": "ftrace"}, {0x10: "main+0x0/0x20"}, [0x10])
