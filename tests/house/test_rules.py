@@ -14,6 +14,7 @@ from houserules import (
     Module,
     astray,
     counts,
+    hidden_imports,
     modules,
     private_uses,
     repeated_classes,
@@ -97,6 +98,14 @@ def test_tests_mirror_the_code() -> None:
     check(astray(ROOT, SUITES), ASTRAY)
 
 
+def test_imports_are_seen_by_the_contracts(everything: list[Module]) -> None:
+    found = {str(each.path) for each in hidden_imports(everything)}
+    assert found == {
+        "engine/arch/__init__.py",  # the list of architectures: imported when they are wanted
+        "engine/cpu/unicorn_machines.py",  # constants of Unicorn, a file for each architecture
+    }
+
+
 def parsed(*texts: str) -> list[Module]:
     return [Module(PurePosixPath(f"x/m{at}.py"), ast.parse(text)) for at, text in enumerate(texts)]
 
@@ -111,6 +120,9 @@ BREAKING: list[tuple[Rule, tuple[str, ...]]] = [
     (private_uses, ("class A:\n def f(self): return self.b._y",)),
     (repeated_classes, ("class A: ...", "class A: ...")),
     (repeated_classes, ("class A: ...", "class B:\n class _A: ...")),
+    (hidden_imports, ("from importlib import import_module\nimport_module('engine.cpu')",)),
+    (hidden_imports, ("import importlib\nimportlib.import_module('engine.cpu')",)),
+    (hidden_imports, ("__import__('engine.cpu')",)),
     (riddles, ('"""What it is."""',)),
     (riddles, ('class A:\n """\n    Whether it is."""',)),
     (riddles, ('def f():\n """Where it is."""',)),
@@ -125,6 +137,7 @@ KEEPING: list[tuple[Rule, tuple[str, ...]]] = [
     (private_uses, ("class A:\n __slots__ = ('_y',)\ndef f(x): return x._y",)),
     (private_uses, ("def f(x): return x._replace(y=1)\nfrom m import __version__",)),
     (repeated_classes, ("class A: ...", "class B: ...")),
+    (hidden_imports, ("from importlib.metadata import version\nversion('x')",)),
     (riddles, ('"""Whatever it is."""\nx = "What"', 'def f():\n """True if so."""')),
 ]
 

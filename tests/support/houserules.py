@@ -13,6 +13,7 @@ OPENERS = ("What", "Whether", "Where", "How")
 MIRRORED = {"cli": "engine/cli"}
 """Directories of tests that are not called as the package is that they mirror."""
 
+_IMPORTERS = ("import_module", "__import__", "run_module", "exec_module")
 _OWN = ("self", "cls")
 _NOBODYS = {
     "_replace": "a method of named tuples",
@@ -145,6 +146,15 @@ def astray(root: Path, suites: Iterable[str]) -> Iterator[Found]:
         stems = ["_".join(words[:count]) for count in range(len(words), 0, -1)]
         if not any(_exists(place / stem) for stem in stems):
             yield Found(PurePosixPath("tests") / file, 1, "no such module")
+
+
+def hidden_imports(tree: list[Module]) -> Iterator[Found]:
+    """Yield mentions of what imports modules by computed names: no import contract sees those."""
+    for module in tree:
+        for node in module.nodes:
+            name = getattr(node, "id", None) or getattr(node, "attr", None)
+            if isinstance(node, ast.Name | ast.Attribute) and name in _IMPORTERS:
+                yield Found(module.path, node.lineno, f"{name}: an import that nobody sees")
 
 
 def counts(found: list[Found]) -> dict[str, int]:
