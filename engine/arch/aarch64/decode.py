@@ -184,7 +184,7 @@ def hint_name(word: int) -> str:
 
 
 def is_landing_pad(word: int) -> bool:
-    """Whether an indirect branch may arrive here under BTI: bti c/j/jc, paciasp, pacibsp."""
+    """True if an indirect branch may arrive here under BTI: bti c/j/jc, paciasp, pacibsp."""
     return word & 0xFFFFF01F == 0xD503201F and word >> 5 & 127 in _LANDING_PADS
 
 

@@ -1,4 +1,4 @@
-"""Whether a place lies between a load-exclusive and its store-exclusive.
+"""Places between a load-exclusive and its store-exclusive.
 
 A trap there clears the exclusive monitor on its way back (DDI 0487, B2.12.5), so the store
 fails, the program tries again and traps again, for ever.
@@ -55,7 +55,7 @@ def linux_scan(before: bytes) -> bool:
 
 
 def inside_pair(before: bytes) -> bool:
-    """Whether the place can be reached from a load-exclusive before its store-exclusive.
+    """True if the place can be reached from a load-exclusive before its store-exclusive.
 
     Args:
         before: the original bytes of the same function before the place.
@@ -82,7 +82,7 @@ def inside_pair(before: bytes) -> bool:
 
 
 def _flows(words: tuple[int, ...], kinds: list[Kind]) -> bool:
-    """Whether control gets from the first instruction to the place behind the last."""
+    """True if control gets from the first instruction to the place behind the last."""
     reached = [False] * len(words)
     waiting = [0]
     while waiting:

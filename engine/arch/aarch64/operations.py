@@ -21,7 +21,7 @@ _CONDITIONS: Final = (
 
 
 def holds(condition: int, flags: int) -> bool:
-    """Whether a condition holds for a value of cpsr; 14 and 15 always do (C1.2.4)."""
+    """True if a condition holds for a value of cpsr; 14 and 15 always do (C1.2.4)."""
     pair = condition >> 1
     if pair == 0:
         result = flags & _Z != 0

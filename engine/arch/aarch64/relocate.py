@@ -112,7 +112,7 @@ def _call_register(value: int, address: int) -> Movable:
 
 
 def indirect(raw: bytes) -> bool:
-    """Whether an instruction is `br`, in any of its forms."""
+    """True if an instruction is `br`, in any of its forms."""
     if len(raw) < SIZE:
         return False
     value = int.from_bytes(raw[:SIZE], "little")
@@ -121,7 +121,7 @@ def indirect(raw: bytes) -> bool:
 
 
 def names_scratch(value: int) -> bool:
-    """Whether an instruction may read or write x16 or x17 (DDI 0487, C4.1: fields by group)."""
+    """True if an instruction may read or write x16 or x17 (DDI 0487, C4.1: fields by group)."""
     return any(value >> at & 30 == 16 for at in _fields(value))
 
 
@@ -163,7 +163,7 @@ def _fields(value: int) -> tuple[int, ...]:
 
 
 def needs(data: bytes, start: int, place: int) -> str:
-    """Whether x16 and x17 are free at a place: in a function that never names them they are."""
+    """True if x16 and x17 are free at a place: in a function that never names them they are."""
     del place
     for at in range(0, len(data) & -SIZE, SIZE):
         (value,) = struct.unpack_from("<I", data, at)

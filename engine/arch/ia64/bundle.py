@@ -50,11 +50,11 @@ class Bundle:
 
     @property
     def long(self) -> bool:
-        """Whether slots 1 and 2 hold one instruction."""
+        """True if slots 1 and 2 hold one instruction."""
         return self.template >> 1 == 2
 
     def stop_after(self, slot: int) -> bool:
-        """Whether an instruction group ends behind a slot."""
+        """True if an instruction group ends behind a slot."""
         if slot == 2:
             return bool(self.template & 1)
         return _MIDDLE_STOPS.get(self.template) == slot

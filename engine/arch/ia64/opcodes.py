@@ -47,7 +47,7 @@ class Form:
         return tuple(re.findall(r"\{(\w+)\}", self.mnemonic))
 
     def matches(self, word: int) -> bool:
-        """Whether a word is this form."""
+        """True if a word is this form."""
         if word & self.mask != self.value:
             return False
         for low, other, width, differ in self.equal:

@@ -30,12 +30,12 @@ Fixups = tuple[tuple[Fixup, ...], str]
 
 
 def is_break(insn: SlotInsn) -> bool:
-    """Whether an instruction raises an exception of its own."""
+    """True if an instruction raises an exception of its own."""
     return insn.format in BREAKS and not (insn.format == "B9" and insn.word >> 37)
 
 
 def reads_ip(insn: SlotInsn) -> bool:
-    """Whether it is `mov r=ip`."""
+    """True if it is `mov r=ip`."""
     return insn.format == _READS_IP[0] and insn.field("x6") == _READS_IP[1]
 
 

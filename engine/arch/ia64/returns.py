@@ -93,7 +93,7 @@ def _unconditional(plan: InsnPlan) -> InsnPlan:
 
 
 def _skipped(code: bytes) -> bool:
-    """Whether all calls of a bundle depend on predicates, or there are none."""
+    """True if all calls of a bundle depend on predicates, or there are none."""
     bundle = unpack(code)
     for unit, word in zip(bundle.units, bundle.slots, strict=True):
         major = word >> 37

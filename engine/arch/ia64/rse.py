@@ -52,7 +52,7 @@ def stacked(bsp: int, count: int, read: Callable[[int, int], bytes]) -> list[int
 
 
 def is_frame(cfm: int) -> bool:
-    """Whether a frame marker has no reserved values."""
+    """True if a frame marker has no reserved values."""
     sof, rotating = frame_size(cfm), 8 * (cfm >> 14 & 15)
     return (
         sof <= 96

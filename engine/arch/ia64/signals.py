@@ -97,7 +97,7 @@ def _run(cpu: ArchCpu, code: int, step: tuple[int, int]) -> None:
 
 
 def _on(frame: SignalFrame, bsp: int) -> bool:
-    """Whether the register stack already lies on the alternate stack."""
+    """True if the register stack already lies on the alternate stack."""
     start, _, size = frame.altstack
     return 0 <= bsp - start < size
 

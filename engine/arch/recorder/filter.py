@@ -33,7 +33,7 @@ class RowFilter:
 
     @property
     def light(self) -> bool:
-        """Whether it only compares registers that are in place with constants that fit."""
+        """True if it only compares registers that are in place with constants that fit."""
         return all(map(self._is_light, self.one.filter))
 
     def emit(self, passed: str, failed: str) -> None:

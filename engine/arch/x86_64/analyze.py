@@ -201,7 +201,7 @@ _PUSHF_PLANS: Final[dict[Mode, tuple[str, str, tuple[Fixup, ...]]]] = {
 
 
 def _repeats(insn: Decoded) -> bool:
-    """Whether it is a string instruction with a repeat prefix."""
+    """True if it is a string instruction with a repeat prefix."""
     if not insn.prefixes & (REP | REPNE) or insn.encoding != LEGACY:
         return False
     return insn.key in _STRINGS

@@ -109,12 +109,12 @@ class Decoded:
 
     @property
     def memory(self) -> bool:
-        """Whether ModRM names memory."""
+        """True if ModRM names memory."""
         return 0 <= self.modrm < 0xC0
 
     @property
     def rip_relative(self) -> bool:
-        """Whether the memory operand is relative to the end of the instruction."""
+        """True if the memory operand is relative to the end of the instruction."""
         return self.modrm & 0xC7 == 5 and self.displacement_size == 4
 
 
@@ -241,7 +241,7 @@ def length(raw: bytes) -> int:
 
 
 def mapped(insn: Decoded) -> bool:
-    """Whether its opcode map has something, whatever prefixes stand before VEX, EVEX or XOP."""
+    """True if its opcode map has something, whatever prefixes stand before VEX, EVEX or XOP."""
     return bool(_TABLES[insn.encoding, insn.key >> 8][insn.key & 0xFF] & _KNOWN)
 
 

@@ -184,7 +184,7 @@ def written_registers(insn: Decoded) -> frozenset[int]:
 
 
 def _reg_high(insn: Decoded) -> bool:
-    """Whether ModRM.reg names r8 and above; the longer encodings are not asked for it."""
+    """True if ModRM.reg names r8 and above; the longer encodings are not asked for it."""
     return insn.encoding == LEGACY and bool(insn.rex & 4)
 
 

@@ -143,7 +143,7 @@ def _flags(steps: list[_Step]) -> dict[int, str]:
 
 
 def overwrites_flags(code: bytes) -> bool:
-    """Whether instructions in a row overwrite all status flags before anything can look at them.
+    """True if instructions in a row overwrite all status flags before anything can look at them.
 
     A fault shows the flags to a signal handler: nothing may touch memory until then.
     """

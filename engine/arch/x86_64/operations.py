@@ -37,7 +37,7 @@ _Address = Callable[[StepCpu], int]
 
 
 def holds(condition: int, flags: int) -> bool:
-    """Whether a condition (0-15) holds for a value of eflags (SDM volume 1, appendix B)."""
+    """True if a condition (0-15) holds for a value of eflags (SDM volume 1, appendix B)."""
     pair = condition >> 1
     if pair < 6:
         result = flags & _MASKS[pair] != 0
@@ -62,7 +62,7 @@ def operation(insn: Decoded, raw: bytes, address: int) -> Operation | None:
 
 
 def is_nop(insn: Decoded) -> bool:
-    """Whether it is a no-operation by name: 90 without F3 or REX.B, 0f 1f /0."""
+    """True if it is a no-operation by name: 90 without F3 or REX.B, 0f 1f /0."""
     if insn.encoding:
         return False
     if insn.key == 0x90:

@@ -79,7 +79,7 @@ def movable(raw: bytes, address: int) -> Movable | str:
 
 
 def copyable(raw: bytes) -> bool:
-    """Whether Linux would copy it into a detour: only what may be boosted."""
+    """True if Linux would copy it into a detour: only what may be boosted."""
     insn = decode(raw)
     return insn is not None and boostable(insn)
 
@@ -162,7 +162,7 @@ def jump(place: int, target: int, size: int) -> bytes | None:
 
 
 def indirect(raw: bytes) -> bool:
-    """Whether an instruction is `jmp` through a register or memory, or a far one."""
+    """True if an instruction is `jmp` through a register or memory, or a far one."""
     if 0xFF not in raw and 0xEA not in raw:
         return False
     insn = decode(raw)
@@ -172,6 +172,6 @@ def indirect(raw: bytes) -> bool:
 
 
 def fixed(raw: bytes) -> bool:
-    """Whether a jump goes through a pointer relative to rip."""
+    """True if a jump goes through a pointer relative to rip."""
     insn = decode(raw)
     return insn is not None and insn.rip_relative

@@ -68,7 +68,7 @@ def _opcode(raw: bytes) -> tuple[int, int]:
 
 
 def _vex_is_bmi(raw: bytes, index: int) -> bool:
-    """Whether a three-byte VEX instruction is one of BMI's (VEX.L clear)."""
+    """True if a three-byte VEX instruction is one of BMI's (VEX.L clear)."""
     if len(raw) < index + 4 or raw[index] != 0xC4:
         return False
     return (raw[index + 1] & 0x1F, raw[index + 3]) in _BMI and not raw[index + 2] & 4

@@ -89,17 +89,17 @@ def undecodable(raw: bytes, uprobe: bool) -> Refusal:
 
 
 def _linux_cannot_decode(insn: Decoded) -> bool:
-    """Whether Linux's decoder gives up: the opcode needs a VEX prefix, or must not have one."""
+    """True if Linux's decoder gives up: the opcode needs a VEX prefix, or must not have one."""
     return insn.key in MUST_VEX if insn.encoding == LEGACY else not mapped(insn)
 
 
 def _masks_exceptions(insn: Decoded) -> bool:
-    """Whether Linux takes it for `mov ss`; pop ss does not exist at 64 bits."""
+    """True if Linux takes it for `mov ss`; pop ss does not exist at 64 bits."""
     return (insn.first == 0x8E and insn.reg == 2) or insn.first == 0x1F
 
 
 def uprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
-    """Whether Linux refuses a uprobe (uprobe_init_insn, branch_setup_xol_ops)."""
+    """True if Linux refuses a uprobe (uprobe_init_insn, branch_setup_xol_ops)."""
     if not insn.known and _linux_cannot_decode(insn):
         return undecodable(raw, True)
     if insn.prefixes & _BAD_PREFIXES:
@@ -131,7 +131,7 @@ def _bad_prefix(insn: Decoded) -> Refusal:
 
 
 def _uprobe_branch(insn: Decoded, raw: bytes) -> bool:
-    """Whether uprobes emulate it as a branch; a jump by 0 is a no-operation to Linux."""
+    """True if uprobes emulate it as a branch; a jump by 0 is a no-operation to Linux."""
     key = insn.key
     if key in (0xE9, 0xEB):
         return any(raw[insn.immediate_at :])
@@ -139,7 +139,7 @@ def _uprobe_branch(insn: Decoded, raw: bytes) -> bool:
 
 
 def kprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
-    """Whether Linux refuses a kprobe (can_probe, __copy_instruction, prepare_emulation)."""
+    """True if Linux refuses a kprobe (can_probe, __copy_instruction, prepare_emulation)."""
     first, key = insn.first, insn.key
     if first == 0x0F:
         if key in _UD:
@@ -171,12 +171,12 @@ def kprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
 
 
 def forced_emulation(raw: bytes) -> bool:
-    """Whether bytes begin with Xen's or KVM's forced-emulation prefix."""
+    """True if bytes begin with Xen's or KVM's forced-emulation prefix."""
     return raw[:5] in _EMULATE_PREFIXES
 
 
 def boostable(insn: Decoded) -> bool:
-    """Whether a kprobe's copy may be followed by a jump back (can_boost, prepare_singlestep)."""
+    """True if a kprobe's copy may be followed by a jump back (can_boost, prepare_singlestep)."""
     if insn.size + _JUMP > _SLOT:
         return False
     key = insn.key
