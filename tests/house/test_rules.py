@@ -45,16 +45,16 @@ PRIVATE: dict[str, int] = {}
 REPEATED: dict[str, int] = {"engine.arch": 1, "engine.unwind": 4}
 RIDDLES: dict[str, int] = {
     "engine": 1,
-    "engine.arch": 145,
+    "engine.arch": 108,
     "engine.cli": 6,
-    "engine.cpu": 75,
-    "engine.fetch": 26,
-    "engine.guest": 9,
-    "engine.image": 40,
-    "engine.linux": 87,
+    "engine.cpu": 47,
+    "engine.fetch": 20,
+    "engine.guest": 4,
+    "engine.image": 25,
+    "engine.linux": 62,
     "engine.session": 98,
-    "engine.trace": 54,
-    "engine.unwind": 21,
+    "engine.trace": 40,
+    "engine.unwind": 14,
 }
 ASTRAY: dict[str, int] = {"tests.engine": 17}
 
