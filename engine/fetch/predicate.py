@@ -90,7 +90,7 @@ def compile_predicate(
 
 
 def _chain(steps: list[tuple[RowTest, bool]]) -> RowTest:
-    """True if all tests come out as wanted; nested functions are faster than a loop."""
+    """Test that all of these come out as wanted; nested functions are faster than a loop."""
     (test, wanted), *others = steps
     if not others:
         return lambda data, position: test(data, position) is wanted

@@ -50,7 +50,7 @@ def field_type(kind: DataType) -> tuple[FieldType | None, str]:
 
 
 def string_kind(kind: DataType) -> str:
-    """True if a type is text: one of the kinds of `engine.fetch.variables`."""
+    """Kind of text that a type is: one of those of `engine.fetch.variables`."""
     if kind.kind is TypeKind.ARRAY and kind.element.kind in _CHARS:
         return TEXT_ARRAY
     if kind.kind is TypeKind.POINTER and kind.target.kind in _CHARS:

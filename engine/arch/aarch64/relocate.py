@@ -163,7 +163,7 @@ def _fields(value: int) -> tuple[int, ...]:
 
 
 def needs(data: bytes, start: int, place: int) -> str:
-    """True if x16 and x17 are free at a place: in a function that never names them they are."""
+    """Objection to the use of x16 and x17: none in a function that never names them."""
     del place
     for at in range(0, len(data) & -SIZE, SIZE):
         (value,) = struct.unpack_from("<I", data, at)

@@ -99,7 +99,7 @@ def _masks_exceptions(insn: Decoded) -> bool:
 
 
 def uprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
-    """True if Linux refuses a uprobe (uprobe_init_insn, branch_setup_xol_ops)."""
+    """Refusal of a uprobe by Linux (uprobe_init_insn, branch_setup_xol_ops)."""
     if not insn.known and _linux_cannot_decode(insn):
         return undecodable(raw, True)
     if insn.prefixes & _BAD_PREFIXES:
@@ -139,7 +139,7 @@ def _uprobe_branch(insn: Decoded, raw: bytes) -> bool:
 
 
 def kprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
-    """True if Linux refuses a kprobe (can_probe, __copy_instruction, prepare_emulation)."""
+    """Refusal of a kprobe by Linux (can_probe, __copy_instruction, prepare_emulation)."""
     first, key = insn.first, insn.key
     if first == 0x0F:
         if key in _UD:

@@ -250,7 +250,7 @@ class Jit:
         return ip
 
     def _look(self, entry: JitEntry) -> None:
-        """True if entering pays: if not, Python runs the block some times first."""
+        """Decide if entering pays: if not, Python runs the block some times first."""
         if entry.spent < _PAYS * _LOOK and self.after > 1:
             entry.level += 1
             entry.left = self.after << min(entry.level, 20)

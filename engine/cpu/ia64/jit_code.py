@@ -220,7 +220,7 @@ class JitCode:
             self.emit(f"store i64 {value}, ptr {self.stacked(register)}, {STACKED}")
 
     def predicate(self, register: int) -> str:
-        """True if a predicate is set."""
+        """Condition that a predicate is set."""
         if register == 0:
             return "true"
         bit = self.masked(self.load(PR), 1 << register)

@@ -204,7 +204,7 @@ def to_memory(c: JitCode, significand: str, exponent: str, double: bool) -> str:
 
 
 def is_natval(c: JitCode, significand: str, exponent: str) -> str:
-    """True if a floating-point register is a NaTVal."""
+    """Condition that a floating-point register is a NaTVal."""
     there = c.test("eq", exponent, number(NATVAL[1]))
     return c.op(f"and i1 {there}, {c.test('eq', significand, '0')}")
 

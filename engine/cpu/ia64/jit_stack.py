@@ -68,7 +68,7 @@ def _turn_predicates(c: JitCode, by: str) -> None:
 
 
 def rotated(c: JitCode) -> str:
-    """True if any rename base is not 0."""
+    """Condition that any rename base is not 0."""
     bases = [c.load(word) for word in (RRB_GR_WORD, RRB_FR_WORD, RRB_PR_WORD)]
     any_two = c.binary("or", bases[0], bases[1])
     return c.test("ne", c.binary("or", any_two, bases[2]), "0")
