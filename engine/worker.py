@@ -32,7 +32,7 @@ SWITCH_INTERVAL: Final = 0.0005
 
 
 class Outbox:
-    """What the engine has to say, until the front end takes it."""
+    """Events of the engine that wait until the front end takes them."""
 
     def __init__(self, wake: Callable[[], object]) -> None:
         """`wake` is called, from any thread, when something comes into an empty outbox."""

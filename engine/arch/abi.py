@@ -1,4 +1,4 @@
-"""What the processor's supplement of the ELF ABI says: calls, linkage stubs, symbols.
+"""Facts of the processor's supplement of the ELF ABI: calls, linkage stubs, symbols.
 
 `engine.trace.callconv` finds parameters with it, `engine.image` names stubs and symbols.
 """
@@ -9,7 +9,7 @@ from enum import Enum, auto
 
 
 class SmallRecords(Enum):
-    """How structures of up to two words are passed by value."""
+    """Ways to pass structures of up to two words by value."""
 
     BY_WORD = auto()
     """Each word in a register of the kind of what is in it (System V ABI, AMD64, 3.2.3)."""
@@ -48,7 +48,7 @@ class CallConvention:
 
 @dataclass(frozen=True, slots=True)
 class LinkageStubs:
-    """How the stubs through which calls leave an image look.
+    """Bytes of the stubs through which calls leave an image.
 
     Attributes:
         glob_dat: relocation that fills a slot with a symbol's address.
@@ -66,7 +66,7 @@ class LinkageStubs:
 
 @dataclass(frozen=True, slots=True)
 class ElfAbi:
-    """What is the architecture's own in ELF files and between functions.
+    """Facts of an architecture about ELF files and calls.
 
     Attributes:
         calls: the calling convention; None where nobody needs it.

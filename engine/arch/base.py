@@ -1,4 +1,4 @@
-"""What an architecture is: frozen records and plain functions, no engine object.
+"""The record of an architecture: frozen data and plain functions, no engine object.
 
 Everything above asks these records, never an architecture's name.
 """
@@ -56,7 +56,7 @@ class Roles:
 
 @dataclass(frozen=True, slots=True)
 class AddressPlan:
-    """Where a user program's address space is laid out, as Linux does with ASLR off.
+    """Layout of a user program's address space, as Linux makes it with ASLR off.
 
     The windows are the engine's own: they are reserved before the guest starts, so that
     nothing the guest maps moves when a probe is placed. All are page aligned byte addresses.
@@ -88,7 +88,7 @@ class AddressPlan:
 
 
 class TrapKind(Enum):
-    """What an exception of the CPU means to the guest's kernel."""
+    """Meaning of an exception of the CPU to the guest's kernel."""
 
     BREAKPOINT = auto()
     SINGLE_STEP = auto()
@@ -103,7 +103,7 @@ class TrapKind(Enum):
 
 
 class Screening(Enum):
-    """What to do with an instruction that the emulator would execute wrongly."""
+    """Treatment of an instruction that the emulator would execute wrongly."""
 
     PREPARE = auto()
     """Runs in the emulator after the architecture's `prepare` has put the state right."""
@@ -129,7 +129,7 @@ OwnCall = Callable[..., int]
 
 @dataclass(frozen=True, slots=True)
 class StatLayout:
-    """How struct stat looks.
+    """Layout of struct stat.
 
     Attributes:
         form: for `struct`, without the byte order.
@@ -152,7 +152,7 @@ GENERIC_STAT: Final = StatLayout(
 
 @dataclass(frozen=True, slots=True)
 class LinuxAbi:
-    """What differs between architectures in the user-mode ABI of Linux.
+    """Facts of an architecture in the user-mode ABI of Linux.
 
     Attributes:
         machine: `uname -m`.
@@ -209,7 +209,7 @@ class LinuxAbi:
 
 @dataclass(frozen=True, slots=True)
 class SignalFrame:
-    """What a handler is entered with and what a return from it restores.
+    """Registers with which a handler is entered, and those that a return from it restores.
 
     Attributes:
         number: signal number.
@@ -240,7 +240,7 @@ class SignalFrame:
 
 @dataclass(frozen=True, slots=True)
 class SignalAbi:
-    """How signal frames look.
+    """Layout of signal frames.
 
     Attributes:
         enter: builds the frame and points the registers at the handler; given where

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Role = Literal["", "break", "other", "step", "run", "idle", "jump"]
-"""What a part is to a hit.
+"""Role of a part in a hit.
 
 "": the program's own; "break": the breakpoint of this hit; "other": another probe's; "step": the
 copy that is stepped; "run": runs on behind it; "idle": is copied only; "jump": the engine's own.
@@ -53,7 +53,7 @@ class UnitDrawing:
 
 @dataclass(frozen=True, slots=True)
 class DrawnHit:
-    """What is to be drawn.
+    """A hit as it is to be drawn.
 
     Attributes:
         standing: bytes of the unit as they stand at the site, all probes in it.

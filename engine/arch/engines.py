@@ -52,7 +52,7 @@ class HiddenFlags:
 
 @dataclass(frozen=True, slots=True)
 class UserStart:
-    """How the emulator gets to user level: by the instruction with which a kernel enters it.
+    """The emulator's way to user level: the instruction with which a kernel enters it.
 
     Attributes:
         at: address of pages that are mapped for that moment only.
@@ -77,7 +77,7 @@ class UserStart:
 
 @dataclass(frozen=True, slots=True)
 class UnicornNames:
-    """What Unicorn calls things, and what it does otherwise than the processor would.
+    """Names in Unicorn, and its differences from the processor.
 
     Attributes:
         arch: of "UC_ARCH_..."; registers are "UC_<arch>_REG_...", in its module of constants.
@@ -117,7 +117,7 @@ class UnicornNames:
 
 @dataclass(frozen=True, slots=True)
 class CapstoneNames:
-    """How Capstone is opened.
+    """Constants to open Capstone with.
 
     Attributes:
         arch: "CS_ARCH_..." constant.
@@ -134,7 +134,7 @@ class CapstoneNames:
 
 @dataclass(frozen=True, slots=True)
 class KeystoneNames:
-    """How Keystone is opened: "KS_ARCH_..." and "KS_MODE_..." constants."""
+    """Constants to open Keystone with: "KS_ARCH_..." and "KS_MODE_..."."""
 
     arch: str
     modes: tuple[str, ...]

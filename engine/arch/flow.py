@@ -1,4 +1,4 @@
-"""What is in use at the places of a function: the facts a probe must leave alone."""
+"""Registers and flags in use at the places of a function, which a probe must leave alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What an architecture gives to the unwinder: what instructions do to the stack, signal frames.
+"""An architecture's part in unwinding: effects of instructions on the stack, signal frames.
 
 The effects are stated in a small language of their own, so that one analysis (engine.unwind)
 serves every architecture.
@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 
 class Flow(Enum):
-    """Where an instruction leads."""
+    """Ways of control from an instruction."""
 
     NEXT = auto()
     JUMP = auto()
@@ -91,7 +91,7 @@ class StackInsn:
 
 @dataclass(frozen=True, slots=True)
 class ArchUnwind:
-    """What an architecture gives to the unwinder.
+    """An architecture's part in unwinding.
 
     Attributes:
         read: (up to `insn_max` bytes, address) to the instruction; None if there is none.

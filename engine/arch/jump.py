@@ -1,4 +1,4 @@
-"""What a jump probe needs of an architecture: instructions moved, jumps written, detours made.
+"""An architecture's part in jump probes: instructions moved, jumps written, detours made.
 
 A jump probe overwrites the whole instructions of a window at its place with a jump to a detour
 buffer: code of the engine that records the hit, carries the displaced instructions out, and jumps
@@ -14,7 +14,7 @@ from engine.arch.recorder.encoder import Encoder
 
 
 class Leaves(Enum):
-    """Where control goes from an instruction."""
+    """Ways in which control leaves an instruction."""
 
     NEVER = auto()
     """Behind it."""
@@ -26,7 +26,7 @@ class Leaves(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Movable:
-    """How an instruction is carried out at another place; it does there what it does in place.
+    """An instruction rewritten for another place, where it does what it does in place.
 
     Attributes:
         size: bytes of the code that stands for it, wherever that is.
@@ -43,7 +43,7 @@ class Movable:
 
 @dataclass(frozen=True, slots=True)
 class ArchJumps:
-    """What an architecture gives to jump probes.
+    """An architecture's part in jump probes.
 
     Attributes:
         least: bytes of a jump to a detour: a window has at least so many.

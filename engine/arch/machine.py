@@ -54,7 +54,7 @@ class Insn:
 
 
 class ArchCpu(RegisterFile, MemoryAccess, Protocol):
-    """What an architecture's own emulation of an instruction may touch."""
+    """Registers and memory for an architecture's own emulation of an instruction."""
 
     def float_flags(self) -> int:
         """Sticky floating-point exceptions that no register shows, as IEEE flags of the CPU."""

@@ -1,4 +1,4 @@
-"""What a probe does with the instruction it displaces: plans, and what an architecture gives.
+"""Plans for displaced instructions, and an architecture's part in breakpoint probes.
 
 An `InsnPlan` is the only truth about a step. `ArchProbes.analyze` makes it from the
 instruction's bytes alone; the executors, the placement rules and the machinery view read it.
@@ -29,7 +29,7 @@ class Mode(Enum):
 
 
 class Verdict(Enum):
-    """How the displaced instruction is carried out."""
+    """Ways to carry out the displaced instruction."""
 
     REJECTED = "rejected"
     EMULATED = "emulated"
@@ -37,7 +37,7 @@ class Verdict(Enum):
 
 
 class Fixup(Enum):
-    """What is put right after the copy has run in its slot."""
+    """Corrections after the copy has run in its slot."""
 
     IP = "ip"
     """pc moves from behind the copy to behind the original."""
@@ -56,7 +56,7 @@ class Fixup(Enum):
 
 
 class StepCpu(RegisterFile, Protocol):
-    """What an operation may touch: registers, and memory as the program itself could."""
+    """Registers, and memory as the program itself could touch it, for an operation."""
 
     def load(self, address: int, size: int) -> bytes:
         """Read as the program would; GuestFaultError where it would fault."""
@@ -100,7 +100,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class InsnPlan:
-    """What is done with one instruction at one address.
+    """Plan for one instruction at one address.
 
     Attributes:
         address: where the original stands.
@@ -170,13 +170,13 @@ class InsnPlan:
 
     @property
     def base(self) -> int:
-        """Where `raw` stands: at the instruction, or at the bundle that it is in."""
+        """Address of `raw`: the instruction's, or that of the bundle that it is in."""
         return self.address if self.bits is None else self.address - self.address % len(self.raw)
 
 
 @dataclass(frozen=True, slots=True)
 class ArchProbes:
-    """What an architecture gives to breakpoint probes.
+    """An architecture's part in breakpoint probes.
 
     Attributes:
         kprobe: bytes planted for a kprobe.

@@ -1,4 +1,4 @@
-"""What an event records: fetch arguments as plain data, the layout of a record, and filters.
+"""Records of events: fetch arguments as plain data, the layout of a record, and filters.
 
 The kernel's fetch arguments (kernel/trace/trace_probe.c) reduced to what an evaluator needs.
 The host evaluator and, later, code generated into the guest both start from these.
@@ -30,7 +30,7 @@ RETURN_HEAD = 4
 
 
 class Source(Enum):
-    """Where a fetch begins."""
+    """Beginning of a fetch."""
 
     REGISTER = "register"
     IMMEDIATE = "immediate"
@@ -50,7 +50,7 @@ class Source(Enum):
     ENTRY = "entry"
     """The Nth argument of the function (from 0) as it was at its entry, for its return."""
     AT_ENTRY = "at-entry"
-    """What another fetch gave at the entry of the function, for its return."""
+    """Value of another fetch at the entry of the function, for its return."""
     DURATION = "duration"
     """Ticks of the clock from the entry of the function to its return."""
     CALL = "call"
@@ -77,7 +77,7 @@ class Base:
 
 
 class ValueKind(Enum):
-    """What a field's bytes mean."""
+    """Meaning of a field's bytes."""
 
     UNSIGNED = "u"
     SIGNED = "s"
@@ -110,7 +110,7 @@ class FieldType:
 
     @property
     def is_string(self) -> bool:
-        """Whether it is recorded as bytes behind the words."""
+        """True if it is recorded as bytes behind the words."""
         return self.kind in (ValueKind.STRING, ValueKind.USTRING, ValueKind.SYMSTR)
 
 
@@ -139,7 +139,7 @@ class FetchArg:
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """Where an argument stands in a row.
+    """Place of an argument in a row.
 
     Attributes:
         arg: the argument.
@@ -183,7 +183,7 @@ class RecordLayout:
 
 
 class Operand(Enum):
-    """What a predicate looks at."""
+    """Object of a predicate."""
 
     FIXED = "fixed"
     """Nothing: the outcome is known beforehand."""
@@ -202,7 +202,7 @@ class Operand(Enum):
 
 
 class Compare(Enum):
-    """How a number is compared with the predicate's value."""
+    """Comparison of a number with the predicate's value."""
 
     EQ = "=="
     NE = "!="
@@ -214,7 +214,7 @@ class Compare(Enum):
 
 
 class Match(Enum):
-    """How a string is compared with the predicate's pattern."""
+    """Comparison of a string with the predicate's pattern."""
 
     FULL = "full"
     FRONT = "front"

@@ -1,4 +1,4 @@
-"""What code in a detour is to record, and what that code is: plain data for all architectures.
+"""Orders to record in a detour, and the code made of them: plain data for all architectures.
 
 `Work` says what is done at one place: rows are written for events, a call that begins gets a
 record, the record of one that has returned goes. `DetourPlaces` says where all of that stands in
@@ -19,7 +19,7 @@ class NotCompilableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What a probe without handlers records, for a detour.
+    """Recording of a probe without handlers, for a detour.
 
     Attributes:
         event: id of the event.
@@ -81,7 +81,7 @@ class CallWord(IntEnum):
     FRAME = 0
     """See `engine.probes.kretprobe.KretprobeInstance.slot`."""
     RETURN = 1
-    """Where the call returns to."""
+    """Return address of the call."""
     KIND = 2
     """Which code may end it (bits 0-30), 0 = none; CHAINED; number of the probe (32-63)."""
     TIME = 3
@@ -96,7 +96,7 @@ class CallWord(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallEntry:
-    """What a return probe does where its function begins, for a detour: a record of the call.
+    """Work of a return probe at its function's entry, for a detour: a record of the call.
 
     Only a call whose return is caught, and whose frame lies below all that are pending, is
     recorded, and one that the newest call has made in its place (a tail call): the others are
@@ -129,7 +129,7 @@ class CallEntry:
 
 @dataclass(frozen=True, slots=True)
 class CallReturn:
-    """What is done where calls return to, for a detour: the newest call's record goes.
+    """Work at the place that calls return to, for a detour: the newest call's record goes.
 
     If it is that of the call which has returned, by an instruction known to be a return; those
     it is chained to go as well. All else is the engine's business.
@@ -150,7 +150,7 @@ class CallReturn:
 
 
 Work: TypeAlias = tuple[Recording, ...] | CallEntry | CallReturn
-"""What code in the guest does at one place."""
+"""Work of code in the guest at one place."""
 
 
 def recorded_by(work: Work) -> tuple[Recording, ...]:
@@ -248,7 +248,7 @@ class Recorder:
 
     @property
     def again(self) -> int:
-        """Where the first recording's row is begun anew."""
+        """Place where the first recording's row is begun anew."""
         return self.parts[0].again if self.parts else self.finish
 
     @property

@@ -1,4 +1,4 @@
-"""What an architecture gives to return probes: how pending calls are told apart, trampolines.
+"""An architecture's part in return probes: marks of pending calls, trampolines.
 
 An architecture without such a record has one stack, whose pointer tells calls apart, and a
 breakpoint as its trampoline.
@@ -73,7 +73,7 @@ class CarriedReturns:
 
 @dataclass(frozen=True, slots=True)
 class ArchReturns:
-    """What an architecture gives to return probes.
+    """An architecture's part in return probes.
 
     Attributes:
         trampoline: a breakpoint, as Linux has it.

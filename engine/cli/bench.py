@@ -16,7 +16,7 @@ from engine.session.measure import bench_peers as benchpeers
 from engine.session.measure.bench import Case, Cost, can_measure, measure, native
 
 _PLAIN: Final = Case("jump", 3, entry="jump")
-"""What others are compared with."""
+"""Case that others are compared with."""
 _TITLES: Final = {
     "handler": "empty handler in Python",
     "return": "return probe",
@@ -103,7 +103,7 @@ def bench(
 def _measure_peers(
     runs: int, *, peers: bool, live_kernel: bool
 ) -> Iterator[tuple[str, int, float]]:
-    """What the same costs elsewhere, as far as it can be measured here."""
+    """Costs of the same elsewhere, as far as they can be measured here."""
     with tempfile.TemporaryDirectory() as folder:
         program = native(Path(folder))
         if live_kernel and program is not None:
@@ -154,7 +154,7 @@ def _show(arch: Arch, costs: list[Cost]) -> None:
 
 
 def _key(case: Case) -> tuple[object, ...]:
-    """What is the same of a case with a jump and one with a breakpoint."""
+    """Facts that a case with a jump and one with a breakpoint share."""
     what = "" if case.technique == case.entry else case.technique
     return what, case.args, case.string, case.filter_pass
 

@@ -12,7 +12,7 @@ from engine.session import GuestConfig
 
 @dataclass(frozen=True, slots=True)
 class InterfaceOptions:
-    """How the interface is to be opened.
+    """Options with which the interface is opened.
 
     Attributes:
         config: the guest; its name is "" to have the user pick a sample.
@@ -68,7 +68,7 @@ def interface(
 
 
 def is_wanted(argv: list[str], subcommands: Collection[str]) -> bool:
-    """Whether the first word that is no option is a GUEST, or there is none.
+    """True if the first word that is no option is a GUEST, or there is none.
 
     Args:
         argv: the command line.

@@ -226,7 +226,7 @@ def controlled(tracing: Tracing, option: str, given: str) -> Iterator[str]:
 def drained(
     before: Callable[[int, str, tuple[int, ...]], None], tracing: Tracing
 ) -> Callable[[int, str, tuple[int, ...]], None]:
-    """What system calls do besides: the trace stands among the guest's output where it belongs."""
+    """Hook for system calls: it writes the trace where it belongs among the guest's output."""
 
     def enter(number: int, name: str, arguments: tuple[int, ...]) -> None:
         before(number, name, arguments)

@@ -1,4 +1,4 @@
-"""What a probe does with an AArch64 instruction.
+"""Plans for probes on AArch64 instructions.
 
 KERNEL does as Linux 6.18 (arch/arm64/kernel/probes/decode-insn.c), read, not asked: hence
 `proven` is False everywhere. 6.12 differs in two things: it steps nop in place of simulating it,
@@ -23,7 +23,7 @@ from engine.arch.plan import Fixup, InsnPlan, Mode, Rules, Verdict
 
 
 class _Linux(Enum):
-    """What Linux does with a kind."""
+    """Treatment of a kind of instruction by Linux."""
 
     SIMULATES = auto()
     SIMULATES_KPROBE = auto()

@@ -1,4 +1,4 @@
-"""What an AArch64 instruction is, as far as a probe cares, from its 32 bits alone.
+"""Kinds of AArch64 instructions, as far as a probe cares, from the 32 bits alone.
 
 Source: Arm Architecture Reference Manual for A-profile (DDI 0487), chapter C4, "A64 instruction
 set encoding". Everything without a pattern here neither reads nor writes pc, waits for nothing

@@ -1,4 +1,4 @@
-"""How Unicorn, Capstone and Keystone are told about AArch64, and Unicorn's way to EL0."""
+"""Names of AArch64 in Unicorn, Capstone and Keystone, and Unicorn's way to EL0."""
 
 import struct
 from typing import Final

@@ -1,4 +1,4 @@
-"""What AArch64 instructions do to the stack, for unwinding where no table says it.
+"""Effects of AArch64 instructions on the stack, for unwinding without a table.
 
 Source: Arm Architecture Reference Manual for A-profile (DDI 0487), chapter C4; AAPCS64,
 section 6.1.1, for the preserved registers; struct rt_sigframe of arch/arm64/kernel/signal.c.
@@ -42,7 +42,7 @@ _ADDRESS_BITS: Final = 48
 
 
 def read(raw: bytes, address: int) -> StackInsn | None:
-    """What the instruction at the front of some bytes does to the stack."""
+    """Read the effect on the stack of the instruction at the front of some bytes."""
     if len(raw) < 4:
         return None
     word = int.from_bytes(raw[:4], "little")

@@ -1,4 +1,4 @@
-"""What AArch64 gives to jump probes; Linux has none there."""
+"""Jump probes on AArch64, where Linux has none: instructions moved, jumps and detours."""
 
 from engine.arch.aarch64.encoder import Aarch64Encoder
 from engine.arch.aarch64.relocate import REACH, SIZE, indirect, jump, movable, needs

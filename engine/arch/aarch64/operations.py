@@ -102,7 +102,7 @@ def _conditional(word: int, address: int, kind: Kind) -> Operation:
 
 
 def _pc(value: int) -> int:
-    """What pc becomes: user addresses lose their tag (D1.2.2, BranchAddr with TBI0 set)."""
+    """The new pc: user addresses lose their tag (D1.2.2, BranchAddr with TBI0 set)."""
     return value if value >> 55 & 1 else value & (1 << 56) - 1
 
 

@@ -1,4 +1,4 @@
-"""What AArch64 gives to breakpoint probes.
+"""Breakpoint probes on AArch64.
 
 Linux gives a uprobe a slot of 4 bytes and steps it with the CPU's software step exception; here
 the copy is followed by the trap that ends its step, so a slot has 8, as a kprobe's has there.

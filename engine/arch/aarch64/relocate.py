@@ -27,7 +27,7 @@ def jump(place: int, target: int, size: int) -> bytes | None:
 
 
 def movable(raw: bytes, address: int) -> Movable | str:
-    """How the instruction at the front of some bytes is moved, or why it is not."""
+    """Move the instruction at the front of some bytes, or say why it cannot be moved."""
     if len(raw) < SIZE:
         return "no whole instruction"
     raw = raw[:SIZE]

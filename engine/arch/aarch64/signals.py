@@ -18,7 +18,7 @@ _SIZE = _RESERVED + 4096
 _FPSIMD_MAGIC, _FPSIMD_SIZE = 0x46508001, 528
 _ESR_MAGIC = 0x45535201
 SAVED_REGISTERS = {name: _MCONTEXT + 8 + 8 * number for number, name in enumerate(_GENERAL)}
-"""Where a frame keeps registers, as distances from sp once the handler has returned."""
+"""Places of registers in a frame, as distances from sp once the handler has returned."""
 _NZCV = 0xF0000000
 
 _RETURN_CODE = struct.pack("<II", 0xD2801168, 0xD4000001)  # mov x8, 139; svc 0

@@ -1,4 +1,4 @@
-"""What a probe does with an instruction of IA-64.
+"""Plans for probes on IA-64 instructions.
 
 The rules are those of Linux 6.1 (arch/ia64/kernel/kprobes.c), the last series but one that had
 the architecture; read, not run: `proven` is False everywhere. Linux copies the whole bundle,
@@ -162,7 +162,7 @@ def _unsupported(unit: str, word: int) -> tuple[str, str] | None:
 
 
 def _acts_while_false(unit: str, word: int) -> str:
-    """What writes predicates even while its own is false (is_cmp_ctype_unc_inst); "" for none."""
+    """Name of a compare that acts while its predicate is false (is_cmp_ctype_unc_inst), or ""."""
     major, ctype = word >> 37, word >> 12 & 1
     if unit in ("M", "I") and major in (0xC, 0xD, 0xE):
         register = word >> 34 & 3 < 2
@@ -178,14 +178,14 @@ def _acts_while_false(unit: str, word: int) -> str:
 
 
 def _without_predicate(insn: SlotInsn) -> str:
-    """What bits 5:0 are no condition of as a whole: br.wtop, cover, brp; "" for all else."""
+    """Name of an instruction that bits 5:0 do not predicate: br.wtop, cover, brp; or ""."""
     assert insn.form is not None
     loop = insn.format == "B1" and insn.field("btype") != 0
     return insn.form.mnemonic.split("{")[0] if loop or not insn.form.predicated else ""
 
 
 def _hit_when(qp: int, acts: str) -> str:
-    """What the break depends on, where that is worth saying.
+    """Condition of the break, in words, if it is worth saying.
 
     Args:
         qp: predicate in the instruction's word.
@@ -199,7 +199,7 @@ def _hit_when(qp: int, acts: str) -> str:
 
 
 def _put_right(done: tuple[Fixup, ...], link: str) -> str:
-    """What is put right besides pc, in words."""
+    """Fixups besides that of pc, in words."""
     if Fixup.CALL in done:
         return f"{link} becomes the original's return address"
     return f"{link} becomes the original's address" if Fixup.VALUE in done else ""

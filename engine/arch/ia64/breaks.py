@@ -1,4 +1,4 @@
-"""What interruptions mean to Linux: ia64_bad_break, ia64_fault (arch/ia64/kernel/traps.c)."""
+"""Meaning of interruptions to Linux: ia64_bad_break, ia64_fault (arch/ia64/kernel/traps.c)."""
 
 import struct
 from typing import Final
@@ -31,7 +31,7 @@ _ISR_ACCESS: Final = {"execute": 1 << 32, "write": 1 << 33, "read": 1 << 34}
 
 
 def break_kind(immediate: int) -> TrapKind:
-    """What the immediate of a break means; those that Linux numbers are OTHER."""
+    """Meaning of the immediate of a break; OTHER for those that Linux numbers."""
     return TrapKind.BREAKPOINT if immediate >= _DEBUGGER else TrapKind.OTHER
 
 

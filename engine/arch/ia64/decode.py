@@ -56,7 +56,7 @@ class SlotInsn:
         return next((name for name in TARGETS if name in self.form.operands), "")
 
     def target(self, address: int) -> int | None:
-        """Where an IP-relative branch or check goes, from the bundle's address."""
+        """Target of an IP-relative branch or check, from the bundle's address."""
         name = self.displaced
         if not name:
             return None

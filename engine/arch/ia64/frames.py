@@ -1,4 +1,4 @@
-"""What the unwinder needs of IA-64: the register stack, signal frames."""
+"""Unwinding on IA-64: the register stack, signal frames."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -25,7 +25,7 @@ def _popped(
     read: Callable[[int, int], bytes],
     signal: bool,
 ) -> None:
-    """What br.ret does, or rt_sigreturn: the frame marker and the register stack come back.
+    """Return as br.ret and rt_sigreturn do: the frame marker and register stack come back.
 
     A return gives a frame its locals back, a signal's frame has covered all of it.
     """

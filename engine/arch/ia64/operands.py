@@ -263,7 +263,7 @@ def field(name: str, word: int) -> int:
 
 
 def completer(name: str, word: int) -> str | None:
-    """How a completer is spelled in a word; None where the encoding is reserved."""
+    """Spelling of a completer in a word; None where the encoding is reserved."""
     bits, spellings = COMPLETERS[name]
     value = 0
     for bit in bits:

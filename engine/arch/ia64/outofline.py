@@ -26,7 +26,7 @@ _LINUX_LINKS: Final = (0, 6, 7)
 _INDIRECT_CALL, _RELATIVE_BRANCH, _RELATIVE_CALL, _PREDICT, _LONG_CALL = 1, 4, 5, 7, 0xD
 
 Fixups = tuple[tuple[Fixup, ...], str]
-"""What is put right, and the register that CALL and VALUE mean."""
+"""Fixups, and the register that CALL and VALUE mean."""
 
 
 def is_break(insn: SlotInsn) -> bool:
@@ -54,7 +54,7 @@ def fixups(insn: SlotInsn | None) -> Fixups:
 
 
 def linux_fixups(unit: str, word: int) -> Fixups:
-    """What Linux puts right behind a copy (update_kprobe_inst_flag, resume_execution).
+    """Fixups by Linux behind a copy (update_kprobe_inst_flag, resume_execution).
 
     Args:
         unit: of the slot; "X" or "L" for a long instruction.
@@ -72,7 +72,7 @@ def linux_fixups(unit: str, word: int) -> Fixups:
 
 
 def astray(insn: SlotInsn | None, unit: str, word: int) -> str:
-    """What Linux leaves wrong behind a copy, in words that follow "Linux"; "" for nothing."""
+    """Error that Linux leaves behind a copy, in words that follow "Linux"; "" for none."""
     if insn is None or insn.form is None:
         return ""
     wanted, link = fixups(insn)

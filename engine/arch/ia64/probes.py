@@ -1,4 +1,4 @@
-"""What IA-64 gives to breakpoint probes."""
+"""Breakpoint probes on IA-64."""
 
 from typing import Final
 

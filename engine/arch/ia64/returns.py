@@ -1,4 +1,4 @@
-"""How calls return through a trampoline on IA-64, both ways, and what tells the calls apart.
+"""Returns through a trampoline on IA-64, both ways, and marks that tell calls apart.
 
 Linux put the trampoline's address into b0 (arch/ia64/kernel/kprobes.c). Keith Owens proposed in
 2005 to keep the return address in the hooked call's stack frame and to describe the trampoline
@@ -49,7 +49,7 @@ _UNWIND: Final = bytes.fromhex(
 
 
 def _entered(values: Sequence[int]) -> int:
-    """Where the register stack grows upwards and the other one downwards, both count."""
+    """Order calls by both stacks: the register stack grows upwards, the other one downwards."""
     return values[0] << 64 | values[1] ^ MASK
 
 

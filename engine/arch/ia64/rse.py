@@ -23,13 +23,13 @@ def locals_size(cfm: int) -> int:
 
 
 def skip_up(bsp: int, registers: int) -> int:
-    """Where the register stands that lies `registers` above the one at `bsp`."""
+    """Address of the register that lies `registers` above the one at `bsp`."""
     slot = bsp >> 3 & 63
     return bsp + 8 * (registers + (slot + registers) // 63) & MASK
 
 
 def skip_down(bsp: int, registers: int) -> int:
-    """Where the register stands that lies `registers` below the one at `bsp`."""
+    """Address of the register that lies `registers` below the one at `bsp`."""
     slot = bsp >> 3 & 63
     return bsp - 8 * (registers + (62 - slot + registers) // 63) & MASK
 

@@ -76,7 +76,7 @@ _FIELDS: Final = {
 """Offsets in struct sigcontext; bsp is what `cover` makes it."""
 
 SAVED_REGISTERS: Final = {name: _SCRATCH + _CONTEXT + offset for name, offset in _FIELDS.items()}
-"""Where a frame keeps registers, as distances from sp once the handler has returned."""
+"""Places of registers in a frame, as distances from sp once the handler has returned."""
 
 _SCRATCH_FLOATS: Final = (*range(6, 16), *range(32, 128))
 """Registers that the kernel saves; a handler preserves the others."""
@@ -85,7 +85,7 @@ _RESTORED: Final = (
     *("r1", "r2", "r3"),
     *(f"r{number}" for number in range(8, 32)),
 )
-"""What rt_sigreturn brings back beside ip, cfm, pr and the register stack."""
+"""Registers that rt_sigreturn restores beside ip, cfm, pr and the register stack."""
 
 _FPSR_DEFAULT: Final = 0x9804C0270033F
 _WORD: Final = (1 << 64) - 1

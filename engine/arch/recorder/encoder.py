@@ -17,7 +17,7 @@ from engine.arch.program import Compare
 
 
 class Combination(IntEnum):
-    """How two registers become one."""
+    """Operation that makes one register of two."""
 
     ADD = auto()
     SUB = auto()
@@ -31,7 +31,7 @@ class Combination(IntEnum):
 
 
 class Way(IntEnum):
-    """How bits are moved in a register."""
+    """Direction and kind of a shift."""
 
     LEFT = auto()
     RIGHT = auto()

@@ -131,7 +131,7 @@ class _Generator:
         return _Emitted(0 if filtered else start, again, slow)
 
     def _tested_row(self, name: str, one: Recording, *, filtered: bool) -> tuple[int, int]:
-        """Where the row is begun anew, and where it is slow."""
+        """Emit the test and the row; return the labels to begin anew and to take the slow way."""
         if one.filter and not filtered:
             RowFilter(self._fetches, one, name).emit(f"{name}again", f"{name}end")
         again = self._encoder.label(f"{name}again")

@@ -94,7 +94,7 @@ class RowTexts:
         encoder.store(self._marks, self._row, self._before)
 
     def _began(self, register: int) -> None:
-        """Where the string begins, from the row: behind the words, or the string in front."""
+        """Load the string's place in the row: behind the words, or behind the string in front."""
         encoder = self._encoder
         if self._before < 0:
             encoder.constant(register, self._one.layout.words * 8)

@@ -1,4 +1,4 @@
-"""How Unicorn and Capstone are told about RISC-V, and Unicorn's way to user level.
+"""Names of RISC-V in Unicorn and Capstone, and Unicorn's way to user level.
 
 Keystone has no RISC-V: nothing assembles what a user types.
 """

@@ -15,7 +15,7 @@ _FLOATS = _MCONTEXT + 256
 _FLOATS_SIZE = 528  # union __riscv_fp_state, as large as its quad-precision member
 _SIZE = _FLOATS + _FLOATS_SIZE
 SAVED_REGISTERS = {name: _MCONTEXT + 8 * number for number, name in enumerate(_GENERAL)}
-"""Where a frame keeps registers, as distances from sp once the handler has returned."""
+"""Places of registers in a frame, as distances from sp once the handler has returned."""
 
 _MINIMUM = 2048  # MINSIGSTKSZ
 

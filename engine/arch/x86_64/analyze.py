@@ -1,4 +1,4 @@
-"""What a probe does with an instruction of x86-64: from its bytes to an `InsnPlan`.
+"""Plans for probes on x86-64 instructions: from bytes to an `InsnPlan`.
 
 Linux emulates under uprobes no-operations, relative jumps and calls and pushes of registers
 (branch_setup_xol_ops, push_setup_xol_ops), under kprobes whatever changes the instruction

@@ -15,7 +15,7 @@ LONGEST: Final = 15
 """Bytes; a longer instruction faults."""
 
 LEGACY, VEX, EVEX, XOP = range(4)
-"""How an instruction is encoded."""
+"""Encodings of an instruction."""
 
 OPERAND_SIZE: Final = 1
 ADDRESS_SIZE: Final = 2

@@ -1,4 +1,4 @@
-"""What an x86-64 instruction does to flags, stack pointer and stack, for liveness.
+"""Effects of x86-64 instructions on flags, stack pointer and stack, for liveness.
 
 Source: Intel SDM volume 1, appendix A (EFLAGS cross-reference), and volume 2. Where an
 instruction leaves a flag undefined it counts as written: nobody may read it. What is not
@@ -206,7 +206,7 @@ _NO_ACCESS: Final = frozenset({0x8D, 0x10D, *(0x100 | key for key in opcodes("18
 
 
 def access(insn: Decoded) -> str:
-    """What happens to the memory operand: "read", "write", "both" or "none"."""
+    """Access to the memory operand: "read", "write", "both" or "none"."""
     key = insn.key
     if key in _NO_ACCESS:
         return "none"

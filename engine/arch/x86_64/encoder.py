@@ -21,7 +21,7 @@ RAX, RCX, RDX, RSP, RSI, RDI, R8, R9 = 0, 1, 2, 4, 6, 7, 8, 9
 _RBP: Final = 5
 """As a base it has no form without an offset; nor has r13."""
 FLAGS: Final = CURSOR + 16
-"""Where flags are kept, in the save area."""
+"""Place of the flags in the save area."""
 
 _REGISTERS: Final = RecorderRegisters(
     names={name: number for number, name in enumerate(NAMES)},

@@ -1,4 +1,4 @@
-"""How Unicorn, Capstone and Keystone are told about x86-64, and Unicorn's way to ring 3."""
+"""Names of x86-64 in Unicorn, Capstone and Keystone, and Unicorn's way to ring 3."""
 
 import struct
 from typing import Final

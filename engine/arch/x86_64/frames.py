@@ -1,4 +1,4 @@
-"""What x86-64 instructions do to the stack, for unwinding where no table says it.
+"""Effects of x86-64 instructions on the stack, for unwinding without a table.
 
 Source: Intel SDM volume 2; System V ABI (AMD64), section 3.2.1, for the preserved registers;
 struct rt_sigframe of arch/x86/include/asm/sigframe.h.
@@ -47,7 +47,7 @@ def _pop(target: str) -> tuple[Effect, ...]:
 
 
 def read(raw: bytes, address: int) -> StackInsn | None:
-    """What the instruction at the front of some bytes does to the stack."""
+    """Read the effect on the stack of the instruction at the front of some bytes."""
     insn = decode(raw)
     if insn is None or not insn.known:
         return None

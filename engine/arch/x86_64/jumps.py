@@ -1,4 +1,4 @@
-"""What x86-64 gives to jump probes."""
+"""Jump probes on x86-64."""
 
 from engine.arch.jump import ArchJumps
 from engine.arch.x86_64.encoder import X86Encoder

@@ -1,4 +1,4 @@
-"""What is in use at the places of a function: condition flags and the red zone.
+"""Condition flags and red zone in use at the places of a function.
 
 Two analyses over the function's own control flow. Both are quiet where they cannot know:
 behind indirect jumps nothing counts as read, addresses that escape are not followed, and

@@ -29,7 +29,7 @@ _CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 1, 4, 0x40, 0x80, 0x800
 _MASKS: Final = (_OVERFLOW, _CARRY, _ZERO, _CARRY | _ZERO, _SIGN, _PARITY)
 _RESUME, _VIRTUAL = 1 << 16, 1 << 17
 _USER_FLAGS: Final = 0x244DD5
-"""What popf changes at user level with I/O privilege level 0: CF PF AF ZF SF TF DF OF NT AC ID."""
+"""Flags that popf changes at user level with IOPL 0: CF PF AF ZF SF TF DF OF NT AC ID."""
 _FIXED_FLAGS: Final = 2
 
 _Run = Callable[[StepCpu], int]
@@ -49,14 +49,14 @@ def holds(condition: int, flags: int) -> bool:
 
 
 def relative_target(insn: Decoded, raw: bytes, address: int) -> int:
-    """Where a branch relative to its end goes."""
+    """Target of a branch relative to its end."""
     at = insn.immediate_at
     distance = int.from_bytes(raw[at : at + insn.immediate_size], "little", signed=True)
     return address + insn.size + distance & _MASK
 
 
 def operation(insn: Decoded, raw: bytes, address: int) -> Operation | None:
-    """How software carries an instruction out; None for one that has no need of it."""
+    """Emulation of an instruction in software; None for one that has no need of it."""
     build = _BUILDERS.get(insn.key)
     return build(insn, raw, address) if build is not None and not insn.encoding else None
 
@@ -217,7 +217,7 @@ def _group_five(insn: Decoded, raw: bytes, address: int) -> Operation | None:
 
 
 def _operand(insn: Decoded, raw: bytes, address: int) -> tuple[_Address, str]:
-    """How to compute the address of a memory operand, and its text."""
+    """Computation of the address of a memory operand, and its text."""
     mod, rm = insn.modrm >> 6, insn.modrm & 7
     at = insn.displacement_at
     size = insn.displacement_size

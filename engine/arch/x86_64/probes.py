@@ -1,4 +1,4 @@
-"""What x86_64 gives to breakpoint probes."""
+"""Breakpoint probes on x86-64."""
 
 import struct
 from typing import Final
@@ -41,7 +41,7 @@ def _jump(place: int, target: int) -> bytes | None:
 
 
 def _target(raw: bytes, address: int) -> int | None:
-    """Where a relative branch goes; of xbegin, where an abort goes on."""
+    """Target of a relative branch; of xbegin, the place where an abort goes on."""
     if not (raw and _MAY_BRANCH[raw[0]]):  # most instructions, at no cost
         return None
     insn = decode(raw)

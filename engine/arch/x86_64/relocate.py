@@ -42,7 +42,7 @@ _RELATIVE: Final = _SHORT | _NEAR | _COUNTED | {0xE8, 0xE9, 0xEB}
 
 
 def movable(raw: bytes, address: int) -> Movable | str:
-    """How the instruction at the front of some bytes is moved, or why it is not."""
+    """Move the instruction at the front of some bytes, or say why it cannot be moved."""
     insn = decode(raw)
     if insn is None or not insn.known:
         return "no instruction that is known"

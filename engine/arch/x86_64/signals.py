@@ -33,7 +33,7 @@ _SIGMASK = _UCONTEXT + 296
 _SIGINFO = _UCONTEXT + 304
 _SIZE = _SIGINFO + 128
 SAVED_REGISTERS = {name: _MCONTEXT - 8 + 8 * number for number, name in enumerate(_GENERAL)}
-"""Where a frame keeps registers, as distances from sp once the handler has returned."""
+"""Places of registers in a frame, as distances from sp once the handler has returned."""
 _HANDLER_FLAGS = ~(1 << 10 | 1 << 16 | 1 << 8)  # DF, RF, TF are cleared
 
 _SAVE_AT, _LOAD_AT = 16, 24
@@ -115,7 +115,7 @@ def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
 
 
 _FIX_EFLAGS = 0x50DD5
-"""What a signal frame may change of the flags (FIX_EFLAGS of arch/x86/kernel/signal.c)."""
+"""Flags that a signal frame may change (FIX_EFLAGS of arch/x86/kernel/signal.c)."""
 
 _SIGILL, _SIGTRAP, _SIGBUS, _SIGFPE, _SIGSEGV = 4, 5, 7, 8, 11
 _SI_KERNEL = 0x80
