@@ -67,7 +67,7 @@ RISCV64 = Arch(
         mmap_top=_WINDOWS - 0x1000,
         mmap_min=0x1_0000,
         trampoline=(_WINDOWS, 0x1_0000),
-        xol=(_WINDOWS + 0x1_0000, 0xF_0000),
+        xol=(_WINDOWS + 0x1_0000, 0x4_0000),  # all of it within reach of the libraries below
         detour=(_WINDOWS + 0x10_0000, 0x200_0000),
         image_detour_size=0x4_0000,  # within reach of a jump (1 MiB), with most of the program
     ),
