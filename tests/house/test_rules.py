@@ -42,7 +42,7 @@ SUITES = (
 # What is left to be put right: violations of each rule in each package.
 STUBS: dict[str, int] = {"engine.linux": 2}
 PRIVATE: dict[str, int] = {}
-REPEATED: dict[str, int] = {"engine.unwind": 3}
+REPEATED: dict[str, int] = {"engine.unwind": 2}
 RIDDLES: dict[str, int] = {"engine.session": 97}
 ASTRAY: dict[str, int] = {"tests.engine": 17}
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from engine.arch.aarch64.encode import bitmask, constant
 from engine.arch.program import Compare
-from engine.arch.recorder.encoder import Combination, Comparison, RecorderRegisters, Shift, Way
+from engine.arch.recorder.encoder import Combination, NumberTest, RecorderRegisters, Shift, Way
 from engine.arch.recording import NotCompilableError
 
 TEMPORARY, VALUE, ROW, SP, LINK = 16, 17, 15, 31, 30
@@ -139,7 +139,7 @@ class Aarch64Encoder:
         del value, size
         return True
 
-    def jump_if(self, what: Comparison, name: str, *, outcome: bool, spare: int) -> None:
+    def jump_if(self, what: NumberTest, name: str, *, outcome: bool, spare: int) -> None:
         """`sub` or `and` with a constant, and a branch on the sign or on zero."""
         del spare
         compare, register, size = what.compare, what.register, what.size

@@ -48,8 +48,8 @@ class Shift(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """A number in a register compared with a constant.
+class NumberTest:
+    """A comparison of a number in a register with a constant.
 
     Attributes:
         compare: which comparison.
@@ -165,7 +165,7 @@ class Encoder(Protocol):
         Only then it leaves its `spare` alone.
         """
 
-    def jump_if(self, what: Comparison, name: str, *, outcome: bool, spare: int) -> None:
+    def jump_if(self, what: NumberTest, name: str, *, outcome: bool, spare: int) -> None:
         """Go to a label if a comparison has an outcome.
 
         Flags and `spare` may change; the number does not.

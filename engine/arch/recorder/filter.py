@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from engine.arch.program import Compare, FetchArg, Match, Operand, PredicateOp, RecordField, Source
-from engine.arch.recorder.encoder import Comparison
+from engine.arch.recorder.encoder import NumberTest
 from engine.arch.recorder.fetches import Fetches
 from engine.arch.recording import COMM_BYTES, NotCompilableError, Recording
 
@@ -124,7 +124,7 @@ class RowFilter:
     def _comparison(
         self, compare: Compare, register: int, value: int, size: int, signed: bool
     ) -> Callable[[str, bool], None]:
-        what = Comparison(compare, register, value, size, signed)
+        what = NumberTest(compare, register, value, size, signed)
 
         def jump(label: str, outcome: bool) -> None:
             encoder = self._encoder

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from engine.arch.program import Compare
-from engine.arch.recorder.encoder import Combination, Comparison, RecorderRegisters, Shift, Way
+from engine.arch.recorder.encoder import Combination, NumberTest, RecorderRegisters, Shift, Way
 from engine.arch.recording import CURSOR, NotCompilableError
 from engine.arch.x86_64.liveness import overwrites_flags
 from engine.arch.x86_64.operations import NAMES
@@ -150,7 +150,7 @@ class X86Encoder:
         """Constants have 32 bits with a sign."""
         return -(1 << 31) <= _signed(value, size) < 1 << 31
 
-    def jump_if(self, what: Comparison, name: str, *, outcome: bool, spare: int) -> None:
+    def jump_if(self, what: NumberTest, name: str, *, outcome: bool, spare: int) -> None:
         """`cmp` or `test` of the register's low bytes, and a conditional jump."""
         register, value, size = what.register, what.value, what.size
         bits = what.compare is Compare.AND
