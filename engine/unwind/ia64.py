@@ -75,7 +75,7 @@ _State = dict[str, tuple[_Save, ...]]
 
 
 @dataclass(slots=True)
-class _Region:
+class _UnwindRegion:
     start: int = 0
     length: int = 0
     body: bool = True
@@ -100,7 +100,7 @@ class _DescriptorWalk:
         self.state: _State = {}
         self.stack: list[_State] = []
         self.labels: dict[int, tuple[_State, list[_State]]] = {}
-        self.region = _Region()
+        self.region = _UnwindRegion()
         self.abi: tuple[int, int] | None = None
         for descriptor in found:
             if descriptor.kind in ("prologue", "prologue_gr", "body"):
@@ -124,7 +124,7 @@ class _DescriptorWalk:
         for _ in range(min(old.leaves, len(self.stack))):
             self.state = self.stack.pop()
         body = head.kind == "body"
-        self.region = _Region(old.start + old.length, head.value, body)
+        self.region = _UnwindRegion(old.start + old.length, head.value, body)
         if not body:
             self.stack.append(dict(self.state))
         if head.kind == "prologue_gr":
@@ -257,7 +257,7 @@ def _settled(save: _Save) -> _Save:
     return _Save(save.when, save.where, save.value, save.qp)
 
 
-def _time(region: _Region, homes: dict[str, _Save]) -> None:
+def _time(region: _UnwindRegion, homes: dict[str, _Save]) -> None:
     """Give spills the slots that the mask of a region names, each kind in order."""
     assert region.mask is not None, "asked for with a mask only"
     queues = {

@@ -180,7 +180,7 @@ class CfiRow:
             read: the guest's memory.
         """
         try:
-            return self._caller(_Frame(arch, registers, read))
+            return self._caller(_RowFrame(arch, registers, read))
         except GuestFaultError as error:
             return Unreadable(str(error))
         except ExpressionError as error:
@@ -188,7 +188,7 @@ class CfiRow:
         except KeyError as error:
             return Unreadable(f"the frame's {error.args[0]} is not known")
 
-    def _caller(self, frame: "_Frame") -> Caller:
+    def _caller(self, frame: "_RowFrame") -> Caller:
         arch = frame.arch
         cfa = self._cfa(frame)
         assert arch.unwind is not None, "checked by the unwinder"
@@ -224,13 +224,13 @@ class CfiRow:
             arch.unwind.popped(found, known, frame.read, self.signal_frame)
         return Caller(cfa, pc, found)
 
-    def _cfa(self, frame: "_Frame") -> int:
+    def _cfa(self, frame: "_RowFrame") -> int:
         if isinstance(self.cfa, CfaRegister):
             return frame.registers[self.cfa.register] + self.cfa.offset & frame.mask
         return frame.expression(self.cfa.code, None)
 
 
-class _Frame:
+class _RowFrame:
     """The state that a row is carried out on."""
 
     def __init__(self, arch: Arch, registers: Mapping[str, int], read: ReadMemory) -> None:

@@ -1,9 +1,10 @@
 """Symlinks, and files of the host that may be seen but not opened."""
 
 import stat
+from collections.abc import Callable
 
 from engine.linux.errno import LinuxError
-from engine.linux.fs.attributes import LowerRef, Meta
+from engine.linux.fs.attributes import LowerRef, Meta, Stat
 from engine.linux.fs.host import translated
 from engine.linux.fs.vfs import Node, OpenFile, OverlayNode, Volume
 
@@ -48,20 +49,43 @@ class SymlinkNode(OverlayNode):
 
 
 class MagicLink(Node):
-    """A link of /proc that leads straight to an object instead of to a path."""
+    """A link of /proc that leads straight to an object instead of to a path.
 
-    __slots__ = ()
+    Its attributes are made up on the spot.
+    """
+
+    __slots__ = ("_jump", "_target")
 
     kind = stat.S_IFLNK
     is_symlink = True
 
+    def __init__(
+        self,
+        volume: Volume,
+        target: Callable[[], bytes],
+        jump: Callable[[], Node | OpenFile],
+        ino: int | None = None,
+    ) -> None:
+        super().__init__(volume, ino)
+        self._target = target
+        self._jump = jump
+
     def target(self) -> bytes:
         """The text that readlink shows."""
-        raise NotImplementedError
+        return self._target()
 
     def jump(self) -> Node | OpenFile:
         """The object it leads to: a node, or an open file without one (a pipe, a socket)."""
-        raise NotImplementedError
+        return self._jump()
+
+    def stat(self) -> Stat:
+        """Its attributes."""
+        who = self.volume.identity
+        now = self.volume.clock.realtime()
+        mode = self.kind | 0o777
+        return Stat(
+            self.volume.dev, self.ino, mode, 1, who.uid, who.gid, 0, 64, 1024, 0, now, now, now
+        )
 
 
 class HostSpecialNode(OverlayNode):

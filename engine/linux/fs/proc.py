@@ -14,40 +14,6 @@ from engine.linux.fs.vfs import Directory, Listing, Node, OpenFile, Volume
 ESRCH = 3
 
 
-class ProcLink(MagicLink):
-    """A link of /proc with attributes made up on the spot."""
-
-    __slots__ = ("_jump", "_target")
-
-    def __init__(
-        self,
-        volume: Volume,
-        target: Callable[[], bytes],
-        jump: Callable[[], Node | OpenFile],
-        ino: int | None = None,
-    ) -> None:
-        super().__init__(volume, ino)
-        self._target = target
-        self._jump = jump
-
-    def target(self) -> bytes:
-        """The text that readlink shows."""
-        return self._target()
-
-    def jump(self) -> Node | OpenFile:
-        """The object it leads to: a node, or an open file without one (a pipe, a socket)."""
-        return self._jump()
-
-    def stat(self) -> Stat:
-        """Its attributes."""
-        who = self.volume.identity
-        now = self.volume.clock.realtime()
-        mode = self.kind | 0o777
-        return Stat(
-            self.volume.dev, self.ino, mode, 1, who.uid, who.gid, 0, 64, 1024, 0, now, now, now
-        )
-
-
 class NameLink(StaticLink):
     """/proc/self and /proc/thread-self: symlinks that differ with the caller."""
 
@@ -236,8 +202,8 @@ class ProcTree:
         directory.mount(b"oom_score_adj", node)
 
     def _links(self, directory: Directory, pid: int) -> None:
-        def place(path: Callable[[ProcProcess], bytes]) -> ProcLink:
-            return ProcLink(
+        def place(path: Callable[[ProcProcess], bytes]) -> MagicLink:
+            return MagicLink(
                 self.volume,
                 lambda: path(self._alive(pid)),
                 lambda: self._resolve(path(self._alive(pid))),
@@ -261,7 +227,7 @@ class ProcTree:
             if file is None:
                 return None
             ino = (pid << 32) + (int(name) << 1)
-            return ProcLink(self.volume, file.describe, lambda: file, ino)
+            return MagicLink(self.volume, file.describe, lambda: file, ino)
 
         def info(name: bytes) -> Node | None:
             file = opened(name)
