@@ -16,7 +16,7 @@ TESTS = {
     "test_b.py": "import pytest\npytest.importorskip('no_such_module')\ndef test_it(): ...\n",
     "test_c.py": "import pytest\n@pytest.mark.skip(reason='later')\ndef test_it(): ...\n",
     "test_d.py": "import pytest\n@pytest.mark.xfail\ndef test_it(): assert False\n",
-    "trace/test_live_kernel.py": "import pytest\ndef test_it(): pytest.skip('wants"
+    "trace/test_filter_live.py": "import pytest\ndef test_it(): pytest.skip('wants"
     " KPROBE_TUI_LIVE_KERNEL')\ndef test_other(): pytest.skip('no gcc')\n",
 }
 

@@ -14,7 +14,7 @@ from engine.trace.formats.base import Names
 from engine.trace.formats.ftrace import FtraceFormat
 from engine.trace.rows import Event, EventInfo, Value, decode
 
-DATA = Path(__file__).parents[2] / "data" / "events" / "kernel-6.18.json"
+DATA = Path(__file__).parents[3] / "data" / "events" / "kernel-6.18.json"
 RAX = Base(Source.REGISTER, "rax")
 SYMBOLS = {
     0x1000: "vfs_read+0x0/0x4b0",
