@@ -34,7 +34,7 @@ _SCANNED: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedUnwinder:
+class Comparison:
     """One way to unwind.
 
     Attributes:
@@ -137,16 +137,16 @@ def _hooked_words(view: UnwindGuest, registers: Mapping[str, int]) -> list[tuple
 
 
 UNWINDERS: Final = (
-    ComparedUnwinder("full", "everything that is known here", _full),
-    ComparedUnwinder("naive", "return addresses as they stand", _naive),
-    ComparedUnwinder("kernel-2005", "every word of the stack that is code (2.6.12)", _kernel_2005),
-    ComparedUnwinder("kernel", "tables and kretprobe_find_ret_addr (5.15)", _kernel),
-    ComparedUnwinder("owens", "the trampoline as a frame of its own (proposed 2005)", _owens),
+    Comparison("full", "everything that is known here", _full),
+    Comparison("naive", "return addresses as they stand", _naive),
+    Comparison("kernel-2005", "every word of the stack that is code (2.6.12)", _kernel_2005),
+    Comparison("kernel", "tables and kretprobe_find_ret_addr (5.15)", _kernel),
+    Comparison("owens", "the trampoline as a frame of its own (proposed 2005)", _owens),
 )
 """All ways to unwind, the first is the right one."""
 
 
-def by_name(name: str) -> ComparedUnwinder:
+def by_name(name: str) -> Comparison:
     """The unwinder of a name; KeyError if there is none."""
     for unwinder in UNWINDERS:
         if unwinder.name == name:
@@ -154,4 +154,4 @@ def by_name(name: str) -> ComparedUnwinder:
     raise KeyError(name)
 
 
-__all__ = ["LIMIT", "UNWINDERS", "ComparedUnwinder", "by_name"]
+__all__ = ["LIMIT", "UNWINDERS", "Comparison", "by_name"]

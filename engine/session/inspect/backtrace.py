@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.cpu.ram import EXECUTE
 from engine.cpu.regstack import RegisterStack
 from engine.errors import CommandError, GuestFaultError
-from engine.unwind.compare import UNWINDERS, ComparedUnwinder, by_name
+from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
 from engine.unwind.unwinder import LIMIT, EndReason, Frame, Unwinder, UnwindGuest, Walk
 
@@ -261,7 +261,7 @@ class Backtraces:
         )
 
 
-def comparison(name: str) -> ComparedUnwinder:
+def comparison(name: str) -> Comparison:
     """The unwinder of a name.
 
     Raises:
