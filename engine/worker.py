@@ -17,6 +17,7 @@ from engine.arch.plan import Mode
 from engine.session.control.control import Control
 from engine.session.control.running import Abandoned
 from engine.session.guest.terminal import GuestTerminal
+from engine.session.program.opening import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
@@ -32,7 +33,7 @@ SWITCH_INTERVAL: Final = 0.0005
 
 
 class Outbox:
-    """Events of the engine that wait until the front end takes them."""
+    """Events on their way from the engine to the front end."""
 
     def __init__(self, wake: Callable[[], object]) -> None:
         """`wake` is called, from any thread, when something comes into an empty outbox."""
@@ -93,6 +94,7 @@ class Worker:
         *,
         kernel_rules: bool = False,
         size: tuple[int, int] = (80, 24),
+        opened: OpenedProgram | None = None,
     ) -> None:
         """Load the program; `start` starts the thread.
 
@@ -101,6 +103,7 @@ class Worker:
             wake: see `Outbox`.
             kernel_rules: place probes exactly as Linux would, oddities included.
             size: columns and rows of the guest's terminal.
+            opened: the program, if a browser has opened it.
 
         Raises:
             ImageError: the file cannot be run.
@@ -114,6 +117,7 @@ class Worker:
                 self.outbox.put,
                 mode=Mode.KERNEL if kernel_rules else Mode.STRICT,
                 terminal=self._terminal,
+                opened=opened,
             )
         except BaseException:
             self._terminal.close()

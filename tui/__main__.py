@@ -4,11 +4,14 @@ import gc
 import os
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from engine.cli import main as run_command
-from engine.cli.interface import InterfaceOptions
 from engine.errors import CommandError
 from tui.configcli import config
+
+if TYPE_CHECKING:
+    from engine.cli.interface import InterfaceOptions
 
 
 def main() -> None:
@@ -16,7 +19,7 @@ def main() -> None:
     sys.exit(run_command(sys.argv[1:], open_interface, (config,)))
 
 
-def open_interface(options: InterfaceOptions) -> int:
+def open_interface(options: "InterfaceOptions") -> int:
     """Run the terminal interface to its end; the exit code.
 
     Raises:

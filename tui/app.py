@@ -126,7 +126,11 @@ class KprobeApp(App[int]):
         self.key_queue = KeyQueue(self, super().on_event)
         self.browser = Browser(config)
         self.bridge = Bridge(
-            config, self._deliver, lambda: self.key_queue.typing, kernel_rules=kernel_rules
+            config,
+            self._deliver,
+            lambda: self.key_queue.typing,
+            kernel_rules=kernel_rules,
+            opened=self.browser.opened,
         )
         self.post = self.bridge.post
         names = Names(self.browser.symbol_text, self._comm)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.session import GuestConfig
+from engine.session.browse import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState
@@ -42,6 +43,7 @@ class Bridge:
         *,
         kernel_rules: bool = False,
         size: tuple[int, int] = (80, 24),
+        opened: OpenedProgram | None = None,
     ) -> None:
         """Load the program.
 
@@ -51,6 +53,7 @@ class Bridge:
             busy: whether the user waits for what a key does: news come behind that.
             kernel_rules: place probes as Linux would, oddities included.
             size: columns and rows of the guest's terminal.
+            opened: the program, if a browser has opened it.
 
         Raises:
             ImageError: the file cannot be run.
@@ -66,7 +69,9 @@ class Bridge:
         self._blocked = False
         self._ticks = 0
         self._state = RunState.READY
-        self._worker = Worker(config, self._wake, kernel_rules=kernel_rules, size=size)
+        self._worker = Worker(
+            config, self._wake, kernel_rules=kernel_rules, size=size, opened=opened
+        )
         self.post: Callable[[cmd.Command], None] = self._worker.post
 
     def start(self) -> None:

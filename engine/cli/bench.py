@@ -2,21 +2,23 @@
 
 import json
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from engine.arch import by_name, names, records
-from engine.arch.base import Arch
-from engine.errors import CommandError
-from engine.session.measure import bench_peers as benchpeers
-from engine.session.measure.bench import Case, Cost, can_measure, measure, native
+from engine.session.headless.bench import (
+    Case,
+    Cost,
+    PeerCost,
+    is_measured,
+    own_costs,
+    peer_costs,
+)
+from engine.session.protocol.config import architectures
+from engine.session.protocol.requests import BenchRequest
 
 _PLAIN: Final = Case("jump", 3, entry="jump")
-"""Case that others are compared with."""
+"""Others are compared with this."""
 _TITLES: Final = {
     "handler": "empty handler in Python",
     "return": "return probe",
@@ -24,15 +26,12 @@ _TITLES: Final = {
     "function": "function tracer, a call",
 }
 
-Peers = list[tuple[str, int, float]]
-"""Name, registers recorded, nanoseconds."""
-
 
 def _measured(
     ctx: click.Context, param: click.Parameter, chosen: tuple[str, ...]
 ) -> tuple[str, ...]:
     for name in chosen:
-        if not can_measure(by_name(name)):
+        if not is_measured(name):
             raise click.BadParameter(f"there is no guest to measure on for {name}")
     return chosen
 
@@ -42,7 +41,7 @@ def _measured(
     "--arch",
     "chosen",
     multiple=True,
-    type=click.Choice(names()),
+    type=click.Choice(architectures()),
     callback=_measured,
     help="Of this architecture only; again and again.",
 )
@@ -78,21 +77,29 @@ def bench(
     """
     if quick:
         calls, runs = max(calls // 5, 1000), 1
+    request = BenchRequest(chosen, calls, runs, peers, live_kernel)
     found: list[dict[str, Any]] = []
     jump = None
-    for arch in records():
-        if not can_measure(arch) or (chosen and arch.name not in chosen):
-            continue
-        costs = list(measure(arch, calls, runs))
-        found += [_as_json(arch, cost) for cost in costs]
+    for costs in own_costs(request):
+        found += [_as_json(cost) for cost in costs]
         jump = jump or next((cost.ns_per_hit for cost in costs if cost.case == _PLAIN), None)
         if not as_json:
-            _show(arch, costs)
-    others = list(_measure_peers(runs, peers=peers, live_kernel=live_kernel))
+            _show(costs)
+    others: list[tuple[PeerCost, float]] = []
+    for peer in peer_costs(request):
+        if peer.ns_per_hit is None:
+            click.echo(f"kprobe-tui: {peer.name} is left out: {peer.why}", err=True)
+        else:
+            others.append((peer, peer.ns_per_hit))
     if as_json:
         found += [
-            {"arch": "host", "technique": name, "args": args, "ns_per_hit": round(spent, 1)}
-            for name, args, spent in others
+            {
+                "arch": "host",
+                "technique": peer.name,
+                "args": peer.args,
+                "ns_per_hit": round(spent, 1),
+            }
+            for peer, spent in others
         ]
         sys.stdout.write(json.dumps(found, indent=1) + "\n")
     elif others:
@@ -100,35 +107,10 @@ def bench(
     return 0
 
 
-def _measure_peers(
-    runs: int, *, peers: bool, live_kernel: bool
-) -> Iterator[tuple[str, int, float]]:
-    """Costs of the same elsewhere, as far as they can be measured here."""
-    with tempfile.TemporaryDirectory() as folder:
-        program = native(Path(folder))
-        if live_kernel and program is not None:
-            yield "kernel uprobe", 3, benchpeers.kernel_uprobe(program, runs)
-        if not peers:
-            return
-        tools: list[tuple[str, int, Callable[[], float | None]]] = [
-            ("uftrace -pg", 0, lambda: benchpeers.uftrace(runs))
-        ]
-        if program is not None:
-            tools.insert(0, ("gdb", 3, lambda: benchpeers.gdb(program, runs)))
-        for name, args, measured in tools:
-            try:
-                spent = measured()
-            except CommandError as error:
-                click.echo(f"kprobe-tui: {name} is left out: {error}", err=True)
-                continue
-            if spent is not None:
-                yield name, args, spent
-
-
-def _as_json(arch: Arch, cost: Cost) -> dict[str, Any]:
+def _as_json(cost: Cost) -> dict[str, Any]:
     case = cost.case
     return {
-        "arch": arch.name,
+        "arch": cost.arch,
         "technique": case.technique,
         "entry": case.entry,
         "args": case.args,
@@ -140,9 +122,9 @@ def _as_json(arch: Arch, cost: Cost) -> dict[str, Any]:
     }
 
 
-def _show(arch: Arch, costs: list[Cost]) -> None:
+def _show(costs: list[Cost]) -> None:
     plain = {_key(cost.case): cost.ns_per_hit for cost in costs if cost.case.entry != "jump"}
-    sys.stdout.write(f"{arch.name:<37} ns/hit  bytes  breakpoint costs\n")
+    sys.stdout.write(f"{costs[0].arch:<37} ns/hit  bytes  breakpoint costs\n")
     for cost in costs:
         other = plain.get(_key(cost.case))
         ratio = ""
@@ -154,15 +136,15 @@ def _show(arch: Arch, costs: list[Cost]) -> None:
 
 
 def _key(case: Case) -> tuple[object, ...]:
-    """Facts that a case with a jump and one with a breakpoint share."""
+    """The part of a case that is the same with a jump and with a breakpoint."""
     what = "" if case.technique == case.entry else case.technique
     return what, case.args, case.string, case.filter_pass
 
 
-def _show_peers(others: Peers, jump: float | None) -> None:
+def _show_peers(others: list[tuple[PeerCost, float]], jump: float | None) -> None:
     sys.stdout.write(f"{'elsewhere, on a native program':<37} ns/hit\n")
-    for name, args, spent in others:
-        title = f"{name}, {args} registers" if args else f"{name}, a call"
+    for peer, spent in others:
+        title = f"{peer.name}, {peer.args} registers" if peer.args else f"{peer.name}, a call"
         ratio = f"{spent / jump:.1f} times a jump" if jump else ""
         sys.stdout.write(f"  {title:<35}{spent:>7.0f}         {ratio}".rstrip() + "\n")
 

@@ -6,16 +6,13 @@ from typing import Any
 
 import click
 
-from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of, probe_options, returns_option
+from engine.cli.options import config_of, guest_options, lines_of
+from engine.cli.probe_options import probe_options, returns_option
 from engine.cli.run import show
-from engine.linux.fs.stdio import host_stdio
-from engine.session import Session
-from engine.session.inspect.backtrace import Backtrace
-from engine.session.inspect.stopping import StoppedRun
-from engine.session.tracing.tracing import TraceOptions, Tracing
-from engine.unwind.compare import UNWINDERS
+from engine.session.headless.backtraces import UNWINDER_NAMES, Backtrace, backtrace_at
+from engine.session.protocol.config import Mode
+from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -26,8 +23,8 @@ from engine.unwind.compare import UNWINDERS
 )
 @click.option(
     "--unwinder",
-    type=click.Choice([unwinder.name for unwinder in UNWINDERS]),
-    default=UNWINDERS[0].name,
+    type=click.Choice(UNWINDER_NAMES),
+    default=UNWINDER_NAMES[0],
     show_default=True,
     help="What to show: everything that is known, or what another unwinder would print.",
 )
@@ -63,34 +60,22 @@ def bt(
     """
     if (place is None) == (syscall is None):
         raise click.UsageError("where? give one of --at PLACE and --syscall NAME")
-    inputs = host_stdio()
-    session = Session(config_of(values), (inputs[0], inputs[2], inputs[2]))
-    try:
-        mode = Mode(mode_name)
-        session.probes(mode)
-        tracing = Tracing(session, TraceOptions(output="/dev/null", mode=mode))
-        for line in lines_of(definitions):
-            tracing.define(line)
-        for glob in globs:
-            tracing.trace_returns(glob)
-        stopped = StoppedRun(session, hit=hit, unwinder=unwinder, limit=limit)
-        if place is not None:
-            stopped.at_place(place)
-        elif syscall is not None:
-            stopped.in_syscall(syscall)
-        tracing.start()
-        try:
-            with attached(session, values["timeout"]):
-                reports = session.run()
-        finally:
-            tracing.finish()
-        if stopped.backtrace is None:
-            show(reports, values["color"])
-            where = place if place is not None else f"system call {syscall}"
-            print(f"kprobe-tui: {where}: {stopped.hits} of {hit} hits", file=sys.stderr)
-            return 1
-    finally:
-        session.close()
+    request = BacktraceRequest(
+        config_of(values),
+        place,
+        syscall,
+        hit,
+        unwinder,
+        limit,
+        ProbeRequest(tuple(lines_of(definitions)), returns=globs),
+        Mode(mode_name),
+    )
+    stopped = backtrace_at(request, lambda session: attached(session, values["timeout"]))
+    if stopped.backtrace is None:
+        show(stopped.reports, values["color"])
+        where = place if place is not None else f"system call {syscall}"
+        print(f"kprobe-tui: {where}: {stopped.hits} of {hit} hits", file=sys.stderr)
+        return 1
     _print(stopped.backtrace, as_json=as_json, registers=registers)
     return 0
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import click
 
-from engine.arch.plan import Mode, Rules
-from engine.cli.options import config_of, lines_of, probe_options, program_options
-from engine.errors import CommandError, ProbeError
-from engine.session.program.inspection import Inspection
-from engine.session.program.verdicts import Placed, Placing
-from engine.trace.definition import Definition, parse
+from engine.cli.options import config_of, lines_of, program_options
+from engine.cli.probe_options import probe_options
+from engine.session.headless.checks import Placed
+from engine.session.headless.checks import check as checked
+from engine.session.protocol.config import Mode
+from engine.session.protocol.requests import CheckRequest, Rules
 
 _REASONS: Final = 20
 
@@ -67,22 +67,16 @@ def check(
     """
     if everything and (definitions or globs):
         raise click.UsageError("--all stands alone: it has every place that -e and -f can name")
-    mode, rules = Mode(mode_name), Rules(rules_name) if rules_name else None
-    config = config_of({**values, "args": ()})
-    inspection = Inspection.open(config)
-    placing = Placing(inspection.arch, inspection.program, mode, config.technique)
-    asked = [
-        placed
-        for definition in _read(definitions, inspection, placing, mode)
-        for placed in placing.of_definition(definition, rules)
-    ]
-    default = rules or Rules.KPROBE
-    if everything:
-        rest = placing.of_all(default)
-    elif globs:
-        rest = chain.from_iterable(_functions(placing, glob, default) for glob in globs)
-    else:
-        rest = iter(()) if definitions else placing.of_functions("*", default)
+    asked, rest = checked(
+        CheckRequest(
+            config_of({**values, "args": ()}),
+            tuple(lines_of(definitions)),
+            globs,
+            everything,
+            Rules(rules_name) if rules_name else None,
+            Mode(mode_name),
+        )
+    )
     found = chain(asked, rest)
     if summary:
         _show_summary(found, as_json=as_json)
@@ -92,26 +86,6 @@ def check(
         _show_lines(found, notes=not everything)
     sys.stdout.flush()
     return int(any(not placed.judgement.ok for placed in asked))
-
-
-def _functions(placing: Placing, glob: str, rules: Rules) -> Iterator[Placed]:
-    none = True
-    for placed in placing.of_functions(glob, rules):
-        none = False
-        yield placed
-    if none:
-        raise ProbeError(f"-f {glob}: no function matches")
-
-
-def _read(
-    definitions: tuple[str, ...], inspection: Inspection, placing: Placing, mode: Mode
-) -> Iterator[Definition]:
-    for line in lines_of(definitions):
-        definition = parse(line, inspection.arch, mode=mode, lookup=placing.lookup)
-        if isinstance(definition, Definition):
-            yield definition
-        elif definition is not None:
-            raise CommandError(f"-e {line}: a deletion has no place to check")
 
 
 # -- output ----------------------------------------------------------------------------

@@ -6,13 +6,12 @@ from typing import Any
 
 import click
 
-from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of, probe_options, returns_option
-from engine.session import Session
-from engine.session.measure.effect import compare
-from engine.session.protocol.report import Reports
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.cli.options import config_of, guest_options, lines_of
+from engine.cli.probe_options import probe_options, returns_option
+from engine.session.headless.effect import compare
+from engine.session.protocol.config import Mode
+from engine.session.protocol.requests import DiffRequest, ProbeRequest
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -51,29 +50,12 @@ def diff(
         raise click.UsageError(
             "nothing to probe: give -e DEF, -f GLOB, -r GLOB or --every-insn GLOB"
         )
-    mode = Mode(mode_name)
-    refused: list[str] = []
-
-    def place(session: Session) -> None:
-        tracing = Tracing(session, TraceOptions(output="/dev/null", mode=mode))
-        for line in lines_of(definitions):
-            tracing.define(line)
-        for glob in globs:
-            tracing.trace_functions(glob)
-        for glob in returns:
-            tracing.trace_returns(glob)
-        for glob in bodies:
-            tracing.trace_bodies(glob)
-        refused.extend(remark.lines[0] for remark in session.remarks)
-
-    def attach(session: Session, run: Callable[[], Reports]) -> Reports:
-        with attached(session, values["timeout"]):
-            return run()
-
-    effect = compare(config_of(values), place, attach, mode)
+    probes = ProbeRequest(tuple(lines_of(definitions)), globs, returns, bodies)
+    request = DiffRequest(config_of(values), probes, Mode(mode_name))
+    effect = compare(request, lambda session: attached(session, values["timeout"]))
     say = _speaker(values["color"])
-    if refused:
-        say(f"{len(refused)} places take no probe, the first: {refused[0]}")
+    if effect.refused:
+        say(f"{len(effect.refused)} places take no probe, the first: {effect.refused[0]}")
     plain, probed = effect.plain, effect.probed
     say(
         f"{probed.points} probed places, {probed.hits} hits, "

@@ -6,12 +6,14 @@ from typing import Any
 
 import click
 
-from engine import arch as architectures
 from engine.cli.options import config_of, program_options
-from engine.errors import CommandError
-from engine.session.browse.listing import Area, ListedInsn, Listing
-from engine.session.program.inspection import Inspection
-from engine.session.program.places import Places
+from engine.session.headless.listings import (
+    ListedCode,
+    disassemble,
+    disassemble_raw,
+)
+from engine.session.protocol.config import architectures
+from engine.session.protocol.requests import ListingRequest, RawListingRequest
 
 
 def _number(text: str) -> int:
@@ -27,7 +29,7 @@ def _number(text: str) -> int:
 @click.option(
     "--arch",
     "arch_name",
-    type=click.Choice(architectures.names()),
+    type=click.Choice(architectures()),
     help="Architecture of plain bytes.",
 )
 @click.option(
@@ -49,56 +51,25 @@ def disasm(
             raise click.UsageError("--raw needs --arch NAME")
         if place is not None:
             raise click.UsageError("--raw takes no PLACE; there are no names in plain bytes")
-        _show_raw(values["guest"], arch_name, base or 0)
+        _show(disassemble_raw(RawListingRequest(values["guest"], arch_name, base or 0)))
         return 0
     if arch_name is not None or base is not None:
         raise click.UsageError("--arch and --base go with --raw")
-    config = config_of({**values, "args": ()})
-    inspection = Inspection.open(config)
-    program = inspection.program
-    width = 3 * min(inspection.arch.insn_max, 8) - 1
-    if place is None:
-        listing = Listing(inspection.arch, program.main)
-        for area in listing.sections():
-            _show(listing, area, width)
-        return 0
-    shown: set[int] = set()
-    for found in Places(inspection.arch, program).resolve(place):
-        listing = Listing(inspection.arch, program.at_path(found.path))
-        area = listing.around(found)
-        if not area.data:
-            raise CommandError(f"{place}: the file stores nothing there")
-        if area.start not in shown:
-            _show(listing, area, width)
-        shown.add(area.start)
+    for code in disassemble(ListingRequest(config_of({**values, "args": ()}), place)):
+        _show(code)
     return 0
 
 
-def _show_raw(path: str, name: str, base: int) -> None:
-    arch = architectures.by_name(name)
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from error
-    if base < 0 or base + len(data) > 1 << arch.bits:
-        raise CommandError(
-            f"--base {base:#x}: {len(data)} bytes from there leave {arch.bits} bits"
-        )
-    if base % arch.insn_align:
-        raise CommandError(f"--base {base:#x}: instructions are {arch.insn_align}-aligned")
-    _show(Listing(arch), Area(base, data), 3 * min(arch.insn_max, 8) - 1)
-
-
-def _show(listing: Listing, area: Area, width: int) -> None:
+def _show(code: ListedCode) -> None:
     write = sys.stdout.write
-    for line in _lines(listing.lines(area), width):
+    for line in _lines(code):
         write(line)
     sys.stdout.flush()
 
 
-def _lines(listed: Iterator[ListedInsn], width: int) -> Iterator[str]:
-    for item in listed:
+def _lines(code: ListedCode) -> Iterator[str]:
+    width = 3 * min(code.insn_max, 8) - 1
+    for item in code.insns:
         insn = item.insn
         name = f" <{item.symbol}+{item.offset:#x}>" if item.symbol is not None else ""
         yield f"{insn.address:#x}{name}: {insn.raw.hex(' '):<{width}}  {insn.text}\n"

@@ -5,19 +5,14 @@ from typing import Any
 
 import click
 
-from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, probe_options, returns_option
+from engine.cli.options import config_of, guest_options
+from engine.cli.probe_options import probe_options, returns_option
 from engine.cli.run import show
-from engine.session import Session
-from engine.session.protocol.report import Reports
-from engine.session.tracing.graphing import TRACERS, Graphing, GraphOptions
-from engine.session.tracing.tracing import TraceOptions, Tracing
-from engine.trace.formats.base import Format
-from engine.trace.formats.function import FunctionFormat
-from engine.trace.formats.graph import GraphFormat
+from engine.session.headless.traces import trace_functions
+from engine.session.protocol.config import Mode
+from engine.session.protocol.requests import TRACERS, GraphOptions, GraphRequest, TraceOptions
 
-_FORMATS: dict[str, type[Format]] = {TRACERS[0]: GraphFormat, TRACERS[1]: FunctionFormat}
 _ONLY_GRAPH = ("depth_max", "retval", "under")
 
 
@@ -106,44 +101,16 @@ def graph(
                     f"--{name.replace('depth_max', 'max-depth')} is for calls "
                     f"with their returns, not for --tracer {tracer}"
                 )
-    session = Session(config_of(values))
-    try:
-        keep = TraceOptions(
-            output=output, buffer=buffer, overwrite=overwrite, mode=Mode(mode_name)
-        )
-        tracing = Tracing(session, keep, sys.stderr.buffer)
-        shown = (*text_options, *_implied(tracer, args_, retval, text_options))
-        tracing.print_as(_FORMATS[tracer], shown)
-        wants_args = args_ or {"funcgraph-args", "func-args"} & set(text_options)
-        options = GraphOptions(
-            tracer,
-            depth_max,
-            bool(wants_args),
-            bool(retval or {"funcgraph-retval", "funcgraph-retval-hex"} & set(text_options)),
-            under,
-            without,
-        )
-        graphing = Graphing(tracing, options)
-        graphing.add(*(globs or ("*",)))
-        tracing.start()
-        if output is None:
-            session.hooks.syscall_enter = lambda *_: tracing.drain()
-        try:
-            with attached(session, values["timeout"]):
-                reports = session.run()
-        finally:
-            remarks = [*graphing.remarks(every=summary), *tracing.finish()]
-        if summary:
-            remarks.append(graphing.summary())
-        show(Reports(reports.exit, (*remarks, *reports.remarks)), values["color"])
-    finally:
-        session.close()
+    keep = TraceOptions(
+        output=output,
+        buffer=buffer,
+        overwrite=overwrite,
+        mode=Mode(mode_name),
+    )
+    options = GraphOptions(tracer, depth_max, args_, retval, under, without)
+    request = GraphRequest(config_of(values), globs, options, keep, text_options, summary)
+    reports = trace_functions(
+        request, sys.stderr.buffer, lambda session: attached(session, values["timeout"])
+    )
+    show(reports, values["color"])
     return reports.exit_code
-
-
-def _implied(tracer: str, args: bool, retval: bool, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Trace options that other options stand for."""
-    if tracer != TRACERS[0]:
-        return ("func-args",) if args else ()
-    found = ("funcgraph-retval",) if retval or "funcgraph-retval-hex" in given else ()
-    return (*found, "funcgraph-args") if args else found

@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
-from engine.cli.options import config_of, lines_of, open_options, probe_options, returns_option
+from engine.cli.options import config_of, lines_of, open_options
+from engine.cli.probe_options import probe_options, returns_option
 from engine.session import GuestConfig
 
 
 @dataclass(frozen=True, slots=True)
 class InterfaceOptions:
-    """Options with which the interface is opened.
+    """Options of the interface as it is opened.
 
     Attributes:
         config: the guest; its name is "" to have the user pick a sample.

@@ -3,25 +3,59 @@
 import os
 import sys
 import traceback
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from engine.cli.bench import bench
-from engine.cli.bt import bt
-from engine.cli.check import check
-from engine.cli.diff import diff
-from engine.cli.disasm import disasm
-from engine.cli.graph import graph
-from engine.cli.interface import Interface, interface, is_wanted
-from engine.cli.recover import recover
-from engine.cli.run import run
-from engine.cli.trace import trace
 from engine.errors import EngineError, KprobeTuiError, ProbeSyntaxError
 
-COMMANDS: Final[tuple[click.Command, ...]] = (
-    *(run, trace, graph, bt, check, diff, disasm, bench, recover),
-)
+if TYPE_CHECKING:
+    from engine.cli.interface import Interface
+
+COMMANDS: Final[dict[str, str]] = {
+    "run": "Run GUEST with ARGS; standard streams and exit code are the guest's.",
+    "trace": "Run GUEST with ARGS and record events; standard streams and exit code are the "
+    "guest's.",
+    "graph": "Run GUEST with ARGS and show its calls, as ftrace's function_graph tracer does.",
+    "bt": "Run GUEST with ARGS up to a place and print the backtrace there.",
+    "check": "Say for each place in GUEST whether a probe may stand there; nothing runs.",
+    "diff": "Run GUEST with ARGS twice, without and with the probes, and compare the runs.",
+    "disasm": "Disassemble GUEST: the function around PLACE, or all executable sections.",
+    "bench": "Measure what a hit costs: CPU nanoseconds over the unprobed run, by technique.",
+    "recover": "Print the events in RING, the FILE.ring beside the FILE of a trace that was "
+    "killed.",
+}
+"""The subcommands and the first sentence of their help: `engine.cli.NAME` has the command NAME."""
+_HELPS: Final = ("-h", "--help", "--version")
+
+
+class Subcommands(click.Group):
+    """A group whose commands are imported when they are used: each needs another part of us."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all subcommands."""
+        return sorted({*COMMANDS, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, None for an unknown one."""
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        found = getattr(import_module(f"engine.cli.{cmd_name}"), cmd_name)
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of subcommands for `--help`."""
+        names = self.list_commands(ctx)
+        limit = formatter.width - 6 - max(map(len, names))
+        helps = {**COMMANDS, **{name: each.help for name, each in self.commands.items()}}
+        rows = [
+            (name, click.Command(name, help=helps[name]).get_short_help_str(limit))
+            for name in names
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -37,10 +71,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     ctx.exit()
 
 
-@click.group(
-    commands={command.name or "": command for command in COMMANDS},
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.group(cls=Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,
@@ -57,7 +88,7 @@ def cli() -> None:
 
 
 def main(
-    argv: list[str], open_interface: Interface, others: tuple[click.Command, ...] = ()
+    argv: list[str], open_interface: "Interface", others: tuple[click.Command, ...] = ()
 ) -> int:
     """Run a subcommand, or open the interface for a GUEST; the exit code.
 
@@ -69,11 +100,8 @@ def main(
     for command in others:
         cli.add_command(command)
     debug = "--debug" in argv
-    known = {*cli.commands}
-    completing = "_KPROBE_TUI_COMPLETE" in os.environ
-    entry: click.Command = interface if is_wanted(argv, known) and not completing else cli
     try:
-        result = entry.main(
+        result = _entry(argv).main(
             args=argv, prog_name="kprobe-tui", standalone_mode=False, obj=open_interface
         )
     except click.ClickException as error:
@@ -100,3 +128,14 @@ def main(
         print(f"kprobe-tui: hint: {EngineError.hint}", file=sys.stderr)
         return 125
     return result if isinstance(result, int) else 0
+
+
+def _entry(argv: list[str]) -> click.Command:
+    """The command that a command line is for: the group, or the interface where GUEST comes."""
+    names = {*COMMANDS, *cli.commands}
+    first = argv[0] if argv else ""
+    if first in names or first in _HELPS or "_KPROBE_TUI_COMPLETE" in os.environ:
+        return cli
+    from engine.cli.interface import interface, is_wanted  # options that subcommands do not have
+
+    return interface if is_wanted(argv, names) else cli

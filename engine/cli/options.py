@@ -1,4 +1,4 @@
-"""Options that several subcommands share."""
+"""Options of guests, which nearly all subcommands share, and what they stand for."""
 
 import os
 import re
@@ -8,14 +8,13 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from engine.arch.plan import Mode
 from engine.errors import CommandError
-from engine.probes.return_catchers import RETURNS
-from engine.probes.techniques import TECHNIQUES, technique_names
-from engine.session import GuestConfig
-from engine.session.protocol.config import DEFAULT_MEMORY
+from engine.session.protocol.config import (
+    DEFAULT_MEMORY,
+    GuestConfig,
+)
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., Any])
 _PASSED: Final = frozenset(("PATH", "LANG", "TERM", "TZ", "HOME", "USER", "COLUMNS", "LINES"))
 """Variables that a guest gets unless told otherwise: what programs need, and nothing that could
 be a secret."""
@@ -98,53 +97,7 @@ _GUEST_OPTIONS: Final = (
 )
 
 
-_mode_option: Final = click.option(
-    "--mode",
-    "mode_name",
-    type=click.Choice([mode.value for mode in Mode]),
-    default=Mode.STRICT.value,
-    show_default=True,
-    help="kernel: refuse what Linux refuses; strict: also what would corrupt the program.",
-)
-
-
-_technique_option: Final = click.option(
-    "--technique",
-    type=click.Choice(technique_names()),
-    default=technique_names()[0],
-    show_default=True,
-    help="; ".join(
-        (
-            "auto: breakpoints that become jumps where they can",
-            *(f"{kind.name}: {kind.help}" for kind in TECHNIQUES if kind.help),
-        )
-    )
-    + ".",
-)
-
-
-_returns_option: Final = click.option(
-    "--returns",
-    "caught_by",
-    type=click.Choice(RETURNS),
-    default=RETURNS[0],
-    show_default=True,
-    help="How returns are caught: watched where they lead, by Linux's trampoline (mainline), or "
-    "by Owens' with unwind data (IA-64); auto: watched in strict mode, mainline in kernel mode.",
-)
-
-
-def returns_option(command: _Command) -> _Command:
-    """Add the option of every subcommand that runs a guest with return probes."""
-    return _returns_option(command)
-
-
-def probe_options(command: _Command) -> _Command:
-    """Add the options of every subcommand that places or judges probes."""
-    return _mode_option(_technique_option(command))
-
-
-def guest_options(command: _Command) -> _Command:
+def guest_options(command: Command) -> Command:
     """Add the options of every subcommand that runs a guest."""
     for option in reversed(_GUEST_OPTIONS):
         command = option(command)
@@ -181,19 +134,19 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         memory=values["memory"],
         clock=values["clock"],
         technique=values.get("technique", "auto"),
-        returns=values.get("caught_by", RETURNS[0]),
+        returns=values.get("caught_by", "auto"),
         **more,
     )
 
 
-def program_options(command: _Command) -> _Command:
+def program_options(command: Command) -> Command:
     """Add the options of subcommands that look at a guest without running it."""
     for option in reversed(_GUEST_OPTIONS[:-2]):
         command = option(command)
     return command
 
 
-def open_options(command: _Command) -> _Command:
+def open_options(command: Command) -> Command:
     """Add what says how a guest is started, but not which."""
     for option in reversed([each for each in _GUEST_OPTIONS[:-2] if each is not _TIMEOUT]):
         command = option(command)

@@ -4,15 +4,14 @@ import sys
 
 import click
 
-from engine.session.tracing.recovery import recovered_text
-from engine.trace.formats import FORMATS
+from engine.session.headless.recovery import FORMAT_NAMES, recovered_text
 
 
 @click.command()
 @click.option(
     "--format",
     "form",
-    type=click.Choice([form.name for form in FORMATS]),
+    type=click.Choice(FORMAT_NAMES),
     help="How events are written; as the trace was if not given.",
 )
 @click.option("--header", is_flag=True, help="Print the format's header, too.")

@@ -39,10 +39,11 @@ def show(reports: Reports, color: str) -> None:
 
 
 def figures(session: Session, loading: float, running: float) -> None:
-    """Print what the engine did, for --debug."""
+    """Print the engine's own figures, for --debug."""
+    made = session.figures()
     print(
         f"kprobe-tui: loaded in {loading * 1e3:.0f} ms, ran {running * 1e3:.0f} ms, "
-        f"{session.process.syscall_count} system calls, {session.cpu.blocks()} counted blocks, "
-        f"{session.ram.control.fills} TLB fills, {session.ram.used() >> 10} KiB touched",
+        f"{made.system_calls} system calls, {made.blocks} counted blocks, "
+        f"{made.fills} TLB fills, {made.touched >> 10} KiB touched",
         file=sys.stderr,
     )

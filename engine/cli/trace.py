@@ -2,25 +2,20 @@
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
 
-from engine.arch.plan import Mode
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of, probe_options, returns_option
+from engine.cli.options import config_of, guest_options, lines_of
+from engine.cli.probe_options import probe_options, returns_option
 from engine.cli.run import show
-from engine.errors import ProbeError, ProbeSyntaxError
 from engine.session import Session
-from engine.session.protocol.report import Reports
-from engine.session.tracing.exporting import KERNEL_FORM, LIST_FORMS, listed
-from engine.session.tracing.handlers import blamed, load_handlers
-from engine.session.tracing.tracing import TraceOptions, Tracing
-from engine.session.tracing.triggers import split_option
-from engine.trace.fields import format_text
-from engine.trace.formats import FORMATS
+from engine.session.headless.traces import FORMAT_NAMES, KERNEL_FORM, LIST_FORMS, opened_trace
+from engine.session.protocol.config import Mode
+from engine.session.protocol.requests import ProbeRequest, TraceOptions, TraceRequest
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -58,8 +53,8 @@ from engine.trace.formats import FORMATS
 @click.option(
     "--format",
     "form",
-    type=click.Choice([form.name for form in FORMATS]),
-    default=FORMATS[0].name,
+    type=click.Choice(FORMAT_NAMES),
+    default=FORMAT_NAMES[0],
     show_default=True,
     help="How events are written.",
 )
@@ -144,104 +139,31 @@ def trace(
         )
     if overwrite and buffer is None:
         raise click.UsageError("--overwrite needs --buffer N")
-    session = Session(config_of(values))
-    try:
-        mode = Mode(mode_name)
-        options = TraceOptions(form, output, buffer, overwrite, mode, stack, profile, text_options)
-        tracing = Tracing(session, options, sys.stderr.buffer)
-        if maxactive_default:
-            session.probes().manager.kernel_maxactive = True
-        for line in lines_of(definitions):
-            tracing.define(line)
-        for glob in globs:
-            tracing.trace_functions(glob)
-        for glob in returns:
-            tracing.trace_returns(glob)
-        refused = [
-            *(each for text in filters for each in controlled(tracing, "--filter", text)),
-            *(each for text in triggers for each in controlled(tracing, "--trigger", text)),
-        ]
-        for text in refused:
-            if text:
-                click.echo(text, err=True)
-        if describe:
-            for line in described(tracing):
+    mode = Mode(mode_name)
+    request = TraceRequest(
+        config_of(values),
+        ProbeRequest(tuple(lines_of(definitions)), globs, returns),
+        TraceOptions(form, output, buffer, overwrite, mode, stack, profile, text_options),
+        filters,
+        triggers,
+        handlers,
+        maxactive_default,
+    )
+    with opened_trace(request, sys.stderr.buffer) as traced:
+        for text in traced.refused:
+            click.echo(text, err=True)
+        if describe or listing or list_form is not None:
+            lines = traced.described() if describe else traced.listed(list_form or KERNEL_FORM)
+            for line in lines:
                 click.echo(line)
             return 0
-        if listing or list_form is not None:
-            for line in listed(tracing, list_form or KERNEL_FORM):
-                click.echo(line)
-            return 0
-        if handlers is not None:
-            load_handlers(handlers, session)
-        tracing.start()
-        if output is None:
-            session.hooks.syscall_enter = drained(session.hooks.syscall_enter, tracing)
         special: dict[int, Callable[[], None]] = {}
         if buffer is not None and overwrite:
-            session.hooks.attention = tracing.dump
-            special[signal.SIGUSR1] = session.kernel.host_attention
-        try:
-            with attached(session, values["timeout"], special), blamed(handlers):
-                reports = session.run()
-        finally:
-            remarks = tracing.finish()
-        show(Reports(reports.exit, (*remarks, *reports.remarks)), values["color"])
-    finally:
-        session.close()
+            special[signal.SIGUSR1] = traced.write_ring
+
+        def attach(session: Session) -> AbstractContextManager[None]:
+            return attached(session, values["timeout"], special)
+
+        reports = traced.run(attach)
+    show(reports, values["color"])
     return reports.exit_code
-
-
-def controlled(tracing: Tracing, option: str, given: str) -> Iterator[str]:
-    """Give events a filter or a trigger; what was refused in kernel mode.
-
-    The event may be a pattern. As with a filter for a whole group under tracefs, those of the
-    events that do not have a field are left alone then, if any other has it.
-
-    Raises:
-        ProbeError: there is no such event, or none of them takes it.
-    """
-    group, name, text = split_option(option, given)
-    change = tracing.set_filter if option == "--filter" else tracing.add_trigger
-    if not any(sign in group + name for sign in "*?["):
-        yield change(group, name, text)
-        return
-    refused: list[ProbeSyntaxError] = []
-    matching = [
-        key for key in tracing.infos if fnmatchcase(key[0], group) and fnmatchcase(key[1], name)
-    ]
-    for key in matching:
-        try:
-            yield change(*key, text)
-        except ProbeSyntaxError as error:
-            if error.code != "FIELD_NOT_FOUND":
-                raise
-            refused.append(error)
-    if refused and len(refused) == len(matching):
-        raise refused[0]
-    if not matching:
-        raise ProbeError(f"{option} {given}: no event matches")
-
-
-def drained(
-    before: Callable[[int, str, tuple[int, ...]], None], tracing: Tracing
-) -> Callable[[int, str, tuple[int, ...]], None]:
-    """Hook for system calls: it writes the trace where it belongs among the guest's output."""
-
-    def enter(number: int, name: str, arguments: tuple[int, ...]) -> None:
-        before(number, name, arguments)
-        tracing.drain()
-
-    return enter
-
-
-def described(tracing: Tracing) -> Iterator[str]:
-    """The files that tracefs would have for each event."""
-    for (group, name), info in tracing.infos.items():
-        control = tracing.controls.of(info)
-        yield f"# events/{group}/{name}/format"
-        yield format_text(info)
-        yield f"# events/{group}/{name}/filter"
-        yield control.filter_text
-        yield f"# events/{group}/{name}/trigger"
-        yield from control.trigger_lines()

@@ -137,10 +137,13 @@ class FrameParser:
         """The common entry at an offset into the area's data; parsed once."""
         key = (area.name, place)
         if key not in self._cies:
-            self._cies[key] = None
-            reader, other, _ = self.record(area, place)
-            if other is None:
-                self._cies[key] = self._parse_cie(reader, area, place)
+            found = None
+            try:
+                reader, other, _ = self.record(area, place)
+                if other is None:
+                    found = self._parse_cie(reader, area, place)
+            finally:  # once it is known: two threads may ask for it
+                self._cies[key] = found
         cie = self._cies[key]
         if cie is None:
             raise DamagedError("an entry whose CIE is damaged")

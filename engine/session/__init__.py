@@ -7,11 +7,26 @@ The command line and the terminal interface are equal clients of what is here. F
 - `guest`: a guest from its start to its end; `browse`: code to look around in.
 - `inspect`: a standing guest looked at.
 - `tracing`: definitions turned into recorded events.
-- `control`: a guest that obeys a front end; `measure`: runs compared and timed.
+- `control`: a guest that obeys a front end; `headless`: requests carried out as a whole.
+
+`Session` is imported with its first use: who only speaks of guests needs none.
 """
 
-from engine.session.guest.session import Session
+from typing import TYPE_CHECKING, Any
+
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
 
+if TYPE_CHECKING:
+    from engine.session.guest.session import Session
+
 __all__ = ["GuestConfig", "Report", "Reports", "Session"]
+
+
+def __getattr__(name: str) -> Any:
+    """Give `Session` to whoever imports it (PEP 562)."""
+    if name == "Session":
+        from engine.session.guest.session import Session
+
+        return Session
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

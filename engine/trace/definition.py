@@ -36,7 +36,7 @@ from engine.fetch.compile import (
 from engine.fetch.numbers import unsigned
 from engine.fetch.types import same_type
 from engine.trace.errors import Command
-from engine.trace.place import (
+from engine.trace.place_syntax import (
     Address,
     FileOffset,
     Lookup,

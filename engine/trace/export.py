@@ -18,7 +18,7 @@ from engine.arch.base import Arch
 from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
 from engine.trace.definition import Definition
 from engine.trace.kinds import bpftrace_conversion
-from engine.trace.place import FileOffset
+from engine.trace.place_syntax import FileOffset
 
 TRACEFS: Final = "/sys/kernel/tracing"
 

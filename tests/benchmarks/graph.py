@@ -25,8 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Session
-from engine.session.tracing.graphing import TRACERS, Graphing, GraphOptions
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import TRACERS, GraphOptions, TraceOptions
+from engine.session.tracing.graphing import Graphing
+from engine.session.tracing.tracing import Tracing
 
 _SOURCE: Final = Path(__file__).parent / "src" / "calls.c"
 _FUNCTIONS: Final = ("leaf", "outer")

@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.probes.kprobe import Kprobe
 from engine.session import GuestConfig, Session
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.tracing import Tracing
 from tests.benchmarks import measuring
 
 _COMPILERS: Final = {"x86_64": "gcc", "aarch64": "aarch64-linux-gnu-gcc"}
@@ -77,7 +78,7 @@ def traced(definition: str) -> Prepare:
 
     def prepare(session: Session) -> Callable[[], int]:
         tracing = Tracing(session, TraceOptions(output="/dev/null"))
-        tracing.define(definition)
+        tracing.definitions.define(definition)
         tracing.start()
         session.at_end.append(tracing.finish)
         return lambda: _hits(session)
@@ -138,7 +139,7 @@ def _offset(program: Path) -> int:
     """File offset of the function that is probed."""
     session = opened(program, "boosted", "0")
     try:
-        place = session.probes().placing.places.resolve("boosted")[0]
+        place = session.probes().verdicts.places.resolve("boosted")[0]
         assert place.file_offset is not None, "a function has bytes in its file"
         return place.file_offset
     finally:
@@ -199,7 +200,7 @@ def measure_arming(program: Path, runs: int) -> tuple[float, float]:
             tracing = Tracing(session, TraceOptions(output="/dev/null"))
             manager = session.probes().manager
             start = time.process_time()
-            tracing.trace_functions("function*")
+            tracing.definitions.on_entries("function*")
             armed = time.process_time()
             probes = [probe for point in manager.points.values() for probe in point.probes]
             if len(probes) != _MANY:

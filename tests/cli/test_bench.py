@@ -12,8 +12,8 @@ from guestrun import ARCHES, run
 from engine import arch as architectures
 from engine.errors import CommandError
 from engine.image import ElfImage, SymbolTable
-from engine.session.measure import bench_peers as benchpeers
-from engine.session.measure.bench import CASES, native, program
+from engine.session.headless import bench_peers as benchpeers
+from engine.session.headless.bench import CASES, native, program
 
 
 @pytest.mark.parametrize("arch", ARCHES)

@@ -9,7 +9,7 @@ from guestrun import ARCHES, run
 from sessionkit import SAMPLES, loaded
 from sysroot import CHECKOUT
 
-from engine.session.tracing.graphing import GraphOptions
+from engine.session.protocol.requests import GraphOptions
 
 SOURCE = """
 #define N __attribute__((noinline))

@@ -80,8 +80,8 @@ def _recorded(
     session.hooks.syscall_enter = lambda *what: calls.append(what)
     session.hooks.syscall_exit = lambda *what: calls.append(what)
     try:
-        reports = session.run()
-        return Trail(calls, session.cpu.blocks(), reports.exit, b"".join(output))
+        session.run()
+        return Trail(calls, session.cpu.blocks(), session.process.exit, b"".join(output))
     finally:
         session.close()
 

@@ -19,8 +19,9 @@ from engine.arch.program import RecordLayout
 from engine.errors import ProbeError
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Session
+from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.output import profile_lines
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.tracing.tracing import Tracing
 from engine.trace.definition import Definition, parse
 from engine.trace.fields import own_fields, print_format
 from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
@@ -67,7 +68,7 @@ class Run:
             for name in (*of("filter/"), *of("trigger/"), *of("out/")):
                 test = TESTS[name]
                 line = test["definition"].replace("{ELF}", str(self.path))
-                self.tracing.define(line.replace("kfacts/e", f"kfacts/{event(name)}"))
+                self.tracing.definitions.define(line.replace("kfacts/e", f"kfacts/{event(name)}"))
                 if test["filter"] is not None:
                     self.tracing.set_filter("kfacts", event(name), test["filter"]["text"])
                 if test["trigger"] is not None:

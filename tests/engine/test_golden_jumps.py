@@ -7,7 +7,7 @@ from guestrun import ARCHES
 from sessionkit import loaded
 from sysroot import SysrootUnavailable, sysroot
 
-from engine.session.tracing.tracing import TraceOptions
+from engine.session.protocol.requests import TraceOptions
 
 SCRIPT = "local t = {} for i = 1, 300 do t[#t + 1] = tostring(i) end print(#table.concat(t))"
 ARGUMENTS = {"x86_64": ("%di", "%sp"), "aarch64": ("%x0", "%sp")}
@@ -38,12 +38,16 @@ def test_same_events(
             manager = guest.session.probes().manager
             manager.techniques.after = 2
             tracing = guest.tracing(TraceOptions(output=str(path)))
-            tracing.trace_functions(glob)
+            tracing.definitions.on_entries(glob)
             for number, (fetch, text) in enumerate(MORE):
-                tracing.define(f"p:m{number} libc.so.6:malloc {fetch.format(*ARGUMENTS[arch])}")
+                tracing.definitions.define(
+                    f"p:m{number} libc.so.6:malloc {fetch.format(*ARGUMENTS[arch])}"
+                )
                 tracing.set_filter("kprobes", f"m{number}", text)
             reports = guest.run(tracing)
-            found.append((path.read_bytes(), guest.out, reports.exit, guest.session.cpu.blocks()))
+            found.append(
+                (path.read_bytes(), guest.out, reports.exit_code, guest.session.cpu.blocks())
+            )
             many = sum(point.replacement is not None for point in manager.points.values())
     assert found[0] == found[1]
     assert many > 10

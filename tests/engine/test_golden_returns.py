@@ -19,7 +19,8 @@ from engine.linux.fs.stdio import HostIO, host_stdio
 from engine.probes.return_sites import ReturnSites
 from engine.probes.trampoline import TrampolineReturns
 from engine.session import GuestConfig, Session
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.tracing import Tracing
 
 DATA: Final = CHECKOUT / "tests" / "data" / "uprobes"
 TESTS: Final[list[dict[str, Any]]] = json.loads((DATA / "returns.json").read_text())["tests"]
@@ -58,7 +59,7 @@ def traced(
     try:
         tracing = Tracing(session, TraceOptions(mode=mode), text)
         for definition in test["definitions"]:
-            tracing.define(definition.replace("{ELF}", str(path)))
+            tracing.definitions.define(definition.replace("{ELF}", str(path)))
         tracing.start()
         session.run()
         tracing.finish()

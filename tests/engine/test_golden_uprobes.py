@@ -20,7 +20,8 @@ from engine.arch.plan import Mode
 from engine.errors import ImageError, ProbeError, ProbeSyntaxError
 from engine.linux.fs.stdio import HostIO, host_stdio
 from engine.session import GuestConfig, Session
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.tracing import Tracing
 from engine.trace.fields import own_fields, print_format
 
 DATA: Final = CHECKOUT / "tests" / "data" / "uprobes"
@@ -109,7 +110,7 @@ class Run:
 
     def answer(self, line: str) -> tuple[Any, ...]:
         try:
-            self.tracing.define(line)
+            self.tracing.definitions.define(line)
         except ProbeSyntaxError as error:
             return False, error.text, error.column, error.command
         except ImageError:
@@ -155,7 +156,7 @@ class Run:
     def profile(self) -> list[list[str]]:
         return [
             [done.definition.event, str(sum(probe.hits for probe in done.probes))]
-            for done in self.tracing.defined
+            for done in self.tracing.definitions.defined
             if self.path in done.definition.place  # as the profile was filtered
         ]
 
@@ -173,7 +174,9 @@ def _compare(run: Run) -> None:
     test = run.test
     try:
         assert run.answers() == run.recorded_answers()
-        assert list(run.tracing.listing()) == [run.here(line) for line in test["listed"]]
+        assert list(run.tracing.definitions.listing()) == [
+            run.here(line) for line in test["listed"]
+        ]
         formats = test.get("formats", {})
         assert run.formats() == {event: FORMATS[index] for event, index in formats.items()}
         if "rc" not in test:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.session import Reports, Session
-from engine.session.tracing.graphing import Graphing, GraphOptions
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import GraphOptions, TraceOptions
+from engine.session.tracing.graphing import Graphing
+from engine.session.tracing.tracing import Tracing
 from engine.trace.graph import ENTRY, ENTRY_ROW, EXIT, EXIT_ROW
 from engine.trace.rows import HEAD, Event, EventInfo, decode
 

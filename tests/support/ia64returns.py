@@ -57,7 +57,7 @@ class Guest:
         assert main is not None
         return {
             placed.place.symbol or "": placed.place.link + main.bias
-            for placed in self.probing.placing.of_functions("*")
+            for placed in self.probing.verdicts.of_functions("*")
             if placed.judgement.ok
         }
 
@@ -82,7 +82,10 @@ class Guest:
         self.hook([name for name in self.functions() if name not in but])
 
     def run(self) -> Exit:
-        return self.session.run().exit
+        self.session.run()
+        end = self.session.process.exit
+        assert end is not None
+        return end
 
     def registers(self) -> dict[str, int]:
         cpu = self.session.cpu

@@ -24,7 +24,7 @@ def opened(arch: str, name: str, technique: str, *lines: str) -> Iterator[tuple[
     with loaded(SAMPLES / arch / name, *args, technique=technique) as guest:
         tracing = guest.tracing()
         for line in lines:
-            tracing.define(line.format(FIRST[arch]))
+            tracing.definitions.define(line.format(FIRST[arch]))
         yield guest, tracing
 
 

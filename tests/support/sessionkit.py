@@ -10,7 +10,8 @@ from sysroot import CHECKOUT
 
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Reports, Session
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.tracing import Tracing
 
 SAMPLES = CHECKOUT / "samples" / "bin"
 
@@ -41,7 +42,7 @@ class Guest:
             reports = self.session.run()
         finally:
             remarks = tracing.finish()
-        return Reports(reports.exit, (*remarks, *reports.remarks))
+        return reports.behind(*remarks)
 
     @property
     def out(self) -> str:

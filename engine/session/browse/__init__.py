@@ -8,6 +8,15 @@ from the files.
 from engine.session.browse.browser import Browser, DefinitionVerdict, SymbolMatch
 from engine.session.browse.code_rows import CodeRow
 from engine.session.browse.completion import Completion
+from engine.session.program.opening import OpenedProgram
 from engine.session.program.verdicts import Placed
 
-__all__ = ["Browser", "CodeRow", "Completion", "DefinitionVerdict", "Placed", "SymbolMatch"]
+__all__ = [
+    "Browser",
+    "CodeRow",
+    "Completion",
+    "DefinitionVerdict",
+    "OpenedProgram",
+    "Placed",
+    "SymbolMatch",
+]

@@ -14,10 +14,10 @@ from engine.errors import ImageError, KprobeTuiError, ProbeError, ProbeSyntaxErr
 from engine.image import Symbol
 from engine.session.browse.code_rows import CodeRow, FileCode, plain_rows
 from engine.session.browse.completion import Completion, DefinitionCompleter
-from engine.session.program.inspection import Inspection
 from engine.session.program.libraries import ProgramFile
+from engine.session.program.opening import OpenedProgram
 from engine.session.program.places import Place, PlaceError
-from engine.session.program.verdicts import Placed, Placing
+from engine.session.program.verdicts import Placed, Verdicts
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.views import GuestView, ModuleView
 from engine.trace.definition import Definition, Deletion, parse
@@ -50,7 +50,7 @@ class SymbolMatch:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionVerdict:
-    """What would become of a definition.
+    """The outcome that a definition would have.
 
     Attributes:
         ok: whether it would be accepted.
@@ -66,7 +66,13 @@ class DefinitionVerdict:
 
 
 class Browser:
-    """Everything about a program that its files tell."""
+    """Everything about a program that its files tell.
+
+    Attributes:
+        opened: the program's own file; a guest may be made of it, too.
+        arch: its architecture.
+        verdicts: places and verdicts.
+    """
 
     def __init__(self, config: GuestConfig, mode: Mode = Mode.STRICT) -> None:
         """Open the program.
@@ -75,12 +81,12 @@ class Browser:
             ImageError: it is no ELF file, or for a machine that is not supported.
             CommandError: an option cannot be carried out.
         """
-        self._inspection = Inspection.open(config)
-        self.arch = self._inspection.arch
-        self._program = self._inspection.program
-        self.placing = Placing(self.arch, self._program, mode)
+        self.opened = OpenedProgram.open(config)
+        self.arch = self.opened.arch
+        self._program = self.opened.inspected()
+        self.verdicts = Verdicts(self.arch, self._program, mode)
         self._mode = mode
-        self._completer = DefinitionCompleter(self.arch, self.placing, self._functions, mode)
+        self._completer = DefinitionCompleter(self.arch, self.verdicts, self._functions, mode)
         self._codes: dict[tuple[str, int], FileCode | None] = {}
         self._modules: tuple[ModuleView, ...] = ()
         self._pages: dict[int, bytes] = {}
@@ -101,7 +107,7 @@ class Browser:
     # -- the guest's memory -----------------------------------------------------------------
 
     def update(self, view: GuestView) -> None:
-        """Where the files are now."""
+        """Take note of where the files are now."""
         self._modules = view.modules
         if view.changed != self._changed:
             self._changed = view.changed
@@ -121,6 +127,10 @@ class Browser:
             if module.start <= address < module.end:
                 return module
         return None
+
+    def main_bias(self) -> int:
+        """The guest address minus the link address of the program itself."""
+        return next((module.bias for module in self._modules if module.main), 0)
 
     def locate(self, address: int) -> str:
         """A guest address as SYMBOL+OFF, FILE+OFF, or "" outside of all files."""
@@ -232,7 +242,7 @@ class Browser:
     def complete_definition(
         self, line: str, column: int, groups: Sequence[str] = ()
     ) -> Completion:
-        """What fits at a column of a definition that is being typed.
+        """Words that fit at a column of a definition that is being typed.
 
         Args:
             line: as far as it is typed.
@@ -270,7 +280,7 @@ class Browser:
         if text.lower().startswith("0x") and self.module_at(int(text, 16)) is not None:
             return int(text, 16)
         try:
-            place = self.placing.places.resolve(text)[0]
+            place = self.verdicts.places.resolve(text)[0]
         except PlaceError as error:
             raise ProbeError(str(error)) from error
         for module in self._modules:
@@ -287,10 +297,10 @@ class Browser:
         if module is None or file is None:
             return None
         try:
-            place = self.placing.places.at(file, address - module.bias, Rules.KPROBE, "")
+            place = self.verdicts.places.at(file, address - module.bias, Rules.KPROBE, "")
         except PlaceError:
             return None
-        return self.placing.judge(place, probed=probed)
+        return self.verdicts.judge(place, probed=probed)
 
     def place_text(self, address: int) -> str:
         """A guest address as the PLACE of a definition that means it."""
@@ -306,7 +316,7 @@ class Browser:
             name = symbol.name + offset
             prefix = "" if own else f"{module.path.rsplit('/', 1)[-1]}:"
             try:
-                if self.placing.places.resolve(prefix + name)[0].link == link:
+                if self.verdicts.places.resolve(prefix + name)[0].link == link:
                     return prefix + name
             except (PlaceError, ImageError):
                 pass
@@ -321,7 +331,7 @@ class Browser:
             place: a PLACE.
         """
         try:
-            found = self.placing.places.resolve(place)[0]
+            found = self.verdicts.places.resolve(place)[0]
         except (PlaceError, ImageError):
             return f"p {place}"
         if found.function is None or found.offset not in (0, self._pad(found)):
@@ -339,9 +349,9 @@ class Browser:
         return self.arch.probes.landing_pad(front)
 
     def check(self, line: str) -> DefinitionVerdict:
-        """What would become of a line of `kprobe_events`."""
+        """Tell how a line of `kprobe_events` would fare."""
         try:
-            parsed = parse(line, self.arch, mode=self._mode, lookup=self.placing.lookup)
+            parsed = parse(line, self.arch, mode=self._mode, lookup=self.verdicts.lookup)
         except ProbeSyntaxError as error:
             column = error.column - (len(error.command) - len(error.command.lstrip()))
             return DefinitionVerdict(False, error.why or error.text, max(column, 0))
@@ -355,7 +365,7 @@ class Browser:
 
     def _check_places(self, definition: Definition) -> DefinitionVerdict:
         try:
-            placed = self.placing.of_definition(definition)
+            placed = self.verdicts.of_definition(definition)
         except PlaceError as error:
             return DefinitionVerdict(False, str(error), definition.error(error.code).column)
         except ImageError as error:

@@ -1,4 +1,4 @@
-"""What may stand at a place in a definition that is being typed."""
+"""Words that may stand at a place in a definition that is being typed."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,7 @@ from engine.arch.plan import Mode
 from engine.errors import ImageError, KprobeTuiError
 from engine.fetch.types import TYPES, find_type
 from engine.session.program.places import Place, PlaceError
-from engine.session.program.verdicts import Placing
+from engine.session.program.verdicts import Verdicts
 
 _MOST: Final = 200
 _PLACE: Final = 1
@@ -24,7 +24,7 @@ _PARAMETERS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What fits where the cursor is.
+    """Words that fit where the cursor is.
 
     Attributes:
         start: column from which on a word takes the place of what is typed, up to the cursor.
@@ -39,23 +39,27 @@ class DefinitionCompleter:
     """Completes definitions for one program."""
 
     def __init__(
-        self, arch: Arch, placing: Placing, names: Callable[[str, int], Iterable[str]], mode: Mode
+        self,
+        arch: Arch,
+        verdicts: Verdicts,
+        names: Callable[[str, int], Iterable[str]],
+        mode: Mode,
     ) -> None:
         """Nothing is read before the first question.
 
         Args:
             arch: of the program.
-            placing: knows its places.
+            verdicts: knows its places.
             names: (beginning, most) to names of functions, as a definition spells them.
             mode: what the kernel does not have is left out in kernel mode.
         """
         self._arch = arch
-        self._placing = placing
+        self._verdicts = verdicts
         self._names = names
         self._mode = mode
 
     def complete(self, line: str, column: int, groups: Sequence[str] = ()) -> Completion:
-        """What fits at a column.
+        """Find the words that fit at a column.
 
         Args:
             line: the definition as far as it is typed.
@@ -93,7 +97,7 @@ class DefinitionCompleter:
         if percent:
             return _fitting(typed[len(name) :], (_RETURN,), start + len(name))
         if "/" in typed:
-            files = [f"{path}:" for path in self._placing.places.paths]
+            files = [f"{path}:" for path in self._verdicts.places.paths]
             return _fitting(typed, files, start)
         if "+" in typed or not typed:
             return Completion(start)
@@ -142,27 +146,27 @@ class DefinitionCompleter:
         return [*found, "$stack", "$stack0", "$comm"]
 
     def _parameters(self, place: Place | None) -> int | None:
-        """How many the function has; None if nobody knows."""
+        """The number of them that the function has; None if nobody knows."""
         if place is None:
             return None
         try:
-            return len(self._placing.lookup.scope_at(place).parameters())
+            return len(self._verdicts.lookup.scope_at(place).parameters())
         except KprobeTuiError:
             return None
 
     def _variables(self, place: Place | None, uprobe: bool) -> list[str]:
         if place is None or (uprobe and self._mode is Mode.KERNEL):
             return []
-        rows = self._placing.lookup.scope_at(place).listing()
+        rows = self._verdicts.lookup.scope_at(place).listing()
         return list(dict.fromkeys(name for name, _, _ in rows))
 
     def _symbols(self, typed: str) -> list[str]:
-        symbols = self._placing.main.symbols
+        symbols = self._verdicts.main.symbols
         return [f"@{name}" for name in symbols.complete(typed, _MOST)] if typed else []
 
     def _at(self, text: str) -> Place | None:
         try:
-            return self._placing.places.resolve(text.partition("%")[0])[0]
+            return self._verdicts.places.resolve(text.partition("%")[0])[0]
         except (PlaceError, ImageError):
             return None
 

@@ -96,7 +96,7 @@ class Listing:
         return symbol.name, symbol.address, change
 
     def _symbol_starts(self) -> tuple[list[int], list[int]]:
-        """Where names begin: all of them, and those that the file itself gives."""
+        """Addresses where names begin: all of them, and those that the file itself gives."""
         if self._starts is None:
             symbols = list(self._file.symbols) if self._file else []
             # The unwind tables' ranges need not begin with an instruction: glibc's signal

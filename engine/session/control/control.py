@@ -21,12 +21,13 @@ from engine.session.control.switches import GraphSwitch, SyscallSwitch
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import GuestTerminal
 from engine.session.inspect.viewing import Viewing
+from engine.session.program.opening import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from engine.session.protocol import report
 from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.requests import TraceOptions
 from engine.session.protocol.views import GuestView, Origin, RunState
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.tracing.tracing import Tracing
 from engine.trace.rows import count_rows
 from engine.unwind.compare import UNWINDERS
 
@@ -57,6 +58,7 @@ class Control:
         *,
         mode: Mode = Mode.STRICT,
         terminal: GuestTerminal | None = None,
+        opened: OpenedProgram | None = None,
     ) -> None:
         """Load the program.
 
@@ -65,6 +67,7 @@ class Control:
             tell: takes what is to be known.
             mode: strictness of placement.
             terminal: the guest's standard streams; the host's own if None.
+            opened: the program for the first run, if it is open already.
 
         Raises:
             ImageError: the file cannot be run.
@@ -86,11 +89,11 @@ class Control:
         self._graph = GraphSwitch()
         self._syscalls = SyscallSwitch()
         self._unwinder = UNWINDERS[0].name
-        self._begin(self._load(), ())
+        self._begin(self._load(opened), ())
 
-    def _load(self) -> Session:
+    def _load(self, opened: OpenedProgram | None = None) -> Session:
         streams = self._terminal.streams() if self._terminal else None
-        return Session(self._config, streams)
+        return Session(self._config, streams, opened)
 
     def _begin(self, session: Session, rows: Iterable[ProbeRow]) -> None:
         """A fresh run with these probes."""
@@ -128,7 +131,7 @@ class Control:
         """Make a running guest ask `waiting` soon."""
         with self._gate:
             if self._hears:
-                self.session.kernel.host_attention()
+                self.session.attend()
 
     def nudge(self) -> None:
         """Ask again if nobody has heard yet; for a timer."""
@@ -244,7 +247,7 @@ class Control:
         self.before_end()
         reports = self.session.report(end)
         self._exit_code = reports.exit_code
-        self._running.reason = report.reason(reports)
+        self._running.reason = reports.reason
         for remark in (*self._tracing.finish(), *reports.remarks):
             self._tell(ev.Notice("\n".join(remark.lines)))
 
@@ -323,7 +326,7 @@ class Control:
         return self._changed + self._probing.overlay.changes
 
     def view(self) -> GuestView:
-        """How things are now."""
+        """Make the view of this moment."""
         session, viewing, kernel = self.session, self._viewing, self.session.kernel
         running, modules = self._running, self.session.modules
         waiting = kernel.waiting_in
@@ -376,11 +379,11 @@ class Control:
         return self._view
 
     def _stands(self) -> bool:
-        """Whether the guest can be looked at."""
+        """True if the guest can be looked at."""
         return self._running.state is not RunState.RUNNING or bool(self.session.kernel.waiting_in)
 
     def _moved(self) -> bool:
-        """Whether the guest has moved since this was asked last: looks are taken once a stop."""
+        """True if the guest has moved since this was asked last: looks are taken once a stop."""
         running, calls = self._running, self.session.process.syscall_count
         blocked = running.state is RunState.RUNNING and calls != self._calls
         self._calls = calls

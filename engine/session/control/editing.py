@@ -38,16 +38,16 @@ class Editing:
 
     @property
     def undo_text(self) -> str:
-        """What `Undo` would take back, "" for nothing."""
+        """The change that `Undo` would take back, "" for none."""
         return self._done[-1].text if self._done else ""
 
     @property
     def redo_text(self) -> str:
-        """What `Redo` would do again, "" for nothing."""
+        """The change that `Redo` would do again, "" for none."""
         return self._undone[-1].text if self._undone else ""
 
     def is_of_list(self, command: cmd.Command) -> bool:
-        """Whether a command takes back (or does again) a change of the list of probes."""
+        """True if a command takes back (or does again) a change of the list of probes."""
         undo = isinstance(command, cmd.Undo) and self._done and self._done[-1].of_list
         redo = isinstance(command, cmd.Redo) and self._undone and self._undone[-1].of_list
         return bool(undo or redo)
@@ -71,7 +71,7 @@ class Editing:
         raise CommandError(f"{command} is no change")
 
     def read(self, address: int, size: int, original: bool) -> tuple[tuple[int, bytes], ...]:
-        """What can be read of a range, in stretches.
+        """Read what can be read of a range, in stretches.
 
         Raises:
             CommandError: the range is too long.

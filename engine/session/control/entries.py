@@ -59,7 +59,7 @@ class ProbeEntry:
 
     @property
     def catches_returns(self) -> bool:
-        """Whether it is a return probe: it stops at the entry and at the return."""
+        """True if it is a return probe: it stops at the entry and at the return."""
         return any(isinstance(probe, Kretprobe) for probe in self.probes)
 
     @property

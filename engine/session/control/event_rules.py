@@ -15,7 +15,7 @@ _PERIOD: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class EventTexts:
-    """What an event does besides recording, as the user has typed it.
+    """Filter and triggers of an event, as the user has typed them.
 
     Attributes:
         filter: what is recorded, "" for everything.
@@ -39,7 +39,7 @@ class EventRules:
         self._triggers: dict[int, list[tuple[Armed, str]]] = {}
 
     def of(self, event: str) -> EventTexts:
-        """What an event does, given as GROUP/NAME; nothing where there is none."""
+        """Filter and triggers of an event GROUP/NAME; none where there is no such event."""
         info = self._tracing.infos.get(_key(event))
         if info is None:
             return NO_TEXTS

@@ -71,7 +71,7 @@ class Motions:
         return module.line_at(pc) if module is not None else None
 
     def left_line(self, start: Line) -> bool:
-        """Whether pc is at another line now (code without a line is none)."""
+        """True if pc is at another line now (code without a line is none)."""
         now = self.line()
         return now is not None and now != start
 

@@ -343,7 +343,7 @@ class ProbeList:
             self._define(row, index)
 
     def _define(self, row: ProbeRow, index: int) -> ProbeEntry | None:
-        defined = self._tracing.define(row.line)
+        defined = self._tracing.definitions.define(row.line)
         if defined is None:
             return None
         entry = ProbeEntry(row, defined.placed, defined)
@@ -361,13 +361,13 @@ class ProbeList:
     def _remove(self, entry: ProbeEntry) -> None:
         self._unstop(entry)
         if entry.defined is not None:
-            self._tracing.remove(entry.defined)
+            self._tracing.definitions.remove(entry.defined)
         self.entries.remove(entry)
         self._views.forget(entry)
 
     def _forget_deleted(self) -> None:
         """A line of definitions has deleted others."""
-        left = self._tracing.defined
+        left = self._tracing.definitions.defined
         for entry in list(self.entries):
             if entry.defined is not None and entry.defined not in left:
                 self._unstop(entry)
@@ -420,12 +420,12 @@ class ProbeList:
         entry.stoppers = []
 
     def _resolve(self, text: str) -> tuple[Placed, ...]:
-        placing = self._probing.placing
+        verdicts = self._probing.verdicts
         try:
-            places = placing.places.resolve(text)
+            places = verdicts.places.resolve(text)
         except PlaceError as error:
             raise ProbeError(str(error)) from error
-        found = tuple(placing.judge(place, mode=Mode.KERNEL) for place in places)
+        found = tuple(verdicts.judge(place, mode=Mode.KERNEL) for place in places)
         for item in found:
             if not item.judgement.ok:
                 raise ProbeError(f"{item.place.name}: {item.judgement.reason}")

@@ -1,4 +1,4 @@
-"""How a guest moves and stops: free runs, steps, and hits carried out phase by phase."""
+"""Moves a guest and stops it: free runs, steps, and hits carried out phase by phase."""
 
 from collections.abc import Callable
 from typing import Final
@@ -58,7 +58,7 @@ class Running:
 
     @property
     def ended(self) -> bool:
-        """Whether the program is over."""
+        """True if the program is over."""
         return self.state is RunState.ENDED
 
     @property
@@ -175,7 +175,7 @@ class Running:
         self._move(self._step)
 
     def motion(self, command: cmd.Command) -> Callable[[], None] | None:
-        """What makes the guest move, None for a command that does not."""
+        """The motion that a command stands for, None for a command that moves nothing."""
         match command:
             case cmd.Continue():
                 return self.on
@@ -288,7 +288,7 @@ class Running:
         return point if point is not None and self._manager.traps(point) else None
 
     def _take_up(self) -> bool:
-        """Whether an armed probe stands at pc; its hit is at hand then."""
+        """True if an armed probe stands at pc; its hit is at hand then."""
         manager, point = self._manager, self._point()
         if point is None:
             return False
@@ -342,7 +342,7 @@ class Running:
         return self._wants(point)
 
     def _wants(self, point: ProbePoint) -> bool:
-        """Whether the user wants to stop at this hit, be it a call or a return."""
+        """True if the user wants to stop at this hit, be it a call or a return."""
         entry, what = self._probes.stops_at(point.probes), ""
         if entry is None:
             entry, what = (

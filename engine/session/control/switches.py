@@ -65,7 +65,7 @@ class SyscallSwitch:
         """Another run: what was recorded in the last one is recorded in it."""
         self._tracing = tracing
         for glob in self.globs:
-            tracing.define(f"{GROUP}/{glob}")
+            tracing.definitions.define(f"{GROUP}/{glob}")
 
     def turn(self, globs: tuple[str, ...], *, on: bool) -> str:
         """Record system calls, or no longer (without patterns: none at all); what was done.
@@ -77,7 +77,7 @@ class SyscallSwitch:
         assert tracing is not None, "a run has begun"
         if on:
             for glob in globs:
-                tracing.define(f"{GROUP}/{glob}")
+                tracing.definitions.define(f"{GROUP}/{glob}")
                 self.globs = tuple(dict.fromkeys((*self.globs, glob)))
         else:
             self.globs = tuple(glob for glob in self.globs if globs and glob not in globs)

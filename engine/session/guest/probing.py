@@ -1,9 +1,9 @@
-"""Probes of a session: the machinery wired to the guest, and places turned into probes."""
+"""Probes of a guest: the machinery wired to the guest, and places turned into probes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.arch.plan import Mode
 from engine.errors import ProbeRejectedError
@@ -14,13 +14,10 @@ from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.site import ImageCode
 from engine.probes.technique import DetourRoom, Located
-from engine.session.program.inspection import program_of
+from engine.session.guest.loading import LoadedGuest
 from engine.session.program.libraries import GuestTree, ProgramFile
 from engine.session.program.places import Place, guest_address
-from engine.session.program.verdicts import Placing
-
-if TYPE_CHECKING:
-    from engine.session.guest.session import Session
+from engine.session.program.verdicts import Verdicts
 
 _SLOT_BYTES: Final = 1 << 20
 """Of the window below the program: for slots; the rest is for detours."""
@@ -31,30 +28,32 @@ _SHORT: Final = 64
 class GuestCode:
     """The guest's code by guest address; satisfies `engine.probes.code_map.CodeMap`."""
 
-    def __init__(self, session: "Session", placing: Placing) -> None:
-        self._session = session
-        self._placing = placing
+    def __init__(self, guest: LoadedGuest, verdicts: Verdicts) -> None:
+        self._guest = guest
+        self._verdicts = verdicts
         self._known: dict[int, tuple[ProgramFile, ImageCode]] = {}
 
     def symbol(self, name: str) -> int | None:
         """Address of a function in a file that is mapped, None if there is none."""
-        for place in self._placing.places.resolve(name):
-            return guest_address(place, self._session.modules, self._session.memory)
+        for place in self._verdicts.places.resolve(name):
+            return guest_address(place, self._guest.modules, self._guest.memory)
         return None
 
     def _of(self, module: Module) -> tuple[ProgramFile, ImageCode]:
         found = self._known.get(id(module.image))
         if found is None:
-            file = self._placing.main
+            file = self._verdicts.main
             if file.image is not module.image:
-                file = ProgramFile(module.name, module.image, frozenset({module.name}))
-            code = ImageCode(self._session.arch, module.image, file.symbols)
+                file = ProgramFile(
+                    module.name, module.image, frozenset({module.name}), module.symbols
+                )
+            code = ImageCode(self._guest.arch, module.image, file.symbols)
             found = self._known[id(module.image)] = (file, code)
         return found
 
     def locate(self, address: int) -> Located | None:
         """The code around an address, as the conditions of jumps look at it."""
-        module = self._session.modules.at(address)
+        module = self._guest.modules.at(address)
         if module is None:
             return None
         code = self._of(module)[1]
@@ -66,27 +65,27 @@ class GuestCode:
 
     def function(self, address: int) -> tuple[int, int] | None:
         """(start, end) of the function around an address."""
-        module = self._session.modules.at(address)
+        module = self._guest.modules.at(address)
         if module is None:
             return None
-        found = self._placing.places.ranges.at(self._of(module)[0], address - module.bias)
+        found = self._verdicts.places.ranges.at(self._of(module)[0], address - module.bias)
         if found is None:
             return None
         start = found[0] + module.bias
         return start, start + found[1]
 
     def boundary(self, address: int) -> bool:
-        """Whether an instruction begins there; yes where no function is known."""
+        """True if an instruction begins there; also where no function is known."""
         function = self.function(address)
         if function is None or function[0] == address:
             return True
         start, end = function
-        module = self._session.modules.at(address)
+        module = self._guest.modules.at(address)
         assert module is not None, "a function lies in a file"
-        if address - start > _SHORT or self._session.arch.code_unit > 1:
+        if address - start > _SHORT or self._guest.arch.code_unit > 1:
             code = self._of(module)[1]
             return code.function(start - module.bias, end - start).holds(address - module.bias)
-        probes, longest = self._session.arch.probes, self._session.arch.insn_max
+        probes, longest = self._guest.arch.probes, self._guest.arch.insn_max
         data = module.image.read_vaddr(start - module.bias, _SHORT + longest)
         at = 0
         while at < address - start:
@@ -124,47 +123,45 @@ class PendingProbe:
 
 
 class Probing:
-    """What a session with probes has.
+    """The probes' machinery of a guest, and its probes by place.
 
     Attributes:
         manager: registration and hits.
-        placing: places and verdicts from the files alone.
+        verdicts: places and verdicts from the files alone.
         pending: probes that wait for their file.
         notices: what happened to probes without the user's doing, in order.
     """
 
-    def __init__(self, session: "Session", mode: Mode = Mode.STRICT) -> None:
+    def __init__(self, guest: LoadedGuest, mode: Mode = Mode.STRICT) -> None:
         """Wire the machinery to a loaded guest that has not run yet."""
-        self._session = session
-        config, memory, cpu = session.config, session.memory, session.cpu
-        program = program_of(
-            config, session.paths, session.image, session.arch, GuestTree(session.fs)
-        )
-        self.placing = Placing(session.arch, program, mode, config.technique)
+        self._guest = guest
+        config, memory, cpu = guest.config, guest.memory, guest.cpu
+        program = guest.opened.program(GuestTree(guest.fs))
+        self.verdicts = Verdicts(guest.arch, program, mode, config.technique)
         self.overlay = TextOverlay(memory, cpu)
-        code = GuestCode(session, self.placing)
+        code = GuestCode(guest, self.verdicts)
         self.pending: list[PendingProbe] = []
         self.notices: list[str] = []
         self._placed: dict[int, PendingProbe] = {}
         self._symbols: dict[str, int | None] = {}
         self.manager = ProbeManager(
-            session.arch,
+            guest.arch,
             cpu,
             memory,
             self.overlay,
             code,
-            _windows(session),
+            _windows(guest),
             mode=mode,
-            thread=partial(getattr, session.process, "pid"),  # asked at each hit: no frame for it
-            trampoline=session.arch.plan.trampoline[0] + session.arch.plan.page_size,
+            thread=partial(getattr, guest.process, "pid"),  # asked at each hit: no frame for it
+            trampoline=guest.arch.plan.trampoline[0] + guest.arch.plan.page_size,
             notify=self.notices.append,
             unmapped=self._unmapped,
             returns=config.returns,
-            room=_detour_room(session, code.locate),
+            room=_detour_room(guest, code.locate),
             technique=config.technique,
         )
-        session.modules.engine_name = self.manager.name
-        hooks = session.hooks
+        guest.modules.engine_name = self.manager.name
+        hooks = guest.hooks
         hooks.stopped = self.manager.handle
         hooks.hold = self.manager.busy
         hooks.original_pc = self.manager.original_pc
@@ -184,14 +181,14 @@ class Probing:
         return self._symbols[name]
 
     def _find_symbol(self, name: str) -> int | None:
-        found = self.placing.places.symbol(name)
+        found = self.verdicts.places.symbol(name)
         if found is None:
             return None
         file, link = found
-        main = self._session.modules.main
+        main = self._guest.modules.main
         if main is not None and main.image is file.image:
             return link + main.bias
-        for mapping in self._session.memory.mappings:
+        for mapping in self._guest.memory.mappings:
             if mapping.name in file.paths:
                 first = file.image.vaddr_of(mapping.offset)
                 return None if first is None else mapping.start + link - first
@@ -203,11 +200,11 @@ class Probing:
         Raises:
             ProbeRejectedError: one of them cannot be placed.
         """
-        session = self._session
+        guest = self._guest
         now: list[PendingProbe] = []
         later: list[PendingProbe] = []
         for place, probe, ready in wanted:
-            address = guest_address(place, session.modules, session.memory)
+            address = guest_address(place, guest.modules, guest.memory)
             item = PendingProbe(place, probe, place.text, ready)
             if address is None:
                 later.append(item)
@@ -222,7 +219,7 @@ class Probing:
 
     def _remember(self, items: Iterable[PendingProbe]) -> None:
         """Probes whose file may be unmapped and mapped again."""
-        main = self._session.image
+        main = self._guest.image
         self._placed.update({id(i.probe): i for i in items if i.place.image is not main})
 
     def _unmapped(self, probes: list[Kprobe]) -> list[Kprobe]:
@@ -241,9 +238,9 @@ class Probing:
         """Register as many as can be: the places that cannot take a probe, and why."""
         refused: list[tuple[Place, str]] = []
         good: list[Wanted] = []
-        session, manager = self._session, self.manager
+        guest, manager = self._guest, self.manager
         for place, probe, ready in wanted:
-            address = guest_address(place, session.modules, session.memory)
+            address = guest_address(place, guest.modules, guest.memory)
             if address is not None and address not in manager.points:
                 try:
                     self._check(probe, address)
@@ -280,10 +277,10 @@ class Probing:
         self.manager.counters.changed()
 
     def _arm_pending(self) -> None:
-        session = self._session
+        guest = self._guest
         waiting, ready = [], []
         for item in self.pending:
-            address = guest_address(item.place, session.modules, session.memory)
+            address = guest_address(item.place, guest.modules, guest.memory)
             if address is None:
                 waiting.append(item)
             else:
@@ -302,38 +299,26 @@ class Probing:
             self._remember(ready)
 
 
-def _windows(session: "Session") -> list[tuple[int, int]]:
+def _windows(guest: LoadedGuest) -> list[tuple[int, int]]:
     """(start, size) for slots: between the libraries and the stack, and below the program."""
-    plan = session.arch.plan
+    plan = guest.arch.plan
     windows = [plan.xol]
     windows += [
         (mapping.start, min(mapping.size, _SLOT_BYTES))
-        for mapping in session.memory.mappings
+        for mapping in guest.memory.mappings
         if mapping.reserved and mapping.end <= plan.trampoline[0]
     ][:1]
     return windows
 
 
-def _detour_room(session: "Session", locate: Callable[[int], Located | None]) -> DetourRoom:
+def _detour_room(guest: LoadedGuest, locate: Callable[[int], Located | None]) -> DetourRoom:
     """Detours stand in the window near the libraries, and below the program behind the slots."""
-    plan = session.arch.plan
+    plan = guest.arch.plan
     beside = tuple(
         (mapping.start + _SLOT_BYTES, mapping.size - _SLOT_BYTES)
-        for mapping in session.memory.mappings
+        for mapping in guest.memory.mappings
         if mapping.reserved
         and mapping.end <= plan.trampoline[0]
         and mapping.size > 2 * _SLOT_BYTES
     )[:1]
     return DetourRoom(plan.detour, beside, locate)
-
-
-def exempt_windows(session: "Session") -> list[tuple[int, int]]:
-    """(start, size) of where no time passes: all windows of the engine."""
-    plan = session.arch.plan
-    start, end = plan.trampoline[0], sum(plan.detour)
-    low = [
-        (mapping.start, mapping.size)
-        for mapping in session.memory.mappings
-        if mapping.reserved and mapping.end <= start
-    ]
-    return [(start, end - start), *low[:1]]

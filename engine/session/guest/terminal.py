@@ -78,13 +78,13 @@ class GuestTerminal:
         return self._master in dict(poller.poll())
 
     def pending(self) -> bool:
-        """Whether the guest has written something that was not read."""
+        """True if the guest has written something that was not read."""
         poller = select.poll()
         poller.register(self._master, select.POLLIN)
         return bool(poller.poll(0))
 
     def read(self) -> bytes:
-        """What the guest wrote, b"" for nothing (yet)."""
+        """Take what the guest has written, b"" for nothing (yet)."""
         try:
             return os.read(self._master, _CHUNK)
         except BlockingIOError:

@@ -7,17 +7,15 @@ one trace.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from engine.cpu.ram import EXECUTE
 from engine.cpu.regstack import RegisterStack
 from engine.errors import CommandError, GuestFaultError
+from engine.session.guest.session import Session
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
 from engine.unwind.unwinder import LIMIT, EndReason, Frame, Unwinder, UnwindGuest, Walk
-
-if TYPE_CHECKING:
-    from engine.session.guest.session import Session
 
 TRAMPOLINE_NAME: Final = "kretprobe_trampoline"
 KERNEL_NAME: Final = "[kernel]"
@@ -113,7 +111,7 @@ class Backtrace:
 class Backtraces:
     """Takes backtraces of one session; keeps what was read of tables and code."""
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: Session) -> None:
         """Nothing is read yet."""
         self._session = session
         arch = session.arch

@@ -176,7 +176,7 @@ class Viewing:
     # -- code and memory ------------------------------------------------------------------
 
     def planted(self) -> dict[int, bytes]:
-        """What stands in place of original bytes."""
+        """The bytes that stand in place of original ones, by address."""
         probing = self._session.probing
         if probing is None:
             return {}
@@ -311,7 +311,7 @@ class DetourViews:
         )
 
     def counts(self) -> DetourCounts:
-        """How many buffers there are, and what those wait for that nobody needs any more."""
+        """Count the buffers, and say what those wait for that nobody needs any more."""
         probing = self._session.probing
         if probing is None:
             return DetourCounts()

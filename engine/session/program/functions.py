@@ -53,7 +53,7 @@ def function_at(file: ProgramFile, link: int) -> tuple[int, int] | None:
 
 
 def _unsized_end(file: ProgramFile, symbol: Symbol, link: int) -> int:
-    """Where a symbol without a size ends: at the next one, or with its section."""
+    """The end of a symbol without a size: the next one, or the end of its section."""
     low, high = link, file.image.high
     for section in file.image.sections:
         if section.holds(symbol.address):
@@ -69,7 +69,7 @@ def _unsized_end(file: ProgramFile, symbol: Symbol, link: int) -> int:
 
 
 def is_code(image: ElfImage, symbol: Symbol) -> bool:
-    """Whether a symbol names something in executable memory that is not typed as data."""
+    """True if a symbol names something in executable memory that is not typed as data."""
     if symbol.is_function:
         return True
     if symbol.kind != "notype":

@@ -8,7 +8,7 @@ import posixpath
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -30,7 +30,6 @@ _CACHE: Final = b"/etc/ld.so.cache"
 _CACHE_MAGIC: Final = b"glibc-ld.so.cache1.1"
 
 
-@dataclass(eq=False)
 class ProgramFile:
     """An ELF file of a program.
 
@@ -38,16 +37,21 @@ class ProgramFile:
         path: guest path as the loader spells it.
         image: the file.
         paths: all guest paths it is known by; a mapping shows one of them.
+        symbols: its symbols, indexed at first use.
     """
 
-    path: str
-    image: ElfImage
-    paths: frozenset[str] = field(default_factory=frozenset)
-
-    @cached_property
-    def symbols(self) -> SymbolTable:
-        """Its symbols, indexed at first use."""
-        return SymbolTable(self.image)
+    def __init__(
+        self,
+        path: str,
+        image: ElfImage,
+        paths: frozenset[str] = frozenset(),
+        symbols: SymbolTable | None = None,
+    ) -> None:
+        """Describe a file; `symbols` are those of the image, if somebody has them already."""
+        self.path = path
+        self.image = image
+        self.paths = paths
+        self.symbols = symbols or SymbolTable(image)
 
     @cached_property
     def lines(self) -> Lines:
@@ -61,7 +65,7 @@ class ProgramFile:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """What LIB in `LIB:SYM` may be: file name, soname, both without their suffixes."""
+        """Names for LIB in `LIB:SYM`: file name, soname, both without their suffixes."""
         full = {posixpath.basename(path) for path in (self.path, *self.paths)}
         full.add(posixpath.basename(self.image.soname or self.path))
         return frozenset(full | {_SUFFIX.sub("", name) for name in full})
@@ -116,7 +120,7 @@ class GuestTree:
 
     @cached_property
     def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
-        """What /etc/ld.so.cache says: soname to paths."""
+        """The entries of /etc/ld.so.cache: soname to paths."""
         found = self.read(_CACHE)
         return _parse_cache(found[0]) if found else {}
 

@@ -1,4 +1,4 @@
-"""What a program can tell while one of its definitions is read: variables at the place."""
+"""Answers of a program while one of its definitions is read: files, places, variables there."""
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
@@ -7,7 +7,14 @@ from engine.fetch.variables import VariableError, VariableScope
 from engine.session.program.libraries import Program
 from engine.session.program.places import Place, PlaceError, Places
 from engine.trace.definition import Definition, parse
-from engine.trace.place import Address, FileOffset, KprobeTarget, Lookup, SymbolPlace, Target
+from engine.trace.place_syntax import (
+    Address,
+    FileOffset,
+    KprobeTarget,
+    Lookup,
+    SymbolPlace,
+    Target,
+)
 from engine.trace.variables import ScopeVariables, Spot
 
 
@@ -58,11 +65,11 @@ class ProgramLookup(Lookup):
         return ""
 
     def why(self) -> str:
-        """What the last error for a file or a place comes from."""
+        """The cause of the last error for a file or a place, in words."""
         return self._why
 
     def entry(self, place: KprobeTarget, text: str) -> bool:
-        """Whether a place is a function's entry (a landing pad may be in front of it)."""
+        """True if a place is a function's entry (a landing pad may be in front of it)."""
         if not isinstance(place, SymbolPlace):
             return False
         if not place.offset:
@@ -85,7 +92,7 @@ class ProgramLookup(Lookup):
         return place.link in (start, start + self._arch.probes.landing_pad(code))
 
     def symbol(self, name: str, target: Target, text: str) -> Base | None:
-        """Where a symbol is; relative to the probe if that is in the same file."""
+        """The base of a symbol; relative to the probe if that is in the same file."""
         found = self._places.symbol(name)
         if found is None:
             return None

@@ -21,7 +21,7 @@ from engine.image import ElfImage, Symbol
 from engine.image.mangling import spellings
 from engine.session.program.functions import FunctionRanges, inlined_sites, is_code
 from engine.session.program.libraries import Program, ProgramFile
-from engine.trace.place import Address, FileOffset, SourceLine, Target
+from engine.trace.place_syntax import Address, FileOffset, SourceLine, Target
 
 _NEAR_MAX: Final = 50_000
 _OFFSET: Final = re.compile(r"(.+?)\+(0[xX][0-9a-fA-F]+|\d+)$", re.DOTALL)
@@ -378,7 +378,7 @@ class Places:
 
 
 def guest_address(place: Place, modules: Modules, memory: Memory) -> int | None:
-    """Where a place is in the guest; None while its file is not mapped executable there."""
+    """The guest address of a place; None while its file is not mapped executable."""
     main = modules.main
     if main is not None and main.image is place.image:
         return place.link + main.bias

@@ -27,7 +27,7 @@ from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.lookup import ProgramLookup
 from engine.session.program.places import Place, Places
 from engine.trace.definition import Definition
-from engine.trace.place import FileOffset
+from engine.trace.place_syntax import FileOffset
 
 RETURN_ENTRY: Final = "return-entry"
 """Rule: a return kprobe goes on a function's entry (register_kretprobe)."""
@@ -60,7 +60,7 @@ class Placed:
 
     @cached_property
     def technique(self) -> str:
-        """What would plant it: "jump" (first a breakpoint, as all) or "breakpoint"."""
+        """The technique that would plant it: "jump" (a breakpoint first) or "breakpoint"."""
         ok = bool(self.jump) and all(check.ok for check in self.jump)
         return JUMP.stands if ok else BREAKPOINT.stands
 
@@ -78,7 +78,7 @@ class Placed:
         return next((check for check in self.jump if not check.ok), None)
 
 
-class Placing:
+class Verdicts:
     """Judges places of one program."""
 
     def __init__(
@@ -216,7 +216,7 @@ class Placing:
         return replace(one, ask=partial(self._jump, self.site(one.place, mode=mode), takes))
 
     def _never_mapped(self, definition: Definition) -> bool:
-        """Whether a uprobe is taken by the kernel's rules where no code can be."""
+        """True if the kernel's rules take a uprobe where no code can be."""
         target = definition.target
         kernel = definition.strict_override or self._mode is Mode.KERNEL
         if not kernel or not isinstance(target, FileOffset):

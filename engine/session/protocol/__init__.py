@@ -1,4 +1,4 @@
-"""What a front end says and hears: plain, frozen records that cross between threads.
+"""The language of front ends: plain, frozen records that cross between threads.
 
 `config` is what the user asked for at the start, `commands` what a front end asks of a guest while
 it stands or runs, `events` and `views` what it is told and shown, `report` what is said about a

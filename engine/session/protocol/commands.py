@@ -1,4 +1,4 @@
-"""What a front end may ask of a guest: plain records, carried out by `control.Control`.
+"""Commands to a guest: plain records, carried out by `control.Control`.
 
 A command that cannot be carried out raises; the engine's thread turns that into a
 `events.Failed`. Commands marked "any time" are obeyed while the guest runs, the others when

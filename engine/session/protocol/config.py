@@ -1,16 +1,17 @@
-"""What the user asked for."""
+"""The guest that a user has asked for."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from engine import arch
+from engine.arch.plan import Mode as Mode
 
 DEFAULT_MEMORY: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class GuestConfig:
-    """How to start a guest; paths are the host's unless said otherwise.
+    """A guest and how it is started; paths are the host's unless said otherwise.
 
     Attributes:
         guest: the ELF file.
@@ -25,8 +26,8 @@ class GuestConfig:
         max_blocks: stop after so many guest blocks.
         memory: bytes of memory the guest may touch.
         clock: "guest" (deterministic) or "host".
-        technique: of probes: "auto", "breakpoint", "jump" or "djprobe".
-        returns: how returns are caught, of `engine.probes.return_catchers.RETURNS`.
+        technique: of probes, one of `engine.probes.techniques.technique_names()`.
+        returns: the catcher of returns, one of `engine.probes.return_catchers.RETURNS`.
         count_blocks: keep the block clock running even if nothing else needs it.
     """
 

@@ -1,4 +1,4 @@
-"""What a front end is told: plain records that leave the engine's thread in batches."""
+"""Events told to a front end: plain records that leave the engine's thread in batches."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -42,7 +42,7 @@ class Restarted:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What the guest wrote to its terminal."""
+    """Bytes that the guest wrote to its terminal."""
 
     data: bytes
 

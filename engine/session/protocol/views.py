@@ -1,4 +1,4 @@
-"""What a front end sees: frozen records, made by the engine's thread and never changed.
+"""Views of a guest: frozen records, made by the engine's thread and never changed.
 
 A view holds plain values only, so a widget can keep one as long as it likes while the guest
 runs on. Parts that have not changed since the view before are the same objects.
@@ -20,7 +20,7 @@ _EMPTY: Mapping[int, bytes] = MappingProxyType({})
 
 
 class RunState(Enum):
-    """What the guest is doing; the value is what people read."""
+    """The state of the guest; the value is what people read."""
 
     READY = "ready"
     """Loaded; nothing has run yet."""

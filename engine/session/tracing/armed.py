@@ -48,7 +48,7 @@ class Armed:
 
 @dataclass(slots=True)
 class EventControl:
-    """What one event does at a hit besides recording.
+    """Filter and triggers of one event, looked at when it is hit.
 
     Attributes:
         info: the event.
@@ -80,7 +80,7 @@ class EventControl:
 
 @dataclass(frozen=True, slots=True)
 class ControlHooks:
-    """What triggers do to the trace.
+    """Services of the trace that triggers call.
 
     Attributes:
         stack: records the call stack behind a row: (thread, place).
@@ -114,7 +114,7 @@ class HistogramTriggers:
         self._named: dict[str, HistTable] = {}
 
     def update(self, control: EventControl, trigger: EventTrigger) -> bool:
-        """Whether a histogram was only paused, continued or cleared."""
+        """True if a histogram was only paused, continued or cleared."""
         spec = trigger.hist
         if spec is None or not spec.action:
             return False

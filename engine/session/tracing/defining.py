@@ -2,7 +2,7 @@
 
 import gc
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -16,10 +16,12 @@ from engine.session.guest.session import Session
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import RETURN_ENTRY, Placed
 from engine.session.protocol.report import Report
+from engine.session.protocol.requests import ProbeRequest
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
 from engine.trace.definition import Definition, Deletion, compatible, matches, parse
-from engine.trace.place import FileOffset
+from engine.trace.place_syntax import FileOffset
+from engine.trace.syscalls import selection
 
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_]")
 
@@ -55,6 +57,7 @@ class Definitions:
         probing: Probing,
         events: EventSet,
         recorders: Recorders,
+        choose_syscalls: Callable[[str], None],
     ) -> None:
         """Set up.
 
@@ -64,6 +67,7 @@ class Definitions:
             probing: places probes.
             events: of the trace; definitions add theirs.
             recorders: give probes their recorders.
+            choose_syscalls: adds the events of system calls that match a pattern.
         """
         self.defined: list[Defined] = []
         self._session = session
@@ -71,14 +75,37 @@ class Definitions:
         self._probing = probing
         self._events = events
         self._recorders = recorders
+        self._choose_syscalls = choose_syscalls
+
+    def place(self, probes: ProbeRequest) -> None:
+        """Define events and place their probes, as a request names them.
+
+        Raises:
+            ProbeError: something is not accepted; what came before stays.
+        """
+        for line in probes.definitions:
+            self.define(line)
+        for glob in probes.entries:
+            self.on_entries(glob)
+        for glob in probes.returns:
+            self.on_returns(glob)
+        for glob in probes.bodies:
+            self.on_bodies(glob)
 
     def define(self, line: str) -> Defined | None:
-        """Carry out one line of `kprobe_events`: what it has defined, if anything.
+        """Carry out one line of `kprobe_events`, or `syscalls/GLOB`.
+
+        Returns:
+            The probes that it has defined, None if it has not.
 
         Raises:
             ProbeError: it is not accepted; what came before stays.
         """
-        lookup = self._probing.placing.lookup
+        glob = selection(line)
+        if glob is not None:
+            self._choose_syscalls(glob)
+            return None
+        lookup = self._probing.verdicts.lookup
         parsed = parse(line, self._session.arch, mode=self._mode, lookup=lookup)
         if isinstance(parsed, Definition):
             return self._define(parsed)
@@ -91,7 +118,7 @@ class Definitions:
             compatible(earlier.definition, definition)
         mode = Mode.KERNEL if definition.strict_override else self._mode
         try:
-            placed = self._probing.placing.of_definition(definition)
+            placed = self._probing.verdicts.of_definition(definition)
         except PlaceError as error:
             raise _explained(definition, error.code, str(error)) from error
         for item in placed:
@@ -114,7 +141,9 @@ class Definitions:
             definition.kind,
         )
         wanted = [
-            self._wanted(event, self._probing.placing.at_one(definition, placed, item), item, mode)
+            self._wanted(
+                event, self._probing.verdicts.at_one(definition, placed, item), item, mode
+            )
             for item in placed
         ]
         try:
@@ -138,8 +167,37 @@ class Definitions:
             probe.reference = definition.target.reference
         return place, probe, self._recorders.ready(place, event.info.id, layout)
 
+    def on_entries(self, glob: str) -> None:
+        """An entry event on every function that matches a pattern.
+
+        Raises:
+            ProbeError: none does.
+        """
+        self._on_places(self._probing.verdicts.places.matching(glob), f"-f {glob}")
+
+    def on_returns(self, glob: str) -> None:
+        """A return event on every function that matches a pattern.
+
+        Raises:
+            ProbeError: none does.
+        """
+        places = self._probing.verdicts.places.matching(glob)
+        self._on_places(places, f"-r {glob}", is_return=True)
+
+    def on_bodies(self, glob: str) -> None:
+        """An event on every instruction of the functions that match a pattern.
+
+        Raises:
+            ProbeError: none does.
+        """
+        verdicts = self._probing.verdicts
+        places = (
+            at for entry in verdicts.places.matching(glob) for at in verdicts.instructions(entry)
+        )
+        self._on_places(places, f"--every-insn {glob}")
+
     @collector_paused()
-    def on_places(self, places: Iterable[Place], option: str, *, is_return: bool = False) -> None:
+    def _on_places(self, places: Iterable[Place], option: str, *, is_return: bool = False) -> None:
         """An event that records nothing but its place, on each of many places.
 
         Args:

@@ -117,7 +117,7 @@ class EventSet:
         del self.events[group, name], self.infos[group, name]
 
     def info(self, group: str, name: str) -> EventInfo:
-        """What an event's rows are.
+        """The description of an event's rows.
 
         Raises:
             ProbeError: there is no such event.

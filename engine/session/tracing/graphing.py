@@ -22,6 +22,7 @@ from engine.session.guest.probing import Wanted
 from engine.session.program.functions import is_part
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report
+from engine.session.protocol.requests import TRACERS, GraphOptions
 from engine.session.tracing.defining import collector_paused
 from engine.session.tracing.tracing import Tracing
 from engine.trace.function import function_info, function_recorder
@@ -30,7 +31,6 @@ from engine.trace.rows import EventInfo
 from engine.trace.variables import ScopeVariables
 
 _ARGUMENTS_MAX: Final = 16
-TRACERS: Final = ("function_graph", "function")
 _EVERY: Final = 1 << 31
 _SHOWN: Final = 10
 _NOP_SECTIONS: Final = ("__patchable_function_entries", "__mcount_loc")
@@ -38,31 +38,9 @@ Key = tuple[str, int]
 """Guest path of a file and link address of a function in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphOptions:
-    """What is traced and recorded.
-
-    Attributes:
-        tracer: one of `TRACERS`.
-        depth_max: deeper calls are not followed, 0 for no limit (max_graph_depth).
-        args: record what functions are called with.
-        retval: record what they return.
-        under: patterns: only calls made in these functions (set_graph_function).
-        without: patterns: not these functions, nor, in the graph, what is called in them
-            (set_ftrace_notrace, set_graph_notrace).
-    """
-
-    tracer: str = TRACERS[0]
-    depth_max: int = 0
-    args: bool = False
-    retval: bool = False
-    under: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
 class Added:
-    """What came of adding functions.
+    """The outcome of adding functions.
 
     Attributes:
         count: functions that are traced now and were not before.
@@ -212,7 +190,7 @@ class Graphing:
         probing.pending = [item for item in probing.pending if id(item.probe) not in mine]
 
     def _add(self, glob: str, only: set[Key] | None = None) -> Added:
-        found = list(self._probing.placing.places.matching(glob))
+        found = list(self._probing.verdicts.places.matching(glob))
         if not found:
             raise ProbeError(f"-f {glob}: no function matches")
         if only is not None:
@@ -220,7 +198,7 @@ class Graphing:
         return self.add_places(found)
 
     def _keys(self, globs: Iterable[str]) -> set[Key]:
-        places = self._probing.placing.places
+        places = self._probing.verdicts.places
         return {_key(place) for glob in globs for place in places.matching(glob)}
 
     # -- probes ---------------------------------------------------------------------------
@@ -228,7 +206,7 @@ class Graphing:
     def _make(self, place: Place, key: Key) -> tuple[Kprobe, Wanted]:
         args: tuple[FetchArg, ...] = ()
         if self.options.args:
-            args = _arguments(self._probing.placing.lookup.scope_at(place))
+            args = _arguments(self._probing.verdicts.lookup.scope_at(place))
         info = self._event_of(args)
         name = place.name
         if self._exits is None:
@@ -303,7 +281,7 @@ class Graphing:
     # -- what it comes to -----------------------------------------------------------------
 
     def remarks(self, *, every: bool = False) -> Iterator[Report]:
-        """What could not be traced, all of it or the first of it."""
+        """Remarks about functions that are not traced, all of them or the first ones."""
         if self.refused:
             lines = [f"{name}: {why}" for name, why in self.refused.items()]
             shown = lines if every else lines[:_SHOWN]
@@ -354,7 +332,7 @@ class Graphing:
             code = place.image.read_vaddr(start + pad, arch.insn_max)
             first = next(iter(decode(start + pad, code)), None)
             nops += first is not None and first.mnemonic == "nop"
-        image = self._probing.placing.main.image
+        image = self._probing.verdicts.main.image
         sections = [
             f"{section.size // 8} in {name}"
             for name in _NOP_SECTIONS
@@ -412,7 +390,7 @@ def _call_end(exits: EventInfo, *, retval: bool) -> CallEnd:
 
 
 def _arguments(scope: ScopeVariables) -> tuple[FetchArg, ...]:
-    """What a function is called with, as far as debug information says and words hold it."""
+    """The arguments of a function, as far as debug information says and words hold them."""
     args: list[FetchArg] = []
     seen: set[object] = set()
     try:

@@ -109,7 +109,7 @@ def _check_handlers(path: str, probe: Kprobe) -> None:
 
 
 def _places(probe: Kprobe, session: "Session") -> "list[Any]":
-    places = session.probes().placing.places
+    places = session.probes().verdicts.places
     if isinstance(probe, Uprobe | Uretprobe):
         return [places.resolve(f"{probe.path}:{probe.place:#x}")[0]]
     if probe.symbol_name is not None:

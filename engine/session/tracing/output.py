@@ -184,7 +184,7 @@ class TraceOutput:
             self.ring_file.close()
 
     def _position(self) -> int | None:
-        """Where the next byte of a file goes; None for what is not ours or no file."""
+        """The position of the next byte of a file; None for what is not ours or no file."""
         if not self._own or self._file is None:
             return None
         try:
@@ -260,7 +260,7 @@ def _path(probe: Kprobe) -> str:
 def remarks(
     output: str, failure: OSError | None, lost: int, probing: Probing, probes: list[Kprobe]
 ) -> Iterator[Report]:
-    """What the user should know at the end.
+    """Remarks for the user at the end.
 
     Args:
         output: where the trace went, for messages.

@@ -1,4 +1,4 @@
-"""How the probes of a trace get their recorders."""
+"""Compiles the recorders of a trace's probes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -81,7 +81,7 @@ class Recorders:
         self._prepare: dict[Kprobe, Ready] = {}
 
     def ready(self, place: Place, number: int, layout: RecordLayout) -> Ready:
-        """What gives a probe its recorder once its address is known.
+        """Make a function that gives a probe its recorder once its address is known.
 
         Args:
             place: of the probe.
@@ -131,7 +131,7 @@ class Recorders:
     def _in_guest(
         self, probe: Kprobe, number: int, layout: RecordLayout, base: int
     ) -> Recording | None:
-        """What code in the guest would record for a probe; None where that is not all."""
+        """The row that code in the guest would record for a probe; None where that is not all."""
         ops = self._controls.predicate(self._table[number])
         if not self._probing.manager.techniques.writes_to(self._staging) or ops is None:
             return None
@@ -141,7 +141,7 @@ class Recorders:
     def _call(
         self, probe: Kretprobe, number: int, layout: RecordLayout, base: int
     ) -> CallWork | None:
-        """What code in the guest would do about a return probe's calls."""
+        """The work of code in the guest at a return probe's calls; None where that is not all."""
         pc = self._session.arch.roles.pc
         if any(_names(field.arg.base, pc) for field in layout.fields):
             return None  # it is another one wherever the function is called from
@@ -149,7 +149,7 @@ class Recorders:
         return None if row is None else call_work(self._session.arch, row)
 
     def _pc_at(self, probe: Kprobe) -> int:
-        """What `%ip` is at a probe: its address.
+        """The value of `%ip` at a probe: its address.
 
         For Linux's kprobes on x86 it is the address behind the int3, one byte on, also where
         ftrace or a jump stands in for it (arch/x86/kernel/kprobes: core.c, ftrace.c, opt.c);

@@ -4,10 +4,11 @@ import struct
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from engine.errors import GuestFaultError, ProbeError
 from engine.fetch.evaluate import FetchContext, Recorder
+from engine.session.guest.session import Session
 from engine.trace.rows import EventInfo
 from engine.trace.syscalls import (
     ENTER,
@@ -19,9 +20,6 @@ from engine.trace.syscalls import (
     event_name,
     exit_info,
 )
-
-if TYPE_CHECKING:
-    from engine.session.guest.session import Session
 
 STRING_MAX: Final = 255
 """Bytes of a string that are recorded."""
@@ -41,7 +39,7 @@ class SyscallEvents:
         making: the call whose event is being recorded, "" at other times.
     """
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: Session) -> None:
         """None is, yet."""
         self._session = session
         self._enter: dict[str, Recorder] = {}
@@ -108,7 +106,7 @@ class SyscallEvents:
         return partial(self._record_enter, info, number, fields, context)
 
     def is_mine(self, info: EventInfo) -> bool:
-        """Whether an event is one of these."""
+        """True if an event is one of these."""
         return info.id in self._chosen
 
     def install(self, info: EventInfo, record: Recorder) -> None:
@@ -187,7 +185,7 @@ class SyscallEvents:
         self._write(info, context, thread, words, texts)
 
     def _read(self, field: Argument, values: Sequence[int]) -> bytes:
-        """What an argument points to, with a NUL behind it; nothing if it cannot be read."""
+        """Read what an argument points to, with a NUL behind it; nothing if it cannot be read."""
         memory, address = self._session.memory, values[field.index]
         try:
             if field.string:
@@ -226,6 +224,6 @@ class SyscallEvents:
 
 
 def _matches(glob: str, prefix: str, call: str) -> bool:
-    """Whether a pattern means an event of a call: its name, or the call's own for both."""
+    """True if a pattern means an event of a call: its name, or the call's own for both."""
     name = event_name(call)
     return any(fnmatchcase(one, glob) for one in (prefix + name, prefix + call, name, call))

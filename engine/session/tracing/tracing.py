@@ -1,8 +1,7 @@
 """A trace: definitions turned into events, recorded as rows, written as text."""
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from engine.arch.plan import Mode
@@ -13,9 +12,10 @@ from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.protocol.report import Report
+from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.defining import Definitions
-from engine.session.tracing.event_set import Defined, EventSet
+from engine.session.tracing.event_set import EventSet
 from engine.session.tracing.loaded_files import LoadedFiles
 from engine.session.tracing.output import Tail, TraceOutput, profile_lines, remarks
 from engine.session.tracing.recorders import ProbeCpu, Recorders
@@ -28,32 +28,6 @@ from engine.trace.ring import Ring
 from engine.trace.ring_file import describe
 from engine.trace.rows import EventInfo, EventSource
 from engine.trace.staging import Consumer, Staging
-from engine.trace.syscalls import selection
-
-
-@dataclass(frozen=True, slots=True)
-class TraceOptions:
-    """How a trace is kept and shown.
-
-    Attributes:
-        format: name of the output format.
-        output: file to write to, None for `stream`.
-        buffer: keep so many events and print them at the end; None = stream all.
-        overwrite: keep the last ones rather than the first.
-        mode: strictness of placement.
-        stack: record the call stack behind each event.
-        profile: print hits and misses at the end.
-        text: trace options of the text format, as in tracefs.
-    """
-
-    format: str = "ftrace"
-    output: str | None = None
-    buffer: int | None = None
-    overwrite: bool = False
-    mode: Mode = Mode.STRICT
-    stack: bool = False
-    profile: bool = False
-    text: tuple[str, ...] = ()
 
 
 class Tracing:
@@ -63,7 +37,7 @@ class Tracing:
         events: by group and name, in the order of definition.
         infos: what their rows are, in the same order, system calls' included.
         table: the same by number, with events of the trace's own.
-        defined: the definitions that were carried out.
+        definitions: carries definitions out.
         ring: what is kept, None while streaming.
         controls: filters and triggers.
         syscalls: system-call events.
@@ -154,22 +128,11 @@ class Tracing:
         self.controls.stacks = options.stack or bool(stacks) or make_format.wants_stacks
         guest, sink = (session, options.mode, self._probing), self._staging
         self._recorders = Recorders(*guest, self.controls, self._context, sink, self.table)
-        self._definitions = Definitions(*guest, self._events, self._recorders)
-        self.defined = self._definitions.defined
+        self.definitions = Definitions(
+            *guest, self._events, self._recorders, self._choose_syscalls
+        )
 
-    # -- definitions ----------------------------------------------------------------------
-
-    def define(self, line: str) -> Defined | None:
-        """Carry out one line of `kprobe_events`: what it has defined, if anything.
-
-        Raises:
-            ProbeError: it is not accepted; what came before stays.
-        """
-        glob = selection(line)
-        if glob is not None:
-            self._choose_syscalls(glob)
-            return None
-        return self._definitions.define(line)
+    # -- system calls ---------------------------------------------------------------------
 
     def _choose_syscalls(self, glob: str) -> None:
         def known(name: str) -> bool:
@@ -218,7 +181,7 @@ class Tracing:
         return ""
 
     def info(self, group: str, name: str) -> EventInfo:
-        """What an event's rows are.
+        """The description of an event's rows.
 
         Raises:
             ProbeError: there is no such event.
@@ -244,7 +207,7 @@ class Tracing:
             self.tail.keep(self.ring)
 
     def _returning(self, address: int) -> bool:
-        """Whether a return event is recorded for the function at an address."""
+        """True if a return event is recorded for the function at an address."""
         point = self._probing.manager.points.get(address)
         if point is None:
             return False
@@ -255,12 +218,12 @@ class Tracing:
 
     @property
     def in_guest(self) -> bool:
-        """Whether code in the guest may write rows too: one trace's only."""
+        """True if code in the guest may write rows too: one trace's only."""
         return self._probing.manager.techniques.writes_to(self._staging)
 
     @property
     def context(self) -> FetchContext:
-        """What recorders of this guest share."""
+        """The context that recorders of this guest share."""
         return self._context
 
     def add_event(self, make: Callable[[int], EventInfo]) -> EventInfo:
@@ -283,44 +246,6 @@ class Tracing:
         """
         self._text = options
         self._output.format = make(self.table, Names(self.symbol, lambda _: self._comm), options)
-
-    def trace_functions(self, glob: str) -> None:
-        """An entry event on every function that matches a pattern.
-
-        Raises:
-            ProbeError: none does.
-        """
-        places = self._probing.placing.places.matching(glob)
-        self._definitions.on_places(places, f"-f {glob}")
-
-    def trace_returns(self, glob: str) -> None:
-        """A return event on every function that matches a pattern.
-
-        Raises:
-            ProbeError: none does.
-        """
-        places = self._probing.placing.places.matching(glob)
-        self._definitions.on_places(places, f"-r {glob}", is_return=True)
-
-    def trace_bodies(self, glob: str) -> None:
-        """An event on every instruction of the functions that match a pattern.
-
-        Raises:
-            ProbeError: none does.
-        """
-        placing = self._probing.placing
-        places = (
-            at for entry in placing.places.matching(glob) for at in placing.instructions(entry)
-        )
-        self._definitions.on_places(places, f"--every-insn {glob}")
-
-    def remove(self, old: Defined) -> None:
-        """Take the probes of one definition out; its event goes with its last definition."""
-        self._definitions.remove(old)
-
-    def listing(self) -> Iterator[str]:
-        """The definitions as the kernel lists them."""
-        return self._definitions.listing()
 
     # -- output ---------------------------------------------------------------------------
 
@@ -356,7 +281,7 @@ class Tracing:
             )
 
     def _description(self) -> dict[str, Any]:
-        """What the rows mean, for whoever finds them after a kill."""
+        """Describe the rows for whoever finds them after a kill."""
         places = {
             probe.addr
             for event in self.events.values()
@@ -400,6 +325,17 @@ class Tracing:
         self._comm = self.session.process.comm
         self._output.format.renamed(self.session.process.pid)
         self._output.commit()
+
+    def drain_at_calls(self) -> None:
+        """Drain at each system call: the text stands among the guest's output where it belongs."""
+        hooks = self.session.hooks
+        before = hooks.syscall_enter
+
+        def enter(number: int, name: str, arguments: tuple[int, ...]) -> None:
+            before(number, name, arguments)
+            self.drain()
+
+        hooks.syscall_enter = enter
 
     def finish(self) -> list[Report]:
         """After the run: everything out, and what is to be said about it."""

@@ -68,7 +68,7 @@ class EventControls:
     # -- setting up -----------------------------------------------------------------------
 
     def of(self, info: EventInfo) -> EventControl:
-        """What an event does."""
+        """The filter and the triggers of an event."""
         control = self._controls.get(info.id)
         if control is None:
             control = self._controls[info.id] = EventControl(info)
@@ -196,7 +196,7 @@ class EventControls:
 
     @property
     def wants_stacks(self) -> bool:
-        """Whether call stacks may be recorded as rows."""
+        """True if call stacks may be recorded as rows."""
         return self.stacks or any(
             armed.trigger.kind.action is TriggerAction.STACK
             for control in self._controls.values()
@@ -204,7 +204,7 @@ class EventControls:
         )
 
     def touches(self, info: EventInfo) -> bool:
-        """Whether an event does more than record."""
+        """True if an event does more than record."""
         return self._gated or self.stacks or info.id in self._controls
 
     # -- a hit ----------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class EventControls:
         return control.filter.ops if control.filter is not None else ()
 
     def _switched(self, info: EventInfo) -> bool:
-        """Whether a trigger of some event turns this one on or off."""
+        """True if a trigger of some event turns this one on or off."""
         target = (info.group, info.name)
         return any(
             armed.trigger.target == target
@@ -295,7 +295,7 @@ class EventControls:
 
     @property
     def place(self) -> int:
-        """Where the hit is that triggers see now."""
+        """The place of the hit that triggers see now."""
         return self._place
 
     # -- afterwards -----------------------------------------------------------------------
@@ -334,7 +334,7 @@ class FilterNames:
         return FilterMachine(functions=self._function, kernel_pointers=not self._strict)
 
     def _function(self, name: str | int) -> tuple[int, int] | None:
-        """Where a function of the guest is, by its name or an address in it."""
+        """(start, end) of a function of the guest, by its name or an address in it."""
         try:
             address = self._placement.symbol(name) if isinstance(name, str) else name
         except PlaceError:

@@ -67,7 +67,7 @@ def test_a_guest_runs_the_same_without_the_switch(
         config = GuestConfig(str(path), isolated=True, count_blocks=True)
         session = Session(config, (FeedStream(ended=True), sink, sink))
         reports = session.run()
-        seen.append((bytes(out), session.cpu.blocks(), reports.exit))
+        seen.append((bytes(out), session.cpu.blocks(), reports))
         session.close()
     assert seen[0] == seen[1]
     assert seen[0][0]

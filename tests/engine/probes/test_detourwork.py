@@ -12,9 +12,10 @@ from sessionkit import SAMPLES, loaded
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint
+from engine.session.protocol.requests import GraphOptions, TraceOptions
 from engine.session.tracing import tracing as tracing_module
-from engine.session.tracing.graphing import Graphing, GraphOptions
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.tracing.graphing import Graphing
+from engine.session.tracing.tracing import Tracing
 from engine.trace.staging import SMALLEST, Staging
 
 FIRST = {"x86_64": "%di", "aarch64": "%x0"}
@@ -79,7 +80,7 @@ def run(arch: str, name: str, technique: str, prepare: Prepare, hits: int = 1) -
         points = guest.session.probes().manager.placed()
         counts = {point.address: [probe.hits for probe in point.probes] for point in points}
         time = guest.session.cpu.blocks()
-        return (b"".join(rows), guest.out, reports.exit.code, time, counts), points
+        return (b"".join(rows), guest.out, reports.exit_code, time, counts), points
 
 
 def alike(
@@ -94,7 +95,7 @@ def alike(
 def fetching(arch: str, fetches: tuple[str, ...]) -> Prepare:
     def prepare(tracing: Tracing) -> None:
         for number, fetch in enumerate(fetches):
-            tracing.define(
+            tracing.definitions.define(
                 f"p:e{number} print " + fetch.format(FIRST[arch], STACK[arch], SECOND[arch])
             )
 
@@ -165,7 +166,7 @@ def test_a_full_ring_in_the_middle_of_a_hit(
 
     def prepare(tracing: Tracing) -> None:
         for line in lines[:probes]:
-            tracing.define(line)
+            tracing.definitions.define(line)
 
     (point,) = alike(arch, "recursion", prepare)
     assert recorded(point), point.why
@@ -180,7 +181,7 @@ def test_a_program_that_renames_itself(arch: str) -> None:
         session = tracing.session
         names = iter([b"one", b"a name too long for it", b"", b"x"])
         session.hooks.syscall_exit = lambda *_: session.process.set_comm(next(names, b"last"))
-        tracing.define("p print c=$comm")
+        tracing.definitions.define("p print c=$comm")
         tracing.set_filter("kprobes", "p_print_0", 'c != "x"')
 
     (point,) = alike(arch, "words", prepare)
@@ -191,9 +192,9 @@ def handled(tracing: Tracing) -> None:
     """A handler, a trigger, a return probe with its handler: some on the same place."""
     manager = tracing.session.probes().manager
     seen: list[int] = []
-    tracing.define("p:a print")
-    tracing.define("p:b print")
-    tracing.define("r:c print")
+    tracing.definitions.define("p:a print")
+    tracing.definitions.define("p:b print")
+    tracing.definitions.define("r:c print")
     tracing.add_trigger("kprobes", "b", "traceoff:1 if common_pid == 0")
     point = manager.placed()[0]
     manager.register(
@@ -216,7 +217,7 @@ def test_a_place_where_nothing_records_can_be_asked() -> None:
     """As a panel does that says why: here a stop stands alone."""
     with loaded(SAMPLES / "x86_64" / "words", *WORDS) as guest:
         tracing = guest.tracing()
-        tracing.define("p print")
+        tracing.definitions.define("p print")
         manager = guest.session.probes().manager
         (point,) = manager.placed()
         point.probes[0].stops = True
@@ -233,11 +234,11 @@ def test_uprobes_need_no_step_in_a_detour(arch: str, technique: str, returns: in
     path = SAMPLES / arch / "recursion"
 
     def prepare(tracing: Tracing) -> None:
-        (place,) = tracing.session.probes().placing.places.resolve("fibonacci")
+        (place,) = tracing.session.probes().verdicts.places.resolve("fibonacci")
         offset = place.image.file_offset(place.link)
         for number in range(returns):
-            tracing.define(f"r:back{number} {path}:{offset:#x} v=$retval")
-        tracing.define(f"p:there {path}:{offset:#x} n={FIRST[arch]}")
+            tracing.definitions.define(f"r:back{number} {path}:{offset:#x} v=$retval")
+        tracing.definitions.define(f"p:there {path}:{offset:#x} n={FIRST[arch]}")
 
     points = alike(arch, "recursion", prepare, technique)
     point = next(point for point in points if len(point.probes) == 1 + returns)
@@ -265,16 +266,16 @@ def test_a_handler_that_takes_its_probe_out(arch: str) -> None:
     path = SAMPLES / arch / "words"
 
     def prepare(tracing: Tracing) -> None:
-        places = tracing.session.probes().placing.places
+        places = tracing.session.probes().verdicts.places
         manager = tracing.session.probes().manager
         (place,) = places.resolve("print")
         left = iter(range(5))
         once = Uprobe(str(path), 0, handler=lambda probe, regs: next(left, None) is None)
-        tracing.define("p:there print")
+        tracing.definitions.define("p:there print")
         point = manager.placed()[0]
         once.addr = point.address
         manager.register(once)
-        tracing.define(f"p:here {path}:{place.image.file_offset(place.link):#x}")
+        tracing.definitions.define(f"p:here {path}:{place.image.file_offset(place.link):#x}")
 
     points = alike(arch, "words", prepare, "jump")
     assert [len(point.probes) for point in points] == [2]

@@ -13,9 +13,10 @@ from jumpkit import after, recorded
 from sessionkit import loaded
 
 from engine.arch import by_name
-from engine.session.measure import bench
+from engine.session.headless import bench
+from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing import tracing as tracing_module
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.tracing.tracing import Tracing
 from engine.trace.staging import SMALLEST, Staging
 
 FIRST = {"x86_64": "%di", "aarch64": "%x0"}
@@ -51,7 +52,7 @@ def run(arch: str, folder: Path, technique: str, fetch: str, memory: bytes, call
         session.memory.poke(END - len(memory), memory)
         tracing = Tracing(session, TraceOptions(), consumer=rows.append)
         base = END - calls - 1
-        tracing.define("p work " + fetch.format(base, FIRST[arch], OTHERS[arch]))
+        tracing.definitions.define("p work " + fetch.format(base, FIRST[arch], OTHERS[arch]))
         guest.run(tracing)
         (point,) = session.probes().manager.placed()
         assert point.technique == technique, point.why

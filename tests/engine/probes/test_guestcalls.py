@@ -22,10 +22,11 @@ from sysroot import CHECKOUT
 from engine.probes.guestcalls import GuestCalls
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.return_sites import ReturnSites
+from engine.session.protocol.requests import GraphOptions, TraceOptions
 from engine.session.tracing import tracing as tracing_module
 from engine.session.tracing.event_set import Defined
-from engine.session.tracing.graphing import Graphing, GraphOptions
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.tracing.graphing import Graphing
+from engine.session.tracing.tracing import Tracing
 from engine.trace.staging import SMALLEST, Staging
 
 ARCHES = ("x86_64", "aarch64")
@@ -93,7 +94,7 @@ def pending(guest: Guest) -> tuple[object, ...]:
 
 
 def to_the_end(guest: Guest, tracing: Tracing, graphing: Graphing | None) -> object:
-    return guest.run(tracing).exit.code
+    return guest.run(tracing).exit_code
 
 
 def outcome(
@@ -151,7 +152,7 @@ def graphed(tracing: Tracing, *names: str, retval: bool = False) -> Graphing:
 
 def returning(tracing: Tracing, arch: str, lines: tuple[str, ...] = RETURNS) -> None:
     for line in lines:
-        tracing.define(line.format(FIRST[arch]))
+        tracing.definitions.define(line.format(FIRST[arch]))
 
 
 def both(
@@ -284,11 +285,11 @@ class Editor:
                 ("r:e{0} {1} v=$retval:s64", "r:e{0} {1} v=$entry({2})", "p:e{0} {1}")
             )
             line = form.format(number, name, FIRST[self._arch])
-            events[f"e{number}"] = tracing.define(line)
+            events[f"e{number}"] = tracing.definitions.define(line)
         elif kind == 2 and events:
             gone = events.pop(rng.choice(sorted(events)))
             assert gone is not None
-            tracing.remove(gone)
+            tracing.definitions.remove(gone)
         elif kind == 3:
             graphing.add(name)
         elif kind == 4:
@@ -350,7 +351,7 @@ def test_the_order_of_probes_on_one_function(programs: dict[str, Path], arch: st
     """It is the same at the first call from a place, which takes the engine, as at later ones."""
 
     def prepare(tracing: Tracing) -> Graphing:
-        tracing.define("p:d leaf")
+        tracing.definitions.define("p:d leaf")
         return graphed(tracing, "leaf", "plain", "marked")
 
     assert alike(programs[arch], (mixed(3),), prepare, technique="jump") > 0

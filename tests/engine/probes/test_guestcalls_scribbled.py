@@ -10,8 +10,8 @@ from sessionkit import heads, loaded
 from sysroot import CHECKOUT
 
 from engine.arch.recording import CALLS, CURSOR, SITES
-from engine.linux.ending import Exit
-from engine.session.tracing.graphing import Graphing, GraphOptions
+from engine.session.protocol.requests import GraphOptions
+from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.tracing import Tracing
 
 ARCHES = ("x86_64", "aarch64")
@@ -30,9 +30,9 @@ def prepare(tracing: Tracing, arch: str, *, graph: bool) -> None:
     if graph:
         Graphing(tracing, GraphOptions(retval=True)).add("leaf", "down", "scribble")
         return
-    tracing.define(f"r:a leaf v=$retval a=$entry({FIRST[arch]})")
-    tracing.define("r:b down v=$retval t=$duration s=+0(%sp):string")
-    tracing.define("p:c scribble")
+    tracing.definitions.define(f"r:a leaf v=$retval a=$entry({FIRST[arch]})")
+    tracing.definitions.define("r:b down v=$retval t=$duration s=+0(%sp):string")
+    tracing.definitions.define("p:c scribble")
 
 
 def places(program: Path, arch: str) -> dict[str, int]:
@@ -54,7 +54,7 @@ def places(program: Path, arch: str) -> dict[str, int]:
 
 def scribbled(
     program: Path, arch: str, at: int, words: int, near: int, seed: int, *, graph: bool
-) -> tuple[Exit, str, int, bool]:
+) -> tuple[str, str, int, bool]:
     """How it ended, what it wrote, how often damage was seen, and whether that was said."""
     args = (hex(at), str(words), hex(near), str(seed))
     with loaded(program, *args, technique="jump", max_blocks=400_000) as guest:
@@ -63,7 +63,7 @@ def scribbled(
         reports = guest.run(tracing)
         returns = guest.session.probes().manager.returns
         said = any("where code records its calls" in text for text in heads(reports))
-        return reports.exit, guest.out, returns.damaged, said
+        return reports.reason, guest.out, returns.damaged, said
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -71,10 +71,10 @@ def test_the_program_goes_on(programs: dict[str, Path], arch: str) -> None:
     found = places(programs[arch], arch)
     seen = 0
     for seed, ((name, at), graph) in enumerate(product(found.items(), (True, False))):
-        exit, out, damaged, said = scribbled(
+        end, out, damaged, said = scribbled(
             programs[arch], arch, at, WORDS[name], found["records"], seed, graph=graph
         )
-        assert (exit.code, out) == (0, "done\n"), (name, seed)
+        assert (end, out) == ("exited with 0", "done\n"), (name, seed)
         assert said == bool(damaged), (name, seed)
         seen += damaged
     assert seen > 1

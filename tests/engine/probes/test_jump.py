@@ -36,7 +36,8 @@ def opened(arch: str, name: str, technique: str, hits: int = 1) -> Iterator[Gues
         yield guest
 
 
-def outcome(exit: Exit) -> tuple[object, ...]:
+def outcome(exit: Exit | None) -> tuple[object, ...]:
+    assert exit is not None
     crash = exit.crash
     return exit.code, exit.signal, (crash.pc, crash.address, crash.why) if crash else None
 
@@ -48,12 +49,12 @@ def result(
     with opened(arch, name, technique) as guest:
         tracing = guest.tracing()
         prepare(tracing)
-        reports = guest.run(tracing)
+        guest.run(tracing)
         manager = guest.session.probes().manager
         points = manager.placed()
         hits = {point.address: [probe.hits for probe in point.probes] for point in points}
         time = guest.session.cpu.blocks()
-        return (guest.text, guest.out, outcome(reports.exit), time, hits), points
+        return (guest.text, guest.out, outcome(guest.session.process.exit), time, hits), points
 
 
 def alike(arch: str, name: str, prepare: Prepare, technique: str = "auto") -> list[ProbePoint]:
@@ -66,7 +67,7 @@ def alike(arch: str, name: str, prepare: Prepare, technique: str = "auto") -> li
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("name", TARGETS)
 def test_events_are_those_of_breakpoints(arch: str, name: str) -> None:
-    points = alike(arch, name, lambda tracing: tracing.trace_functions("*"))
+    points = alike(arch, name, lambda tracing: tracing.definitions.on_entries("*"))
     assert any(point.technique == "jump" for point in points)
 
 
@@ -74,7 +75,7 @@ def test_events_are_those_of_breakpoints(arch: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["sort", "crash", "jumps"])
 def test_every_instruction_at_once(arch: str, name: str) -> None:
     """Windows and probes that are in each other's way; faults at their original addresses."""
-    points = alike(arch, name, lambda tracing: tracing.trace_bodies("*"), "jump")
+    points = alike(arch, name, lambda tracing: tracing.definitions.on_bodies("*"), "jump")
     assert any(point.technique == "jump" for point in points)
     assert any(point.why and point.why.rule == "other-probe" for point in points) is (
         arch == "x86_64"
@@ -84,7 +85,7 @@ def test_every_instruction_at_once(arch: str, name: str) -> None:
 @pytest.mark.parametrize("arch", ARCHES)
 def test_what_cannot_be_compiled_stays_a_breakpoint(arch: str) -> None:
     line = f"p print c={FIRST[arch]}:symstr"
-    (point,) = alike(arch, "words", lambda tracing: tracing.define(line))
+    (point,) = alike(arch, "words", lambda tracing: tracing.definitions.define(line))
     assert point.technique == "breakpoint"
     assert point.why is not None
     assert point.why.rule == "recorder"
@@ -96,7 +97,9 @@ def test_a_full_ring_loses_nothing(arch: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(tracing_module, "Staging", small)
     first = FIRST[arch]
     many = " ".join(f"x{number}={first}" for number in range(40))
-    points = alike(arch, "recursion", lambda tracing: tracing.define(f"p fibonacci {many}"))
+    points = alike(
+        arch, "recursion", lambda tracing: tracing.definitions.define(f"p fibonacci {many}")
+    )
     (point,) = points
     assert point.technique == "jump", point.why
     assert point.probes[0].hits * 43 * 8 > SMALLEST
@@ -112,7 +115,7 @@ def test_a_string_that_is_too_long_for_the_guest(arch: str, size: int) -> None:
         page = session.cpu.read_register(session.arch.roles.sp) - 0x20000 & -0x1000
         session.memory.poke(page, b"z" * size)
         line = f"p print t=+0(\\{page:#x}):string u=+0({FIRST[arch]}):string"
-        tracing.define(line)
+        tracing.definitions.define(line)
 
     points = alike(arch, "words", prepare)
     assert [point.technique for point in points] == ["jump"]
@@ -123,12 +126,12 @@ def test_a_string_that_is_too_long_for_the_guest(arch: str, size: int) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_arming_and_disarming_at_random_points(arch: str, name: str, seed: int) -> None:
     with opened(arch, name, "breakpoint") as guest:
-        plain = guest.run()
-        wanted = guest.out, outcome(plain.exit)
+        guest.run()
+        wanted = guest.out, outcome(guest.session.process.exit)
     rng = random.Random(f"{arch} {name} {seed}")
     with opened(arch, name, "jump") as guest:
         tracing = guest.tracing()
-        tracing.trace_bodies("*")
+        tracing.definitions.on_bodies("*")
         session = guest.session
         manager = session.probes().manager
         probes = [probe for point in manager.placed() for probe in point.probes]
@@ -154,9 +157,9 @@ def test_arming_and_disarming_at_random_points(arch: str, name: str, seed: int) 
             except ProbeRejectedError:
                 continue
             armed.append(probe)
-        reports = guest.run()
+        guest.run()
         tracing.finish()
-        assert (guest.out, outcome(reports.exit)) == wanted
+        assert (guest.out, outcome(guest.session.process.exit)) == wanted
         assert seen.most > 3
 
 
@@ -175,7 +178,7 @@ def test_a_second_probe_in_the_window() -> None:
     """The first gives way, and comes back when the second is gone."""
     with opened("x86_64", "words", "jump") as guest:
         tracing = guest.tracing()
-        tracing.define("p print")
+        tracing.definitions.define("p print")
         manager = guest.session.probes().manager
         (point,) = manager.placed()
         inner = detour_of(point).displaced[1][1]
@@ -198,7 +201,7 @@ def test_a_detour_is_freed_only_once_it_is_left() -> None:
     """The 'zombie': its probe is deleted while the program runs in it."""
     with opened("x86_64", "words", "jump") as guest:
         tracing = guest.tracing()
-        done = tracing.define("p print")
+        done = tracing.definitions.define("p print")
         assert done is not None
         session = guest.session
         manager = session.probes().manager
@@ -209,7 +212,7 @@ def test_a_detour_is_freed_only_once_it_is_left() -> None:
             session.kernel.step()
         assert session.hooks.hold()
         assert session.hooks.original_pc(manager.regs.ip) == point.address
-        tracing.remove(done)
+        tracing.definitions.remove(done)
         assert jumps_of(guest).detours.at(manager.regs.ip) is not None
         assert session.memory.read(detour.start, len(detour.code)) == detour.code
         while session.hooks.hold():
@@ -227,7 +230,7 @@ def test_the_program_scribbles_over_the_ring() -> None:
     for damage in (b"\xff" * 8, (3).to_bytes(8, "little"), (1 << 19).to_bytes(8, "little")):
         with opened("x86_64", "sort", "jump") as guest:
             tracing = guest.tracing()
-            tracing.trace_functions("*")
+            tracing.definitions.on_entries("*")
             tracing.start()
             session = guest.session
             for _ in range(4000):
@@ -237,7 +240,7 @@ def test_the_program_scribbles_over_the_ring() -> None:
             session.memory.poke(start + (1 << 20), b"\x5a" * 4096)
             reports = guest.run()
             tracing.finish()
-            assert reports.exit.code == 0
+            assert reports.exit_code == 0
 
 
 @pytest.mark.parametrize("arch", ARCHES)
@@ -245,7 +248,7 @@ def test_a_place_in_a_window_goes_on_in_the_detour(arch: str) -> None:
     """As a signal handler's return does that was interrupted there."""
     with opened(arch, "words", "jump") as guest:
         tracing = guest.tracing()
-        tracing.define("p print")
+        tracing.definitions.define("p print")
         (point,) = guest.session.probes().manager.placed()
         detour = detour_of(point)
         manager = guest.session.probes().manager
@@ -272,7 +275,7 @@ def test_a_large_function_is_looked_at_after_more_hits(
     monkeypatch.setattr(arbitration, "AFTER", 4)
     with opened(arch, "recursion", "auto", hits=4) as guest:
         tracing = guest.tracing()
-        tracing.define("p fibonacci")
+        tracing.definitions.define("p fibonacci")
         manager = guest.session.probes().manager
         (point,) = manager.placed()
         function = manager.code_map.function(point.address)

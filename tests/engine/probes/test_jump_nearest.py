@@ -9,8 +9,8 @@ from sessionkit import SAMPLES, loaded
 def test_the_nearest_place_for_a_jump(arch: str) -> None:
     """What is named can have one, and nothing nearer in the function can."""
     with loaded(SAMPLES / arch / "jumps") as guest:
-        placing = guest.session.probes().placing
-        placed = list(placing.of_all())
+        verdicts = guest.session.probes().verdicts
+        placed = list(verdicts.of_all())
     good: dict[tuple[int, int] | None, list[int]] = {}
     for one in placed:
         if one.technique == "jump":

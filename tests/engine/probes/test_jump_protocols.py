@@ -91,19 +91,19 @@ def test_a_signal_handler_returns_into_the_window() -> None:
     """The jump was written while the handler ran: the rest of the window is in the detour."""
     with loaded(moods("x86_64"), "k", technique="jump") as guest:
         tracing = guest.tracing()
-        done = tracing.define("p print")
+        done = tracing.definitions.define("p print")
         assert done is not None
         _, detour = only(guest)
         session, manager = guest.session, guest.session.probes().manager
         handler = symbol(guest, "on_signal")
         inner = detour.displaced[1][1]
-        tracing.remove(done)
+        tracing.definitions.remove(done)
         tracing.start()
         assert run_to(guest, inner)
         session.process.send_signal(10)
         session.kernel.step()
         assert manager.regs.ip == handler
-        tracing.define("p print")
+        tracing.definitions.define("p print")
         _, detour = only(guest)
         moved = detour.moved_pc(inner)
         assert moved is not None

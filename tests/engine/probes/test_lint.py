@@ -8,8 +8,8 @@ from compiled import build
 
 from engine.arch.plan import Mode, Rules
 from engine.probes.lint import RULES, Judgement, judge
-from engine.session.program.inspection import Inspection
-from engine.session.program.verdicts import Placing
+from engine.session.program.opening import OpenedProgram
+from engine.session.program.verdicts import Verdicts
 from engine.session.protocol.config import GuestConfig
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -18,12 +18,12 @@ INSNS = DATA / "kf_insns"
 MATRIX = json.loads((DATA / "matrix-6.18.json").read_text())["matrix"]
 
 
-def placing(path: Path, mode: Mode = Mode.STRICT) -> Placing:
-    inspection = Inspection.open(GuestConfig(guest=str(path)))
-    return Placing(inspection.arch, inspection.program, mode)
+def verdicts(path: Path, mode: Mode = Mode.STRICT) -> Verdicts:
+    opened = OpenedProgram.open(GuestConfig(guest=str(path)))
+    return Verdicts(opened.arch, opened.inspected(), mode)
 
 
-def at(found: Placing, text: str, rules: Rules = Rules.KPROBE) -> Judgement:
+def at(found: Verdicts, text: str, rules: Rules = Rules.KPROBE) -> Judgement:
     place = found.places.resolve(text)[0]
     site = found.site(place)
     site.rules = rules
@@ -35,7 +35,7 @@ def rules_of(judgement: Judgement) -> set[str]:
 
 
 def test_kernel_mode_gives_the_kernels_verdicts() -> None:
-    found = placing(INSNS, Mode.KERNEL)
+    found = verdicts(INSNS, Mode.KERNEL)
     for entry in MATRIX:
         judgement = at(found, f"{INSNS}:{entry['offset']}", Rules.UPROBE)
         assert (judgement.errno or "ok") == entry["verdict"], entry["name"]
@@ -45,7 +45,7 @@ def test_kernel_mode_gives_the_kernels_verdicts() -> None:
 
 
 def test_the_middle_of_an_instruction() -> None:
-    strict, kernel = placing(INSNS), placing(INSNS, Mode.KERNEL)
+    strict, kernel = verdicts(INSNS), verdicts(INSNS, Mode.KERNEL)
     for rules, mode, accepted in (
         (Rules.KPROBE, strict, False),
         (Rules.UPROBE, strict, False),
@@ -66,13 +66,13 @@ def test_the_middle_of_an_instruction() -> None:
 def test_alignment_on_aarch64() -> None:
     sample = CHECKOUT / "samples" / "bin" / "aarch64" / "sort"
     for mode in Mode:
-        judgement = at(placing(sample, mode), "main+2")
+        judgement = at(verdicts(sample, mode), "main+2")
         assert (judgement.ok, judgement.errno) == (False, "EINVAL")
-        assert at(placing(sample, mode), "main+4").ok
+        assert at(verdicts(sample, mode), "main+4").ok
 
 
 def test_a_refused_instruction_names_a_better_place() -> None:
-    judgement = at(placing(INSNS), "i_int3")
+    judgement = at(verdicts(INSNS), "i_int3")
     assert not judgement.ok
     assert judgement.findings[0].rule == "instruction"
     assert [check.rule for check in judgement.checks if not check.ok] == ["instruction"]
@@ -111,11 +111,11 @@ behind: ret
 
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Placing:
-    return placing(build(tmp_path_factory.mktemp("parts"), "parts", _PARTS, "-no-pie"))
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+    return verdicts(build(tmp_path_factory.mktemp("parts"), "parts", _PARTS, "-no-pie"))
 
 
-def test_data_is_no_place(parts: Placing) -> None:
+def test_data_is_no_place(parts: Verdicts) -> None:
     judgement = at(parts, "table+4")
     assert (judgement.ok, rules_of(judgement)) == (False, {"data"})
     judgement = at(parts, "__data_start")
@@ -123,19 +123,19 @@ def test_data_is_no_place(parts: Placing) -> None:
     assert judgement.errno == "EINVAL"
 
 
-def test_a_place_outside_all_functions_is_a_warning(parts: Placing) -> None:
+def test_a_place_outside_all_functions_is_a_warning(parts: Verdicts) -> None:
     behind = parts.places.resolve("behind")[0].link
     assert "no-function" in rules_of(at(parts, f"{behind - 8:#x}"))
 
 
-def test_names_that_share_code(parts: Placing) -> None:
+def test_names_that_share_code(parts: Verdicts) -> None:
     judgement = at(parts, "entry")
     assert "alias" in rules_of(judgement)
     assert "overlap" not in rules_of(judgement)
     assert "alias" not in rules_of(at(parts, "main"))
 
 
-def test_flags_in_use_between_compare_and_branch(parts: Placing) -> None:
+def test_flags_in_use_between_compare_and_branch(parts: Verdicts) -> None:
     start = parts.places.resolve("entry")[0].link
     live = [a for a in range(start, start + 9) if "flags" in rules_of(at(parts, f"{a:#x}"))]
     assert live == [start + 2, start + 7]
@@ -143,7 +143,7 @@ def test_flags_in_use_between_compare_and_branch(parts: Placing) -> None:
     assert finding.message.endswith(": ZF")
 
 
-def test_the_red_zone_is_in_use_from_store_to_load(parts: Placing) -> None:
+def test_the_red_zone_is_in_use_from_store_to_load(parts: Verdicts) -> None:
     start = parts.places.resolve("entry")[0].link + 9
     live = {}
     for offset in (0, 4, 8, 9, 13, 14):
@@ -162,7 +162,7 @@ def test_no_flag_is_live_at_an_entry_and_no_boundary_is_wrong() -> None:
     program = next((p for p in map(Path, ("/bin/ls", "/usr/bin/dash")) if p.exists()), None)
     if program is None:
         pytest.skip("no program here")
-    found = placing(program, Mode.STRICT)
+    found = verdicts(program, Mode.STRICT)
     count = 0
     for placed in found.of_all():
         count += 1

@@ -140,7 +140,7 @@ def places(session: Session, manager: ProbeManager) -> list[int]:
     """Every slot of the program that takes a probe."""
     assert session.probing is not None
     return [
-        placed.place.link for placed in session.probing.placing.of_all() if placed.judgement.ok
+        placed.place.link for placed in session.probing.verdicts.of_all() if placed.judgement.ok
     ]
 
 

@@ -66,11 +66,13 @@ def run(path: Path, choose: Choice | None, hits: Hits, *, handlers: bool = False
         session.cpu.count_blocks(True)
         if choose is not None:
             assert session.modules.main is not None
-            judged = session.probing.placing.of_all()
+            judged = session.probing.verdicts.of_all()
             links = [placed.place.link for placed in judged if placed.judgement.ok]
             places = choose([link + session.modules.main.bias for link in links])
             manager.register_all([_probe(place, handlers) for place in places])
-        end = session.run().exit
+        session.run()
+        end = session.process.exit
+        assert end is not None
         for point in manager.points.values():
             count = sum(probe.hits for probe in point.probes)
             hits.all += count

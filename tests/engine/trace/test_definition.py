@@ -11,7 +11,7 @@ from engine.arch.plan import Mode
 from engine.arch.program import Base, Source
 from engine.errors import ProbeError, ProbeSyntaxError
 from engine.trace.definition import Definition, Deletion, compatible, matches, parse
-from engine.trace.place import (
+from engine.trace.place_syntax import (
     Address,
     FileOffset,
     KprobeTarget,

@@ -10,7 +10,7 @@ from definitionkit import X86, defined, refused
 from engine.arch.plan import Mode
 from engine.errors import ProbeError, ProbeSyntaxError
 from engine.trace.definition import Definition, Deletion, compatible, matches, parse
-from engine.trace.place import Lookup
+from engine.trace.place_syntax import Lookup
 
 _RECORDED = json.loads(
     (Path(__file__).parents[2] / "data" / "uprobes" / "definitions.json").read_text()

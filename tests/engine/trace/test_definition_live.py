@@ -19,7 +19,7 @@ from engine.arch import by_name
 from engine.arch.plan import Mode
 from engine.errors import ProbeError, ProbeSyntaxError
 from engine.trace.definition import Definition, compatible, parse
-from engine.trace.place import Lookup
+from engine.trace.place_syntax import Lookup
 
 PROGRAM: Final = Path(__file__).parents[2] / "data" / "uprobes" / "kf_nopie"
 COUNT: Final = int(os.environ.get("KPROBE_TUI_LIVE_LINES", "500"))

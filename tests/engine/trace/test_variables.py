@@ -16,8 +16,8 @@ from engine.fetch.variables import VariableError
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.variables import Variable
 from engine.session import GuestConfig
-from engine.session.program.inspection import Inspection
-from engine.session.program.verdicts import Placing
+from engine.session.program.opening import OpenedProgram
+from engine.session.program.verdicts import Verdicts
 from engine.trace.definition import Definition, parse
 from engine.trace.variables import ScopeVariables
 
@@ -34,17 +34,17 @@ _FIELD = re.compile(r' z(\d+)=("(?:[^"\\]|\\.)*"|\S+)')
 _STACK = 0x7FF000000000
 
 
-def placing_of(program: Path) -> Placing:
+def verdicts_of(program: Path) -> Verdicts:
     """Judges places of the program."""
-    inspection = Inspection.open(GuestConfig(guest=str(program)))
-    return Placing(inspection.arch, inspection.program)
+    opened = OpenedProgram.open(GuestConfig(guest=str(program)))
+    return Verdicts(opened.arch, opened.inspected())
 
 
 def parsed(program: Path, line: str, mode: Mode = Mode.STRICT) -> Definition:
     """One definition, read with the program's variables."""
-    inspection = Inspection.open(GuestConfig(guest=str(program)))
-    placing = Placing(inspection.arch, inspection.program, mode)
-    found = parse(line, inspection.arch, mode=mode, lookup=placing.lookup)
+    opened = OpenedProgram.open(GuestConfig(guest=str(program)))
+    verdicts = Verdicts(opened.arch, opened.inspected(), mode)
+    found = parse(line, opened.arch, mode=mode, lookup=verdicts.lookup)
     assert isinstance(found, Definition)
     return found
 
@@ -86,13 +86,13 @@ def _agrees(shown: str, wanted: int | str) -> bool:
 def test_events_show_what_gdb_prints(tmp_path: Path, flags: tuple[str, ...], step: int) -> None:
     """At instructions of three functions (each `step`th), all variables and what they lead to."""
     program = debugged("x86_64", *flags)
-    placing = placing_of(program)
+    verdicts = verdicts_of(program)
     asked: dict[int, list[str]] = {}
     events: list[tuple[int, list[str]]] = []
     for function in FUNCTIONS:
-        (entry,) = placing.places.resolve(function)
-        for place in list(placing.instructions(entry))[::step]:
-            known = placing.lookup.scope_at(place)
+        (entry,) = verdicts.places.resolve(function)
+        for place in list(verdicts.instructions(entry))[::step]:
+            known = verdicts.lookup.scope_at(place)
             texts = [
                 text
                 for variable in _visible(known)
@@ -363,7 +363,7 @@ def test_an_unknown_place_is_blamed_before_its_variables() -> None:
 
 def test_uprobes_know_no_variables_in_kernel_mode() -> None:
     program = debugged("x86_64", "-O2")
-    (place,) = placing_of(program).places.resolve("work")
+    (place,) = verdicts_of(program).places.resolve("work")
     line = f"p:g/e {program}:{place.file_offset:#x} k"
     assert parsed(program, line).args[0].base.register == "rsi"
     with pytest.raises(ProbeSyntaxError) as caught:

@@ -13,7 +13,8 @@ from engine.guest.modules import Module
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
 from engine.session.inspect.backtrace import Backtraces
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.tracing import Tracing
 from engine.unwind.unwinder import FORMATS, EndReason
 
 DATA = CHECKOUT / "tests" / "data" / "unwind"
@@ -101,7 +102,7 @@ def test_every_function_has_a_return_probe(name: str, mode: Mode) -> None:
     session = session_of(name)
     manager = session.probes(mode).manager
     tracing = Tracing(session, TraceOptions(output="/dev/null", mode=mode))
-    tracing.trace_returns("*")
+    tracing.definitions.on_returns("*")
     initial = session.cpu.read_register(session.arch.roles.sp)
     backtraces = Backtraces(session)
     wanted = {(row["pc"], row["hit"]): row["frames"] for row in SAMPLE[name]}

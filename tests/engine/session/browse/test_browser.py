@@ -22,8 +22,8 @@ GUESTS.append(("ia64", "recursion"))
 def browser(path: str, root: str | None = None, bias: int = 0) -> Browser:
     """One whose program is in memory, moved by a bias."""
     found = Browser(GuestConfig(path, root=root))
-    image = found.placing.places._program.main.image
-    main = found.placing.places._program.main.path
+    image = found.verdicts.places._program.main.image
+    main = found.verdicts.places._program.main.path
     module = ModuleView(main, image.low + bias, image.high + bias, bias, main=True)
     found.update(GuestView(modules=(module,)))
     return found
@@ -48,7 +48,7 @@ def first(found: Browser) -> int:
 @pytest.mark.parametrize(("arch", "name"), GUESTS)
 def test_rows_are_those_of_the_listing(arch: str, name: str) -> None:
     found = sample(arch, name)
-    file = found.placing.places._program.main
+    file = found.verdicts.places._program.main
     listing = Listing(found.arch, file)
     wanted = [
         (line.insn.address, line.insn.text)
@@ -108,7 +108,7 @@ def test_operands_name_guest_addresses() -> None:
 
 def test_source_lines_begin_where_the_line_changes() -> None:
     found = sample("x86_64")
-    lines = found.placing.places._program.main.lines
+    lines = found.verdicts.places._program.main.lines
     before = None
     changes = 0
     for row in islice(found.forward(found.address_of("main")), 60):

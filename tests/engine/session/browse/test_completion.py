@@ -59,7 +59,7 @@ def test_what_debug_information_names(arch: str) -> None:
     functions = [match.name for match in found.complete("", 200) if match.size]
     named = 0
     for name in functions:
-        rows = found.placing.lookup.scope_at(found.placing.places.resolve(name)[0]).listing()
+        rows = found.verdicts.lookup.scope_at(found.verdicts.places.resolve(name)[0]).listing()
         typed, words = offered(found, f"p {name} v=")
         assert typed == ""
         assert words == tuple(dict.fromkeys(row[0] for row in rows))

@@ -46,7 +46,7 @@ def offset_of(path: Path, name: str) -> int:
 
 def wanted(probing: Probing, text: str, rules: Rules = Rules.KPROBE) -> Wanted:
     probe = Kprobe(record=lambda thread: None, rules=rules, name=text)
-    return probing.placing.places.resolve(text)[0], probe, lambda probe: None
+    return probing.verdicts.places.resolve(text)[0], probe, lambda probe: None
 
 
 # -- all or none, and as many as can be ------------------------------------------------------
@@ -124,7 +124,7 @@ def test_two_names_of_one_address_and_functions_over_each_other(tmp_path: Path) 
     with loaded(program) as guest:
         tracing = guest.tracing()
         for line in ("p:a first", "p:b twin", "p:c outer+3", "p:d inner", "p:e outer"):
-            tracing.define(line)
+            tracing.definitions.define(line)
         manager = guest.session.probes().manager
         assert len(manager.points) == 3
         reports = guest.run(tracing)
@@ -149,8 +149,8 @@ def test_a_place_waits_for_dlopen(loader: tuple[Path, Path]) -> None:
     with loaded(program, str(library), shares=((str(library), False),)) as guest:
         tracing = guest.tracing()
         offset = offset_of(library, "plug_work")
-        tracing.define(f"p:g/work {library}:{offset:#x} a=%di:s32")
-        tracing.define(f"p:g/other {library}:{offset_of(library, 'plug_other'):#x}")
+        tracing.definitions.define(f"p:g/work {library}:{offset:#x} a=%di:s32")
+        tracing.definitions.define(f"p:g/other {library}:{offset_of(library, 'plug_other'):#x}")
         probing = guest.session.probes()
         assert [item.probe.name for item in probing.pending] == ["g/work", "g/other"]
         reports = guest.run(tracing)
@@ -188,8 +188,8 @@ def test_a_waiting_place_can_be_deleted(loader: tuple[Path, Path]) -> None:
     program, library = loader
     with loaded(program, str(library), shares=((str(library), False),)) as guest:
         tracing = guest.tracing()
-        tracing.define(f"p:g/work {library}:{offset_of(library, 'plug_work'):#x}")
-        tracing.define("-:g/work")
+        tracing.definitions.define(f"p:g/work {library}:{offset_of(library, 'plug_work'):#x}")
+        tracing.definitions.define("-:g/work")
         assert guest.session.probes().pending == []
         assert heads(guest.run(tracing)) == []
         assert guest.events == []
@@ -209,7 +209,7 @@ def test_a_uprobe_in_the_c_library(arch: str, argument: str) -> None:
     program = root / "usr/bin/lua5.4"
     with loaded(program, "-e", "print(('x'):rep(12345):len())", root=str(root)) as guest:
         tracing = guest.tracing()
-        tracing.define(f"p:c/malloc {path}:{offset:#x} size={argument}:u64")
+        tracing.definitions.define(f"p:c/malloc {path}:{offset:#x} size={argument}:u64")
         reports = guest.run(tracing)
 
         assert (guest.out, reports.exit_code) == ("12345\n", 0)
@@ -224,7 +224,7 @@ def test_slots_are_no_memory_of_the_guest() -> None:
     with loaded(RECURSION) as guest:
         memory = guest.session.memory
         before = memory.used()
-        guest.tracing().trace_functions("*")
+        guest.tracing().definitions.on_entries("*")
         points = guest.session.probes().manager.points.values()
         assert any(point.slot is not None for point in points)
         assert memory.used() == before > 0

@@ -11,7 +11,7 @@ from sessionkit import heads, loaded
 from engine.arch.plan import Mode
 from engine.image import ElfImage, SymbolTable
 from engine.session.protocol import commands as cmd
-from engine.session.tracing.tracing import TraceOptions
+from engine.session.protocol.requests import TraceOptions
 
 # `users` is what an SDT marker calls its semaphore, where one puts it: what stands in .bss is
 # cleared by the loader after it was counted.
@@ -73,8 +73,10 @@ def test_a_uprobe_is_placed_again_whenever_its_file_is_mapped(
     with loaded(program, str(library), "3", shares=share) as guest:
         tracing = guest.tracing(TraceOptions(mode=mode))
         place = f"{library}:{offset_of(library, 'plug'):#x}"
-        tracing.define(f"p:g/in {place} a=%di:s32 label=@+{label_offset(library):#x}:s32")
-        tracing.define(f"r:g/out {place} v=$retval:s32")
+        tracing.definitions.define(
+            f"p:g/in {place} a=%di:s32 label=@+{label_offset(library):#x}:s32"
+        )
+        tracing.definitions.define(f"r:g/out {place} v=$retval:s32")
         reports = guest.run(tracing)
 
         assert guest.out == "701 702 703 709 \n"
@@ -113,9 +115,9 @@ def test_a_counter_is_one_higher_in_each_mapping(
         tracing = guest.tracing(TraceOptions(mode=mode))
         reference = f"({offset_of(library, counter):#x})"
         plug = f"{library}:{offset_of(library, 'plug'):#x}"
-        tracing.define(f"p:g/a {plug}{reference}")
-        tracing.define(f"r:g/b {plug}{reference}")
-        tracing.define(f"p:g/c {library}:{offset_of(library, 'other'):#x}{reference}")
+        tracing.definitions.define(f"p:g/a {plug}{reference}")
+        tracing.definitions.define(f"r:g/b {plug}{reference}")
+        tracing.definitions.define(f"p:g/c {library}:{offset_of(library, 'other'):#x}{reference}")
         reports = guest.run(tracing)
 
         more = 2 * (10 if counter == "users" else 100)
@@ -138,7 +140,7 @@ def test_a_counter_goes_down_with_its_breakpoint(programs: tuple[Path, Path]) ->
             return int.from_bytes(session.memory.read(address, 2), "little")
 
         assert value() == 5
-        tracing.define(f"p:g/a {program}:{main}({seen})")
+        tracing.definitions.define(f"p:g/a {program}:{main}({seen})")
         assert value() == 6
         (probe,) = tracing.events["g", "a"].probes
         session.probes().manager.disable(probe)
@@ -146,7 +148,7 @@ def test_a_counter_goes_down_with_its_breakpoint(programs: tuple[Path, Path]) ->
         session.probes().manager.enable(probe)
         assert value() == 6
         session.memory.poke(address, bytes(2))
-        tracing.define("-:g/a")
+        tracing.definitions.define("-:g/a")
         assert value() == 0
         assert session.probes().notices == [
             f"the reference counter at {address:#x} would become -1"
@@ -187,9 +189,9 @@ def test_symbols_of_other_files_are_found_where_they_are_mapped(
     share = ((str(library), False),)
     with loaded(program, str(library), "1", shares=share, env=preload) as guest:
         tracing = guest.tracing()
-        tracing.define("p:g/own main v=@seen:s32")
-        tracing.define("p:g/far main v=@label:s32 w=@more-2:s16[2] x=+0(@label):u8")
-        tracing.define("p:g/near libplug.so:plug v=@label:s32 w=@seen:s32")
+        tracing.definitions.define("p:g/own main v=@seen:s32")
+        tracing.definitions.define("p:g/far main v=@label:s32 w=@more-2:s16[2] x=+0(@label):u8")
+        tracing.definitions.define("p:g/near libplug.so:plug v=@label:s32 w=@seen:s32")
         guest.run(tracing)
 
         found = sorted(re.sub(r"\(.*?\)", "()", row) for row in guest.events)

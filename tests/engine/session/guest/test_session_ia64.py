@@ -35,7 +35,10 @@ def run(path: Path) -> tuple[Exit, str]:
     """How a guest ends and what it writes."""
     session, out = session_of(path)
     try:
-        return session.run().exit, out.decode()
+        session.run()
+        end = session.process.exit
+        assert end is not None
+        return end, out.decode()
     finally:
         session.close()
 

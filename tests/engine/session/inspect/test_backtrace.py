@@ -5,9 +5,10 @@ from unwindkit import session_of
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError
+from engine.session.headless.backtraces import StoppedRun
 from engine.session.inspect.backtrace import Backtrace, Backtraces
-from engine.session.inspect.stopping import StoppedRun
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.tracing import Tracing
 from engine.unwind.compare import UNWINDERS
 from engine.unwind.unwinder import EndReason
 
@@ -22,7 +23,7 @@ def at_leaf(
     session.probes(mode)
     tracing = Tracing(session, TraceOptions(output="/dev/null", mode=mode))
     if returns:
-        tracing.trace_returns("*")
+        tracing.definitions.on_returns("*")
     stopped = StoppedRun(session, hit=3, unwinder=unwinder, limit=limit)
     stopped.at_place("leaf")
     tracing.start()

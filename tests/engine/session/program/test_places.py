@@ -10,7 +10,8 @@ from compiled import build, tool
 
 from engine.arch.plan import Rules
 from engine.session.program.functions import function_at
-from engine.session.program.inspection import Inspection
+from engine.session.program.libraries import Program
+from engine.session.program.opening import OpenedProgram
 from engine.session.program.places import PlaceError, Places
 from engine.session.protocol.config import GuestConfig
 
@@ -25,10 +26,11 @@ def opened(
     isolated: bool = False,
     shares: tuple[tuple[str, bool], ...] = (),
     env: tuple[str, ...] = (),
-) -> tuple[Inspection, Places]:
+) -> tuple[Program, Places]:
     config = GuestConfig(guest=str(path), isolated=isolated, shares=shares, env=env)
-    inspection = Inspection.open(config)
-    return inspection, Places(inspection.arch, inspection.program)
+    found = OpenedProgram.open(config)
+    files = found.inspected()
+    return files, Places(found.arch, files)
 
 
 def addresses(places: Places, text: str) -> list[int]:
@@ -56,7 +58,7 @@ def listed(path: Path | str) -> dict[str, set[int]]:
 @pytest.mark.parametrize("path", [INSNS, SAMPLES / "aarch64" / "sort", "/bin/bash", "libc"])
 def test_symbols_stand_where_readelf_says(path: Path | str) -> None:
     if path == "libc":
-        libc = opened("/bin/sh")[0].program.named("libc") if Path("/bin/sh").exists() else None
+        libc = opened("/bin/sh")[0].named("libc") if Path("/bin/sh").exists() else None
         if libc is None:
             pytest.skip("no program with a libc here")
         path = libc.path
@@ -74,7 +76,7 @@ def test_symbols_stand_where_readelf_says(path: Path | str) -> None:
 
 
 def test_the_forms_of_a_place() -> None:
-    inspection, places = opened(INSNS)
+    files, places = opened(INSNS)
     start = places.resolve("i_start")[0]
     assert start.rules is Rules.KPROBE
     assert start.name == "i_start+0x0"
@@ -82,7 +84,7 @@ def test_the_forms_of_a_place() -> None:
     assert addresses(places, "i_start+0x3") == [start.link + 3]
     assert addresses(places, "kf_insns:i_start+3") == [start.link + 3]
     assert addresses(places, f"{start.link:#x}") == [start.link]
-    offset = inspection.program.main.image.file_offset(start.link)
+    offset = files.main.image.file_offset(start.link)
     assert offset is not None
     for digits in (str(offset), f"{offset:#x}", f"0{offset:o}"):
         uprobe = places.resolve(f"{INSNS}:{digits}")[0]
@@ -136,17 +138,17 @@ def test_local_symbols_of_one_name_are_not_unique(tmp_path: Path) -> None:
 def test_an_entry_is_behind_its_landing_pad_for_kprobes_only(tmp_path: Path) -> None:
     source = "int f(int n) { return n + 1; } int main(int n) { return f(n); }"
     program = build(tmp_path, "pads", source, "-O0", "-fcf-protection=full")
-    inspection, places = opened(program)
-    symbol = inspection.program.main.symbols.find("f")
+    files, places = opened(program)
+    symbol = files.main.symbols.find("f")
     assert symbol is not None
     entry = symbol.address
-    if inspection.program.main.image.read_vaddr(entry, 4) != b"\xf3\x0f\x1e\xfa":
+    if files.main.image.read_vaddr(entry, 4) != b"\xf3\x0f\x1e\xfa":
         pytest.skip("this compiler writes no endbr64")
     assert addresses(places, "f") == [entry + 4]
     assert addresses(places, "f+4") == [entry + 4]
     assert addresses(places, "f+5") == [entry + 5]
     assert places.resolve("f")[0].name == "f+0x4"
-    offset = inspection.program.main.image.file_offset(entry)
+    offset = files.main.image.file_offset(entry)
     assert addresses(places, f"{program}:{offset}") == [entry]
     assert [p.link for p in places.matching("f")] == [entry + 4]
     assert [p.link for p in places.matching("f", Rules.UPROBE)] == [entry]
@@ -254,7 +256,7 @@ def test_libraries_come_in_the_loaders_order(
     done = subprocess.run([tool("ldd"), program], capture_output=True, text=True, check=True)
     names = [line.split()[0].rsplit("/", 1)[-1] for line in done.stdout.splitlines()]
     expected = [name for name in names if "vdso" not in name]
-    found = [file.path.rsplit("/", 1)[-1] for file in opened(program)[0].program.files[1:]]
+    found = [file.path.rsplit("/", 1)[-1] for file in opened(program)[0].files[1:]]
     # A program that needs its interpreter only through libraries lists it last in ldd.
     loader = [name for name in expected if name.startswith("ld-")]
     assert [n for n in found if n not in loader] == [n for n in expected if n not in loader]
@@ -278,26 +280,26 @@ def test_libraries_by_runpath_environment_and_names(tmp_path: Path) -> None:
         "-Wl,--disable-new-dtags",
     )  # fmt: skip
     share = ((str(tmp_path), False),)
-    inspection, places = opened(program, shares=share)
-    names = [file.path.rsplit("/", 1)[-1] for file in inspection.program.files]
+    files, places = opened(program, shares=share)
+    names = [file.path.rsplit("/", 1)[-1] for file in files.files]
     assert names[:2] == ["user", "libhigh.so"]
     assert "liblow.so.1" in names
     for library in ("liblow", "liblow.so.1", "libhigh", "libhigh.so"):
-        assert inspection.program.named(library) is not None
+        assert files.named(library) is not None
     assert places.resolve("low")[0].path.endswith("deep/liblow.so.1")
     assert places.resolve("liblow:low")[0].path.endswith("deep/liblow.so.1")
     (tmp_path / "deep" / "liblow.so.1").rename(tmp_path / "liblow.so.1")
-    inspection, _ = opened(program, shares=share)
-    _ = inspection.program.files
-    assert inspection.program.missing == ["liblow.so.1"]
+    files, _ = opened(program, shares=share)
+    _ = files.files
+    assert files.missing == ["liblow.so.1"]
     env = (f"LD_LIBRARY_PATH={tmp_path}",)
-    inspection, _ = opened(program, shares=share, env=env)
-    assert inspection.program.named("liblow") is not None
+    files, _ = opened(program, shares=share, env=env)
+    assert files.named("liblow") is not None
 
 
 def test_a_function_without_a_size_ends_at_the_next_name() -> None:
-    inspection, places = opened(INSNS)
-    file = inspection.program.main
+    files, places = opened(INSNS)
+    file = files.main
     place = places.resolve("i_nop1")[0]
     following = places.resolve("i_nop2_66")[0]
     assert function_at(file, place.link) == (place.link, following.link - place.link)

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
 from engine.session import GuestConfig, Session
-from engine.session.measure.effect import compare as effects
+from engine.session.headless.effect import compared
+from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.graphing import Graphing
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.tracing.tracing import Tracing
 from engine.trace.graph import EXIT, Calls, GraphProbe
 from engine.trace.rows import Event
 
@@ -170,7 +172,7 @@ def test_every_function_traced_has_no_effect(name: str, arch: str) -> None:
         assert graphing.calls is not None
         seen.append(graphing.calls)
 
-    effect = effects(config, place, lambda session, run: run())
+    effect = compared(config, place, lambda session: nullcontext())
     assert not effect.lines
     assert seen[0].entries > 20
 

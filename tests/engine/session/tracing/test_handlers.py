@@ -31,7 +31,7 @@ def test_a_life(tmp_path: Path) -> None:
     )
     with loaded(RECURSION) as guest:
         names = load(guest, tmp_path, source)
-        place = guest.session.probes().placing.places.resolve("factorial")[0]
+        place = guest.session.probes().verdicts.places.resolve("factorial")[0]
         assert names["log"] == [("init", place.link, ())]
         assert guest.run().exit_code == 0
         length = guest.session.arch.probes.length(place.image.read_vaddr(place.link, 15))
@@ -45,7 +45,7 @@ def test_a_life(tmp_path: Path) -> None:
 
 def test_places_by_symbol_address_and_file(tmp_path: Path) -> None:
     with loaded(RECURSION) as guest:
-        place = guest.session.probes().placing.places.resolve("fibonacci")[0]
+        place = guest.session.probes().verdicts.places.resolve("fibonacci")[0]
         source = (
             "seen = []\n"
             "def pre(probe, regs):\n    seen.append(str(probe))\n"

@@ -65,8 +65,8 @@ def test_what_is_recorded_is_what_a_handler_sees(arch: str) -> None:
             expected.append(" ".join(f"{w.partition('=')[0]}={ask(regs)}" for w, ask in wanted))
 
         tracing = guest.tracing()
-        tracing.define("p:t/all ackermann " + " ".join(w for w, _ in wanted))
-        place = guest.session.probes().placing.places.resolve("ackermann")[0]
+        tracing.definitions.define("p:t/all ackermann " + " ".join(w for w, _ in wanted))
+        place = guest.session.probes().verdicts.places.resolve("ackermann")[0]
         guest.session.probes().manager.register(Kprobe(addr=place.link, pre_handler=before))
         guest.run(tracing)
 

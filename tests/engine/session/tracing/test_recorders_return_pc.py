@@ -7,7 +7,7 @@ from sessionkit import SAMPLES, loaded
 
 from engine.arch.plan import Mode
 from engine.image import ElfImage, SymbolTable
-from engine.session.tracing.tracing import TraceOptions
+from engine.session.protocol.requests import TraceOptions
 
 _NAMES = {"x86_64": "ip", "aarch64": "pc"}
 _ROW = re.compile(r"(\w+)\+(0x[0-9a-f]+)/\S+ <- \w+\) at=(0x[0-9a-f]+) in=(0x[0-9a-f]+)")
@@ -25,7 +25,7 @@ def test_pc_of_a_return_is_where_the_call_returned_to(
     with loaded(path, technique=technique) as guest:
         tracing = guest.tracing(TraceOptions(mode=mode))
         entry = "\\0" if mode is Mode.KERNEL else f"$entry(%{name})"
-        tracing.define(f"r:t/back fibonacci at=%{name}:x64 in={entry}:x64")
+        tracing.definitions.define(f"r:t/back fibonacci at=%{name}:x64 in={entry}:x64")
         guest.run(tracing)
     rows = [_ROW.search(row) for row in guest.events]
     assert len(rows) > 100
@@ -46,7 +46,7 @@ def test_the_same_for_a_uprobe(mode: Mode) -> None:
     assert offset is not None
     with loaded(path) as guest:
         tracing = guest.tracing(TraceOptions(mode=mode))
-        tracing.define(f"r:t/back {path}:{offset:#x} at=%ip:x64 in=\\0:x64")
+        tracing.definitions.define(f"r:t/back {path}:{offset:#x} at=%ip:x64 in=\\0:x64")
         guest.run(tracing)
     found = [re.search(r"\((0x\w+) <- 0x\w+\) at=(0x\w+)", row) for row in guest.events]
     assert found

@@ -10,7 +10,8 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError, ProbeSyntaxError
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.tracing import Tracing
 from engine.trace.rows import count_rows
 
 RECURSION = SAMPLES / "x86_64" / "recursion"
@@ -30,10 +31,10 @@ def test_events_stand_in_the_order_of_definition_with_their_probes() -> None:
     with loaded(RECURSION) as guest:
         tracing = guest.tracing()
         for line in ("p:a/one fibonacci n=%di:u32", "", "# remark", "p:b/two main", "p factorial"):
-            tracing.define(line)
+            tracing.definitions.define(line)
 
         assert list(tracing.events) == [("a", "one"), ("b", "two"), ("kprobes", "p_factorial_0")]
-        assert list(tracing.listing()) == [
+        assert list(tracing.definitions.listing()) == [
             "p:a/one fibonacci n=%di:u32",
             "p:b/two main",
             "p:kprobes/p_factorial_0 factorial",
@@ -49,14 +50,14 @@ def test_events_stand_in_the_order_of_definition_with_their_probes() -> None:
 def test_siblings_share_an_event() -> None:
     with loaded(RECURSION) as guest:
         tracing = guest.tracing()
-        tracing.define("p:g/e fibonacci n=%di:u32")
-        tracing.define("p:g/e factorial n=%di:u32")
+        tracing.definitions.define("p:g/e fibonacci n=%di:u32")
+        tracing.definitions.define("p:g/e factorial n=%di:u32")
         for line, text in (
             ("p:g/e main n=%di:u64", "type or name is different"),
             ("p:g/e fibonacci n=%di:u32", "already the exact same"),
         ):
             with pytest.raises(ProbeSyntaxError, match=text):
-                tracing.define(line)
+                tracing.definitions.define(line)
 
         assert len(tracing.events["g", "e"].probes) == 2
         guest.run(tracing)
@@ -68,18 +69,24 @@ def test_a_deletion_takes_out_what_it_names_and_nothing_else() -> None:
         tracing = guest.tracing()
         manager = guest.session.probes().manager
         for line in ("p:g/a fibonacci", "p:g/b fibonacci", "p:h/a main", "p:g/a factorial"):
-            tracing.define(line)
+            tracing.definitions.define(line)
         assert len(manager.points) == 3
 
-        tracing.define("-:g/a factorial")  # one of two siblings
-        assert list(tracing.listing()) == ["p:g/a fibonacci", "p:g/b fibonacci", "p:h/a main"]
-        tracing.define("-:g/a")
+        tracing.definitions.define("-:g/a factorial")  # one of two siblings
+        assert list(tracing.definitions.listing()) == [
+            "p:g/a fibonacci",
+            "p:g/b fibonacci",
+            "p:h/a main",
+        ]
+        tracing.definitions.define("-:g/a")
         assert list(tracing.events) == [("g", "b"), ("h", "a")]
         assert len(manager.points) == 2  # b is left at fibonacci
         with pytest.raises(ProbeError, match="no such event"):
-            tracing.define("-:g/a")
-        tracing.define("p:g/a factorial n=%di:u32")  # the name is free again, for another event
-        tracing.define("-:g/b")
+            tracing.definitions.define("-:g/a")
+        tracing.definitions.define(
+            "p:g/a factorial n=%di:u32"
+        )  # the name is free again, for another event
+        tracing.definitions.define("-:g/b")
         guest.run(tracing)
 
         assert {row.partition(":")[0] for row in guest.events} == {"a"}
@@ -90,12 +97,12 @@ def test_a_deleted_probe_leaves_the_code_as_it_was() -> None:
     with loaded(RECURSION) as guest:
         memory = guest.session.memory
         tracing = guest.tracing()
-        done = tracing.define("p:x fibonacci")
+        done = tracing.definitions.define("p:x fibonacci")
         assert done is not None
         address = done.probes[0].addr
         assert address is not None
         assert memory.read(address, 1) == b"\xcc"
-        tracing.define("-:x")
+        tracing.definitions.define("-:x")
         assert memory.read(address, 1) == guest.session.image.read_vaddr(address, 1)
         guest.run(tracing)
         assert guest.events == []
@@ -105,7 +112,7 @@ def test_a_deleted_probe_leaves_the_code_as_it_was() -> None:
 def test_a_buffer_keeps_so_many(overwrite: bool) -> None:
     with loaded(RECURSION) as guest:
         tracing = guest.tracing(TraceOptions(buffer=5, overwrite=overwrite))
-        tracing.define("p:x fibonacci n=%di:u32")
+        tracing.definitions.define("p:x fibonacci n=%di:u32")
         guest.run(tracing)
 
         kept = [int(row.rpartition("=")[2]) for row in guest.events]
@@ -120,7 +127,7 @@ def test_rows_go_to_a_consumer_as_they_are() -> None:
     rows: list[bytes] = []
     with loaded(RECURSION) as guest:
         tracing = Tracing(guest.session, TraceOptions(), consumer=rows.append)
-        tracing.define("p:x fibonacci n=%di:u32")
+        tracing.definitions.define("p:x fibonacci n=%di:u32")
         guest.run(tracing)
 
     assert count_rows(b"".join(rows)) == CALLS
@@ -130,7 +137,7 @@ def test_a_file_takes_the_trace_and_its_buffer_goes(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     with loaded(RECURSION) as guest:
         tracing = guest.tracing(TraceOptions(output=str(path)))
-        tracing.define("p:x fibonacci n=%di:u32")
+        tracing.definitions.define("p:x fibonacci n=%di:u32")
         guest.run(tracing)
 
         assert guest.text == ""
@@ -144,7 +151,7 @@ def test_a_full_disk_is_reported_with_what_was_lost() -> None:
         pytest.skip("no /dev/full")
     with loaded(RECURSION) as guest:
         tracing = guest.tracing(TraceOptions(output="/dev/full", buffer=500))
-        tracing.define("p:x fibonacci")
+        tracing.definitions.define("p:x fibonacci")
         reports = guest.run(tracing)
 
         assert heads(reports) == ["/dev/full: No space left on device; 500 events lost"]
@@ -163,7 +170,7 @@ def test_missed_hits_are_reported() -> None:
     """A hit of one probe while the handler of another runs."""
     with loaded(RECURSION) as guest:
         tracing = guest.tracing()
-        tracing.define("p:g/x factorial n=%di:u32")
+        tracing.definitions.define("p:g/x factorial n=%di:u32")
         probing = guest.session.probes()
         seen: list[int] = []
 
@@ -173,7 +180,7 @@ def test_missed_hits_are_reported() -> None:
             probing.manager.hits.idle()
             seen.append(regs.ip)
 
-        place = probing.placing.places.resolve("main")[0]
+        place = probing.verdicts.places.resolve("main")[0]
         probing.place([(place, Kprobe(pre_handler=inside), lambda probe: None)])
         reports = guest.run(tracing)
 
@@ -186,7 +193,7 @@ def test_missed_hits_are_reported() -> None:
 def test_the_value_of_ip(mode: Mode) -> None:
     with loaded(RECURSION) as guest:
         tracing = guest.tracing(TraceOptions(mode=mode))
-        done = tracing.define("p:x main ip=%ip")
+        done = tracing.definitions.define("p:x main ip=%ip")
         assert done is not None
         guest.run(tracing)
 
@@ -199,10 +206,10 @@ def test_the_value_of_ip(mode: Mode) -> None:
 def test_functions_by_pattern() -> None:
     with loaded(RECURSION) as guest:
         tracing = guest.tracing(TraceOptions(output="/dev/null"))
-        tracing.trace_functions("f[ai]*")
-        tracing.trace_bodies("ackermann")
+        tracing.definitions.on_entries("f[ai]*")
+        tracing.definitions.on_bodies("ackermann")
         with pytest.raises(ProbeError, match=r"-f nosuch\*: no function matches"):
-            tracing.trace_functions("nosuch*")
+            tracing.definitions.on_entries("nosuch*")
         guest.run(tracing)
 
         hits = {name: event.probes[0].hits for (_, name), event in tracing.events.items()}

@@ -11,7 +11,8 @@ from sessionkit import SAMPLES, Guest, events, loaded
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.tracing import Tracing
 from engine.session.tracing.triggers import split_option
 from engine.trace.syscalls import arguments, event_name, selection
 
@@ -35,14 +36,14 @@ def argument(guest: Guest) -> str:
 
 def traced(guest: Guest, options: TraceOptions | None = None) -> Tracing:
     tracing = guest.tracing(options)
-    tracing.define(f"p:g/x fibonacci n={argument(guest)}:u32")
-    tracing.define(f"p:g/ack ackermann m={argument(guest)}:u32")
+    tracing.definitions.define(f"p:g/x fibonacci n={argument(guest)}:u32")
+    tracing.definitions.define(f"p:g/ack ackermann m={argument(guest)}:u32")
     return tracing
 
 
 def test_a_filter_holds_for_all_probes_of_an_event(guest: Guest) -> None:
     tracing = traced(guest)
-    tracing.define(f"p:g/x factorial n={argument(guest)}:u32")
+    tracing.definitions.define(f"p:g/x factorial n={argument(guest)}:u32")
     tracing.set_filter("g", "x", "n > 13")
     guest.run(tracing)
     found = [int(n) for n in re.findall(r"x: .* n=(\d+)", guest.text)]
@@ -51,7 +52,7 @@ def test_a_filter_holds_for_all_probes_of_an_event(guest: Guest) -> None:
 
 def test_return_events_are_filtered_by_what_they_return(guest: Guest) -> None:
     tracing = guest.tracing()
-    tracing.define("r:g/r fibonacci v=$retval:u64")
+    tracing.definitions.define("r:g/r fibonacci v=$retval:u64")
     tracing.set_filter("g", "r", "v >= 200")
     guest.run(tracing)
     assert [int(v, 0) for v in re.findall(r" v=(\w+)", guest.text)] == [233, 377, 610]
@@ -68,8 +69,8 @@ def test_filters_change_neither_hits_nor_the_guest(guest: Guest) -> None:
 
 def test_functions_in_filters(guest: Guest) -> None:
     tracing = guest.tracing()
-    tracing.define("p:g/e fibonacci")
-    tracing.define("p:g/e ackermann")
+    tracing.definitions.define("p:g/e fibonacci")
+    tracing.definitions.define("p:g/e ackermann")
     tracing.set_filter("g", "e", "__probe_ip.function == ackermann")
     guest.run(tracing)
     assert len(guest.events) == 20
@@ -94,7 +95,7 @@ def test_a_filter_may_come_and_go_while_the_guest_stands(guest: Guest) -> None:
 def test_traceoff_stops_all_events_and_counts_what_it_changes(guest: Guest) -> None:
     tracing = traced(guest)
     tracing.add_trigger("g", "x", "traceoff:3 if n == 2")
-    tracing.define(f"p:g/z fibonacci n={argument(guest)}:u32")
+    tracing.definitions.define(f"p:g/z fibonacci n={argument(guest)}:u32")
     tracing.add_trigger("g", "z", "traceon if n == 4")
     guest.run(tracing)
     expected, on, left = [], True, 3
@@ -117,7 +118,7 @@ def test_traceoff_stops_all_events_and_counts_what_it_changes(guest: Guest) -> N
 @pytest.mark.parametrize("count", ["", ":2"])
 def test_the_event_that_ends_tracing_is_recorded(guest: Guest, count: str) -> None:
     tracing = traced(guest)
-    tracing.define(f"p:g/z fibonacci n={argument(guest)}:u32")
+    tracing.definitions.define(f"p:g/z fibonacci n={argument(guest)}:u32")
     tracing.add_trigger("g", "x", f"traceoff{count}")
     guest.run(tracing)
     assert numbers(guest) == [15]
@@ -177,8 +178,8 @@ def test_histograms_pause_continue_and_clear(guest: Guest) -> None:
 
 def test_a_named_histogram_is_shared(guest: Guest) -> None:
     tracing = guest.tracing()
-    tracing.define(f"p:g/x fibonacci n={argument(guest)}:u32")
-    tracing.define(f"p:g/y ackermann n={argument(guest)}:u32")
+    tracing.definitions.define(f"p:g/x fibonacci n={argument(guest)}:u32")
+    tracing.definitions.define(f"p:g/y ackermann n={argument(guest)}:u32")
     for name in "xy":
         tracing.add_trigger("g", name, "hist:keys=n:name=both")
     with pytest.raises(ProbeError, match="doesn't match existing named trigger"):
@@ -213,8 +214,8 @@ def test_folded_stacks_count_every_event(guest: Guest) -> None:
 
 def test_system_calls_are_events_of_the_same_trace(guest: Guest) -> None:
     tracing = traced(guest, TraceOptions(format="jsonl"))
-    assert tracing.define("syscalls/*") is None
-    tracing.define("syscalls/sys_exit_write")  # it is there already
+    assert tracing.definitions.define("syscalls/*") is None
+    tracing.definitions.define("syscalls/sys_exit_write")  # it is there already
     tracing.set_filter("syscalls", "sys_exit_write", "ret > 20")
     tracing.add_trigger("syscalls", "sys_enter_write", "hist:keys=__syscall_nr.syscall,fd")
     guest.run(tracing)
@@ -234,10 +235,10 @@ def test_system_calls_are_events_of_the_same_trace(guest: Guest) -> None:
 
 def test_system_calls_by_name(guest: Guest) -> None:
     tracing = guest.tracing()
-    tracing.define("syscalls:write")
+    tracing.definitions.define("syscalls:write")
     assert list(tracing.infos) == [("syscalls", "sys_enter_write"), ("syscalls", "sys_exit_write")]
     with pytest.raises(ProbeError, match="no system call matches"):
-        tracing.define("syscalls/nosuch")
+        tracing.definitions.define("syscalls/nosuch")
     guest.run(tracing)
     assert re.fullmatch(r"sys_write\(fd: 1, buf: 0x\w+ \([\w:]+\) \"fact.*\", count: 0x24\)",
                         events(guest.text)[0])  # fmt: skip

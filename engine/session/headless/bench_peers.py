@@ -233,6 +233,6 @@ def _append(line: str) -> None:
 
 
 def _hits(event: str) -> int:
-    """What the kernel has counted for an event (uprobe_profile)."""
+    """The hits that the kernel has counted for an event (uprobe_profile)."""
     rows = (line.split() for line in (_TRACING / "uprobe_profile").read_text().splitlines())
     return sum(int(row[-1]) for row in rows if len(row) >= 2 and row[-2] == event)

@@ -9,17 +9,19 @@ signals have them.
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.linux.fs.stdio import host_stdio
 from engine.probes.techniques import chosen
-from engine.session.guest.session import Session
-from engine.session.measure.replay import RecordedIO, ReplayedIO
+from engine.session.guest.session import Attach, Session
+from engine.session.headless.replay import RecordedIO, ReplayedIO
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Reports
+from engine.session.protocol.requests import DiffRequest, TraceOptions
+from engine.session.tracing.tracing import Tracing
 
 _PIECE: Final = 1 << 20
 
@@ -52,7 +54,7 @@ class Call:
 
 @dataclass(slots=True)
 class Observed:
-    """What a run did.
+    """Everything observed of one run.
 
     Attributes:
         calls: its system calls.
@@ -81,25 +83,50 @@ class Effect:
         lines: the first difference, in words; empty if there is none.
         plain: the run without probes.
         probed: the run with them.
+        refused: remarks about places that take no probe.
     """
 
     lines: tuple[str, ...]
     plain: Observed
     probed: Observed
+    refused: tuple[str, ...] = ()
 
 
-def compare(
+def compare(request: DiffRequest, attach: Attach) -> Effect:
+    """Run a guest twice, without and with the probes of a request.
+
+    Args:
+        request: the guest, whose clock must be its own, and the probes.
+        attach: connects a run with the host.
+
+    Raises:
+        ImageError: the guest cannot be run.
+        ProbeError: a probe is not accepted.
+        CommandError: the runs could differ without any probe.
+    """
+    refused: list[str] = []
+
+    def place(session: Session) -> None:
+        tracing = Tracing(session, TraceOptions(output="/dev/null", mode=request.mode))
+        tracing.definitions.place(request.probes)
+        refused.extend(remark.lines[0] for remark in session.remarks)
+
+    effect = compared(request.config, place, attach, request.mode)
+    return replace(effect, refused=tuple(refused))
+
+
+def compared(
     config: GuestConfig,
     place: Callable[[Session], None],
-    attach: Callable[[Session, Callable[[], Reports]], Reports],
+    attach: Attach,
     mode: Mode = Mode.STRICT,
 ) -> Effect:
-    """Run a guest twice.
+    """Run a guest twice, with anything done to the second session before it runs.
 
     Args:
         config: the guest; its clock must be the guest's own.
         place: puts the probes into the second run's session.
-        attach: runs a session with the host's signals and limits.
+        attach: connects a run with the host.
         mode: strictness of placement.
 
     Raises:
@@ -125,7 +152,7 @@ def _observe(
     config: GuestConfig,
     io: RecordedIO | ReplayedIO,
     prepare: Callable[[Session], None],
-    attach: Callable[[Session, Callable[[], Reports]], Reports],
+    attach: Attach,
 ) -> Observed:
     session = Session(config, host_stdio(io))
     seen = Observed()
@@ -134,7 +161,8 @@ def _observe(
         _listen(session, seen)
         prepare(session)
         session.cpu.count_blocks(True)
-        seen.reports = attach(session, session.run)
+        with attach(session):
+            seen.reports = session.run()
         seen.time = session.cpu.blocks()
         if session.probing is not None:
             points = session.probing.manager.placed()

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from engine.errors import CommandError, ImageError
 from engine.guest.modules import Module
@@ -13,12 +14,13 @@ from engine.trace.formats import FORMATS, TRACER_FORMATS, Format
 from engine.trace.formats.base import Names, no_symbol
 from engine.trace.recovery import LoadedFile, Recovered, recover
 
-_SUFFIX = ".ring"
+FORMAT_NAMES: Final = tuple(form.name for form in FORMATS)
+_SUFFIX: Final = ".ring"
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveredText:
-    """What is to be put behind FILE.
+    """The bytes to be put behind FILE.
 
     Attributes:
         text: its bytes.
@@ -58,7 +60,7 @@ def recovered_text(ring: str, form: str | None = None, *, header: bool = False) 
 def _text(
     found: Recovered, form: str | None, header: bool, symbol: Callable[[int], str]
 ) -> tuple[bytes, list[str]]:
-    """What FILE lacks from the last byte that is known to be whole, and what is to be said."""
+    """Make the text that FILE lacks from the last byte known to be whole, and remarks."""
     kinds: dict[str, type[Format]] = {kind.name: kind for kind in (*FORMATS, *TRACER_FORMATS)}
     name = form or found.format or FORMATS[0].name
     if name not in kinds:

@@ -1,8 +1,8 @@
-"""What a hit costs: a guest made for it, run with and without probes in this process.
+"""Measures the cost of a hit: a guest made for it, run with and without probes in this process.
 
 The guest calls one function again and again; a hit is the CPU time of a probed run minus that of
 the unprobed run with the clock on, over the calls, each the minimum of some runs. On a host of its
-architecture the guest is also an ordinary program, on which `benchpeers` measures others.
+architecture the guest is also an ordinary program, on which `bench_peers` measures others.
 """
 
 import gc
@@ -11,7 +11,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,14 +19,16 @@ from typing import Final
 from engine import arch as architectures
 from engine.arch.base import Arch
 from engine.arch.bench import BenchGuest
-from engine.errors import EngineError
+from engine.errors import CommandError, EngineError
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.probes.kprobe import Kprobe
 from engine.session.guest.session import Session
-from engine.session.measure.bench_peers import Command, Native
+from engine.session.headless import bench_peers
+from engine.session.headless.bench_peers import Command, Native
 from engine.session.protocol.config import GuestConfig
-from engine.session.tracing.graphing import Graphing, GraphOptions
-from engine.session.tracing.tracing import TraceOptions, Tracing
+from engine.session.protocol.requests import BenchRequest, GraphOptions, TraceOptions
+from engine.session.tracing.graphing import Graphing
+from engine.session.tracing.tracing import Tracing
 
 _BASE: Final = 0x40_0000
 _CODE: Final = 0x1000
@@ -40,7 +42,7 @@ _TRACERS: Final = {"graph": "function_graph", "function": "function"}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is measured.
+    """A case that is measured.
 
     Attributes:
         technique: "breakpoint" or "jump", recording; "handler" (an empty one in Python), "return"
@@ -80,15 +82,17 @@ CASES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a case came to.
+    """The outcome of a case.
 
     Attributes:
+        arch: name of the guest's architecture.
         case: it.
         ns_per_hit: CPU nanoseconds over the unprobed run.
         slot_bytes: of the guest's memory for the displaced instruction's copy.
         detour_bytes: of the detour buffer; 0 without one.
     """
 
+    arch: str
     case: Case
     ns_per_hit: float
     slot_bytes: int
@@ -103,6 +107,67 @@ def can_measure(arch: Arch) -> bool:
 def _guest(arch: Arch) -> BenchGuest:
     assert arch.bench is not None, f"nothing is measured on {arch.name}"
     return arch.bench
+
+
+def is_measured(name: str) -> bool:
+    """Tell whether there is a guest for the architecture of a name."""
+    return can_measure(architectures.by_name(name))
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCost:
+    """A figure of another tool.
+
+    Attributes:
+        name: of the tool.
+        args: registers recorded.
+        ns_per_hit: None if it could not be measured.
+        why: it could not, in words.
+    """
+
+    name: str
+    args: int
+    ns_per_hit: float | None
+    why: str = ""
+
+
+def own_costs(request: BenchRequest) -> Iterator[list[Cost]]:
+    """Measure all cases on each architecture of a request.
+
+    Raises:
+        EngineError: see `measure`.
+    """
+    for arch in architectures.records():
+        if can_measure(arch) and (not request.arches or arch.name in request.arches):
+            yield list(measure(arch, request.calls, request.runs))
+
+
+def peer_costs(request: BenchRequest) -> Iterator[PeerCost]:
+    """Measure the same elsewhere, as far as it can be measured here.
+
+    Raises:
+        CommandError: the running kernel takes no uprobe.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        native_program = native(Path(folder))
+        if request.live_kernel and native_program is not None:
+            spent = bench_peers.kernel_uprobe(native_program, request.runs)
+            yield PeerCost("kernel uprobe", 3, spent)
+        if not request.peers:
+            return
+        tools: list[tuple[str, int, Callable[[], float | None]]] = [
+            ("uftrace -pg", 0, lambda: bench_peers.uftrace(request.runs))
+        ]
+        if native_program is not None:
+            tools.insert(0, ("gdb", 3, lambda: bench_peers.gdb(native_program, request.runs)))
+        for name, args, measured in tools:
+            try:
+                found = measured()
+            except CommandError as error:
+                yield PeerCost(name, args, None, str(error))
+                continue
+            if found is not None:
+                yield PeerCost(name, args, found)
 
 
 def program(arch: Arch, calls: int) -> bytes:
@@ -184,7 +249,7 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
             continue
         quickest = min(spent for spent, _ in found)
         spent = (quickest - plain[count]) / count * 1e9
-        yield Cost(case, spent, point.slot_bytes, point.detour_bytes)
+        yield Cost(arch.name, case, spent, point.slot_bytes, point.detour_bytes)
 
 
 def _definition(arch: Arch, case: Case) -> str:
@@ -199,7 +264,7 @@ def _definition(arch: Arch, case: Case) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """What stood at the function when a run was over."""
+    """The probe at the function when a run was over."""
 
     entry: str
     slot_bytes: int
@@ -238,7 +303,7 @@ def _prepare(session: Session, arch: Arch, case: Case, calls: int) -> None:
         tracing.start()
         session.probes().manager.register(probe)
     else:
-        tracing.define(_definition(arch, case))
+        tracing.definitions.define(_definition(arch, case))
     if case.filter_pass is not None:
         tracing.set_filter("kprobes", _EVENT, f"a0 <= {calls * case.filter_pass // 100}")
     if case.technique != "handler":

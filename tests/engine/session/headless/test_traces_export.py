@@ -10,7 +10,7 @@ from compiled import tool
 from debugged import debugged, trace
 from guestrun import run
 
-from engine.session.tracing.exporting import LIST_FORMS
+from engine.session.headless.traces import LIST_FORMS
 
 
 def _listed(program: Path, form: str, *definitions: str) -> list[str]:

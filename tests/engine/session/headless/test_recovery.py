@@ -12,14 +12,14 @@ from compiled import build
 from guestrun import run
 from sysroot import CHECKOUT
 
-from engine.session.tracing.recovery import recovered_text
+from engine.session.headless.recovery import recovered_text
 
 STEPS = '''
 import os, signal, struct, sys
 from pathlib import Path
 
 import engine.session.tracing.output as output
-from engine.session.tracing.recovery import recovered_text
+from engine.session.headless.recovery import recovered_text
 from engine.trace.formats import FORMATS, TRACER_FORMATS
 from engine.trace.graph import EXIT_ROW, entry_info, exit_info
 from engine.trace.ring_file import describe

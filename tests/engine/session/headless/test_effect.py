@@ -1,6 +1,7 @@
 """The probe-effect differ: what it finds, and that it shows the first of it."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from engine.errors import CommandError
 from engine.image import ElfImage, SymbolTable
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
-from engine.session import GuestConfig, Reports, Session
-from engine.session.measure.effect import Effect, compare
+from engine.session import GuestConfig, Session
+from engine.session.headless.effect import Effect, compared
 
 Handler = Callable[[Kprobe, PtRegs], int | None]
 
@@ -92,17 +93,17 @@ def address(path: Path, name: str) -> int:
     return SymbolTable(ElfImage.open(str(path))).find_all(name)[0].address
 
 
-def attach(session: Session, run: Callable[[], Reports]) -> Reports:
-    return run()
+def attach(session: Session) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 def effect(path: Path | str, name: str, handler: Handler) -> Effect:
     def place(session: Session) -> None:
         probing = session.probes()
         probe = Kprobe(pre_handler=handler)
-        probing.place([(probing.placing.places.resolve(name)[0], probe, lambda probe: None)])
+        probing.place([(probing.verdicts.places.resolve(name)[0], probe, lambda probe: None)])
 
-    return compare(GuestConfig(guest=str(path), isolated=True), place, attach)
+    return compared(GuestConfig(guest=str(path), isolated=True), place, attach)
 
 
 def test_no_effect(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -224,4 +225,4 @@ def test_memory_at_the_end(program: Path) -> None:
 def test_runs_that_could_differ_anyway(config: dict[str, object], text: str) -> None:
     guest = GuestConfig(guest=str(SAMPLES / "x86_64" / "sort"), **config)  # type: ignore[arg-type]
     with pytest.raises(CommandError, match=text):
-        compare(guest, lambda session: None, attach)
+        compared(guest, lambda session: None, attach)

@@ -1,11 +1,15 @@
-"""Finding the program, with symlinks that must stay inside the root."""
+"""Finding the program, with symlinks that must stay inside the root; one opening for all."""
 
 from pathlib import Path
 
 import pytest
+from sysroot import CHECKOUT
 
 from engine.errors import ImageError
-from engine.session.program.paths import locate
+from engine.linux.fs.stdio import FeedStream
+from engine.session import GuestConfig, Session
+from engine.session.browse import Browser
+from engine.session.program.opening import locate
 
 
 def test_absolute_symlinks_stay_inside_the_root(tmp_path: Path) -> None:
@@ -49,3 +53,20 @@ def test_outside_a_root_the_host_resolves(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     found = locate(str(tmp_path / "link"), None)
     assert (found.guest, found.real) == (str(tmp_path / "link"), str(tmp_path / "real"))
+
+
+def test_a_browser_and_a_guest_share_what_was_opened() -> None:
+    path = str(CHECKOUT / "samples" / "bin" / "x86_64" / "words")
+    browser = Browser(GuestConfig(path, isolated=True))
+    opened = browser.opened
+    session = Session(opened.config, (FeedStream(ended=True), None, None), opened)
+    try:
+        assert session.modules.main is not None
+        assert session.modules.main.image is opened.image
+        here = session.probes().verdicts.main
+        assert here.image is browser.verdicts.main.image is opened.image
+        assert here.symbols is browser.verdicts.main.symbols is opened.symbols
+        assert here.lines is not browser.verdicts.main.lines
+        assert here.variables is not browser.verdicts.main.variables
+    finally:
+        session.close()

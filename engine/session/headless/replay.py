@@ -101,7 +101,7 @@ class ReplayedIO(HostIO):
         return otherwise
 
     def left(self) -> str:
-        """What the plain run did and this one did not, in words; "" if nothing."""
+        """The first output of the plain run that this one lacks, in words; "" if none."""
         rest = [key for key, _ in self._calls if key[0] in ("write", "pwrite")]
         return f"the plain run did {_show(rest[0])} besides" if rest else ""
 

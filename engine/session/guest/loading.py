@@ -1,0 +1,231 @@
+"""A guest built from a configuration and loaded, ready to run: processor, memory, kernel."""
+
+import os
+
+from engine import arch as architectures
+from engine.cpu import cores
+from engine.cpu.base import Cpu
+from engine.cpu.ram import EXECUTE, Ram
+from engine.errors import CommandError, ImageError
+from engine.guest.hooks import GuestHooks
+from engine.guest.memory import Memory
+from engine.guest.modules import Modules
+from engine.image import ElfImage
+from engine.insn.disasm import Disassembler
+from engine.linux import loader
+from engine.linux.clock import GuestClock
+from engine.linux.errno import LinuxError
+from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.stdio import HostIO, host_stdio
+from engine.linux.fs.table import FileTable
+from engine.linux.fs.vfs import OpenFile
+from engine.linux.kernel import Kernel
+from engine.linux.process import Process
+from engine.linux.procview import ProcView
+from engine.session.program.opening import OpenedProgram, view_of
+from engine.session.protocol.config import GuestConfig
+
+_GUEST_ID = 1000
+_IMAGE_MAX = 1 << 30
+
+
+class _Inputs(HostIO):
+    """The host's standard streams, with what is read passed through the hooks."""
+
+    def __init__(self, hooks: GuestHooks) -> None:
+        self._hooks = hooks
+
+    def read(self, fd: int, count: int) -> bytes:
+        """Read a stream."""
+        return self._hooks.host_input("read", super().read(fd, count))
+
+    def pread(self, fd: int, count: int, offset: int) -> bytes:
+        """Read a redirected file."""
+        return self._hooks.host_input("read", super().pread(fd, count, offset))
+
+
+class LoadedGuest:
+    """A program in a processor and a memory of its own, under the guest's kernel.
+
+    Attributes:
+        config: how it was started.
+        opened: its own file; `paths`, `image` and `arch` are that file's.
+        hooks: where those above listen to the guest.
+    """
+
+    def __init__(
+        self,
+        config: GuestConfig,
+        stdio: tuple[OpenFile | None, ...] | None = None,
+        opened: OpenedProgram | None = None,
+    ) -> None:
+        """Load the program.
+
+        Args:
+            config: what to run and how.
+            stdio: the guest's standard streams, None for one that is closed; the host's if
+                not given.
+            opened: the program, if it is open already.
+
+        Raises:
+            ImageError: the file cannot be run.
+            CommandError: an option cannot be carried out.
+        """
+        self.config = config
+        self.opened = opened or OpenedProgram.open(config)
+        self.paths, self.arch = self.opened.paths, self.opened.arch
+        self.image = self.opened.image
+        self.ram = Ram(budget=config.memory)
+        self.disassembler = Disassembler(self.arch)
+        self.hooks = GuestHooks()
+        self.clock = GuestClock(
+            host=config.clock == "host",
+            host_input=lambda source, data: self.hooks.host_input(source, data),
+        )
+        self.proc = ProcView()
+        self.cpu: Cpu = self._make_cpu()
+        self.memory = Memory(self.arch.plan, self.ram, self.cpu)
+        self.memory.on_change = self._memory_changed
+        self.modules = Modules(self.memory, self._open_guest_image)
+        self.process = Process(
+            self.arch,
+            self.cpu,
+            self.memory,
+            clock=self.clock,
+            seed=config.seed,
+            hooks=self.hooks,
+            identity=(_GUEST_ID, _GUEST_ID),
+            memory_budget=config.memory,
+        )
+        self.kernel = Kernel(self.process, config.max_blocks)
+        self.proc.only = self.process
+        self.view = view_of(config)
+        self.fs = FileSystem(
+            self.view,
+            self.proc,
+            uid=_GUEST_ID,
+            gid=_GUEST_ID,
+            clock=self.clock,
+            random_bytes=self.process.random_bytes,
+        )
+        self.process.fs = self.fs
+        self.process.files = FileTable(
+            stdio or host_stdio(_Inputs(self.hooks)), lambda: self.process.limit("nofile")
+        )
+        self._load()
+        self.cpu.exempt(*self._engine_windows())
+
+    def _memory_changed(self, what: str, start: int, size: int) -> None:
+        """Tell those above about code that comes and goes."""
+        if what != "unmap" and any(
+            mapping.perms & EXECUTE for mapping in self.memory.overlapping(start, start + size)
+        ):
+            self.hooks.mapped(start, size)
+        else:
+            self.hooks.unmapped(start, size)
+
+    def _make_cpu(self) -> Cpu:
+        return cores.make(
+            cores.Needs(
+                self.arch,
+                self.ram,
+                self.disassembler.decode,
+                counter=lambda: self.clock.monotonic(),
+                entropy=lambda count: self.process.random_bytes(count),
+                seed=self.config.seed,
+            )
+        )
+
+    def _open_guest_image(self, path: str) -> ElfImage | None:
+        """An ELF file of the guest's own tree; None if it is not there."""
+        name = path.encode(errors="surrogateescape")
+        try:
+            file = self.fs.open(self.fs.root, name, 0)
+            if not file.is_regular:
+                return None
+            source = file.mmap_source()
+            if source.size > _IMAGE_MAX:
+                return None
+            return ElfImage.from_bytes(source.read(0, source.size), path)
+        except LinuxError:
+            return None
+
+    def host_file(self, path: str) -> str | None:
+        """The host's file behind a file of the guest, None where there is none."""
+        name = path.encode(errors="surrogateescape")
+        try:
+            source = self.fs.open(self.fs.root, name, 0).mmap_source()
+        except LinuxError:
+            return None
+        return None if source.host_fd is None else os.readlink(f"/proc/self/fd/{source.host_fd}")
+
+    def _load(self) -> None:
+        config = self.config
+        path = self.paths.guest
+        interpreter, name = None, self.image.interpreter or ""
+        if self.image.interpreter is not None:
+            interpreter = self._open_guest_image(name)
+            if interpreter is None:
+                raise ImageError(
+                    f"{config.guest}: its loader {name!r} is not in the guest's view; "
+                    f"give the tree it belongs to with --root DIR"
+                )
+            if (
+                architectures.for_elf(interpreter.machine, interpreter.bits, interpreter.byteorder)
+                is not self.arch
+            ):
+                raise ImageError(
+                    f"{config.guest}: its loader {name} is for {interpreter.machine_name}, "
+                    f"the program for {self.image.machine_name}; --root DIR gives another tree"
+                )
+        argv0 = self.paths.typed if config.argv0 is None else config.argv0
+        process = self.process
+        process.argv = tuple(os.fsencode(word) for word in (argv0, *config.args))
+        process.env = tuple(os.fsencode(entry) for entry in config.env)
+        process.exe = os.fsencode(self.paths.real)
+        process.comm = os.path.basename(os.fsencode(path))[:15]
+        process.cwd = self._working_directory()
+        start = loader.load(
+            loader.Executable(self.image, path, interpreter, name, self.paths.typed),
+            self.arch,
+            self.memory,
+            self.modules,
+            argv=process.argv,
+            env=process.env,
+            random=process.random_bytes(16),
+            identity=(process.uid, process.gid),
+            stack_size=process.limit("stack"),
+        )
+        process.start = start
+        process.heap = (start.heap, start.heap)
+        self.cpu.write_register(self.arch.roles.pc, start.pc)
+        self.cpu.write_register(self.arch.roles.sp, start.sp)
+        for register, value in self.arch.linux.start:
+            self.cpu.write_register(register, value)
+        self.memory.sync()
+        if config.count_blocks:
+            self.cpu.count_blocks(True)
+
+    def _working_directory(self) -> bytes:
+        wanted = self.config.cwd or ("/" if self.config.isolated else os.getcwd())
+        name = os.fsencode(os.path.normpath(wanted))
+        try:
+            self.fs.directory(name)
+        except LinuxError:
+            if self.config.cwd is not None:
+                raise CommandError(
+                    f"--cwd {self.config.cwd}: the guest has no such directory"
+                ) from None
+            return b"/"
+        return name
+
+    def _engine_windows(self) -> list[tuple[int, int]]:
+        """(start, size) of the engine's windows: no time passes there."""
+        plan = self.arch.plan
+        start, end = plan.trampoline[0], sum(plan.detour)
+        low = [
+            (mapping.start, mapping.size)
+            for mapping in self.memory.mappings
+            if mapping.reserved and mapping.end <= start
+        ]
+        return [(start, end - start), *low[:1]]

@@ -1,0 +1,8 @@
+"""Requests of the command line carried out, each as a whole.
+
+`traces` runs a guest with events or with its functions traced, `backtraces` up to a place,
+`effect` twice over the same inputs (`replay`) to find where a plain and a probed run part.
+`checks` judges places and `listings` shows code without a run, `recovery` reads what a killed
+trace has left. `bench` measures what a hit costs here, `bench_peers` what it costs elsewhere;
+`choices` are names that options choose from.
+"""

@@ -1,0 +1,144 @@
+"""Runs up to the Nth time that a place is reached, for a backtrace there."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from engine.errors import CommandError
+from engine.linux.ending import Exit
+from engine.linux.fs.stdio import host_stdio
+from engine.probes.kprobe import Kprobe
+from engine.probes.regs import PtRegs
+from engine.session.guest.session import Attach, Session
+from engine.session.inspect.backtrace import Backtrace as Backtrace
+from engine.session.inspect.backtrace import Backtraces
+from engine.session.protocol.report import Reports
+from engine.session.protocol.requests import BacktraceRequest, TraceOptions
+from engine.session.tracing.tracing import Tracing
+from engine.unwind.compare import UNWINDERS
+from engine.unwind.unwinder import LIMIT
+
+UNWINDER_NAMES: Final = tuple(unwinder.name for unwinder in UNWINDERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The outcome of a run up to a place.
+
+    Attributes:
+        backtrace: None if the guest ended before.
+        hits: times the place was reached.
+        reports: the end of the run.
+    """
+
+    backtrace: Backtrace | None
+    hits: int
+    reports: Reports
+
+
+def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
+    """Run a guest up to a place, take the backtrace, and end it there.
+
+    Its standard output goes to stderr.
+
+    Args:
+        request: the guest and the place.
+        attach: connects the run with the host.
+
+    Raises:
+        ImageError: the guest cannot be run.
+        ProbeError: there is no such place, or no probe can stand there.
+        CommandError: there is no such system call.
+    """
+    inputs = host_stdio()
+    session = Session(request.config, (inputs[0], inputs[2], inputs[2]))
+    try:
+        session.probes(request.mode)
+        tracing = Tracing(session, TraceOptions(output="/dev/null", mode=request.mode))
+        tracing.definitions.place(request.probes)
+        stopped = StoppedRun(
+            session, hit=request.hit, unwinder=request.unwinder, limit=request.limit
+        )
+        if request.place is not None:
+            stopped.at_place(request.place)
+        elif request.syscall is not None:
+            stopped.in_syscall(request.syscall)
+        tracing.start()
+        try:
+            with attach(session):
+                reports = session.run()
+        finally:
+            tracing.finish()
+        return Stopped(stopped.backtrace, stopped.hits, reports)
+    finally:
+        session.close()
+
+
+class StoppedRun:
+    """Takes one backtrace in the middle of a run and ends the guest there.
+
+    Attributes:
+        backtrace: None until the place was reached often enough.
+        hits: times it was reached.
+    """
+
+    def __init__(
+        self, session: Session, *, hit: int, unwinder: str, limit: int | None = None
+    ) -> None:
+        """Nothing is placed yet.
+
+        Args:
+            session: loaded, not running.
+            hit: the number of the time that counts, from 1.
+            unwinder: of `engine.unwind.compare.UNWINDERS`.
+            limit: of frames.
+        """
+        self.backtrace: Backtrace | None = None
+        self.hits = 0
+        self._session = session
+        self._hit = hit
+        self._unwinder = unwinder
+        self._limit = limit or LIMIT
+        self._backtraces = Backtraces(session)
+
+    def at_place(self, text: str) -> None:
+        """Stop where a probe at PLACE is hit.
+
+        Raises:
+            PlaceError: there is no such place.
+            ProbeRejectedError: no probe can stand there.
+        """
+        probing = self._session.probes()
+        places = probing.verdicts.places.resolve(text)
+        probing.place(
+            (place, Kprobe(pre_handler=self._reached, rules=place.rules), lambda probe: None)
+            for place in places
+        )
+
+    def in_syscall(self, name: str) -> None:
+        """Stop in a system call.
+
+        Raises:
+            CommandError: there is none of that name.
+        """
+        if name not in self._session.arch.linux.syscalls.values():
+            raise CommandError(
+                f"--syscall {name}: {self._session.arch.name} has none of that name"
+            )
+
+        def entered(number: int, called: str, arguments: tuple[int, ...]) -> None:
+            if called == name and self.backtrace is None:
+                self._count(called)
+
+        self._session.hooks.syscall_enter = entered
+
+    def _reached(self, probe: Kprobe, regs: PtRegs) -> None:
+        if self.backtrace is None:
+            self._count("")
+
+    def _count(self, syscall: str) -> None:
+        self.hits += 1
+        if self.hits == self._hit:
+            self.backtrace = self._backtraces.take(
+                syscall=syscall, unwinder=self._unwinder, limit=self._limit
+            )
+            self._session.process.exit = Exit(limit="bt")

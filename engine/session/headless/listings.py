@@ -1,0 +1,76 @@
+"""Disassembly of programs and of files of plain bytes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine import arch as architectures
+from engine.arch.base import Arch
+from engine.errors import CommandError
+from engine.session.browse.listing import Area, ListedInsn, Listing
+from engine.session.program.opening import OpenedProgram
+from engine.session.program.places import Places
+from engine.session.protocol.requests import ListingRequest, RawListingRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCode:
+    """A stretch of code.
+
+    Attributes:
+        insns: its instructions, decoded as they are asked for.
+        insn_max: bytes of the longest instruction of the architecture.
+    """
+
+    insns: Iterator[ListedInsn]
+    insn_max: int
+
+
+def disassemble(request: ListingRequest) -> Iterator[ListedCode]:
+    """List the function around a place, or all executable sections.
+
+    Raises:
+        ImageError: the guest is no program for a machine that is supported.
+        PlaceError: there is no such place.
+        CommandError: the file stores nothing there.
+    """
+    opened = OpenedProgram.open(request.config)
+    arch, program = opened.arch, opened.inspected()
+    if request.place is None:
+        listing = Listing(arch, program.main)
+        for area in listing.sections():
+            yield _listed(listing, area, arch)
+        return
+    shown: set[int] = set()
+    for found in Places(arch, program).resolve(request.place):
+        listing = Listing(arch, program.at_path(found.path))
+        area = listing.around(found)
+        if not area.data:
+            raise CommandError(f"{request.place}: the file stores nothing there")
+        if area.start not in shown:
+            yield _listed(listing, area, arch)
+        shown.add(area.start)
+
+
+def disassemble_raw(request: RawListingRequest) -> ListedCode:
+    """List a file of plain bytes.
+
+    Raises:
+        CommandError: it cannot be read, or does not lie where it should.
+    """
+    arch, path, base = architectures.by_name(request.arch), request.path, request.base
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from error
+    if base < 0 or base + len(data) > 1 << arch.bits:
+        raise CommandError(
+            f"--base {base:#x}: {len(data)} bytes from there leave {arch.bits} bits"
+        )
+    if base % arch.insn_align:
+        raise CommandError(f"--base {base:#x}: instructions are {arch.insn_align}-aligned")
+    return _listed(Listing(arch), Area(base, data), arch)
+
+
+def _listed(listing: Listing, area: Area, arch: Arch) -> ListedCode:
+    return ListedCode(listing.lines(area), arch.insn_max)

@@ -1,0 +1,241 @@
+"""Runs whose events are recorded, and definitions as text for other tools."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import BinaryIO, Final
+
+from engine.errors import ProbeError, ProbeSyntaxError
+from engine.session.guest.session import Attach, Session
+from engine.session.program.verdicts import Placed
+from engine.session.protocol.report import Reports
+from engine.session.protocol.requests import TRACERS, GraphRequest, TraceRequest
+from engine.session.tracing.graphing import Graphing
+from engine.session.tracing.handlers import blamed, load_handlers
+from engine.session.tracing.tracing import Tracing
+from engine.session.tracing.triggers import split_option
+from engine.trace.definition import Definition
+from engine.trace.export import FORMS, ExportPlace, render
+from engine.trace.fields import format_text
+from engine.trace.formats import FORMATS
+from engine.trace.formats.base import Format
+from engine.trace.formats.function import FunctionFormat
+from engine.trace.formats.graph import GraphFormat
+
+FORMAT_NAMES: Final = tuple(form.name for form in FORMATS)
+KERNEL_FORM: Final = "kernel"
+"""The lines as the kernel lists them."""
+LIST_FORMS: Final = (KERNEL_FORM, *FORMS)
+"""Forms in which definitions can be listed."""
+
+_GRAPH_FORMATS: Final[dict[str, type[Format]]] = {
+    TRACERS[0]: GraphFormat,
+    TRACERS[1]: FunctionFormat,
+}
+_ARGS: Final = frozenset({"funcgraph-args", "func-args"})
+_RETVALS: Final = frozenset({"funcgraph-retval", "funcgraph-retval-hex"})
+
+
+class TraceRun:
+    """A guest with a trace that stands before its first instruction.
+
+    Attributes:
+        refused: filters and triggers that kernel mode goes on without, in words.
+    """
+
+    def __init__(self, session: Session, request: TraceRequest, stream: BinaryIO) -> None:
+        """Set up the trace.
+
+        Args:
+            session: the guest.
+            request: what is traced and how.
+            stream: for text where the request names no file.
+
+        Raises:
+            ProbeError: a definition, a filter or a trigger is not accepted.
+            CommandError: the output cannot be written.
+        """
+        self._session = session
+        self._request = request
+        self._tracing = tracing = Tracing(session, request.options, stream)
+        if request.linux_instances:
+            session.probes().manager.kernel_maxactive = True
+        tracing.definitions.place(request.probes)
+        refused = [
+            *(each for text in request.filters for each in _control(tracing, "--filter", text)),
+            *(each for text in request.triggers for each in _control(tracing, "--trigger", text)),
+        ]
+        self.refused = tuple(text for text in refused if text)
+
+    def described(self) -> Iterator[str]:
+        """The lines of the files that tracefs would have for each event."""
+        tracing = self._tracing
+        for (group, name), info in tracing.infos.items():
+            control = tracing.controls.of(info)
+            yield f"# events/{group}/{name}/format"
+            yield format_text(info)
+            yield f"# events/{group}/{name}/filter"
+            yield control.filter_text
+            yield f"# events/{group}/{name}/trigger"
+            yield from control.trigger_lines()
+
+    def listed(self, form: str) -> Iterator[str]:
+        """The lines of all definitions in one of `LIST_FORMS`."""
+        return listed(self._tracing, form)
+
+    def write_ring(self) -> None:
+        """Have what the ring holds written soon; from any thread."""
+        self._session.attend()
+
+    def run(self, attach: Attach) -> Reports:
+        """Run the guest to its end, with the trace written.
+
+        Raises:
+            CommandError: the file of handlers cannot be used, or code of it fails.
+            ProbeError: a probe of it cannot be placed.
+        """
+        session, tracing, handlers = self._session, self._tracing, self._request.handlers
+        if handlers is not None:
+            load_handlers(handlers, session)
+        tracing.start()
+        options = self._request.options
+        if options.output is None:
+            tracing.drain_at_calls()
+        if options.buffer is not None and options.overwrite:
+            session.hooks.attention = tracing.dump
+        try:
+            with attach(session), blamed(handlers):
+                reports = session.run()
+        finally:
+            remarks = tracing.finish()
+        return reports.behind(*remarks)
+
+
+@contextmanager
+def opened_trace(request: TraceRequest, stream: BinaryIO) -> Iterator[TraceRun]:
+    """The guest of a request with its trace, closed at the end.
+
+    Raises:
+        ImageError: the guest cannot be run.
+        KprobeTuiError: see `TraceRun`.
+    """
+    session = Session(request.config)
+    try:
+        yield TraceRun(session, request, stream)
+    finally:
+        session.close()
+
+
+def trace_functions(request: GraphRequest, stream: BinaryIO, attach: Attach) -> Reports:
+    """Run a guest with its functions traced.
+
+    Args:
+        request: what is traced and how.
+        stream: for text where the request names no file.
+        attach: connects the run with the host.
+
+    Raises:
+        ImageError: the guest cannot be run.
+        ProbeError: no function matches.
+        CommandError: the output cannot be written.
+    """
+    graph, given = request.graph, request.text
+    recorded = replace(
+        graph,
+        args=graph.args or not _ARGS.isdisjoint(given),
+        retval=graph.retval or not _RETVALS.isdisjoint(given),
+    )
+    session = Session(request.config)
+    try:
+        tracing = Tracing(session, request.options, stream)
+        shown = (*given, *_implied(graph.tracer, graph.args, graph.retval, given))
+        tracing.print_as(_GRAPH_FORMATS[graph.tracer], shown)
+        graphing = Graphing(tracing, recorded)
+        graphing.add(*(request.functions or ("*",)))
+        tracing.start()
+        if request.options.output is None:
+            tracing.drain_at_calls()
+        try:
+            with attach(session):
+                reports = session.run()
+        finally:
+            remarks = [*graphing.remarks(every=request.summary), *tracing.finish()]
+        if request.summary:
+            remarks.append(graphing.summary())
+        return reports.behind(*remarks)
+    finally:
+        session.close()
+
+
+def listed(tracing: Tracing, form: str) -> Iterator[str]:
+    """The lines of all definitions of a trace.
+
+    Args:
+        tracing: has the definitions.
+        form: one of `LIST_FORMS`.
+    """
+    if form == KERNEL_FORM:
+        yield from tracing.definitions.listing()
+        return
+    arch = tracing.session.arch
+    for done in tracing.definitions.defined:
+        places = [_place(tracing, done.definition, done.placed, one) for one in done.placed]
+        yield from render(form, [place for place in places if place is not None], arch)
+
+
+def _place(
+    tracing: Tracing, definition: Definition, placed: tuple[Placed, ...], one: Placed
+) -> ExportPlace | None:
+    place = one.place
+    if place.file_offset is None:
+        return None
+    here = tracing.session.probes().verdicts.at_one(definition, placed, one)
+    return ExportPlace(
+        path=place.path,
+        link=place.link,
+        file_offset=place.file_offset,
+        symbol=place.symbol or "",
+        offset=place.offset,
+        fixed=place.image.kind == "exec",
+        definition=here,
+    )
+
+
+def _control(tracing: Tracing, option: str, given: str) -> Iterator[str]:
+    """Give events a filter or a trigger; yields what was refused in kernel mode.
+
+    The event may be a pattern. As with a filter for a whole group under tracefs, those of the
+    events that do not have a field are left alone then, if any other has it.
+
+    Raises:
+        ProbeError: there is no such event, or none of them takes it.
+    """
+    group, name, text = split_option(option, given)
+    change = tracing.set_filter if option == "--filter" else tracing.add_trigger
+    if not any(sign in group + name for sign in "*?["):
+        yield change(group, name, text)
+        return
+    refused: list[ProbeSyntaxError] = []
+    matching = [
+        key for key in tracing.infos if fnmatchcase(key[0], group) and fnmatchcase(key[1], name)
+    ]
+    for key in matching:
+        try:
+            yield change(*key, text)
+        except ProbeSyntaxError as error:
+            if error.code != "FIELD_NOT_FOUND":
+                raise
+            refused.append(error)
+    if refused and len(refused) == len(matching):
+        raise refused[0]
+    if not matching:
+        raise ProbeError(f"{option} {given}: no event matches")
+
+
+def _implied(tracer: str, args: bool, retval: bool, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Trace options that other options stand for."""
+    if tracer != TRACERS[0]:
+        return ("func-args",) if args else ()
+    found = ("funcgraph-retval",) if retval or "funcgraph-retval-hex" in given else ()
+    return (*found, "funcgraph-args") if args else found

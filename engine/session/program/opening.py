@@ -1,0 +1,165 @@
+"""A program opened: its own file found, read and matched with an architecture; nothing runs.
+
+A guest that runs and a browser beside it may share what was opened here, each in a thread of its
+own: the image is only read, and its symbols are indexed once. Source lines and variables, whose
+readers move through the file, are everybody's own.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from engine import arch as architectures
+from engine.arch.base import Arch
+from engine.errors import CommandError, ImageError
+from engine.image import ElfImage, SymbolTable
+from engine.linux.clock import GuestClock
+from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.view import View
+from engine.linux.procview import ProcView
+from engine.session.program.libraries import GuestTree, Program, ProgramFile
+from engine.session.protocol.config import GuestConfig
+
+_MAX_LINKS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPaths:
+    """One program by its three names.
+
+    Attributes:
+        host: the file to open on the host; symlinks inside a root stay inside it.
+        guest: the absolute path the guest knows it by.
+        real: the same with symlinks resolved (/proc/self/exe).
+        typed: the guest path as the user wrote it, relative perhaps (AT_EXECFN and argv[0]).
+    """
+
+    host: str
+    guest: str
+    real: str
+    typed: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OpenedProgram:
+    """The guest's own file.
+
+    Attributes:
+        config: how the guest is to be started.
+        paths: the names of the file.
+        image: it.
+        symbols: of the file.
+        arch: its architecture.
+    """
+
+    config: GuestConfig
+    paths: ProgramPaths
+    image: ElfImage
+    symbols: SymbolTable
+    arch: Arch
+
+    @classmethod
+    def open(cls, config: GuestConfig) -> "OpenedProgram":
+        """Open the guest of a configuration.
+
+        Raises:
+            ImageError: it is no ELF file, or for a machine that is not supported.
+        """
+        paths = locate(config.guest, config.root)
+        image = ElfImage.open(paths.host)
+        arch = architectures.for_elf(image.machine, image.bits, image.byteorder)
+        if arch is None:
+            known = ", ".join(architectures.names())
+            raise ImageError(
+                f"{config.guest}: machine {image.machine_name} ({image.bits} bits, "
+                f"{image.byteorder}-endian) is not supported; supported are {known}"
+            )
+        return cls(config, paths, image, SymbolTable(image), arch)
+
+    def program(self, tree: GuestTree) -> Program:
+        """The file with its libraries, which are found in the guest's tree."""
+        config, paths = self.config, self.paths
+        # A path in a definition may name the guest as it was typed on the command line.
+        known = frozenset((paths.guest, paths.real, paths.typed, paths.host, config.guest))
+        return Program(
+            ProgramFile(paths.guest, self.image, known, self.symbols),
+            self.arch,
+            tree.open,
+            environment=dict(entry.partition("=")[::2] for entry in config.env),
+            cwd=config.cwd or ("/" if config.isolated else os.getcwd()),
+            cache=lambda: tree.cached_libraries,
+            problem=tree.problem,
+        )
+
+    def inspected(self) -> Program:
+        """The same without a guest.
+
+        Raises:
+            CommandError: an option cannot be carried out.
+        """
+        fs = FileSystem(
+            view_of(self.config), ProcView(), clock=GuestClock(), random_bytes=os.urandom
+        )
+        return self.program(GuestTree(fs))
+
+
+def view_of(config: GuestConfig) -> View:
+    """The part of the host's file system that the guest sees.
+
+    Raises:
+        CommandError: a path of an option is not there.
+    """
+    if config.root is not None and not os.path.isdir(config.root):
+        raise CommandError(f"--root {config.root}: not a directory")
+    for path, _ in config.shares:
+        if not os.path.exists(path):
+            raise CommandError(f"--share {path}: no such file or directory")
+    return View.make(
+        config.guest,
+        cwd=None if config.isolated else os.getcwd(),
+        root=config.root,
+        shares=config.shares,
+    )
+
+
+def locate(guest: str, root: str | None) -> ProgramPaths:
+    """Find a program given by a host path, in or outside the guest's root.
+
+    Raises:
+        ImageError: symlinks inside the root go round in circles.
+    """
+    path = os.path.abspath(guest)
+    if root is not None:
+        base = os.path.abspath(root).rstrip("/")
+        if path.startswith(base + "/"):
+            inside = path[len(base) :]
+            real = _resolve(base, inside)
+            return ProgramPaths(base + real, inside, real, inside if base else guest)
+    return ProgramPaths(guest, path, os.path.realpath(path), guest)
+
+
+def _resolve(root: str, path: str) -> str:
+    """Follow symlinks as a process whose root directory is `root` would."""
+    todo = path.split("/")[::-1]
+    done: list[str] = []
+    links = 0
+    while todo:
+        name = todo.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            if done:
+                done.pop()
+            continue
+        here = "/".join((root, *done, name))
+        if not os.path.islink(here):
+            done.append(name)
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            raise ImageError(f"{root}{path}: too many symbolic links")
+        target = os.readlink(here)
+        if target.startswith("/"):
+            done = []
+        todo.extend(target.split("/")[::-1])
+    return "/" + "/".join(done)

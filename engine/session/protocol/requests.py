@@ -1,0 +1,211 @@
+"""Requests of the command line: plain, frozen records, each carried out as a whole.
+
+Paths are the host's, patterns are `GLOB` or `LIB:GLOB`, and places are written as in definitions.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from engine.arch.plan import Rules as Rules
+from engine.session.protocol.config import GuestConfig, Mode
+
+TRACERS: Final = ("function_graph", "function")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """Options of a trace: how it is kept and shown.
+
+    Attributes:
+        format: name of the output format.
+        output: file to write to, None for a stream.
+        buffer: keep so many events and print them at the end; None = stream all.
+        overwrite: keep the last ones rather than the first.
+        mode: strictness of placement.
+        stack: record the call stack behind each event.
+        profile: print hits and misses at the end.
+        text: trace options of the text format, as in tracefs.
+    """
+
+    format: str = "ftrace"
+    output: str | None = None
+    buffer: int | None = None
+    overwrite: bool = False
+    mode: Mode = Mode.STRICT
+    stack: bool = False
+    profile: bool = False
+    text: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOptions:
+    """Options of function tracing: what is traced and recorded.
+
+    Attributes:
+        tracer: one of `TRACERS`.
+        depth_max: deeper calls are not followed, 0 for no limit (max_graph_depth).
+        args: record what functions are called with.
+        retval: record what they return.
+        under: patterns: only calls made in these functions (set_graph_function).
+        without: patterns: not these functions, nor, in the graph, what is called in them
+            (set_ftrace_notrace, set_graph_notrace).
+    """
+
+    tracer: str = TRACERS[0]
+    depth_max: int = 0
+    args: bool = False
+    retval: bool = False
+    under: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRequest:
+    """The probes of a run.
+
+    Attributes:
+        definitions: lines of `kprobe_events`, or `syscalls/GLOB`.
+        entries: patterns: an event on the entry of each function that matches.
+        returns: patterns: an event on the return of each.
+        bodies: patterns: an event on every instruction of each.
+    """
+
+    definitions: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()
+    returns: tuple[str, ...] = ()
+    bodies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """A run whose events are recorded.
+
+    Attributes:
+        config: the guest.
+        probes: make the events.
+        options: how the trace is kept and shown.
+        filters: `GROUP/NAME:EXPR` each; the event may be a pattern.
+        triggers: `GROUP/NAME:TRIGGER` each, likewise.
+        handlers: a file with probes written in Python, None for none.
+        linux_instances: return probes get as many instances as in Linux by default.
+    """
+
+    config: GuestConfig
+    probes: ProbeRequest
+    options: TraceOptions = TraceOptions()
+    filters: tuple[str, ...] = ()
+    triggers: tuple[str, ...] = ()
+    handlers: str | None = None
+    linux_instances: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRequest:
+    """A run whose functions are traced.
+
+    Attributes:
+        config: the guest.
+        functions: patterns; all of the guest's own if there are none.
+        graph: what is traced and recorded.
+        options: how the trace is kept.
+        text: trace options of tracefs for the tracer's text.
+        summary: report at the end what was traced and what it took.
+    """
+
+    config: GuestConfig
+    functions: tuple[str, ...] = ()
+    graph: GraphOptions = GraphOptions()
+    options: TraceOptions = TraceOptions()
+    text: tuple[str, ...] = ()
+    summary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BacktraceRequest:
+    """A run up to a place, for the backtrace there.
+
+    Attributes:
+        config: the guest.
+        place: of the program; None for a system call.
+        syscall: name of a system call, None for a place.
+        hit: at the Nth time.
+        unwinder: name of the unwinder.
+        limit: at most so many frames, None for the unwinder's own limit.
+        probes: stand in the program besides.
+        mode: strictness of placement.
+    """
+
+    config: GuestConfig
+    place: str | None = None
+    syscall: str | None = None
+    hit: int = 1
+    unwinder: str = "full"
+    limit: int | None = None
+    probes: ProbeRequest = ProbeRequest()
+    mode: Mode = Mode.STRICT
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRequest:
+    """Two runs, without and with probes; the strictness of placement is `mode`."""
+
+    config: GuestConfig
+    probes: ProbeRequest
+    mode: Mode = Mode.STRICT
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """Verdicts on places; nothing runs. Without a choice they are the entries of all functions.
+
+    Attributes:
+        config: the guest.
+        definitions: lines of `kprobe_events`: their places.
+        functions: patterns: the entries of functions that match.
+        everything: every instruction of the guest's own file instead.
+        rules: these decide; None for a definition's own.
+        mode: strictness of placement.
+    """
+
+    config: GuestConfig
+    definitions: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    everything: bool = False
+    rules: Rules | None = None
+    mode: Mode = Mode.STRICT
+
+
+@dataclass(frozen=True, slots=True)
+class ListingRequest:
+    """Disassembly of the function around a place, or of all executable sections."""
+
+    config: GuestConfig
+    place: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawListingRequest:
+    """Disassembly of a file of plain bytes, the first of which has the address `base`."""
+
+    path: str
+    arch: str
+    base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRequest:
+    """Measurements of what a hit costs.
+
+    Attributes:
+        arches: names of architectures, () for all that can be measured.
+        calls: of the probed function.
+        runs: of each case, of which the quickest counts.
+        peers: other tools too, where they are installed.
+        live_kernel: a uprobe of the running kernel too.
+    """
+
+    arches: tuple[str, ...]
+    calls: int
+    runs: int
+    peers: bool = True
+    live_kernel: bool = False

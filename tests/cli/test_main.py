@@ -1,0 +1,69 @@
+"""The command group: its list of subcommands, and what a start imports."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from engine.cli import COMMANDS
+from engine.cli.main import cli
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_what_the_commands_say(name: str) -> None:
+    command = getattr(import_module(f"engine.cli.{name}"), name)
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    listed = click.Command(name, help=COMMANDS[name])
+    for limit in (30, 60, 200):
+        assert command.get_short_help_str(limit) == listed.get_short_help_str(limit)
+
+
+def test_every_command_is_in_the_list() -> None:
+    folder = Path(sys.modules["engine.cli"].__path__[0])
+    found = set()
+    for file in folder.glob("*.py"):
+        command = getattr(import_module(f"engine.cli.{file.stem}"), file.stem, None)
+        if isinstance(command, click.Command) and file.stem not in ("main", "interface"):
+            found.add(file.stem)
+    assert found == set(COMMANDS)
+
+
+def test_the_list_is_sorted_and_unknown_names_are_refused() -> None:
+    context = click.Context(cli)
+    assert cli.list_commands(context) == sorted(cli.list_commands(context))
+    assert cli.get_command(context, "nosuch") is None
+
+
+def loaded_by(*words: str) -> set[str]:
+    """Modules that a command line has imported when it is done."""
+    code = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print('\\n'.join(sys.modules), file=sys.stderr))\n"
+        f"sys.argv = ['kprobe-tui', *{words!r}]\n"
+        "from tui.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",)])
+def test_help_and_version_need_no_engine(words: tuple[str, ...]) -> None:
+    loaded = loaded_by(*words)
+    assert "engine.cli.main" in loaded
+    ours = {name for name in loaded if name.startswith("engine.")}
+    assert ours == {"engine.cli", "engine.cli.main", "engine.errors"}
+
+
+def test_a_plain_run_needs_no_probes() -> None:
+    guest = Path(__file__).parents[2] / "samples" / "bin" / "x86_64" / "words"
+    loaded = loaded_by("run", "--isolated", str(guest), "a")
+    assert "engine.session.guest.session" in loaded
+    for package in ("engine.probes", "engine.trace", "engine.unwind", "engine.fetch"):
+        assert not {name for name in loaded if name.startswith(package)}, package
+    for other in ("elftools", "keystone", "textual", "rich"):
+        assert other not in loaded
