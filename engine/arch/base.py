@@ -308,6 +308,7 @@ class Arch:
         classify_trap: emulator exception number to what it means.
         emulate_trapped: executes an instruction whose execution the CPU refused at user
             level although Linux lets programs use it (counters); None when it is not ours.
+        is_call: tells whether an instruction calls a function.
         probes: what breakpoint probes need of it.
         unwind: what the unwinder needs of it; None where unwinding has its own tables only.
         core: which CPU runs it, of `engine.cpu.cores`.
@@ -338,6 +339,7 @@ class Arch:
     emulate: Callable[[ArchCpu, Insn], int]
     classify_trap: Callable[[int], TrapKind]
     emulate_trapped: Callable[[ArchCpu, bytes, int], int | None]
+    is_call: Callable[[Insn], bool]
     probes: ArchProbes
     unwind: ArchUnwind | None = None
     jumps: ArchJumps | None = None

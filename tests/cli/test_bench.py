@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from guestrun import ARCHES, run
+from archkit import MEASURED
+from guestrun import run
 
 from engine import arch as architectures
 from engine.errors import CommandError
@@ -16,7 +17,7 @@ from engine.session.headless import bench_peers as benchpeers
 from engine.session.headless.bench import CASES, native, program
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", MEASURED)
 def test_rows(arch: str, tmp_path: Path) -> None:
     """How quick anything was is nothing that a test can ask."""
     words = ("--calls", "1000", "--runs", "1", "--arch", arch, "--no-peers", "--json")
@@ -59,7 +60,7 @@ def test_others_that_fail_say_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         benchpeers.uftrace(1)
 
 
-@pytest.mark.parametrize("name", ARCHES)
+@pytest.mark.parametrize("name", MEASURED)
 def test_its_guest_is_a_program(name: str) -> None:
     arch = architectures.by_name(name)
     image = ElfImage.from_bytes(program(arch, 0x12345), "bench")

@@ -1,15 +1,15 @@
 """The contract of `kprobe-tui diff`: exit codes, what is shown, what it refuses."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
+import archkit
 import pytest
-from guestrun import ARCHES, run
+from archkit import COMPILED
+from guestrun import run
 from sysroot import CHECKOUT
 
 SAMPLES = CHECKOUT / "samples" / "bin"
-COMPILERS = {"x86_64": "gcc", "aarch64": "aarch64-linux-gnu-gcc"}
 
 # Prints a checksum of the first bytes of one of its functions.
 READS_ITSELF = r"""
@@ -25,11 +25,9 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_a_guest_that_reads_its_own_text(arch: str, tmp_path: Path) -> None:
-    compiler = COMPILERS[arch]
-    if shutil.which(compiler) is None:
-        pytest.skip(f"no {compiler}")
+    compiler = archkit.compiler(arch)
     (tmp_path / "self.c").write_text(READS_ITSELF)
     command = [compiler, "-O1", "-static", "-o", "self", "self.c"]
     built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -46,7 +44,7 @@ def test_a_guest_that_reads_its_own_text(arch: str, tmp_path: Path) -> None:
     assert run("diff", "-e", "p:m main", "self", cwd=tmp_path).code == 0
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_standard_input_is_given_twice(arch: str, tmp_path: Path) -> None:
     guest = str(SAMPLES / arch / "lines")
     text = b"a foo b\nnothing\nfoo\n" * 300

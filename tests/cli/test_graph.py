@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+from archkit import COMPILED
 from graphkit import compiled, traced
-from guestrun import ARCHES, run
+from guestrun import run
 from sessionkit import SAMPLES, loaded
 from sysroot import CHECKOUT
 
@@ -153,12 +154,13 @@ def test_entries_that_a_compiler_has_prepared(
     assert (f"in {listed}" in text) is nops
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_what_is_refused_is_named(arch: str, tmp_path: Path) -> None:
     """An exclusive load, or a jump through memory, where a function begins."""
     body = {
         "x86_64": "hard: jmp *target(%rip)",
         "aarch64": "hard: ldxr x1, [x0]\\nstxr w2, x1, [x0]\\ncbnz w2, hard\\nret",
+        "riscv64": "hard: lr.d a1, (a0)\\nsc.d a2, a1, (a0)\\nbnez a2, hard\\nret",
     }[arch]
     source = f"""
 long word; extern int hard(long *); extern void soft(void); void *target = soft;

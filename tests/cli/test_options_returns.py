@@ -5,16 +5,17 @@ import re
 from functools import cache
 from pathlib import Path
 
+import archkit
 import pytest
-from guestrun import ARCHES, run
+from archkit import COMPILED
+from guestrun import run
 from sysroot import CHECKOUT
 
 from engine.image import ElfImage
 
 SAMPLES = CHECKOUT / "samples" / "bin"
 GUESTS = CHECKOUT / "tests" / "data" / "guests"
-FOLDERS = {"x86_64": "amd64", "aarch64": "arm64"}
-each_arch = pytest.mark.parametrize("arch", ARCHES)
+each_arch = pytest.mark.parametrize("arch", COMPILED)
 either = pytest.mark.parametrize("mode", ["strict", "kernel"])
 
 HANDLERS = """
@@ -109,8 +110,8 @@ def test_the_time_between(arch: str, tmp_path: Path) -> None:
 @each_arch
 def test_values_of_the_entry(arch: str, tmp_path: Path) -> None:
     """Registers and memory as they were there, for kprobes and, unlike in the kernel, uprobes."""
-    register = {"x86_64": "%di", "aarch64": "%x0"}[arch]
-    link = {"x86_64": "+0(%sp)", "aarch64": "%lr"}[arch]
+    register = archkit.argument(arch)
+    link = archkit.link(arch)
     found = run("check", "--json", "-e", "p fibonacci", sample(arch), cwd=tmp_path)
     at = next(int(row["address"], 16) for row in json.loads(found.out))
     image = ElfImage.open(sample(arch))
@@ -186,7 +187,7 @@ def test_the_listing(arch: str, tmp_path: Path) -> None:
 @each_arch
 @pytest.mark.parametrize("what", ["signals", "segv", "setjmp", "smc", "deep 100000"])
 def test_returns_of_all_functions_have_no_effect(arch: str, what: str, tmp_path: Path) -> None:
-    guest = str(GUESTS / FOLDERS[arch] / "guests-static")
+    guest = str(GUESTS / archkit.debian(arch) / "guests-static")
     done = run("diff", "--clean-env", "-r", "*", guest, *what.split(), cwd=tmp_path)
     assert done.code == 0, done.err
     assert done.err.endswith("kprobe-tui: no effect\n")

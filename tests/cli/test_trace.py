@@ -3,10 +3,13 @@
 import re
 from pathlib import Path
 
+import archkit
 import pytest
-from guestrun import ARCHES, Outcome, run
+from archkit import COMPILED
+from guestrun import Outcome, run
 from sysroot import CHECKOUT
 
+from engine.arch import by_name
 from engine.image import ElfImage, SymbolTable
 
 SAMPLES = CHECKOUT / "samples" / "bin"
@@ -126,7 +129,7 @@ def test_a_probe_on_the_system_call(home: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["strict", "kernel"])
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_the_same_place_as_kprobe_and_as_uprobe(home: Path, arch: str, mode: str) -> None:
     """Newest first at every hit; a kprobe's line has the symbol, a uprobe's the address.
 
@@ -136,12 +139,12 @@ def test_the_same_place_as_kprobe_and_as_uprobe(home: Path, arch: str, mode: str
     image = ElfImage.open(guest)
     at = next(s.address for s in SymbolTable(image).find_all("fibonacci"))
     offset = image.file_offset(at)
-    number, ip = {"x86_64": ("%di", "%ip"), "aarch64": ("%x0", "%pc")}[arch]
+    number, ip = archkit.argument(arch), archkit.pc(arch)
     values = f"n={number}:u32 ip={ip}"
     words = ("-e", f"p:k {at:#x} {values}", "-e", f"p:u {guest}:{offset:#x} {values}")
     rows = events(trace(home, "--mode", mode, *words, guest=guest).err)
 
-    behind = 1 if (arch, mode) == ("x86_64", "kernel") else 0
+    behind = int(mode == "kernel" and by_name(arch).trap_advances_pc)
     kprobe = re.compile(rf"k: \(fibonacci\+0x0/0x\w+\) n=(\d+) ip={at + behind:#x}")
     uprobe = re.compile(rf"u: \({at:#x}\) n=(\d+) ip={at:#x}")
     newer = [uprobe.fullmatch(row) for row in rows[::2]]
@@ -152,7 +155,7 @@ def test_the_same_place_as_kprobe_and_as_uprobe(home: Path, arch: str, mode: str
     assert numbers[:3] == [15, 14, 13]  # the first calls of fibonacci(15)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_a_killed_guest_keeps_its_trace(home: Path, arch: str) -> None:
     guest = str(SAMPLES / arch / "crash")
     streamed = trace(home, "-o", "out", "-f", "*", guest=guest)

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
+import archkit
 import pytest
-from guestrun import ARCHES
+from archkit import JUMPING
 from sessionkit import loaded
 from sysroot import SysrootUnavailable, sysroot
 
 from engine.session.protocol.requests import TraceOptions
 
 SCRIPT = "local t = {} for i = 1, 300 do t[#t + 1] = tostring(i) end print(#table.concat(t))"
-ARGUMENTS = {"x86_64": ("%di", "%sp"), "aarch64": ("%x0", "%sp")}
 MORE = (
     ("n={0} c=$comm s=+0({1}):x64[2]", "n > 32"),
     ("n={0} t=+0(+0({1})):string", 'comm != "seq" || n & 1'),
@@ -20,7 +20,7 @@ LINES = (("usr/bin/lua5.4", "*", ("-e", SCRIPT)), ("usr/bin/seq", "libc.so.6:*",
 
 @pytest.mark.slow
 @pytest.mark.sysroot
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize(("program", "glob", "words"), LINES, ids=[line[0] for line in LINES])
 def test_same_events(
     arch: str, program: str, glob: str, words: tuple[str, ...], tmp_path: Path
@@ -40,9 +40,8 @@ def test_same_events(
             tracing = guest.tracing(TraceOptions(output=str(path)))
             tracing.definitions.on_entries(glob)
             for number, (fetch, text) in enumerate(MORE):
-                tracing.definitions.define(
-                    f"p:m{number} libc.so.6:malloc {fetch.format(*ARGUMENTS[arch])}"
-                )
+                fetched = fetch.format(archkit.argument(arch), "%sp")
+                tracing.definitions.define(f"p:m{number} libc.so.6:malloc {fetched}")
                 tracing.set_filter("kprobes", f"m{number}", text)
             reports = guest.run(tracing)
             found.append(

@@ -1,25 +1,21 @@
 """Functions left by longjmp, signals and exceptions: the guests count their own returns."""
 
 import re
-import shutil
 import subprocess
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+import archkit
 import pytest
+from archkit import COMPILED
 from guestrun import run
 from sysroot import CHECKOUT
 
 SOURCES = CHECKOUT / "tests" / "data" / "returns"
-COMPILERS = {
-    ("left.c", "x86_64"): "gcc",
-    ("left.c", "aarch64"): "aarch64-linux-gnu-gcc",
-    ("thrown.cpp", "x86_64"): "g++",
-    ("thrown.cpp", "aarch64"): "aarch64-linux-gnu-g++",
-}
 each = pytest.mark.parametrize(
-    ("source", "arch"), COMPILERS, ids=[f"{source}-{arch}" for source, arch in COMPILERS]
+    ("source", "arch"),
+    [(source, arch) for source in ("left.c", "thrown.cpp") for arch in COMPILED],
 )
 
 
@@ -30,9 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def program(source: str, arch: str, folder: Path) -> str:
-    compiler = COMPILERS[source, arch]
-    if shutil.which(compiler) is None:
-        pytest.skip(f"no {compiler}")
+    compiler = archkit.compiler(arch, plus=source.endswith(".cpp"))
     path = folder / f"{source}.{arch}"
     subprocess.run([compiler, "-O2", "-static", "-w", "-o", path, SOURCES / source], check=True)
     return str(path)

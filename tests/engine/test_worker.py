@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from controlkit import ARCHES, moods, sample
+from archkit import COMPILED
+from controlkit import moods, sample
 
 from engine.errors import ImageError
 from engine.session import GuestConfig
@@ -21,7 +22,7 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.views import GuestView, RunState
 from engine.worker import OUTPUT_MAX, ROWS_MAX, Outbox, Worker
 
-both = pytest.mark.parametrize("arch", ARCHES)
+both = pytest.mark.parametrize("arch", COMPILED)
 BLOCKED = {"r": "read", "p": "ppoll", "n": "nanosleep"}
 PATIENCE = 60.0
 
@@ -155,7 +156,7 @@ def test_what_is_asked_while_it_runs_is_answered(arch: str) -> None:
             assert isinstance(failure, ev.Failed)
             assert "running" in failure.text
         assert isinstance(guest.do(cmd.Define("p:demo/x nosuch")), ev.Failed)
-        assert isinstance(guest.do(cmd.ReadMemory(0x400000, 64)), ev.Done)
+        assert isinstance(guest.do(cmd.ReadMemory(guest.view.pc, 64)), ev.Done)
         assert guest.all(ev.MemoryRead)[-1].pieces
         assert isinstance(guest.do(cmd.ToggleBreak("tick")), ev.Done)
         guest.state(RunState.STOPPED)

@@ -1,7 +1,5 @@
 """Guests under control in the test's own thread: what they say, and what they would do alone."""
 
-import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-import pytest
+import archkit
 from sysroot import CHECKOUT
 
 from engine.arch.plan import Mode
@@ -22,10 +20,8 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.views import GuestView, ProbeView
 from engine.trace.rows import HEAD, Event, EventInfo, decode
 
-ARCHES = ("x86_64", "aarch64")
 SAMPLES = CHECKOUT / "samples" / "bin"
 _SOURCES = CHECKOUT / "tests" / "data" / "control"
-_COMPILERS = {"x86_64": "gcc", "aarch64": "aarch64-linux-gnu-gcc"}
 _FLAGS = "-O1 -g -ffreestanding -fno-stack-protector -fno-pie -nostdlib -static -no-pie -w"
 
 Told = TypeVar("Told")
@@ -39,9 +35,7 @@ def sample(arch: str, name: str) -> str:
 @cache
 def moods(arch: str) -> str:
     """`tests/data/control/moods.c`, compiled; skips the test without a compiler."""
-    compiler = shutil.which(_COMPILERS[arch])
-    if compiler is None or (arch == "x86_64" and os.uname().machine != "x86_64"):
-        pytest.skip(f"no compiler for {arch}")
+    compiler = archkit.compiler(arch)
     program = Path(tempfile.mkdtemp(prefix="kprobe-tui-moods-")) / f"moods.{arch}"
     subprocess.run(
         [

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import archkit
 import pytest
 from guestrun import run
 
@@ -16,8 +17,6 @@ SOURCE = Path(__file__).resolve().parents[1] / "data" / "variables" / "guest.c"
 FUNCTIONS = ("work", "byval", "many")
 PIE_BASE = 0x555555554000
 """Where Linux puts a program on x86-64 without randomisation, and this program too."""
-
-COMPILERS = {"x86_64": "gcc", "aarch64": "aarch64-linux-gnu-gcc"}
 
 _SCRIPT = """
 import gdb, json, os
@@ -72,15 +71,11 @@ def _folder() -> Path:
 @cache
 def debugged(arch: str, *flags: str) -> Path:
     """The program compiled with -g and these options; skips the test without a compiler."""
-    compiler = shutil.which(COMPILERS[arch])
-    if compiler is None:
-        pytest.skip(f"no {COMPILERS[arch]}")
-    if arch == "x86_64" and os.uname().machine != "x86_64":
-        pytest.skip("gcc here does not compile for x86-64")
+    compiler = archkit.compiler(arch)
     name = "-".join(["guest", arch, *(flag.strip("-").replace("=", "") for flag in flags)])
     folder = _folder() / name
     folder.mkdir()
-    linked = ["-static"] if arch != "x86_64" else []
+    linked = ["-static"] if archkit.runner(arch) else []
     for step in (["-c", SOURCE, "-o", "guest.o"], ["guest.o", "-o", name, *linked]):
         done = subprocess.run(
             [compiler, "-g", *flags, *step],

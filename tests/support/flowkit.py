@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
-from controlkit import ARCHES, sample
+from archkit import COMPILED
+from controlkit import sample
 from keys import press
 from screens import Paints
 from textual.pilot import Pilot
@@ -24,7 +25,7 @@ PATIENCE = 60.0
 SMALL, LARGE = (80, 24), (120, 40)
 SIZES = [SMALL, LARGE]
 sizes = pytest.mark.parametrize("size", SIZES)
-both = pytest.mark.parametrize("arch", ARCHES)
+both = pytest.mark.parametrize("arch", COMPILED)
 
 
 class User:

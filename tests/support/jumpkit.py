@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import archkit
 from controlkit import Held
 from sessionkit import SAMPLES, Guest, loaded
 
@@ -13,7 +14,6 @@ from engine.probes.point import ProbePoint
 from engine.session.protocol import commands as cmd
 from engine.session.tracing.tracing import Tracing
 
-FIRST = {"x86_64": "%di", "aarch64": "%x0"}
 WORDS = "the quick brown fox jumps"
 
 
@@ -24,7 +24,7 @@ def opened(arch: str, name: str, technique: str, *lines: str) -> Iterator[tuple[
     with loaded(SAMPLES / arch / name, *args, technique=technique) as guest:
         tracing = guest.tracing()
         for line in lines:
-            tracing.definitions.define(line.format(FIRST[arch]))
+            tracing.definitions.define(line.format(archkit.argument(arch)))
         yield guest, tracing
 
 
@@ -82,4 +82,7 @@ def run_to(guest: Guest, address: int) -> bool:
 
 def stopped_at_jump(guest: Held, arch: str) -> None:
     """A probe that stops the guest at its first hit."""
-    guest.do(cmd.Define(f"p:demo/f fibonacci n={FIRST[arch]}:u32", stops=True), cmd.Continue())
+    guest.do(
+        cmd.Define(f"p:demo/f fibonacci n={archkit.argument(arch)}:u32", stops=True),
+        cmd.Continue(),
+    )

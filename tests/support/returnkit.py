@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from archkit import ASSEMBLED
 from keystone import KS_ARCH_ARM64, KS_ARCH_X86, KS_MODE_64, KS_MODE_LITTLE_ENDIAN, Ks
 from probekit import CODE, SP, ProbeGuest
 
@@ -11,8 +12,7 @@ from engine.insn.asm import in_hexadecimal
 from engine.probes.kretprobe import Kretprobe
 
 F, G = CODE + 0x100, CODE + 0x200
-ARCHES = ("x86_64", "aarch64")
-each = pytest.mark.parametrize("arch", ARCHES)
+each = pytest.mark.parametrize("arch", ASSEMBLED)
 either = pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.value)
 
 RECURSION = {

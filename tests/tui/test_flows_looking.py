@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import archkit
 from controlkit import sample
 from flowkit import User, both, flow, place, sizes
 from textual.widgets import Input
@@ -144,7 +145,7 @@ def test_assemble_and_patch(arch: str) -> None:
         await user.press("enter")
         await user.until(lambda: "nosuch" in user.said)
         await user.press("A")
-        await user.type({"x86_64": "mov eax, 7; ret", "aarch64": "mov w0, #7; ret"}[arch])
+        await user.type(archkit.SEVEN[arch])
         await user.press("enter")
         await user.until(lambda: user.view.undo)
         await user.press("c")

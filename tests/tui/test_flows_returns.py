@@ -3,14 +3,15 @@
 import asyncio
 
 import pytest
-from controlkit import ARCHES, sample
+from archkit import COMPILED
+from controlkit import sample
 from flowkit import LARGE, User, flow
 
 from engine.session import GuestConfig
 from engine.session.protocol.views import RunState
 from tui.app import KprobeApp
 
-both = pytest.mark.parametrize("arch", ARCHES)
+both = pytest.mark.parametrize("arch", COMPILED)
 TRAMPOLINE = "kretprobe_trampoline"
 
 

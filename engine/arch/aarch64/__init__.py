@@ -55,6 +55,8 @@ _HWCAP = sum(
     )
 )
 
+_CALLS = frozenset(("bl", "blr", "blraa", "blraaz", "blrab", "blrabz"))
+
 # As on x86-64: between the mappings and the stack.
 _WINDOWS = 0xFFFF_F800_0000
 
@@ -112,6 +114,7 @@ AARCH64 = Arch(
     emulate=emulate,
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.OTHER),
     emulate_trapped=emulate_trapped,
+    is_call=lambda insn: insn.mnemonic in _CALLS,
     probes=PROBES,
     unwind=UNWIND,
     jumps=JUMPS,

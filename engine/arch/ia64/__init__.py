@@ -32,6 +32,11 @@ def _before(address: int) -> int:
     return address - 1 if address & 15 else address - SIZE + 2
 
 
+def _is_call(insn: Insn) -> bool:
+    name = insn.mnemonic.rpartition(" ")[2]  # behind a predicate
+    return name.startswith(("br.call", "brl.call"))
+
+
 def _never(cpu: ArchCpu, insn: Insn) -> int:
     raise AssertionError(f"nothing is screened, but {insn.text} was")
 
@@ -111,6 +116,7 @@ IA64 = Arch(
     emulate=_never,
     classify_trap=break_kind,
     emulate_trapped=lambda cpu, raw, address: None,
+    is_call=_is_call,
     probes=PROBES,
     unwind=UNWIND,
     returns=RETURNS,

@@ -1,6 +1,16 @@
 """RISC-V of 64 bits (RV64GC): the facts the generic engine needs, as data."""
 
-from engine.arch.base import GENERIC_STAT, AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.base import (
+    GENERIC_STAT,
+    AddressPlan,
+    Arch,
+    Insn,
+    LinuxAbi,
+    Register,
+    Roles,
+    TrapKind,
+)
+from engine.arch.frames import Flow
 from engine.arch.riscv64.abi import ABI
 from engine.arch.riscv64.bench import BENCH
 from engine.arch.riscv64.decode import FLOAT_NAMES, NAMES
@@ -45,6 +55,12 @@ _HWCAP = sum(1 << ord(letter) - ord("A") for letter in "IMAFDC")
 # Linux with page tables of four levels (Sv48); between the mappings and the stack, as on x86-64.
 _TASK_SIZE = 1 << 47
 _WINDOWS = _TASK_SIZE - 0x800_0000
+
+
+def _is_call(insn: Insn) -> bool:
+    found = UNWIND.read(insn.raw, insn.address)
+    return found is not None and found.flow is Flow.CALL
+
 
 RISCV64 = Arch(
     name="riscv64",
@@ -101,6 +117,7 @@ RISCV64 = Arch(
     emulate=emulate,
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.OTHER),
     emulate_trapped=emulate_trapped,
+    is_call=_is_call,
     probes=PROBES,
     unwind=UNWIND,
 )

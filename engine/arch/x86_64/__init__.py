@@ -134,6 +134,7 @@ X86_64 = Arch(
     emulate=emulate,
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.PRIVILEGED),
     emulate_trapped=emulate_trapped,
+    is_call=lambda insn: insn.mnemonic in ("call", "lcall"),
     probes=PROBES,
     unwind=UNWIND,
     jumps=JUMPS,

@@ -2,18 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError
 from engine.probes.kprobe import Kprobe
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
-
-_CALLS: Final = frozenset(
-    ("call", "lcall", "bl", "blr", "blraa", "blraaz", "blrab", "blrabz", "br.call")
-)
-"""Mnemonics of calls, without their completers."""
 
 Line = tuple[str, int]
 
@@ -53,7 +47,7 @@ class Motions:
         pc = session.cpu.read_register(session.arch.roles.pc)
         code = session.code_at(pc)
         insns = session.disassembler.decode(pc, code)
-        if not insns or not _is_call(insns[0].mnemonic):
+        if not insns or not session.arch.is_call(insns[0]):
             return None
         arch = session.arch
         guard = arch.probes.analyze(code, pc, Rules.KPROBE, Mode.STRICT, b"").predicate
@@ -122,8 +116,3 @@ def _motion(address: int, text: str, arrived: Callable[[], bool]) -> Motion:
     probe = Kprobe(addr=address, mode=Mode.KERNEL, name=text, pre_handler=lambda probe, regs: None)
     probe.stops = probe.always = True
     return Motion(probe, text, arrived)
-
-
-def _is_call(mnemonic: str) -> bool:
-    name = mnemonic.rpartition(" ")[2]  # behind a predicate
-    return name in _CALLS or name.startswith(("br.call", "brl.call"))

@@ -331,7 +331,7 @@ class Graphing:
             pads += pad > 0
             code = place.image.read_vaddr(start + pad, arch.insn_max)
             first = next(iter(decode(start + pad, code)), None)
-            nops += first is not None and first.mnemonic == "nop"
+            nops += first is not None and first.mnemonic.endswith("nop")
         image = self._probing.verdicts.main.image
         sections = [
             f"{section.size // 8} in {name}"

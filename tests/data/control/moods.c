@@ -7,10 +7,20 @@ __asm__(".pushsection .text\nnop\n.globl restore\n.type restore,@function\nresto
         "mov $15,%rax\nsyscall\n.size restore,.-restore\n.popsection\n");
 #else
 enum { NR_MMAP = 222, NR_MUNMAP = 215, NR_SIGACTION = 134, NR_NANOSLEEP = 101, NR_PPOLL = 73, NR_KILL = 129 };
+#if defined __aarch64__
+#define RT_SIGRETURN "mov x8,#139\nsvc #0\n"
+#else
+#define RT_SIGRETURN "li a7,139\necall\n"
+#define OTHERS_ARE_ZERO /* fd and offset, which rt_syscall leaves alone */ \
+    __asm__ volatile("li a4,-1\nli a5,0" ::: "a4", "a5")
+#endif
 __asm__(".pushsection .text\nnop\n.globl restore\n.type restore,%function\nrestore:\n"
-        "mov x8,#139\nsvc #0\n.size restore,.-restore\n.popsection\n");
+        RT_SIGRETURN ".size restore,.-restore\n.popsection\n");
 #endif
 extern void restore(void);
+#ifndef OTHERS_ARE_ZERO
+#define OTHERS_ARE_ZERO
+#endif
 
 static volatile u64 ticks, handled;
 static char line[64];
@@ -89,6 +99,7 @@ int main(int argc, char **argv)
         result = (s64)handled;
         break;
     case 'u': { /* memory that goes away */
+        OTHERS_ARE_ZERO;
         s64 at = rt_syscall(NR_MMAP, 0x10000000, 4096, 3, 0x32);
         ticks = tick((u64)at);
         rt_syscall(NR_MUNMAP, at, 4096, 0, 0);

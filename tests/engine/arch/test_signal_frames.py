@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cguest import COMPILERS
+from archkit import compiler
 
 from engine.arch.aarch64 import signals as aarch64
 from engine.arch.x86_64 import signals as x86_64
@@ -18,7 +18,7 @@ def _offsets(arch: str, folder: Path, expressions: dict[str, str]) -> dict[str, 
     source.write_text(_HEADERS + "\n".join(lines))
     try:
         done = subprocess.run(
-            [COMPILERS[arch], "-S", "-O1", "-o", "-", source],
+            [compiler(arch), "-S", "-O1", "-o", "-", source],
             capture_output=True,
             text=True,
             check=True,

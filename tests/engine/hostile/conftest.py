@@ -4,12 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from guestrun import ARCHES, Outcome, guest, run
+from archkit import HOSTILE
+from guestrun import Outcome, guest, run
 
 Attack = Callable[..., Outcome]
 
 
-@pytest.fixture(params=ARCHES)
+@pytest.fixture(params=HOSTILE)
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -4,8 +4,9 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+import archkit
 import pytest
-from guestrun import ARCHES
+from archkit import JUMPING
 from jumpkit import after, jumps_of, recorded
 from sessionkit import SAMPLES, loaded
 
@@ -18,9 +19,6 @@ from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.tracing import Tracing
 from engine.trace.staging import SMALLEST, Staging
 
-FIRST = {"x86_64": "%di", "aarch64": "%x0"}
-SECOND = {"x86_64": "%si", "aarch64": "%x1"}
-STACK = {"x86_64": "%sp", "aarch64": "%sp"}
 WORDS = ("the quick brown fox jumps",)
 FETCHES = (
     "a={0} b={0}:u8 c={0}:s16 d={0}:x32",
@@ -96,7 +94,8 @@ def fetching(arch: str, fetches: tuple[str, ...]) -> Prepare:
     def prepare(tracing: Tracing) -> None:
         for number, fetch in enumerate(fetches):
             tracing.definitions.define(
-                f"p:e{number} print " + fetch.format(FIRST[arch], STACK[arch], SECOND[arch])
+                f"p:e{number} print "
+                + fetch.format(archkit.argument(arch), "%sp", archkit.argument(arch, 1))
             )
 
     return prepare
@@ -111,7 +110,7 @@ def filtering(arch: str, texts: tuple[str, ...], fetch: str = NUMBERS) -> Prepar
     return prepare
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_many_probes_record_in_one_detour(arch: str) -> None:
     """Newest first; each after whatever the ones before it have changed in the registers."""
     for fetches in (FETCHES, FETCHES[::-1]):
@@ -120,7 +119,7 @@ def test_many_probes_record_in_one_detour(arch: str) -> None:
         assert len(point.probes) == len(FETCHES)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_filters_in_the_guest(arch: str) -> None:
     rng = random.Random(arch)
     mixed = tuple(
@@ -132,14 +131,14 @@ def test_filters_in_the_guest(arch: str) -> None:
         assert recorded(point), point.why
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("text", LIGHT)
 def test_a_filter_of_registers_alone(arch: str, text: str) -> None:
     (point,) = alike(arch, "words", filtering(arch, (text,), LENT))
     assert recorded(point), point.why
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("text", ['t ~ "*x"', 't ~ "?he"'])
 def test_what_no_code_can_record_stays_a_boosted_breakpoint(arch: str, text: str) -> None:
     (point,) = alike(arch, "words", filtering(arch, (text,)))
@@ -148,14 +147,14 @@ def test_what_no_code_can_record_stays_a_boosted_breakpoint(arch: str, text: str
     assert (point.why.rule, "searches" in point.why.detail) == ("recorder", True)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("probes", [1, 3])
 def test_a_full_ring_in_the_middle_of_a_hit(
     arch: str, probes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row that did not fit is begun anew, those of the probes before it are not."""
     monkeypatch.setattr(tracing_module, "Staging", partial(Staging, capacity=SMALLEST))
-    first, second, stack = FIRST[arch], SECOND[arch], STACK[arch]
+    first, second, stack = archkit.argument(arch), archkit.argument(arch, 1), "%sp"
     text = f"+0({stack}):string"
     many = " ".join(f"_{number}={first}" for number in range(12))
     lines = (
@@ -173,7 +172,7 @@ def test_a_full_ring_in_the_middle_of_a_hit(
     assert point.probes[-1].hits * 20 * 8 > SMALLEST
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_program_that_renames_itself(arch: str) -> None:
     """The name in a row is the one at the time of the hit."""
 
@@ -205,7 +204,7 @@ def handled(tracing: Tracing) -> None:
     )
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_the_engine_serves_at_a_trap_in_the_detour(arch: str) -> None:
     points = alike(arch, "words", handled, "jump")
     point = next(point for point in points if len(point.probes) == 5)
@@ -226,7 +225,7 @@ def test_a_place_where_nothing_records_can_be_asked() -> None:
         assert (place.wants, place.unfit(place)) == ("nothing records there", "")
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("technique", ["auto", "jump"])
 @pytest.mark.parametrize("returns", [1, 2])
 def test_uprobes_need_no_step_in_a_detour(arch: str, technique: str, returns: int) -> None:
@@ -238,7 +237,7 @@ def test_uprobes_need_no_step_in_a_detour(arch: str, technique: str, returns: in
         offset = place.image.file_offset(place.link)
         for number in range(returns):
             tracing.definitions.define(f"r:back{number} {path}:{offset:#x} v=$retval")
-        tracing.definitions.define(f"p:there {path}:{offset:#x} n={FIRST[arch]}")
+        tracing.definitions.define(f"p:there {path}:{offset:#x} n={archkit.argument(arch)}")
 
     points = alike(arch, "recursion", prepare, technique)
     point = next(point for point in points if len(point.probes) == 1 + returns)
@@ -248,7 +247,7 @@ def test_uprobes_need_no_step_in_a_detour(arch: str, technique: str, returns: in
     assert point.how in ("xol", "emulated")
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("tracer", ["function", "function_graph"])
 def test_traced_functions(arch: str, tracer: str) -> None:
     def prepare(tracing: Tracing) -> None:
@@ -260,7 +259,7 @@ def test_traced_functions(arch: str, tracer: str) -> None:
     assert sum(point.replacement is not None for point in points) > 5
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_handler_that_takes_its_probe_out(arch: str) -> None:
     """While the trap in the detour is served, the detour goes; what is left records in code."""
     path = SAMPLES / arch / "words"

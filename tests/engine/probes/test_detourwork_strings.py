@@ -7,8 +7,9 @@ count says: hits walk over all the bytes of a page, behind whose end nothing is 
 from functools import partial
 from pathlib import Path
 
+import archkit
 import pytest
-from guestrun import ARCHES
+from archkit import JUMPING
 from jumpkit import after, recorded
 from sessionkit import loaded
 
@@ -19,8 +20,6 @@ from engine.session.tracing import tracing as tracing_module
 from engine.session.tracing.tracing import Tracing
 from engine.trace.staging import SMALLEST, Staging
 
-FIRST = {"x86_64": "%di", "aarch64": "%x0"}
-OTHERS = {"x86_64": "x=%dx y=%si", "aarch64": "x=%x2 y=%x1"}
 END = 0x402000
 RUN = 97  # odd: the NULs of 16 runs stand at all places modulo 16
 LEFT = 0x300
@@ -52,7 +51,8 @@ def run(arch: str, folder: Path, technique: str, fetch: str, memory: bytes, call
         session.memory.poke(END - len(memory), memory)
         tracing = Tracing(session, TraceOptions(), consumer=rows.append)
         base = END - calls - 1
-        tracing.definitions.define("p work " + fetch.format(base, FIRST[arch], OTHERS[arch]))
+        others = f"x={archkit.argument(arch, 2)} y={archkit.argument(arch, 1)}"
+        tracing.definitions.define("p work " + fetch.format(base, archkit.argument(arch), others))
         guest.run(tracing)
         (point,) = session.probes().manager.placed()
         assert point.technique == technique, point.why
@@ -67,7 +67,7 @@ def alike(arch: str, folder: Path, fetch: str, memory: bytes, calls: int) -> byt
     return wanted[0]
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("fetch", [ALONE, LENT, ELSEWHERE, TWO])
 def test_all_lengths_at_all_alignments(
     arch: str, fetch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -79,7 +79,7 @@ def test_all_lengths_at_all_alignments(
     assert len(rows) > SMALLEST
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("fetch", [ELSEWHERE, TWO])
 @pytest.mark.parametrize("behind", [0, 1, 7, 8, 15, 16, 24, 31, 32, 33, 47, 48, 63, 64])
 def test_the_end_of_a_mapping_behind_the_nul(
@@ -89,7 +89,7 @@ def test_the_end_of_a_mapping_behind_the_nul(
     alike(arch, tmp_path, fetch, page(behind), 160)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_zeros_behind_the_last_row(
     arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

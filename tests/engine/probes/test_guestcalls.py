@@ -11,7 +11,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import archkit
 import pytest
+from archkit import JUMPING
 from graphkit import compiled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,8 +31,6 @@ from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.tracing import Tracing
 from engine.trace.staging import SMALLEST, Staging
 
-ARCHES = ("x86_64", "aarch64")
-FIRST = {"x86_64": "%di", "aarch64": "%x0"}
 SOURCE = CHECKOUT / "tests" / "data" / "returns" / "driven.c"
 FUNCTIONS = ("leaf", "plain", "marked", "wide", "tailing", "handler")
 RETURNS = tuple(
@@ -70,7 +70,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The guest for each architecture."""
     flags = ("-O2", "-fno-stack-protector")
     folder = tmp_path_factory.mktemp("driven")
-    return {arch: compiled(folder, SOURCE, arch, *flags) for arch in ARCHES}
+    return {arch: compiled(folder, SOURCE, arch, *flags) for arch in JUMPING}
 
 
 def watched(guest: Guest) -> ReturnSites:
@@ -152,7 +152,7 @@ def graphed(tracing: Tracing, *names: str, retval: bool = False) -> Graphing:
 
 def returning(tracing: Tracing, arch: str, lines: tuple[str, ...] = RETURNS) -> None:
     for line in lines:
-        tracing.definitions.define(line.format(FIRST[arch]))
+        tracing.definitions.define(line.format(archkit.argument(arch)))
 
 
 def both(
@@ -187,7 +187,7 @@ WAYS = (
 )
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ops=OPS, way=st.sampled_from(WAYS), inside=st.booleans())
 def test_calls_returns_and_jumps(
@@ -211,7 +211,7 @@ def mixed(seed: int, size: int = 600) -> str:
     return script([rng.randrange(200, 256) if rng.random() < 0.25 else op for op in ops])
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_full_ring_in_the_middle_of_calls(
     programs: dict[str, Path], arch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,7 +224,7 @@ def test_a_full_ring_in_the_middle_of_calls(
         assert alike(programs[arch], (mixed(1),), prepare, technique="jump") > 1
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_filters_of_return_events(programs: dict[str, Path], arch: str) -> None:
     def prepare(tracing: Tracing) -> None:
         returning(tracing, arch)
@@ -234,7 +234,7 @@ def test_filters_of_return_events(programs: dict[str, Path], arch: str) -> None:
     assert alike(programs[arch], (mixed(2),), prepare, technique="jump") > 1
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_frames_deeper_than_there_are_records(programs: dict[str, Path], arch: str) -> None:
     """Mutual tail calls, and a jump out of all frames from the deepest one."""
     down, up = [1, 4] * 90, [255] * 100
@@ -284,7 +284,7 @@ class Editor:
             form = rng.choice(
                 ("r:e{0} {1} v=$retval:s64", "r:e{0} {1} v=$entry({2})", "p:e{0} {1}")
             )
-            line = form.format(number, name, FIRST[self._arch])
+            line = form.format(number, name, archkit.argument(self._arch))
             events[f"e{number}"] = tracing.definitions.define(line)
         elif kind == 2 and events:
             gone = events.pop(rng.choice(sorted(events)))
@@ -304,7 +304,7 @@ class Editor:
                 (manager.disable if kind < 7 else manager.enable)(probe)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_probes_come_and_go_between_calls(programs: dict[str, Path], arch: str) -> None:
     for seed in range(6):
         play = Editor(arch, seed).play
@@ -328,7 +328,7 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_places_with_one_word_in_the_table(
     arch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,7 +346,7 @@ def test_places_with_one_word_in_the_table(
     assert len(traps) < 30
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_the_order_of_probes_on_one_function(programs: dict[str, Path], arch: str) -> None:
     """It is the same at the first call from a place, which takes the engine, as at later ones."""
 

@@ -3,7 +3,9 @@
 from itertools import product
 from pathlib import Path
 
+import archkit
 import pytest
+from archkit import JUMPING
 from graphkit import compiled
 from jumpkit import jumps_of
 from sessionkit import heads, loaded
@@ -14,8 +16,6 @@ from engine.session.protocol.requests import GraphOptions
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.tracing import Tracing
 
-ARCHES = ("x86_64", "aarch64")
-FIRST = {"x86_64": "%di", "aarch64": "%x0"}
 SOURCE = CHECKOUT / "tests" / "data" / "returns" / "scribbler.c"
 WORDS = {"cursor": 12, "calls": 2, "records": 200, "sites": SITES, "left": 4, "counters": 64}
 
@@ -23,14 +23,14 @@ WORDS = {"cursor": 12, "calls": 2, "records": 200, "sites": SITES, "left": 4, "c
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("scribbler")
-    return {arch: compiled(folder, SOURCE, arch, "-O1") for arch in ARCHES}
+    return {arch: compiled(folder, SOURCE, arch, "-O1") for arch in JUMPING}
 
 
 def prepare(tracing: Tracing, arch: str, *, graph: bool) -> None:
     if graph:
         Graphing(tracing, GraphOptions(retval=True)).add("leaf", "down", "scribble")
         return
-    tracing.definitions.define(f"r:a leaf v=$retval a=$entry({FIRST[arch]})")
+    tracing.definitions.define(f"r:a leaf v=$retval a=$entry({archkit.argument(arch)})")
     tracing.definitions.define("r:b down v=$retval t=$duration s=+0(%sp):string")
     tracing.definitions.define("p:c scribble")
 
@@ -66,7 +66,7 @@ def scribbled(
         return reports.reason, guest.out, returns.damaged, said
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_the_program_goes_on(programs: dict[str, Path], arch: str) -> None:
     found = places(programs[arch], arch)
     seen = 0

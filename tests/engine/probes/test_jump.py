@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import archkit
 import pytest
-from guestrun import ARCHES
+from archkit import JUMPING
 from jumpkit import after, detour_of, jumps_of
 from sessionkit import SAMPLES, Guest, loaded
 
@@ -21,7 +22,6 @@ from engine.session.tracing import tracing as tracing_module
 from engine.session.tracing.tracing import Tracing
 from engine.trace.staging import SMALLEST, Staging
 
-FIRST = {"x86_64": "%di", "aarch64": "%x0"}
 TARGETS = ("sort", "words", "recursion", "structs", "jumps", "floats", "lines", "leak", "crash")
 ARGUMENTS = {"words": ("the quick brown fox jumps",), "lines": ("o",)}
 
@@ -64,14 +64,14 @@ def alike(arch: str, name: str, prepare: Prepare, technique: str = "auto") -> li
     return points
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("name", TARGETS)
 def test_events_are_those_of_breakpoints(arch: str, name: str) -> None:
     points = alike(arch, name, lambda tracing: tracing.definitions.on_entries("*"))
     assert any(point.technique == "jump" for point in points)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("name", ["sort", "crash", "jumps"])
 def test_every_instruction_at_once(arch: str, name: str) -> None:
     """Windows and probes that are in each other's way; faults at their original addresses."""
@@ -82,20 +82,20 @@ def test_every_instruction_at_once(arch: str, name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_what_cannot_be_compiled_stays_a_breakpoint(arch: str) -> None:
-    line = f"p print c={FIRST[arch]}:symstr"
+    line = f"p print c={archkit.argument(arch)}:symstr"
     (point,) = alike(arch, "words", lambda tracing: tracing.definitions.define(line))
     assert point.technique == "breakpoint"
     assert point.why is not None
     assert point.why.rule == "recorder"
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_full_ring_loses_nothing(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     small = partial(Staging, capacity=SMALLEST)
     monkeypatch.setattr(tracing_module, "Staging", small)
-    first = FIRST[arch]
+    first = archkit.argument(arch)
     many = " ".join(f"x{number}={first}" for number in range(40))
     points = alike(
         arch, "recursion", lambda tracing: tracing.definitions.define(f"p fibonacci {many}")
@@ -105,7 +105,7 @@ def test_a_full_ring_loses_nothing(arch: str, monkeypatch: pytest.MonkeyPatch) -
     assert point.probes[0].hits * 43 * 8 > SMALLEST
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("size", [4087, 4088, 7000])
 def test_a_string_that_is_too_long_for_the_guest(arch: str, size: int) -> None:
     """Recorded by the engine from inside the detour; as long as a breakpoint's."""
@@ -114,14 +114,14 @@ def test_a_string_that_is_too_long_for_the_guest(arch: str, size: int) -> None:
         session = tracing.session
         page = session.cpu.read_register(session.arch.roles.sp) - 0x20000 & -0x1000
         session.memory.poke(page, b"z" * size)
-        line = f"p print t=+0(\\{page:#x}):string u=+0({FIRST[arch]}):string"
+        line = f"p print t=+0(\\{page:#x}):string u=+0({archkit.argument(arch)}):string"
         tracing.definitions.define(line)
 
     points = alike(arch, "words", prepare)
     assert [point.technique for point in points] == ["jump"]
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("name", ["sort", "words"])
 @pytest.mark.parametrize("seed", range(2))
 def test_arming_and_disarming_at_random_points(arch: str, name: str, seed: int) -> None:
@@ -243,7 +243,7 @@ def test_the_program_scribbles_over_the_ring() -> None:
             assert reports.exit_code == 0
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_place_in_a_window_goes_on_in_the_detour(arch: str) -> None:
     """As a signal handler's return does that was interrupted there."""
     with opened(arch, "words", "jump") as guest:
@@ -259,7 +259,7 @@ def test_a_place_in_a_window_goes_on_in_the_detour(arch: str) -> None:
         assert len(detour.displaced) == (2 if arch == "x86_64" else 1)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_large_function_is_looked_at_after_more_hits(
     arch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

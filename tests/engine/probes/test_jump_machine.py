@@ -3,8 +3,8 @@
 from itertools import pairwise
 
 import pytest
+from archkit import JUMPING
 from controlkit import held, sample
-from guestrun import ARCHES
 from jumpkit import after, jumps_of, only, opened, outcome, run_to, stopped_at_jump, symbol
 
 from engine.probes.hit_machine import Phase
@@ -16,7 +16,7 @@ from engine.session.protocol import commands as cmd
 # -- phase by phase -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("fetch", ["t=+0({0}):string", "far=+0(\\16):string n={0}"])
 def test_hits_are_stepped_through_the_detour(arch: str, fetch: str) -> None:
     """The same events, times and output as with breakpoints; also where the engine records."""
@@ -48,7 +48,7 @@ def test_hits_are_stepped_through_the_detour(arch: str, fetch: str) -> None:
         assert (guest.text, guest.out) == wanted
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_calls_and_returns_are_stepped_through_their_detours(arch: str) -> None:
     """The same events and times as with breakpoints; the second half runs by itself."""
     line = "r fibonacci v=$retval n=$arg1 t=$duration"
@@ -80,7 +80,7 @@ def test_calls_and_returns_are_stepped_through_their_detours(arch: str) -> None:
         assert {text.partition(":")[0] for text in engine} == {"the engine has recorded the call"}
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_handler_runs_at_the_trap_in_its_detour(arch: str) -> None:
     with opened(arch, "recursion", "jump") as (guest, tracing):
         manager = guest.session.probes().manager
@@ -101,7 +101,7 @@ def test_a_handler_runs_at_the_trap_in_its_detour(arch: str) -> None:
         assert len(seen) == probe.hits == 987
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_the_parts_are_the_whole_buffer(arch: str) -> None:
     with opened(arch, "words", "jump", "p print t=+0({0}):string") as (guest, _):
         _, detour = only(guest)
@@ -114,7 +114,7 @@ def test_the_parts_are_the_whole_buffer(arch: str) -> None:
         ]
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_fault_of_a_displaced_instruction_is_its_own(arch: str) -> None:
     """Both ways of carrying the hit out say the same of a push without a stack."""
     found = []
@@ -138,7 +138,7 @@ def test_a_fault_of_a_displaced_instruction_is_its_own(arch: str) -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("line", ["p fibonacci n={0}:u32", "r fibonacci v=$retval"])
 def test_backtraces_from_inside_a_detour(arch: str, line: str) -> None:
     """At every instruction of the buffer: the frames of the original's place."""
@@ -169,7 +169,7 @@ def test_backtraces_from_inside_a_detour(arch: str, line: str) -> None:
 # -- a debugger's stops -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_stop_stands_in_front_of_the_jump(arch: str) -> None:
     with held(sample(arch, "recursion"), technique="jump") as guest:
         stopped_at_jump(guest, arch)
@@ -200,7 +200,7 @@ def test_a_stop_stands_in_front_of_the_jump(arch: str) -> None:
         assert guest.do(cmd.Continue()).time == time
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("change", ["delete", "disable", "break", "edit"])
 def test_the_list_changes_while_the_guest_is_in_a_detour(arch: str, change: str) -> None:
     for phases in (2, 4, 6) if arch == "x86_64" else (3,):

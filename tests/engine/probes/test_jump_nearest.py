@@ -1,11 +1,11 @@
 """The nearest place of a function where a jump would do."""
 
 import pytest
-from guestrun import ARCHES
+from archkit import JUMPING
 from sessionkit import SAMPLES, loaded
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_the_nearest_place_for_a_jump(arch: str) -> None:
     """What is named can have one, and nothing nearer in the function can."""
     with loaded(SAMPLES / arch / "jumps") as guest:

@@ -1,8 +1,8 @@
 """How jumps come and go: with somebody still inside, by djprobe's protocol, byte by byte."""
 
 import pytest
+from archkit import JUMPING
 from controlkit import held, moods, sample
-from guestrun import ARCHES
 from jumpkit import after, detour_of, jumps_of, only, opened, run_to, stopped_at_jump, symbol
 from sessionkit import loaded
 
@@ -15,7 +15,7 @@ from engine.session.protocol import commands as cmd
 # -- zombies ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_zombie_can_be_watched(arch: str) -> None:
     with held(sample(arch, "recursion"), technique="jump") as guest:
         stopped_at_jump(guest, arch)
@@ -32,7 +32,7 @@ def test_a_zombie_can_be_watched(arch: str) -> None:
         assert "fibonacci(15) = 610\n" in guest.out
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_a_handler_deletes_its_own_probe(arch: str) -> None:
     """It is called from the detour that is not needed any more then."""
     with opened(arch, "recursion", "jump") as (guest, tracing):
@@ -121,7 +121,7 @@ def test_a_signal_handler_returns_into_the_window() -> None:
 # -- djprobe ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_djprobe_writes_the_jump_once_all_cpus_have_passed(arch: str) -> None:
     line = "p print t=+0({0}):string"
     with opened(arch, "words", "breakpoint", line) as (guest, tracing):
@@ -148,7 +148,7 @@ def test_djprobe_writes_the_jump_once_all_cpus_have_passed(arch: str) -> None:
         assert (guest.text, guest.out) == wanted
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", JUMPING)
 def test_djprobe_frees_the_stub_once_all_cpus_have_passed(arch: str) -> None:
     with opened(arch, "recursion", "breakpoint") as (guest, _):
         guest.run()

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import islice, pairwise
 
 import pytest
+from archkit import COMPILED
 from sessionkit import SAMPLES
 from sysroot import SysrootUnavailable, sysroot
 
@@ -14,8 +15,7 @@ from engine.session.browse.browser import Browser
 from engine.session.browse.listing import Listing
 from engine.session.protocol.views import GuestView, ModuleView
 
-ARCHES = ("x86_64", "aarch64")
-GUESTS = [(arch, name) for arch in ARCHES for name in ("lines", "sort", "structs")]
+GUESTS = [(arch, name) for arch in COMPILED for name in ("lines", "sort", "structs")]
 GUESTS.append(("ia64", "recursion"))
 
 
@@ -58,7 +58,7 @@ def test_rows_are_those_of_the_listing(arch: str, name: str) -> None:
     assert rows_from(found, first(found)) == wanted
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_a_program_can_be_entered_anywhere_and_left_backwards(arch: str) -> None:
     found = sample(arch)
     rows = list(found.forward(first(found)))
@@ -119,7 +119,7 @@ def test_source_lines_begin_where_the_line_changes() -> None:
     assert changes > 10
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_names_are_found_by_their_parts_shortest_first(arch: str) -> None:
     found = sample(arch)
     names = [match.name for match in found.complete("line")]
@@ -130,7 +130,7 @@ def test_names_are_found_by_their_parts_shortest_first(arch: str) -> None:
     assert len(found.complete("", 5)) == 5
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_a_place_is_written_so_that_it_means_itself(arch: str) -> None:
     found = sample(arch)
     for row in random.Random(9).sample(list(found.forward(first(found))), 150):

@@ -2,14 +2,14 @@
 
 import random
 
+import archkit
 import pytest
+from archkit import COMPILED
 from sessionkit import SAMPLES
 
 from engine.arch.plan import Mode
 from engine.session import GuestConfig
 from engine.session.browse.browser import Browser
-
-ARCHES = ("x86_64", "aarch64")
 
 
 def sample(arch: str, name: str = "structs", mode: Mode = Mode.STRICT) -> Browser:
@@ -23,10 +23,10 @@ def offered(found: Browser, line: str, *groups: str) -> tuple[str, tuple[str, ..
     return line[completion.start :], completion.words
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_the_parts_of_a_definition(arch: str) -> None:
     found = sample(arch, "recursion")
-    register = {"x86_64": "%di", "aarch64": "%x0"}[arch]
+    register = archkit.argument(arch)
     assert offered(found, "") == ("", ("p:", "r:"))
     assert offered(found, "!r") == ("r", ("r:",))
     assert offered(found, "p:", "mine") == ("", ("mine/", "kprobes/", "uprobes/"))
@@ -53,7 +53,7 @@ def test_the_parts_of_a_definition(arch: str) -> None:
     assert offered(found, f"p {path[:-3]}") == (path[:-3], (f"{path}:",))
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_what_debug_information_names(arch: str) -> None:
     found = sample(arch, "structs")
     functions = [match.name for match in found.complete("", 200) if match.size]

@@ -4,14 +4,16 @@ import dataclasses
 from itertools import pairwise
 from pathlib import Path
 
+import archkit
 import pytest
-from controlkit import ARCHES, held, moods, sample
+from archkit import COMPILED
+from controlkit import held, moods, sample
 
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState
 
-both = pytest.mark.parametrize("arch", ARCHES)
+both = pytest.mark.parametrize("arch", COMPILED)
 
 
 @both
@@ -178,18 +180,18 @@ def test_nothing_of_before_is_undone_in_a_fresh_run() -> None:
         assert [p.definition for p in guest.view.probes] == ["p:demo/a factorial"]
 
 
-@both
+@pytest.mark.parametrize("arch", archkit.ASSEMBLED)
 def test_assembled_code_runs_and_is_taken_back(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
-        text = {"x86_64": "mov eax, 7; ret", "aarch64": "mov w0, #7; ret"}[arch]
+        text = archkit.SEVEN[arch]
         guest.do(cmd.Assemble(guest.address("fibonacci"), text), cmd.Continue())
         assert "fibonacci(15) = 7\n" in guest.out
 
 
-@both
+@pytest.mark.parametrize("arch", archkit.ASSEMBLED)
 def test_a_probe_on_code_that_is_changed_runs_the_new_code(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
-        text = {"x86_64": "mov eax, 7; ret", "aarch64": "mov w0, #7; ret"}[arch]
+        text = archkit.SEVEN[arch]
         guest.do(
             cmd.Define("p:demo/fib fibonacci"),
             cmd.Assemble(guest.address("fibonacci"), text),

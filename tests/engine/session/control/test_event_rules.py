@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+import archkit
 import pytest
-from controlkit import ARCHES, Held, held, sample
+from archkit import COMPILED
+from controlkit import Held, held, sample
 from guestrun import run
 
 from engine.session.protocol import commands as cmd
@@ -12,12 +14,11 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState
 from engine.trace.rows import Value
 
-both = pytest.mark.parametrize("arch", ARCHES)
-ARGUMENT = {"x86_64": "%di", "aarch64": "%x0"}
+both = pytest.mark.parametrize("arch", COMPILED)
 
 
 def define(arch: str, event: str = "fib") -> cmd.Define:
-    return cmd.Define(f"p:demo/{event} fibonacci n={ARGUMENT[arch]}:u32")
+    return cmd.Define(f"p:demo/{event} fibonacci n={archkit.argument(arch)}:u32")
 
 
 def values(guest: Held) -> list[Value]:

@@ -6,8 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from controlkit import ARCHES, held, sample
+from archkit import COMPILED
+from controlkit import held, sample
 
+from engine.arch import by_name
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import FrameView, GuestView
 
@@ -129,9 +131,9 @@ def test_the_same_values_as_gdb(level: str, tmp_path: Path) -> None:
     assert compared >= {"-O0": 22, "-O1": 5, "-O2": 3}[level]
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_arguments_at_each_hit(arch: str) -> None:
-    first, second = {"x86_64": ("rdi", "rsi"), "aarch64": ("x0", "x1")}[arch]
+    first, second = by_name(arch).probes.arguments[:2]
     with held(sample(arch, "recursion")) as guest:
         guest.do(cmd.ToggleBreak("ackermann"))
         for _ in range(5):

@@ -6,12 +6,13 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from archkit import COMPILED
 from graphkit import PROGRAMS, compiled, decoded, shape, traced
-from guestrun import ARCHES
 from sessionkit import loaded
 from sysroot import CHECKOUT, SysrootUnavailable, sysroot
 from unwindkit import Stepper, session_of
 
+from engine.arch.frames import Flow
 from engine.arch.plan import Mode
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.probes.kprobe import Kprobe
@@ -41,15 +42,15 @@ class Shadow:
         self.seen: list[tuple[str, int, int]] = []
         self._frames: list[list[int]] = [[]]
         self._depth = 0
-        self._last = ""
-        self._texts: dict[int, str] = {}
+        self._last = Flow.NEXT
+        self._flows: dict[int, Flow] = {}
 
     def visit(self, now: Stepper) -> None:
         session = now.session
         pc = session.cpu.read_register(session.arch.roles.pc)
-        if self._last in ("call", "bl", "blr"):
+        if self._last is Flow.CALL:
             self._frames.append([])
-        elif self._last == "ret":
+        elif self._last is Flow.RETURN:
             for function in reversed(self._frames.pop()):
                 self._depth -= 1
                 self.seen.append(("<", function, self._depth))
@@ -58,10 +59,12 @@ class Shadow:
             self.seen.append((">", function, self._depth))
             self._depth += 1
             self._frames[-1].append(function)
-        if pc not in self._texts:
-            code = session.memory.read(pc, 15)
-            self._texts[pc] = session.disassembler.decode(pc, code)[0].mnemonic
-        self._last = self._texts[pc]
+        if pc not in self._flows:
+            assert session.arch.unwind is not None
+            insn = session.arch.unwind.read(session.memory.read(pc, session.arch.insn_max), pc)
+            assert insn is not None
+            self._flows[pc] = insn.flow
+        self._last = self._flows[pc]
 
 
 def entries_of(graphing: Graphing) -> dict[int, int]:
@@ -101,7 +104,7 @@ def fresh(path: Path, *args: str, root: str | None = None) -> Session:
     return Session(config, (FeedStream(b"", ended=True), sink, sink))
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 @pytest.mark.parametrize("name", ["recursion", "sort", "words"])
 def test_samples_one_instruction_at_a_time(
     arch: str, name: str, monkeypatch: pytest.MonkeyPatch
@@ -127,7 +130,7 @@ def program(name: str, arch: str) -> tuple[Path, Path, tuple[str, ...]]:
     return root / path[1:], root, tuple(args)
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_busybox_one_instruction_at_a_time(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path, root, _ = program("busybox", arch)
     words = ("printf", "%s-%d\\n", "a", "7")
@@ -138,7 +141,7 @@ def test_busybox_one_instruction_at_a_time(arch: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_calls_and_returns_are_balanced(name: str, arch: str) -> None:
     path, root, args = program(name, arch)
@@ -158,7 +161,7 @@ def test_calls_and_returns_are_balanced(name: str, arch: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 @pytest.mark.parametrize("name", ["busybox", "lua", "sqlite3"])
 def test_every_function_traced_has_no_effect(name: str, arch: str) -> None:
     """Output, system calls, clock and memory are those of a plain run."""
@@ -184,7 +187,7 @@ def moment(event: Event) -> tuple[str, int, int, int | None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_functions_come_and_go(arch: str) -> None:
     """A thousand changes at random moments of a run lose nothing and invent nothing."""
     path, root, args = program("lua", arch)
@@ -244,7 +247,7 @@ def test_functions_come_and_go(arch: str) -> None:
 LEFT = ("left.c", "thrown.cpp")
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 @pytest.mark.parametrize("source", LEFT)
 def test_functions_left_without_a_return(source: str, arch: str, tmp_path: Path) -> None:
     """The guests count their own returns: longjmp, exceptions, signal handlers."""
@@ -269,7 +272,7 @@ def test_functions_left_without_a_return(source: str, arch: str, tmp_path: Path)
         assert done.check() < 10
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_a_handler_on_a_stack_of_its_own(arch: str, tmp_path: Path) -> None:
     guest = compiled(tmp_path, ALTSTACK, arch, "-O1", "-fno-optimize-sibling-calls")
     with loaded(guest) as run:
@@ -300,7 +303,7 @@ def test_a_handler_on_a_stack_of_its_own(arch: str, tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_coroutines_on_the_heap(arch: str, tmp_path: Path) -> None:
     """Two stacks in one mapping: what lies below the stack pointer there is not gone."""
     guest = compiled(tmp_path, COROUTINES, arch, "-O1", "-fno-optimize-sibling-calls")

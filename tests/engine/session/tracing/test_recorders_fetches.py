@@ -4,14 +4,15 @@ import re
 import struct
 from collections.abc import Callable
 
+import archkit
 import pytest
+from archkit import COMPILED
 from sessionkit import SAMPLES, loaded
 
 from engine.image import ElfImage, SymbolTable
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
 
-ARCHES = ("x86_64", "aarch64")
 WORD = struct.Struct("<Q")
 
 
@@ -29,9 +30,9 @@ def text_at(arch: str, text: bytes) -> int:
     return address
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", COMPILED)
 def test_what_is_recorded_is_what_a_handler_sees(arch: str) -> None:
-    first = {"x86_64": "di", "aarch64": "x0"}[arch]
+    first = archkit.argument(arch).removeprefix("%")
     name, address = data_symbol(arch)
     text = text_at(arch, b"factorial(20) = ")
     with loaded(SAMPLES / arch / "recursion") as guest:

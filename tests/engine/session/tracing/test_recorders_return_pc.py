@@ -2,6 +2,7 @@
 
 import re
 
+import archkit
 import pytest
 from sessionkit import SAMPLES, loaded
 
@@ -9,23 +10,22 @@ from engine.arch.plan import Mode
 from engine.image import ElfImage, SymbolTable
 from engine.session.protocol.requests import TraceOptions
 
-_NAMES = {"x86_64": "ip", "aarch64": "pc"}
 _ROW = re.compile(r"(\w+)\+(0x[0-9a-f]+)/\S+ <- \w+\) at=(0x[0-9a-f]+) in=(0x[0-9a-f]+)")
 
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("technique", ["breakpoint", "jump"])
-@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("arch", archkit.COMPILED)
 def test_pc_of_a_return_is_where_the_call_returned_to(
     arch: str, technique: str, mode: Mode
 ) -> None:
     path = SAMPLES / arch / "recursion"
     symbols = SymbolTable(ElfImage.open(str(path)))
-    name = _NAMES[arch]
+    name = archkit.pc(arch)
     with loaded(path, technique=technique) as guest:
         tracing = guest.tracing(TraceOptions(mode=mode))
-        entry = "\\0" if mode is Mode.KERNEL else f"$entry(%{name})"
-        tracing.definitions.define(f"r:t/back fibonacci at=%{name}:x64 in={entry}:x64")
+        entry = "\\0" if mode is Mode.KERNEL else f"$entry({name})"
+        tracing.definitions.define(f"r:t/back fibonacci at={name}:x64 in={entry}:x64")
         guest.run(tracing)
     rows = [_ROW.search(row) for row in guest.events]
     assert len(rows) > 100
