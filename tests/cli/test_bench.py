@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from archkit import MEASURED
+from archkit import JUMPING, MEASURED
 from guestrun import run
 
 from engine import arch as architectures
@@ -28,7 +28,8 @@ def test_rows(arch: str, tmp_path: Path) -> None:
     seen = {tuple(row[key] for key in keys) for row in rows}
     every = {tuple(getattr(case, key) for key in keys) for case in CASES}
     assert seen <= every
-    assert {row for row in every if row[0] in ("jump", "breakpoint")} <= seen
+    recorded = {row for row in every if row[0] in ("jump", "breakpoint")}
+    assert {row for row in recorded if arch in JUMPING or row[4] != "jump"} <= seen
     assert {row for row in every if row[4] == "breakpoint"} <= seen
     assert all(math.isfinite(row["ns_per_hit"]) for row in rows)
     assert all((row["detour_bytes"] > 0) is (row["entry"] == "jump") for row in rows)

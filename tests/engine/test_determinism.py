@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import archkit
 import pytest
 from goldenruns import GUESTS
 from sysroot import CHECKOUT, SysrootUnavailable, sysroot
@@ -13,14 +14,13 @@ from engine.session import GuestConfig, Session
 
 SAMPLES = CHECKOUT / "samples" / "bin"
 HOSTILE = CHECKOUT / "tests" / "data" / "hostile"
-DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 TEXT = b"the quick brown fox\njumps over the lazy dog\n" * 20
 PROGRAMS = (
     *(("guests-static", mode) for mode in ("alarm", "time", "env", "ipc", "files", "signals")),
     *(("guests-static", mode) for mode in ("segv", "setjmp", "smc", "mem", "stdin")),
     *((name, "") for name in ("words", "sort", "structs", "loop", "floats", "crash")),
 )
-CASES = [(arch, program, mode) for arch in ("x86_64", "aarch64") for program, mode in PROGRAMS]
+CASES = [(arch, program, mode) for arch in archkit.COMPILED for program, mode in PROGRAMS]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Trail:
 
 def _path(arch: str, program: str) -> Path:
     if program == "guests-static":
-        return GUESTS / DEBIAN[arch] / program
+        return GUESTS / archkit.debian(arch) / program
     if program in ("process", "files"):
         return HOSTILE / arch / program
     return SAMPLES / arch / program
@@ -122,7 +122,7 @@ def test_portable_callbacks_give_the_same_run(
     assert _trail(arch, program, *args) == native
 
 
-@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("arch", archkit.HOSTILE)
 def test_the_seed_decides_what_is_random(arch: str) -> None:
     same = [_trail(arch, "process", "self", seed=7) for _ in range(2)]
     other = _trail(arch, "process", "self", seed=8)
@@ -133,7 +133,7 @@ def test_the_seed_decides_what_is_random(arch: str) -> None:
     assert [ours[index][:2] for index in changed] == [b"0x", b"0x"], "AT_RANDOM and getrandom"
 
 
-@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("arch", archkit.HOSTILE)
 def test_order_of_a_host_directory_does_not_matter(arch: str, tmp_path: Path) -> None:
     listings = []
     for name, order in (("one", "abcdefgh"), ("two", "hgfedcba")):
@@ -148,10 +148,10 @@ def test_order_of_a_host_directory_does_not_matter(arch: str, tmp_path: Path) ->
 
 
 @pytest.mark.sysroot
-@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("arch", archkit.COMPILED)
 def test_a_real_program_runs_the_same(arch: str) -> None:
     try:
-        root = sysroot(DEBIAN[arch])
+        root = sysroot(archkit.debian(arch))
     except SysrootUnavailable as error:
         pytest.skip(str(error))
     trails = [_trail(arch, "busybox", "sh", "-c", "sort | sha256sum", root=root) for _ in "12"]

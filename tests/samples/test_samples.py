@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from archkit import COMPILED
 from goldenruns import run_command
 from sysroot import CHECKOUT
 
 SAMPLES = CHECKOUT / "samples"
-ARCHES = ("x86_64", "aarch64", "riscv64")
+
 SIZE_LIMIT = 30_000
 
 
@@ -37,7 +38,7 @@ def _case_name(case: Case) -> str:
 
 
 each_case = pytest.mark.parametrize("case", CASES, ids=_case_name)
-each_arch = pytest.mark.parametrize("arch", ARCHES)
+each_arch = pytest.mark.parametrize("arch", COMPILED)
 
 
 @each_arch
@@ -84,7 +85,7 @@ def test_every_sample_is_built_told_and_tested(name: str) -> None:
         f"`{case.stdout.splitlines()[-1]}`" in rows[0] and f"| {case.exit}" in rows[0]
         for case in cases
     )
-    for arch in ARCHES:
+    for arch in COMPILED:
         content = (SAMPLES / "bin" / arch / name).read_bytes()
         assert len(content) < SIZE_LIMIT
         assert b".debug_line" in content

@@ -27,7 +27,6 @@ WITHOUT: Final = {
     ("ia64", "compiler"): "a compiler for IA-64 is not packaged any more",
     ("ia64", "samples"): "its samples are in assembly, for lack of a compiler",
     ("ia64", "hostile"): "there is no compiler for them",
-    ("riscv64", "hostile"): "not written yet",
 }
 """(architecture, what it lacks) to why."""
 
@@ -84,16 +83,6 @@ def compiler(arch: str, plus: bool = False) -> str:
     if found is None:
         pytest.skip(f"no {name}")
     return found
-
-
-def runner(arch: str) -> tuple[str, ...]:
-    """What runs a program of an architecture natively: nothing, or qemu; skips without it."""
-    if platform.machine() == arch:
-        return ()
-    found = shutil.which(f"qemu-{arch}")
-    if found is None:
-        pytest.skip(f"no qemu-{arch}")
-    return (found,)
 
 
 def argument(arch: str, number: int = 0) -> str:

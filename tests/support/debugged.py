@@ -75,7 +75,7 @@ def debugged(arch: str, *flags: str) -> Path:
     name = "-".join(["guest", arch, *(flag.strip("-").replace("=", "") for flag in flags)])
     folder = _folder() / name
     folder.mkdir()
-    linked = ["-static"] if archkit.runner(arch) else []
+    linked = ["-static"] if os.uname().machine != arch else []
     for step in (["-c", SOURCE, "-o", "guest.o"], ["guest.o", "-o", name, *linked]):
         done = subprocess.run(
             [compiler, "-g", *flags, *step],

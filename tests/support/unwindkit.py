@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from goldenruns import GUESTS
 
+from engine.arch.frames import Flow
 from engine.cpu.base import Stop, StopKind
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import SinkStream
@@ -28,6 +29,14 @@ def session_of(name: str, *args: str) -> Session:
     streams = [SinkStream(lambda data: None) for _ in range(3)]
     config = GuestConfig(os.fspath(guest(name)), args=args)
     return Session(config, (streams[0], streams[1], streams[2]))
+
+
+def flow_at(session: Session, pc: int) -> tuple[Flow, int]:
+    """Where the instruction at an address leads, and the address behind it."""
+    assert session.arch.unwind is not None
+    insn = session.arch.unwind.read(session.memory.read(pc, session.arch.insn_max), pc)
+    assert insn is not None
+    return insn.flow, pc + insn.size
 
 
 class Stepper:

@@ -4,6 +4,7 @@ import ctypes
 from importlib.metadata import version
 
 import pytest
+from archkit import COMPILED, EMULATED
 from sessionkit import SAMPLES
 
 from engine.cpu import native, unicorn_checks
@@ -14,7 +15,7 @@ from engine.session import GuestConfig, Session
 KNOWN = "2.1.4"
 
 
-@pytest.mark.parametrize("name", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("name", EMULATED)
 def test_the_switch_of_the_known_version_is_found(name: str) -> None:
     if version("unicorn") != KNOWN or not native.possible():
         pytest.skip("another build of Unicorn, or no host code")
@@ -53,7 +54,7 @@ def test_other_code_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not StopChecks(ctypes.addressof(engine), "m68k").can_change
 
 
-@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("arch", COMPILED)
 def test_a_guest_runs_the_same_without_the_switch(
     arch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

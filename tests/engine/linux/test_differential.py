@@ -7,10 +7,14 @@ for AArch64 too.
 
 import difflib
 import os
+from itertools import product
 from pathlib import Path
 
 import pytest
+from archkit import COMPILED
 from cguest import SOURCES, compiled, emulated, natively
+
+from engine import arch as architectures
 
 PORTABLE = ("errors", "filemap", "misc", "mmap", "signals", "start", "timers")
 OF_X86_64 = ("fpu", "siginfo", "x86")
@@ -24,14 +28,23 @@ def _same(want: str, got: str) -> None:
         pytest.fail("\n".join(lines), pytrace=False)
 
 
+def _fits(name: str, arch: str) -> bool:
+    """Some print AT_PLATFORM, some map at fixed addresses of 47 bits: not everybody has them."""
+    record = architectures.by_name(arch)
+    if name in ("filemap", "mmap"):
+        return record.plan.task_size >= (1 << 47) - 0x1000
+    return name != "start" or bool(record.linux.platform)
+
+
 def _host(name: str, folder: Path) -> str:
     if os.uname().machine != "x86_64" or os.uname().sysname != "Linux":
         pytest.skip("the oracle is an x86-64 Linux host")
     return natively(compiled(name, "x86_64"), folder, "a", "b c")
 
 
-@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
-@pytest.mark.parametrize("name", PORTABLE)
+@pytest.mark.parametrize(
+    ("name", "arch"), [pair for pair in product(PORTABLE, COMPILED) if _fits(*pair)]
+)
 def test_portable(name: str, arch: str, tmp_path: Path) -> None:
     program = compiled(name, arch)
     _same(_host(name, tmp_path), emulated(program, tmp_path, "a", "b c"))

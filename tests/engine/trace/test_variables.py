@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from archkit import COMPILED
 from compiled import tool
 from debugged import FUNCTIONS, PIE_BASE, ask_gdb, debugged, trace
 
@@ -178,7 +179,7 @@ WORK = (
 
 
 @pytest.mark.parametrize("flags", ["-O0", "-O2"])
-@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("arch", COMPILED)
 def test_entries_show_the_known_values(arch: str, flags: str) -> None:
     program = debugged(arch, flags)
     args = [

@@ -3,10 +3,12 @@
 import json
 import random
 
+import archkit
 import pytest
 from sysroot import CHECKOUT
-from unwindkit import Stepper, session_of
+from unwindkit import Stepper, flow_at, session_of
 
+from engine.arch.frames import Flow
 from engine.arch.plan import Mode
 from engine.errors import ProbeRejectedError
 from engine.guest.modules import Module
@@ -22,7 +24,7 @@ SAMPLE = json.loads((DATA / "shadow-sample.json").read_text("utf-8"))
 LIBC = json.loads((DATA / "libc-stops.json").read_text("utf-8"))
 GUESTS = [
     f"{arch}/unw-{kind}"
-    for arch in ("amd64", "arm64")
+    for arch in map(archkit.debian, archkit.COMPILED)
     for kind in ("O0", "O2", "O2dbgframe", "O2fp", "O2strip", "Os")
 ]
 DEPTH = 12
@@ -57,7 +59,7 @@ def test_as_recorded(name: str, formats: tuple[str, ...], monkeypatch: pytest.Mo
 @pytest.mark.parametrize("known", [True, False], ids=["tables", "bare"])
 @pytest.mark.parametrize("name", GUESTS)
 def test_any_instruction(name: str, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls and returns, told by the disassembler, keep a stack; `bare`: no table, no symbol."""
+    """Calls and returns, told by the decoder, keep a stack; `bare`: no table, no symbol."""
     if not known:
         monkeypatch.setattr(Module, "symbol_at", lambda self, address: None)
     stepper = Stepper(session_of(name), FORMATS if known else ("prologue",))
@@ -66,8 +68,8 @@ def test_any_instruction(name: str, known: bool, monkeypatch: pytest.MonkeyPatch
     pushed = 0 if roles.link else 8
     initial = cpu.read_register(roles.sp)
     calls: list[tuple[int, int]] = []  # return address, CFA
-    before: list[tuple[str, int]] = []  # the last instruction and what follows it
-    texts: dict[int, tuple[str, int]] = {}
+    before: list[tuple[Flow, int]] = []  # the last instruction and what follows it
+    flows: dict[int, tuple[Flow, int]] = {}
     chosen = random.Random(name)
     checked = 0
 
@@ -75,10 +77,10 @@ def test_any_instruction(name: str, known: bool, monkeypatch: pytest.MonkeyPatch
         nonlocal checked
         pc, sp = cpu.read_registers((roles.pc, roles.sp))
         if before:
-            mnemonic, after = before.pop()
-            if mnemonic in ("call", "bl", "blr"):
+            flow, after = before.pop()
+            if flow is Flow.CALL:
                 calls.append((after, sp + pushed))
-            elif mnemonic == "ret":
+            elif flow is Flow.RETURN:
                 assert calls.pop()[0] == pc
         if chosen.random() < 0.015:
             wanted, at = [], pc
@@ -87,10 +89,9 @@ def test_any_instruction(name: str, known: bool, monkeypatch: pytest.MonkeyPatch
                 at = back
             assert now.frames() == [*wanted, (at, initial)], hex(pc)
             checked += 1
-        if pc not in texts:
-            insn = session.disassembler.decode(pc, session.memory.read(pc, 15))[0]
-            texts[pc] = insn.mnemonic, pc + insn.size
-        before.append(texts[pc])
+        if pc not in flows:
+            flows[pc] = flow_at(session, pc)
+        before.append(flows[pc])
 
     stepper.run(monkeypatch, visit)
     assert checked > 30

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 import archkit
 import pytest
-from archkit import COMPILED
 from controlkit import Held, sample
 
 from engine.arch.plan import Mode
@@ -13,7 +12,7 @@ from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GuestView, HitView, RunState
 from engine.unwind.compare import UNWINDERS
 
-both = pytest.mark.parametrize("arch", [*COMPILED, "ia64"])
+both = pytest.mark.parametrize("arch", archkit.EVERY)
 modes = pytest.mark.parametrize("mode", list(Mode))
 TRAMPOLINE = "kretprobe_trampoline"
 

@@ -5,12 +5,13 @@ from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 
+import archkit
 import pytest
 from archkit import COMPILED
 from graphkit import PROGRAMS, compiled, decoded, shape, traced
 from sessionkit import loaded
 from sysroot import CHECKOUT, SysrootUnavailable, sysroot
-from unwindkit import Stepper, session_of
+from unwindkit import Stepper, flow_at, session_of
 
 from engine.arch.frames import Flow
 from engine.arch.plan import Mode
@@ -29,7 +30,7 @@ RETURNS = CHECKOUT / "tests" / "data" / "returns"
 SAMPLES = CHECKOUT / "samples" / "bin"
 GUESTS = [
     f"{arch}/unw-{kind}"
-    for arch in ("amd64", "arm64")
+    for arch in map(archkit.debian, archkit.COMPILED)
     for kind in ("O0", "O2", "O2fp", "Os", "O2strip")
 ]
 
@@ -60,10 +61,7 @@ class Shadow:
             self._depth += 1
             self._frames[-1].append(function)
         if pc not in self._flows:
-            assert session.arch.unwind is not None
-            insn = session.arch.unwind.read(session.memory.read(pc, session.arch.insn_max), pc)
-            assert insn is not None
-            self._flows[pc] = insn.flow
+            self._flows[pc] = flow_at(session, pc)[0]
         self._last = self._flows[pc]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import archkit
 import pytest
 from sessionkit import SAMPLES, Guest, events, loaded
 
@@ -20,7 +21,7 @@ RECURSION = SAMPLES / "x86_64" / "recursion"
 CALLS = 987
 
 
-@pytest.fixture(params=["x86_64", "aarch64"])
+@pytest.fixture(params=archkit.COMPILED)
 def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
     with loaded(SAMPLES / request.param / "recursion") as found:
         yield found
@@ -31,7 +32,7 @@ def numbers(guest: Guest) -> list[int]:
 
 
 def argument(guest: Guest) -> str:
-    return "%di" if guest.session.arch.name == "x86_64" else "%x0"
+    return archkit.argument(guest.session.arch.name)
 
 
 def traced(guest: Guest, options: TraceOptions | None = None) -> Tracing:
