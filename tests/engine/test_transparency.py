@@ -4,6 +4,7 @@ import hashlib
 import re
 from pathlib import Path
 
+import archkit
 import pytest
 from archkit import HOSTILE
 from goldenruns import golden_lines
@@ -12,7 +13,6 @@ from sysroot import CHECKOUT, SysrootUnavailable, sysroot
 
 GUESTS = CHECKOUT / "tests" / "data" / "guests"
 SAMPLES = CHECKOUT / "samples" / "bin"
-FOLDERS = {"x86_64": "amd64", "aarch64": "arm64"}
 KNOWN = {(line.arch, line.id): line for line in golden_lines()}
 
 each_arch = pytest.mark.parametrize("arch", HOSTILE)
@@ -31,11 +31,11 @@ def hits(done: Outcome) -> int:
 @each_arch
 @pytest.mark.parametrize("what", ["signals", "segv", "setjmp", "strings", "smc"])
 def test_entries_of_all_functions(arch: str, what: str, tmp_path: Path) -> None:
-    guest = str(GUESTS / FOLDERS[arch] / "guests-static")
+    guest = str(GUESTS / archkit.debian(arch) / "guests-static")
     done = run("diff", "--clean-env", "-f", "*", guest, what, cwd=tmp_path)
 
     assert hits(done) > 200
-    known = KNOWN[FOLDERS[arch], f"guests-static:{what}"]
+    known = KNOWN[archkit.debian(arch), f"guests-static:{what}"]
     assert hashlib.sha256(done.out.encode()).hexdigest() == known.stdout_sha256
 
 
@@ -59,7 +59,7 @@ def test_every_instruction(arch: str, sample: str, functions: list[str], tmp_pat
 
 @each_arch
 def test_every_instruction_of_string_functions(arch: str, tmp_path: Path) -> None:
-    guest = str(GUESTS / FOLDERS[arch] / "guests-static")
+    guest = str(GUESTS / archkit.debian(arch) / "guests-static")
     words = [w for name in ("*memcpy*", "*strlen*", "t_*") for w in ("--every-insn", name)]
     done = run("diff", "--clean-env", *words, guest, "strings", cwd=tmp_path)
 

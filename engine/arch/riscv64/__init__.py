@@ -4,13 +4,13 @@ from engine.arch.base import (
     GENERIC_STAT,
     AddressPlan,
     Arch,
-    Insn,
     LinuxAbi,
     Register,
     Roles,
     TrapKind,
 )
 from engine.arch.frames import Flow
+from engine.arch.machine import Insn
 from engine.arch.riscv64.abi import ABI
 from engine.arch.riscv64.bench import BENCH
 from engine.arch.riscv64.decode import FLOAT_NAMES, NAMES
