@@ -214,22 +214,20 @@ class X86Encoder:
         if how is Combination.ADD:
             self._sum(target, one, other)
             return
+        opcode, source = _OPCODES[how], other
         if how in _INVERTED:
             self._unary(_NOT, other)
-        opcode = _OPCODES[how]
         if target != other:
             self.move(target, one)
         else:
-            other = one
+            source = one
             if how is Combination.SUB:
                 self._unary(_NEG, target)
                 opcode = _ADD
-        self._two(opcode, other, target)
-        tested = len(self._code), target
-        if how in _INVERTED:
+        self._two(opcode, source, target)
+        if how in _INVERTED and target != other:
             self._unary(_NOT, other)
-            tested = len(self._code), target
-        self._zero = tested
+        self._zero = len(self._code), target
 
     def combine_constant(self, how: Combination, register: int, value: int, spare: int) -> None:
         """With 32 bits of a constant and a sign, or another register."""
@@ -247,8 +245,9 @@ class X86Encoder:
         self.move(target, source)
         if low + width < 64:
             self._shift(4, target, 64 - low - width)
-        self._shift(5, target, 64 - width)
-        self._zero = len(self._code), target
+        if width < 64:
+            self._shift(5, target, 64 - width)
+            self._zero = len(self._code), target
 
     def count_bytes(self, register: int) -> None:
         """`tzcnt; shr 3`."""
