@@ -1,4 +1,15 @@
-"""RISC-V of 64 bits (RV64GC): the facts the generic engine needs, as data."""
+"""RISC-V of 64 bits (RV64GC): the facts the generic engine needs, as data.
+
+There are no jump probes, as Linux has none: they would need a register that nobody can give.
+`jal` reaches 1 MiB, where most programs have no room for detours; `auipc` and `jalr` reach further
+through a register. A recorder needs one too, for the address of the save area: without, nothing
+can be named but the ends of the address space, where null pointers and MAP_FAILED must fault.
+The calling convention frees none at a function's entry, as a caller may keep a value in any
+register over a call that it knows not to change it (GCC's -fipa-ra). Memory below the stack
+pointer belongs to nobody, but what a detour leaves there shows in variables that are never
+initialised and in padding that is written out: a probe would change the run. What is left is a
+register that the function writes before it reads it, which takes the liveness of all registers.
+"""
 
 from engine.arch.base import (
     GENERIC_STAT,
