@@ -213,7 +213,7 @@ def test_functions_of_the_guest() -> None:
 
 
 def test_pointers_to_strings() -> None:
-    fields = arguments("openat", "x86_64")
+    fields = arguments("openat", False)
     assert fields is not None
     info = enter_info(4, "openat", fields)
     data = HEAD.pack(4, info.words, 7) + bytes(16) + struct.pack("<5Q", 257, 0, 0x5000, 0, 0)

@@ -23,7 +23,7 @@ from engine.trace.formats.protobuf import varint
 from engine.trace.rows import HEAD, EventInfo, EventSource
 from engine.trace.syscalls import arguments, enter_info, exit_info
 
-FIELDS = arguments("openat", "x86_64")
+FIELDS = arguments("openat", False)
 assert FIELDS is not None
 STACK = EventInfo(4, "ftrace", "user_stack", (), source=EventSource.STACK)
 ENTER, EXIT = enter_info(5, "openat", FIELDS), exit_info(6, "openat")
