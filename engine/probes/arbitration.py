@@ -12,7 +12,7 @@ from engine.probes.lint import Check
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
 from engine.probes.target import ProbeTarget
-from engine.probes.technique import OTHER_PROBE, Buffers, RowMemory, Technique, TrapSeen
+from engine.probes.technique import OTHER_PROBE, Buffers, RowMemory, Technique
 
 AFTER: Final = 256
 """Hits of a breakpoint before it is looked at.
@@ -187,13 +187,13 @@ class Arbitration:
         """Things that techniques have seen at the last hit, in words."""
         return tuple(technique.told for technique in self.replacing)
 
-    def trapped(self, address: int) -> TrapSeen | None:
-        """See to a breakpoint trap in a technique's code; None elsewhere."""
+    def trapped(self, address: int) -> ProbePoint | bool:
+        """See to a breakpoint trap in a technique's code (`Technique.trapped`)."""
         for technique in self.replacing:
             seen = technique.trapped(address)
-            if seen is not None:
+            if seen:
                 return seen
-        return None
+        return False
 
     def holder(self, address: int) -> Technique | None:
         """The technique where whose code may be an address lies."""

@@ -24,6 +24,7 @@ class Detour:
         address: of the probe.
         start: where the jump goes.
         recorder: what stands there first.
+        bypass: where the displaced instructions begin.
         displaced: (start, the original's address) of the displaced instructions' code, in order.
         back: of the jump back; behind it the buffer ends.
         end: one past its last byte.
@@ -36,6 +37,7 @@ class Detour:
     address: int
     start: int
     recorder: Recorder
+    bypass: int
     displaced: tuple[tuple[int, int], ...]
     back: int
     end: int
@@ -48,11 +50,6 @@ class Detour:
     def kind(self) -> str:
         """Its name for people: a jump."""
         return KIND
-
-    @property
-    def bypass(self) -> int:
-        """Address at which the displaced instructions begin."""
-        return self.displaced[0][0]
 
     @property
     def again(self) -> int:
@@ -188,5 +185,15 @@ def build(
     code = b"".join((*parts, back))
     end = start + size
     return Detour(
-        address, start, recorder, tuple(displaced), at, end, window, original, jump, code
+        address,
+        start,
+        recorder,
+        displaced[0][0],
+        tuple(displaced),
+        at,
+        end,
+        window,
+        original,
+        jump,
+        code,
     )

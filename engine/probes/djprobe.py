@@ -14,13 +14,13 @@ the stub for ever: optprobe waits for all tasks to have scheduled instead (synch
 A guest has one processor here, so hits come on simulated CPUs, in turn.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import cycle
 from typing import Final
 
 from engine.probes.detourmap import DetourMap, LiveDetour
 from engine.probes.detours import KIND
-from engine.probes.jump import jump_technique, scratch
+from engine.probes.jump import JumpsDone, jump_technique, scratch
 from engine.probes.jump_machine import JumpMachine
 from engine.probes.kprobe import Kprobe
 from engine.probes.lint import Check
@@ -51,13 +51,15 @@ class SafetyChecks:
         told: what the last hit has brought, in words.
     """
 
-    def __init__(self, host: TechniqueHost, detours: DetourMap) -> None:
+    def __init__(self, host: TechniqueHost, detours: DetourMap, done: JumpsDone) -> None:
         """Nothing is checked.
 
         Args:
             host: of the technique.
             detours: of the guest.
+            done: called when all CPUs have passed.
         """
+        self._done = done
         self._host = host
         self._detours = detours
         self._turn = cycle(range(CPUS))
@@ -81,23 +83,18 @@ class SafetyChecks:
         """True while a detour of an address waits for CPUs."""
         return bool(self._detours.waiting(address))
 
-    def hit(self, point: ProbePoint, release: Callable[[LiveDetour], None]) -> bool:
-        """A CPU passes a breakpoint: True if anything was waiting for that.
-
-        Args:
-            point: whose breakpoint it is.
-            release: called for a detour whose jump may be written now.
-        """
+    def hit(self, point: ProbePoint) -> None:
+        """A CPU passes a breakpoint: jumps may be written now, and detours be freed."""
         self.told = ""
         if not self._detours.waiting(point.address):
-            return False
+            return
         for live in self._passes(point.address):
             if not live.zombie:
-                release(live)
+                self._done.release(live)
         if not self._detours.waiting(point.address):
             for probe in [probe for probe in point.probes if isinstance(probe, SafetyCheck)]:
                 self._host.unregister(probe)
-        return True
+        self._done.reap()
 
     def _passes(self, address: int) -> list[LiveDetour]:
         """The detours that wait for no other CPU."""

@@ -18,6 +18,7 @@ from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint, missed, needs_engine
+from engine.probes.point_state import DISARMED, Look
 from engine.probes.return_catcher import ReturnCatcher
 from engine.probes.singlestep_fixup import settler
 from engine.probes.stepping import StepStopError, failure
@@ -95,7 +96,20 @@ class HitDispatcher:
         """See to a stop of the CPU; what is left of it for the guest's kernel."""
         pc = self._cpu.read_register(self._pc)
         if stop.kind is StopKind.TRAP and stop.trap is TrapKind.BREAKPOINT:
-            return self._trapped(stop, pc - self._back)
+            at = pc - self._back
+            point = self.points.get(at)
+            if point is not None and point.state is not DISARMED:
+                if point.candidacy.look is Look.DUE:
+                    self._regs.ip = point.address
+                    self._techniques.due(point)
+                return self._hit(point)
+            seen = self._techniques.trapped(at)
+            if seen:
+                return None if seen is True else self._hit(seen)
+            point = self.code.step_of(at)
+            if point is not None:
+                return self._step_done(point, self.code.slot_around(at))
+            return stop
         if stop.trap is TrapKind.SINGLE_STEP and self._steps_itself:
             point = self.code.step_of(stop.address)
             if point is None:
@@ -112,22 +126,6 @@ class HitDispatcher:
             return self._interrupted(point, stop, pc)
         return self.code.as_original(stop)
 
-    def _trapped(self, stop: Stop, at: int) -> Stop | None:
-        """A breakpoint trap was taken."""
-        point = self.points.get(at)
-        if point is not None and point.armed:
-            if point.candidacy.due:
-                self._regs.ip = point.address
-                self._techniques.due(point)
-            return self._hit(point)
-        seen = self._techniques.trapped(at)
-        if seen is not None:
-            return self._hit(seen.point) if seen.point is not None else None
-        point = self.code.step_of(at)
-        if point is not None:
-            return self._step_done(point, self.code.slot_around(at))
-        return stop
-
     def _hit(self, point: ProbePoint) -> Stop | None:
         fault, self.breakpoints.fault = self.breakpoints.fault, None
         self._regs.ip = point.address
@@ -142,7 +140,7 @@ class HitDispatcher:
         except BaseException:
             self.idle()
             raise
-        if moved or not point.armed:
+        if moved or point.state is DISARMED:
             self.idle()
             return None
         self.status = Status.HIT_SS

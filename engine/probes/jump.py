@@ -7,13 +7,14 @@ what is wanted there make it a breakpoint again.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from engine.arch.base import Arch
 from engine.arch.jump import ArchJumps
 from engine.arch.recorder.generator import record
 from engine.arch.recording import DetourPlaces, NotCompilableError, Recorder, Work
-from engine.cpu.base import SharesTime, Stop
+from engine.cpu.base import SharesTime
 from engine.probes.detourhits import DetourHits
 from engine.probes.detourmap import DetourMap, LiveDetour
 from engine.probes.detourmemory import DetourMemory
@@ -33,7 +34,6 @@ from engine.probes.technique import (
     Refused,
     RowMemory,
     TechniqueHost,
-    TrapSeen,
 )
 from engine.probes.technique_kind import TechniqueKind
 
@@ -61,13 +61,8 @@ class Handover(Protocol):
     def wants_hits(self, address: int) -> bool:
         """True while each hit of the breakpoint at an address matters."""
 
-    def hit(self, point: ProbePoint, release: Callable[[LiveDetour], None]) -> bool:
-        """A breakpoint was hit: True if it mattered.
-
-        Args:
-            point: whose breakpoint it is.
-            release: called for a detour whose jump may be written now.
-        """
+    def hit(self, point: ProbePoint) -> None:
+        """A breakpoint was hit: jumps may be written now, and detours be freed."""
 
     def vacated(self, address: int) -> None:
         """The breakpoint at an address is gone, and so is what stood in its place."""
@@ -76,13 +71,29 @@ class Handover(Protocol):
         """In words, the wait of a detour that nobody needs any more, "" for none."""
 
 
+@dataclass(frozen=True, slots=True)
+class JumpsDone:
+    """Calls of a handover's when nothing is to be waited for any more.
+
+    Attributes:
+        release: writes the jump to a detour.
+        reap: frees the detours that nobody uses.
+    """
+
+    release: Callable[[LiveDetour], None]
+    reap: Callable[[], None]
+
+
+MakeHandover = Callable[[TechniqueHost, DetourMap, JumpsDone], Handover]
+
+
 class AtOnce:
     """optprobe's handover: here nobody but the guest can be in the bytes; a `Handover`."""
 
     told = ""
     awaits: Check | None = None
 
-    def __init__(self, host: TechniqueHost, detours: DetourMap) -> None:
+    def __init__(self, host: TechniqueHost, detours: DetourMap, done: JumpsDone) -> None:
         """Nothing is ever waited for."""
 
     def objection(self, probes: Iterable[Kprobe]) -> str:
@@ -96,9 +107,8 @@ class AtOnce:
         """Hits do not matter."""
         return False
 
-    def hit(self, point: ProbePoint, release: Callable[[LiveDetour], None]) -> bool:
+    def hit(self, point: ProbePoint) -> None:
         """Hits do not matter."""
-        return False
 
     def vacated(self, address: int) -> None:
         """Nothing."""
@@ -117,6 +127,9 @@ class JumpTechnique:
         shared: the memory that detours share.
         records: detours write rows.
         holds: True if an address lies where detours are.
+        hit: a breakpoint was hit (`Handover.hit`).
+        resume: the guest is about to go on (`DetourHits.resume`).
+        stopped: sees to a stop inside a detour (`DetourHits.stopped`).
     """
 
     def __init__(
@@ -124,7 +137,7 @@ class JumpTechnique:
         host: TechniqueHost,
         jumps: ArchJumps,
         memory: DetourMemory,
-        handover: Callable[[TechniqueHost, DetourMap], Handover],
+        handover: MakeHandover,
     ) -> None:
         """No point is a jump.
 
@@ -132,7 +145,7 @@ class JumpTechnique:
             host: of the technique.
             jumps: what the architecture gives.
             memory: for detours and what they share.
-            handover: given the host and the detours, decides when jumps are written and freed.
+            handover: decides when jumps are written and detours freed.
         """
         self._host = host
         self._target = host.target
@@ -142,7 +155,10 @@ class JumpTechnique:
         self.running = DetourHits(host.target, host.returns, memory, self.detours)
         self.records = True
         self.holds = memory.holds
-        self._handover = handover(host, self.detours)
+        done = JumpsDone(self._release, self.running.reap)
+        self._handover = handover(host, self.detours, done)
+        self.hit = self._handover.hit
+        self.resume, self.stopped = self.running.resume, self.running.stopped
         entries = host.returns.in_guest
         self._calls: GuestCalls | None = entries.calls if entries is not None else None
         assert host.room is not None, "detours have room"
@@ -353,25 +369,12 @@ class JumpTechnique:
 
     # -- the guest in detours -------------------------------------------------------------
 
-    def hit(self, point: ProbePoint) -> None:
-        """A breakpoint was hit: a jump may take its place now, or a detour be freed."""
-        if self._handover.hit(point, self._release):
-            self.running.reap()
-
-    def trapped(self, address: int) -> TrapSeen | None:
+    def trapped(self, address: int) -> ProbePoint | bool:
         """See to a trap in a detour."""
         live = self.running.trapped(address)
-        if live is not None:
-            return TrapSeen(None if live.zombie else live.point)
-        return TrapSeen() if self.running.late(address) else None
-
-    def stopped(self, stop: Stop, pc: int) -> Stop | None:
-        """See to a stop inside a detour; what is left of it for the guest's kernel."""
-        return self.running.stopped(stop, pc)
-
-    def resume(self) -> None:
-        """The guest is about to go on: never in the middle of a window."""
-        self.running.resume()
+        if live is None:
+            return self.running.late(address)
+        return True if live.zombie else live.point
 
     def original_pc(self, address: int) -> int | None:
         """The program's own address for a place in a detour; None elsewhere."""
@@ -406,9 +409,7 @@ class JumpTechnique:
         return Buffers(len(found) - len(waits), waits, found.freed)
 
 
-def jump_technique(
-    host: TechniqueHost, handover: Callable[[TechniqueHost, DetourMap], Handover]
-) -> JumpTechnique | None:
+def jump_technique(host: TechniqueHost, handover: MakeHandover) -> JumpTechnique | None:
     """Set up the jumps of a guest; None where its architecture, or its processor, has none."""
     jumps, cpu, room = host.target.arch.jumps, host.target.cpu, host.room
     if jumps is None or room is None or not isinstance(cpu, SharesTime):

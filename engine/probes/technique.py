@@ -103,17 +103,6 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class TrapSeen:
-    """A trap in a technique's own code.
-
-    Attributes:
-        point: the point whose hit is to be served there; None if the technique has seen to it.
-    """
-
-    point: ProbePoint | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Buffers:
     """Pieces of code that a technique keeps outside of the program's.
 
@@ -181,8 +170,13 @@ class Technique(Protocol):
     def hit(self, point: ProbePoint) -> None:
         """A breakpoint was hit, and the engine serves it."""
 
-    def trapped(self, address: int) -> TrapSeen | None:
-        """See to a breakpoint trap in its own code; None elsewhere."""
+    def trapped(self, address: int) -> ProbePoint | bool:
+        """See to a breakpoint trap in its own code.
+
+        Returns:
+            The point whose hit is to be served there; True if the technique has seen to it by
+            itself, False if the trap is none of its own.
+        """
 
     def holds(self, address: int) -> bool:
         """True if an address lies where its code may be."""

@@ -21,7 +21,6 @@ from engine.probes.technique import (
     RowMemory,
     Technique,
     TechniqueHost,
-    TrapSeen,
 )
 from engine.probes.technique_kind import TechniqueKind
 from engine.probes.techniques import TECHNIQUES, chosen, technique_names
@@ -99,8 +98,8 @@ class Toy:
     def hit(self, point: ProbePoint) -> None:
         self.seen += 1
 
-    def trapped(self, address: int) -> TrapSeen | None:
-        return TrapSeen(self.point) if address == self.page else None
+    def trapped(self, address: int) -> ProbePoint | bool:
+        return (self.point or True) if address == self.page else False
 
     def holds(self, address: int) -> bool:
         return self.page <= address < self.page + PAGE
