@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import archkit
+import pytest
 from controlkit import sample
-from flowkit import User, both, flow, place, sizes
+from flowkit import User, flow, place, sizes
 from textual.widgets import Input
 
 from engine.session.protocol.views import RunState
@@ -132,7 +133,7 @@ def test_copies() -> None:
     flow(steps)
 
 
-@both
+@pytest.mark.parametrize("arch", archkit.ASSEMBLED)
 def test_assemble_and_patch(arch: str) -> None:
     async def steps(user: User) -> None:
         await user.command("go fibonacci")
@@ -152,6 +153,18 @@ def test_assemble_and_patch(arch: str) -> None:
         await user.state(RunState.ENDED)
         await user.press("7")
         await user.shows("fibonacci(15) = 7")
+
+    flow(steps, guest=sample(arch, "recursion"))
+
+
+@pytest.mark.parametrize("arch", sorted({*archkit.COMPILED} - {*archkit.ASSEMBLED}))
+def test_where_nobody_assembles_it_is_said(arch: str) -> None:
+    async def steps(user: User) -> None:
+        await user.command("go fibonacci")
+        await user.press("A")
+        await user.type("nop")
+        await user.press("enter")
+        await user.until(lambda: user.said == f"no assembler for {arch}")
 
     flow(steps, guest=sample(arch, "recursion"))
 

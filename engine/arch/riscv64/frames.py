@@ -32,6 +32,7 @@ from engine.arch.riscv64.decode import (
     RA,
     STORE,
     STORE_FP,
+    T0,
     ZERO,
     InsnKind,
     branch_target,
@@ -46,6 +47,10 @@ from engine.arch.riscv64.decode import (
     word_of,
 )
 from engine.arch.riscv64.signals import SAVED_REGISTERS
+
+_LINKS: Final = frozenset({RA, T0})
+"""Registers that tell calls and returns from jumps (volume I, section 2.5); a linkage stub jumps
+with another one."""
 
 _WRITES_GENERAL: Final = frozenset({0x03, 0x13, 0x17, 0x1B, 0x2F, 0x33, 0x37, 0x3B, 0x73})
 """Opcodes whose rd is a general register, jumps apart."""
@@ -62,13 +67,13 @@ def read(raw: bytes, address: int) -> StackInsn | None:
     word = word_of(raw)
     kind = classify(word)
     if kind is InsnKind.JAL:
-        flow = Flow.CALL if rd(word) != ZERO else Flow.JUMP
+        flow = Flow.CALL if rd(word) in _LINKS else Flow.JUMP
         return StackInsn(size, (), flow, branch_target(word, kind, address))
     if kind is InsnKind.JALR:
-        if rd(word) != ZERO:
+        if rd(word) in _LINKS:
             return StackInsn(size, (), Flow.CALL)
-        plain = rs1(word) == RA and not i_immediate(word)
-        return StackInsn(size, (), Flow.RETURN if plain else Flow.JUMP)
+        returns = rd(word) == ZERO and rs1(word) in _LINKS and not i_immediate(word)
+        return StackInsn(size, (), Flow.RETURN if returns else Flow.JUMP)
     if kind is InsnKind.BRANCH:
         return StackInsn(size, (), Flow.BRANCH, branch_target(word, kind, address))
     if kind in (InsnKind.EBREAK, InsnKind.UNDEFINED):
