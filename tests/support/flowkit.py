@@ -110,7 +110,8 @@ class User:
 
     @property
     def screen(self) -> str:
-        """What is on the screen."""
+        """What is on the screen, changes of this moment included."""
+        self.app.screen._on_timer_update()  # a view may be newer than the last repaint
         if self._paints.count != self._painted[0]:
             strips = self.app.screen._compositor.render_strips(self.app.size)
             self._painted = self._paints.count, "\n".join(strip.text for strip in strips)

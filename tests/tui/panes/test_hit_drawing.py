@@ -59,6 +59,7 @@ def test_a_branch_that_is_put_right(size: tuple[int, int]) -> None:
             assert line(lines, "fix-up", "pc moves", "the return address becomes the original's")
         await user.press("full_stop")
         await user.until(lambda: user.view.hit and len(user.view.hit.done) == 5)
+        await user.shows("! pc")
         lines = user.screen.split("\n")
         assert line(lines, "! pc", "2000000f", "4000000000000580")
         assert line(lines, "! b0", "0x2000000f", "0x40000000000005c0")
