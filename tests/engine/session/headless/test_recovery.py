@@ -121,7 +121,15 @@ print(kills, "kills")
 
 @pytest.mark.parametrize(
     ("name", "every"),
-    [("ftrace", 1), ("function_graph", 3), ("jsonl", 5), ("perfetto", 5), ("function", 7)],
+    [
+        pytest.param("ftrace", 1, marks=pytest.mark.slow),
+        pytest.param("function_graph", 1, marks=pytest.mark.slow),
+        ("ftrace", 5),
+        ("function_graph", 7),
+        ("jsonl", 7),
+        ("perfetto", 7),
+        ("function", 11),
+    ],
 )
 def test_a_kill_at_any_step_of_a_trace(tmp_path: Path, name: str, every: int) -> None:
     paths = os.pathsep.join((str(CHECKOUT / "tests" / "support"), str(CHECKOUT)))
