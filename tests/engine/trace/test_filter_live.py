@@ -224,7 +224,7 @@ def test_system_calls_have_the_kernels_formats(tracefs: Path) -> None:
     arch = by_name("x86_64")
     compared = 0
     for call in arch.linux.syscalls.values():
-        fields = arguments(call, arch.name)
+        fields = arguments(call, arch.linux.clone_backwards)
         for info in (
             (enter_info(1, call, fields), exit_info(1, call)) if fields is not None else ()
         ):
