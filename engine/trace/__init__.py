@@ -1,7 +1,8 @@
 """Definitions of probes, the events they record, and the formats these are written in.
 
-`definition` reads a line of the kernel's, with `place`, `errors` and `variables` (names of the
-program's own); `export` writes it for other tools. Rows (`rows`) go into a `staging` and on to a
-`ring` or a `formats` class; `filter`, `trigger` and `histogram` are the kernel's; `function` and
-`graph` follow calls; `recovery` reads what a killed run has left.
+`definition` reads a line of the kernel's, with `place_syntax`, `errors` and `variables` (names of
+the program's own); `export` writes it for other tools. Rows (`rows`) go into a `staging` and on to
+a `ring` or a `formats` class; `filter`, `trigger` and `histogram` are the kernel's; `function` and
+`graph` follow calls; a `ring_file` keeps what is not written yet, and `recovery` reads what a
+killed run has left of it.
 """

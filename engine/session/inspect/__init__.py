@@ -1,5 +1,4 @@
 """A standing guest looked at: backtraces, variables, the views that front ends show.
 
-`backtrace` and `frame_variables` describe frames, `viewing` makes the frozen views, `stopping`
-runs a guest up to the hit at which `bt` looks at it.
+`backtrace` and `frame_variables` describe frames, `viewing` makes the frozen views.
 """
