@@ -139,6 +139,9 @@ class ProbeManager:
             built = kind.build(host)
             if built is not None:
                 self.techniques.join(kind.stands, built)
+        if choice.at_once and not self.techniques.replacing:
+            text = f"{technique} probes cannot be had in this guest ({target.arch.name})"
+            notify(f"all stay breakpoints: {text}")
         breakpoints.entry = self.returns.action
         breakpoints.waits = self.techniques.waits
         breakpoints.crowded = partial(crowded, self.points)

@@ -9,7 +9,7 @@ from archkit import COMPILED
 from guestrun import Outcome, run
 from sysroot import CHECKOUT
 
-from engine.arch import by_name
+from engine.arch import by_name, names
 from engine.image import ElfImage, SymbolTable
 
 SAMPLES = CHECKOUT / "samples" / "bin"
@@ -225,3 +225,14 @@ def test_a_file_that_is_never_mapped(home: Path) -> None:
     assert done.code == 0
     assert len(events(done.err)) == 1
     assert f"never placed, as their file was not mapped:\nkprobe-tui:   {other}:0x229" in done.err
+
+
+@pytest.mark.parametrize("technique", ["jump", "auto"])
+@pytest.mark.parametrize("arch", names())
+def test_a_technique_that_cannot_be_had_is_told(home: Path, arch: str, technique: str) -> None:
+    guest = str(SAMPLES / arch / "recursion")
+    done = trace(home, "--technique", technique, "-e", "p:g/e fibonacci", guest=guest)
+    assert done.code == 0
+    missing = technique == "jump" and by_name(arch).jumps is None
+    assert (f"jump probes cannot be had in this guest ({arch})" in done.err) == missing
+    assert len(events(done.err)) > 100  # and it is traced all the same

@@ -236,4 +236,6 @@ def test_where_there_is_no_room_all_are_breakpoints(technique: str) -> None:
     guest.manager.register(probe)
     guest.run_to_trap()
     assert (probe.hits, guest.manager.points[CODE].technique) == (CALLS, "breakpoint")
-    assert not guest.notices
+    assert any("cannot be had in this guest" in text for text in guest.notices) == (
+        chosen(technique).at_once
+    )
