@@ -16,9 +16,8 @@ needed. Every own parser reads through
 a number written in it.
 
 Addresses in this package are link addresses: the loader adds the bias. Refused: object
-files and core dumps (nothing to run), x32 and other ILP32 variants, symbol tables packed
-in .gnu_debugdata (LZMA inside an ELF inside a section, on one distribution), sections
-compressed with zstd while Python's library lacks it.
+files and core dumps (nothing to run), x32 and other ILP32 variants, sections compressed
+with zstd while Python's library lacks it.
 """
 
 from engine.image.cfi import Cie, Fde, find_fde, function_ranges, range_at, signal_frames

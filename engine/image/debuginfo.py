@@ -13,13 +13,14 @@ from typing import Any, Final
 
 from engine.errors import ImageError
 from engine.image import dies, forms
+from engine.image.debugfiles import by_build_id, find_debug_file, is_moved, standard_dirs
 from engine.image.dies import Abbrev, Die, Unit
 from engine.image.elf import ElfImage
 from engine.image.forms import Widths
 from engine.image.headers import text
 from engine.image.ranges import read_aranges, read_ranges
 from engine.image.reader import DamagedError, Reader
-from engine.image.sections import debug_bytes, find_debug_file
+from engine.image.sections import debug_bytes
 
 _MAX_ABBREVS: Final = 1 << 20
 
@@ -66,36 +67,38 @@ class DebugInfo:
         self.definitions: dict[tuple[int, str | None], Die] | None = None
 
     @classmethod
-    def of(cls, image: ElfImage, debug_dirs: Sequence[str]) -> "DebugInfo | None":
+    def of(cls, image: ElfImage, debug_dirs: Sequence[str] | None) -> "DebugInfo | None":
         """The debug information of a program; None if there is none.
 
         Args:
             image: the program or library.
-            debug_dirs: folders like /usr/lib/debug to search for a separate debug file.
+            debug_dirs: folders to search for a separate debug file; None = the usual ones.
         """
         holder: ElfImage | None = image
         if not _has_info(image):
             holder = find_debug_file(image, debug_dirs)
-        if holder is None or not _has_info(holder):
+        if holder is None or not _has_info(holder) or is_moved(image, holder):
             return None
         folders = [os.path.dirname(os.path.abspath(i.path)) for i in (image, holder) if i.path]
         read = partial(debug_bytes, holder)
-        return cls(holder.name, holder.layout.order, read, folders, debug_dirs)
+        dirs = standard_dirs() if debug_dirs is None else debug_dirs
+        return cls(holder.name, holder.layout.order, read, folders, dirs)
 
     @classmethod
     def within(
-        cls, image: ElfImage, debug_dirs: Sequence[str], problems: list[str]
+        cls, image: ElfImage, debug_dirs: Sequence[str] | None, problems: list[str]
     ) -> "DebugInfo":
         """The debug information that a file itself holds.
 
         Args:
             image: the file.
-            debug_dirs: folders like /usr/lib/debug.
+            debug_dirs: folders like /usr/lib/debug; None = the usual ones.
             problems: where to tell what cannot be read.
         """
         folders = [os.path.dirname(os.path.abspath(image.path))] if image.path else []
         read = partial(debug_bytes, image, problems=problems)
-        return cls(image.name, image.layout.order, read, folders, debug_dirs, problems)
+        dirs = standard_dirs() if debug_dirs is None else debug_dirs
+        return cls(image.name, image.layout.order, read, folders, dirs, problems)
 
     def section(self, name: str) -> bytes:
         """The unpacked contents of a section; b"" for none."""
@@ -260,18 +263,16 @@ class DebugInfo:
         name, _, ident = raw.partition(b"\0")
         path = os.fsdecode(name)
         ident_text = ident.hex()
-        places = [os.path.join(folder, path) for folder in self._folders]
-        places += [
-            os.path.join(folder, ".build-id", ident_text[:2], ident_text[2:] + ".debug")
-            for folder in self._debug_dirs
-        ]
-        for place in places if path else ():
+        for folder in self._folders if path else ():
             try:
-                image = ElfImage.open(place, runnable=False)
+                image = ElfImage.open(os.path.join(folder, path), runnable=False)
             except ImageError:
                 continue
             if image.build_id == ident_text:
                 return DebugInfo(image.name, self.order, partial(debug_bytes, image))
+        found = by_build_id(ident_text, self._debug_dirs)
+        if found is not None:
+            return DebugInfo(found.name, self.order, partial(debug_bytes, found))
         what = f"the supplementary file {path}" if path else "an unnamed supplementary file"
         raise ImageError(f"{self.name}: its debug information refers to {what}, which is missing")
 

@@ -30,7 +30,8 @@ class ElfImage:
     pages away, as with any debugger.
 
     Attributes:
-        path: the path given to `open`, None for bytes.
+        path: of the file on the host, None for bytes that are in none.
+        root: the host's directory that is "/" to it, "" for the host's own.
         name: the path or the given name, for messages.
         bits: 32 or 64.
         byteorder: "little" or "big".
@@ -51,7 +52,13 @@ class ElfImage:
     """
 
     def __init__(
-        self, data: Buffer, name: str, path: str | None = None, *, runnable: bool = True
+        self,
+        data: Buffer,
+        name: str,
+        path: str | None = None,
+        *,
+        runnable: bool = True,
+        root: str = "",
     ) -> None:
         """Parse and check the headers of `data`.
 
@@ -61,11 +68,13 @@ class ElfImage:
             path: where it was opened.
             runnable: False for a separate debug file: its program headers describe the
                 program it was taken from and not what it stores, so they are not checked.
+            root: the host's directory that is "/" to it.
 
         Raises:
             ImageError: not ELF, damaged, or nothing that can be loaded.
         """
         self.path = path
+        self.root = root.rstrip("/")
         self.name = name
         self.size = len(data)
         self._data = data
@@ -111,12 +120,15 @@ class ElfImage:
                 self.stack_executable = bool(segment.flags & headers.PF_X)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, runnable: bool = True) -> "ElfImage":
+    def open(
+        cls, path: str | os.PathLike[str], *, runnable: bool = True, root: str = ""
+    ) -> "ElfImage":
         """Read the regular file `path` and parse its headers.
 
         Args:
             path: of the file.
             runnable: False to open a separate debug file.
+            root: the host's directory that is "/" to it.
 
         Raises:
             ImageError: it cannot be read, is no regular file, or no loadable ELF file.
@@ -139,16 +151,31 @@ class ElfImage:
             raise NotElfError(f"{shown}: {error.strerror}") from error
         finally:
             os.close(handle)
-        return cls(data, shown, name, runnable=runnable)
+        return cls(data, shown, name, runnable=runnable, root=root)
 
     @classmethod
-    def from_bytes(cls, data: bytes, name: str) -> "ElfImage":
-        """Parse a file that is in memory; `name` stands in messages.
+    def from_bytes(
+        cls,
+        data: bytes,
+        name: str,
+        path: str | None = None,
+        *,
+        runnable: bool = True,
+        root: str = "",
+    ) -> "ElfImage":
+        """Parse a file that is in memory.
+
+        Args:
+            data: the whole file.
+            name: for messages.
+            path: of the file on the host, if it is in one.
+            runnable: False for a separate debug file.
+            root: the host's directory that is "/" to it.
 
         Raises:
             ImageError: as `open`.
         """
-        return cls(data, name)
+        return cls(data, name, path, runnable=runnable, root=root)
 
     def __repr__(self) -> str:
         return f"<ElfImage {self.name} {self.machine_name} {self.kind}>"

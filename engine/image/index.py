@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final
 
 from engine import arch as architectures
@@ -56,8 +56,8 @@ class SymbolIndex:
         self._latest: tuple[int, Symbol | None] = (-1, None)
         self.has_static_functions = False
         mapping = has_mapping_symbols(image)
-        refs: list[int] = []
-        elsewhere: list[int] = []
+        refs: list[list[int]] = []
+        elsewhere: list[list[int]] = []
         for table in tables:
             base = len(self._values)
             columns = table.columns()
@@ -73,12 +73,12 @@ class SymbolIndex:
             if image.machine == headers.EM_ARM:  # bit 0 of a function says Thumb, not where
                 for ref in more:
                     self._values[ref] &= ~int(self.is_function(ref))
-            refs += self._unknown(refs, more) if refs else more
-            elsewhere += self._unknown(elsewhere, away) if elsewhere else away
+            refs.append(self._unknown(refs, more))
+            elsewhere.append(self._unknown(elsewhere, away))
             if not table.dynamic:
-                self.has_static_functions = any(map(self.is_function, more))
-        self.refs = sorted(refs, key=self._values.__getitem__)
-        self.elsewhere = sorted(elsewhere, key=self._values.__getitem__)
+                self.has_static_functions |= any(map(self.is_function, more))
+        self.refs = sorted(chain(*refs), key=self._values.__getitem__)
+        self.elsewhere = sorted(chain(*elsewhere), key=self._values.__getitem__)
         self.starts = [self._values[ref] for ref in self.refs]
 
     def _named(self, base: int, end: int) -> tuple[list[int], list[int]]:
@@ -108,11 +108,14 @@ class SymbolIndex:
     def _is_mapping(self, ref: int, strings: bytes) -> bool:
         return self._infos[ref] == 0 and strings[self._names[ref]] == 0x24  # a local "$x"
 
-    def _unknown(self, known: list[int], more: list[int]) -> list[int]:
-        """The rows of `more` whose name and address no row of `known` has."""
+    def _unknown(self, known: list[list[int]], more: list[int]) -> list[int]:
+        """The rows of `more` whose name and address no row of a table before has."""
+        if not any(known):
+            return more
         places = {self._values[ref] for ref in more}
-        twins = [ref for ref in known if self._values[ref] in places]
-        names = set(self._places(twins))
+        names: set[tuple[int, bytes]] = set()
+        for table in known:
+            names.update(self._places([ref for ref in table if self._values[ref] in places]))
         return [
             ref for ref, place in zip(more, self._places(more), strict=True) if place not in names
         ]

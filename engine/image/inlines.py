@@ -13,7 +13,7 @@ from engine.errors import ImageError
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
 from engine.image.elf import ElfImage
-from engine.image.lines import DEBUG_DIRS, Lines
+from engine.image.lines import Lines
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
 
@@ -44,18 +44,18 @@ class Inlines:
     """The inlined calls of one image; addresses are its link addresses."""
 
     def __init__(
-        self, image: ElfImage, lines: Lines, debug_dirs: Sequence[str] = DEBUG_DIRS
+        self, image: ElfImage, lines: Lines, debug_dirs: Sequence[str] | None = None
     ) -> None:
         """Nothing is read yet.
 
         Args:
             image: the program or library.
             lines: its line tables, which number the files.
-            debug_dirs: folders like /usr/lib/debug to search for a separate debug file.
+            debug_dirs: folders to search for a separate debug file; None = the usual ones.
         """
         self._image = image
         self._lines = lines
-        self._debug_dirs = tuple(debug_dirs)
+        self._debug_dirs = debug_dirs
         self._functions: dict[int, list[_Row]] = {}
         self._calls: dict[tuple[int, int], list[_Row]] = {}
 

@@ -13,14 +13,12 @@ from posixpath import normpath
 
 from engine.errors import ImageError
 from engine.image import cfi, dies
+from engine.image.debugfiles import find_debug_file, is_moved
 from engine.image.debuginfo import DebugInfo, covering
 from engine.image.elf import ElfImage
 from engine.image.lineprogram import LineHeader, LineSections, LineTable, read_header, run
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
-from engine.image.sections import find_debug_file
-
-DEBUG_DIRS: tuple[str, ...] = ("/usr/lib/debug",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +107,15 @@ class Lines:
         image: the program or library.
     """
 
-    def __init__(self, image: ElfImage, debug_dirs: Sequence[str] = DEBUG_DIRS) -> None:
+    def __init__(self, image: ElfImage, debug_dirs: Sequence[str] | None = None) -> None:
         """Nothing is read yet.
 
         Args:
             image: whose lines these are.
-            debug_dirs: folders like /usr/lib/debug to search for a separate debug file.
+            debug_dirs: folders to search for a separate debug file; None = the usual ones.
         """
         self.image = image
-        self._debug_dirs = tuple(debug_dirs)
+        self._debug_dirs = debug_dirs
         self._problems: list[str] = []
         self._headers: dict[int, LineHeader | None] = {}
         self._tables: dict[int, LineTable] = {}
@@ -134,7 +132,13 @@ class Lines:
             section = self.image.section(name)
             if section is not None and section.size:
                 return self.image
-        return find_debug_file(self.image, self._debug_dirs)
+        found = find_debug_file(self.image, self._debug_dirs)
+        if found is not None and is_moved(self.image, found):
+            self._problems.append(
+                f"{found.name}: {self.image.name} was moved (prelinked) after this was split off"
+            )
+            return None
+        return found
 
     def line_at(self, address: int) -> tuple[str, int] | None:
         """The (file, line) that an instruction belongs to; None without information.

@@ -1,17 +1,14 @@
-"""The contents of debug sections: plain, compressed, or in a separate file.
+"""The contents of debug sections, plain or compressed.
 
 Compressed sections carry an Elf_Chdr (gABI, SHF_COMPRESSED) or, from old toolchains, the
 name .zdebug_* and "ZLIB" with a size. Sizes in them are claims: what is unpacked is
 bounded by what deflate can produce from the stored bytes.
 """
 
-import os
 import struct
 import zlib
-from collections.abc import Sequence
 from typing import Final
 
-from engine.errors import ImageError
 from engine.image import headers
 from engine.image.elf import ElfImage
 
@@ -60,42 +57,3 @@ def _inflate(packed: bytes, size: int) -> bytes:
     if size > min(_DEFLATE_RATIO * len(packed), _MAX_UNPACKED):
         raise ValueError(f"{len(packed)} bytes cannot unpack to {size}")
     return zlib.decompressobj().decompress(packed, size) if size else b""
-
-
-def find_debug_file(image: ElfImage, debug_dirs: Sequence[str]) -> ElfImage | None:
-    """Open the separate debug file of `image`, as gdb looks for it.
-
-    First DIR/.build-id/xx/yyyy.debug for each of `debug_dirs`, then the name in
-    .gnu_debuglink beside the program, in .debug/ below it, and below each directory.
-    A file found by build-id must carry that id, one found by name the right CRC.
-    """
-    ident = image.build_id
-    if ident and len(ident) > 2:
-        for folder in debug_dirs:
-            path = os.path.join(folder, ".build-id", ident[:2], ident[2:] + ".debug")
-            found = _try_open(path)
-            if found is not None and found.build_id == ident:
-                return found
-    link = image.section(".gnu_debuglink")
-    if link is None or image.path is None:
-        return None
-    raw = image.section_data(link)
-    name = raw.split(b"\0", 1)[0]
-    if not name or b"/" in name or len(raw) < 4:
-        return None
-    crc = struct.unpack(image.layout.order + "I", raw[-4:])[0]
-    home = os.path.dirname(os.path.abspath(image.path))
-    folders = [home, os.path.join(home, ".debug"), *(d + home for d in debug_dirs)]
-    for folder in folders:
-        path = os.path.join(folder, os.fsdecode(name))
-        found = _try_open(path)
-        if found is not None and zlib.crc32(found.buffer) == crc:
-            return found
-    return None
-
-
-def _try_open(path: str) -> ElfImage | None:
-    try:
-        return ElfImage.open(path, runnable=False) if os.path.isfile(path) else None
-    except ImageError:
-        return None

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from engine.image import cfi, headers, plt, symtab
+from engine.errors import ImageError
+from engine.image import cfi, debugfiles, headers, plt, symtab
 from engine.image.elf import ElfImage
 from engine.image.index import SymbolIndex, has_mapping_symbols
 from engine.image.mangling import identifier, spellings
@@ -25,7 +26,9 @@ _LINK_ORDER: Final = {"global": 0, "weak": 1, "local": 2}
 
 
 class SymbolTable:
-    """The symbols of one image: .symtab and .dynsym merged, linkage stubs, unwind ranges.
+    """The symbols of one image: all its tables merged, linkage stubs, unwind ranges.
+
+    The tables are .symtab, that of the separate debug file or of .gnu_debugdata, and .dynsym.
 
     Section and file symbols, undefined ones and the mapping symbols of ARM and RISC-V
     ($x, $d, ...) are left out.
@@ -34,15 +37,15 @@ class SymbolTable:
         image: the program or library.
     """
 
-    def __init__(self, image: ElfImage, debug: ElfImage | None = None) -> None:
+    def __init__(self, image: ElfImage, debug_dirs: Sequence[str] | None = None) -> None:
         """Open the tables lazily.
 
         Args:
             image: whose symbols these are.
-            debug: its separate debug file, whose .symtab stands in for a stripped one.
+            debug_dirs: folders to search for a separate debug file; None = the usual ones.
         """
         self.image = image
-        self._debug = debug
+        self._debug_dirs = debug_dirs
         self._has_mapping_symbols = has_mapping_symbols(image)
         self._problems: list[str] = []
 
@@ -157,10 +160,24 @@ class SymbolTable:
     @cached_property
     def _tables(self) -> tuple[SymbolSection, ...]:
         note: Callable[[str], None] = self._note
-        static = symtab.static_symbols(self.image, note)
-        if static is None and self._debug is not None:
-            static = symtab.static_symbols(self._debug, note)
-        return tuple(table for table in (static, self._dynamic) if table is not None)
+        found = [symtab.static_symbols(self.image, note)]
+        debug = self._debug_file()
+        if debug is not None:
+            moved = debugfiles.moved_sections(self.image, debug)
+            found.append(symtab.static_symbols(debug, note, moved))
+        found.append(self._dynamic)
+        return tuple(table for table in found if table is not None)
+
+    def _debug_file(self) -> ElfImage | None:
+        """The file with the symbols that were stripped; a part of them may be left here."""
+        if any(self.image.section(name) for name in (".debug_info", ".zdebug_info")):
+            return None
+        found = debugfiles.find_debug_file(self.image, self._debug_dirs)
+        try:
+            return found or debugfiles.embedded_debug_file(self.image)
+        except ImageError as error:
+            self._problems.append(str(error))
+            return None
 
     @cached_property
     def _dynamic(self) -> SymbolSection | None:

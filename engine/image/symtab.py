@@ -22,6 +22,7 @@ KINDS: Final = {0: "notype", 1: "object", 2: "func", 5: "object", 6: "tls", 10: 
 BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "global"}  # 10: STB_GNU_UNIQUE
 FUNCTIONS: Final = (2, 10)
 SHN_ABS: Final = 0xFFF1
+_TLS: Final = 6
 _HIDDEN_VERSION: Final = 0x8000
 _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 4, 5, 6, 10, 0x6FFFFEF5
 _MANGLED: Final = ("_Z", "__Z", "___Z", "_R", "$s", "_$s", "$S", "_T0", "_D")
@@ -110,6 +111,7 @@ class SymbolSection:
         versions: int | None = None,
         *,
         dynamic: bool,
+        moved: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         """Use the given areas of the file.
 
@@ -119,7 +121,10 @@ class SymbolSection:
             strings: offset and size of the names.
             versions: offset of the .gnu.version array; None without.
             dynamic: whether it is .dynsym.
+            moved: of a separate debug file, see `debugfiles.moved_sections`: rows are those of
+                the program then.
         """
+        self._moved = moved
         self.dynamic = dynamic
         self._is_arm = image.machine == headers.EM_ARM
         self._form = image.layout.symbol
@@ -143,9 +148,22 @@ class SymbolSection:
             for column in (halves, words, longs):
                 column.byteswap()
         if self._wide:  # name 4, info 1, other 1, section 2, value 8, size 8
-            return Columns(words[0::6], raw[4::24], halves[3::12], longs[1::3], longs[2::3])
-        # name 4, value 4, size 4, info 1, other 1, section 2
-        return Columns(words[0::4], raw[12::16], halves[7::8], words[1::4], words[2::4])
+            found = Columns(words[0::6], raw[4::24], halves[3::12], longs[1::3], longs[2::3])
+        else:  # name 4, value 4, size 4, info 1, other 1, section 2
+            found = Columns(words[0::4], raw[12::16], halves[7::8], words[1::4], words[2::4])
+        return found if self._moved is None else self._in_program(found, self._moved)
+
+    def _in_program(self, rows: Columns, moved: Sequence[tuple[int, int]]) -> Columns:
+        end = len(moved)
+        sections = array("H", (moved[n][0] if 0 < n < end else n for n in rows.sections))
+        values = rows.values
+        if any(shift for _, shift in moved):
+            shifts = [
+                moved[number][1] if 0 < number < end and info & 15 != _TLS else 0
+                for number, info in zip(rows.sections, rows.infos, strict=True)
+            ]
+            values = [value + shift for value, shift in zip(values, shifts, strict=True)]
+        return Columns(rows.names, rows.infos, sections, values, rows.sizes)
 
     def raw_name(self, offset: int) -> bytes:
         """The bytes of the name at an offset; b"" outside the table."""
@@ -169,6 +187,9 @@ class SymbolSection:
         if self._is_arm and info & 15 in FUNCTIONS:  # bit 0 says Thumb, not where
             value &= ~1
         binding = BINDINGS.get(info >> 4, "local")
+        if self._moved is not None and 0 < shndx < len(self._moved):
+            shndx, shift = self._moved[shndx]
+            value += shift if kind != "tls" else 0
         return Symbol(stem or text, value, size, kind, binding, shndx, default)
 
     def named(self, name: bytes) -> list[int]:
@@ -225,9 +246,19 @@ class LazySymbols(Sequence[Symbol]):
         return self._build(self._refs[index])
 
 
-def static_symbols(image: ElfImage, problem: Callable[[str], None]) -> SymbolSection | None:
-    """The .symtab of an image, if it has one that can be read."""
-    return _from_section(image, headers.SHT_SYMTAB, problem)
+def static_symbols(
+    image: ElfImage,
+    problem: Callable[[str], None],
+    moved: Sequence[tuple[int, int]] | None = None,
+) -> SymbolSection | None:
+    """The .symtab of an image, if it has one that can be read.
+
+    Args:
+        image: the program, or its separate debug file.
+        problem: is told what cannot be read.
+        moved: where the sections of a separate debug file are in the program.
+    """
+    return _from_section(image, headers.SHT_SYMTAB, problem, moved)
 
 
 def dynamic_symbols(image: ElfImage, problem: Callable[[str], None]) -> SymbolSection | None:
@@ -243,7 +274,10 @@ def dynamic_symbols(image: ElfImage, problem: Callable[[str], None]) -> SymbolSe
 
 
 def _from_section(
-    image: ElfImage, kind: int, problem: Callable[[str], None]
+    image: ElfImage,
+    kind: int,
+    problem: Callable[[str], None],
+    moved: Sequence[tuple[int, int]] | None = None,
 ) -> SymbolSection | None:
     table = next((s for s in image.sections if s.type == kind and s.size), None)
     if table is None:
@@ -265,6 +299,7 @@ def _from_section(
         (strings.offset, strings.size),
         versions.offset if versions else None,
         dynamic=kind == headers.SHT_DYNSYM,
+        moved=moved,
     )
 
 

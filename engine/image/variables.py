@@ -25,7 +25,6 @@ from engine.image.expressions import (
     location_of,
     nowhere,
 )
-from engine.image.lines import DEBUG_DIRS
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
 from engine.image.scopes import Scope, ScopeReader, Variable, blaming, in_order
@@ -40,15 +39,15 @@ _SPACES: Final = frozenset((0x11, 0x4A, 0x39, 0x3C, 0x41, 0x1E))  # units, names
 class Variables:
     """The variables of one image; addresses are its link addresses."""
 
-    def __init__(self, image: ElfImage, debug_dirs: Sequence[str] = DEBUG_DIRS) -> None:
+    def __init__(self, image: ElfImage, debug_dirs: Sequence[str] | None = None) -> None:
         """Nothing is read yet.
 
         Args:
             image: the program or library.
-            debug_dirs: folders like /usr/lib/debug to search for a separate debug file.
+            debug_dirs: folders to search for a separate debug file; None = the usual ones.
         """
         self.image = image
-        self._debug_dirs = tuple(debug_dirs)
+        self._debug_dirs = debug_dirs
         self._functions: dict[int, list[tuple[int, int, int]]] = {}
 
     @cached_property

@@ -39,6 +39,11 @@ class MmapSource:
     identity: object
     keep: HostHandle | None = field(default=None, repr=False)
 
+    @property
+    def host_path(self) -> str | None:
+        """Path of the host's file; None for a file that is the guest's alone."""
+        return None if self.host_fd is None else os.readlink(f"/proc/self/fd/{self.host_fd}")
+
 
 class Budget:
     """The private overlay's caps on the host's memory, and its use.

@@ -146,7 +146,8 @@ class LoadedGuest:
             source = file.mmap_source()
             if source.size > _IMAGE_MAX:
                 return None
-            return ElfImage.from_bytes(source.read(0, source.size), path)
+            data, root = source.read(0, source.size), os.fsdecode(self.view.root or b"")
+            return ElfImage.from_bytes(data, path, source.host_path, root=root)
         except LinuxError:
             return None
 
@@ -154,10 +155,9 @@ class LoadedGuest:
         """The host's file behind a file of the guest, None where there is none."""
         name = path.encode(errors="surrogateescape")
         try:
-            source = self.fs.open(self.fs.root, name, 0).mmap_source()
+            return self.fs.open(self.fs.root, name, 0).mmap_source().host_path
         except LinuxError:
             return None
-        return None if source.host_fd is None else os.readlink(f"/proc/self/fd/{source.host_fd}")
 
     def _load(self) -> None:
         config = self.config

@@ -4,6 +4,7 @@ Nothing runs: names are looked up in the guest's tree by the rules of ld.so(8), 
 entries breadth first. What a program opens later with dlopen is not among them.
 """
 
+import os
 import posixpath
 import re
 import stat
@@ -78,8 +79,11 @@ class GuestTree:
         """Read through `fs`, as the guest itself would."""
         self._fs = fs
 
-    def read(self, path: bytes) -> tuple[bytes, str] | None:
-        """A regular file's bytes and its path without symlinks; None if it cannot be read."""
+    def read(self, path: bytes) -> tuple[bytes, str, str | None] | None:
+        """A regular file's bytes, its path without symlinks and that on the host, if any.
+
+        None if it cannot be read.
+        """
         try:
             place = self._fs.walk(self._fs.root, path)
             node = place.node
@@ -92,7 +96,8 @@ class GuestTree:
             if source.size > IMAGE_MAX:
                 return None
             resolved = place.parent.path_of(place.name)
-            return source.read(0, source.size), resolved.decode(errors="surrogateescape")
+            data = source.read(0, source.size)
+            return data, resolved.decode(errors="surrogateescape"), source.host_path
         except LinuxError:
             return None
 
@@ -105,8 +110,9 @@ class GuestTree:
         found = self.read(path.encode(errors="surrogateescape"))
         if found is None:
             return None
-        data, resolved = found
-        return ProgramFile(path, ElfImage.from_bytes(data, path), frozenset((path, resolved)))
+        data, resolved, host = found
+        image = ElfImage.from_bytes(data, path, host, root=os.fsdecode(self._fs.view.root or b""))
+        return ProgramFile(path, image, frozenset((path, resolved)))
 
     def problem(self, path: str) -> str:
         """Why no uprobe can be in a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" if one can."""

@@ -66,7 +66,8 @@ class OpenedProgram:
             ImageError: it is no ELF file, or for a machine that is not supported.
         """
         paths = locate(config.guest, config.root)
-        image = ElfImage.open(paths.host)
+        root = os.path.abspath(config.root) if config.root is not None else ""
+        image = ElfImage.open(paths.host, root=root)
         arch = architectures.for_elf(image.machine, image.bits, image.byteorder)
         if arch is None:
             known = ", ".join(architectures.names())

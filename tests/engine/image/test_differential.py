@@ -65,7 +65,7 @@ def readelf_symbols(readelf: str, binary: Path) -> set[tuple[str, int, int, str]
 
 
 def test_symbols_as_readelf(binary: Path, readelf: str) -> None:
-    table = SymbolTable(ElfImage.open(binary))
+    table = SymbolTable(ElfImage.open(binary), ())
     expected = readelf_symbols(readelf, binary)
     stored = {(s.name, s.address, s.size, s.kind) for s in table if s.section}
     assert stored == expected
@@ -85,8 +85,8 @@ def test_dynamic_symbols_without_section_headers(binary: Path) -> None:
         pytest.skip(f"{binary} has no dynamic symbols")
     data = bytearray(whole.data(0, whole.size))
     data[40:48] = bytes(8)  # e_shoff
-    bare = SymbolTable(ElfImage.from_bytes(bytes(data), "no sections"))
-    table = SymbolTable(whole)
+    bare = SymbolTable(ElfImage.from_bytes(bytes(data), "no sections"), ())
+    table = SymbolTable(whole, ())
     for name in table.complete("", 100_000)[::97]:
         expected = {s.address for s in table.find_all(name) if s.section and s.binding != "local"}
         assert expected <= {s.address for s in bare.find_all(name)}, name
@@ -96,7 +96,7 @@ def test_addresses_as_nm(binary: Path) -> None:
     nm = shutil.which("nm")
     if nm is None:
         pytest.skip("no nm on this machine")
-    table = SymbolTable(ElfImage.open(binary))
+    table = SymbolTable(ElfImage.open(binary), ())
     rows = output(nm, "-D", "--defined-only", binary).splitlines()
     for row in rows[::29]:
         address, kind, name = row.split()[:3]
@@ -124,7 +124,7 @@ def test_stubs_as_objdump(binary: Path) -> None:
     image = ElfImage.open(binary)
     if image.machine_name not in ("EM_X86_64", "EM_AARCH64"):
         pytest.skip(f"{image.machine_name} has no named stubs")
-    table = SymbolTable(image)
+    table = SymbolTable(image, ())
     names = ["-j.plt", "-j.plt.sec", "-j.plt.got"]
     done = subprocess.run(
         [objdump, "-d", *names, binary], capture_output=True, text=True, check=False

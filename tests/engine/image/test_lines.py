@@ -47,7 +47,7 @@ def check_program(path: Path, folder: Path, debug_dirs: tuple[str, ...] = ()) ->
     """Both directions of SOURCE's lines."""
     image = ElfImage.open(path)
     lines = Lines(image, debug_dirs)
-    symbols = SymbolTable(image, lines.debug_image)
+    symbols = SymbolTable(image, debug_dirs)
     main = symbols.find("main")
     assert main is not None
     source = str(folder / "prog.c")
