@@ -1,8 +1,10 @@
 """Options of guests, which nearly all subcommands share, and what they stand for."""
 
+import contextlib
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
@@ -47,6 +49,27 @@ def share(text: str) -> tuple[str, bool]:
     return text, False
 
 
+def moment(text: str) -> int:
+    """A time in nanoseconds since 1970: `now`, @SECONDS or an ISO 8601 time."""
+    import datetime  # costs a millisecond, and few runs name a time
+
+    second = 10**9
+    value = -1
+    if text == "now":
+        value = time.time_ns()
+    elif (since := re.fullmatch(r"@(\d{1,10})(?:\.(\d{1,9}))?", text)) is not None:
+        value = int(since[1]) * second + int((since[2] or "").ljust(9, "0"))
+    else:
+        with contextlib.suppress(ValueError):
+            at = datetime.datetime.fromisoformat(text)
+            at = at if at.tzinfo is not None else at.replace(tzinfo=datetime.UTC)
+            epoch = datetime.datetime.fromtimestamp(0, datetime.UTC)
+            value = (at - epoch) // datetime.timedelta(microseconds=1) * 1000
+    if not 0 <= value < 1 << 62:
+        raise click.BadParameter(f"{text!r} is not a time such as now, @1767225600 or 2026-01-31")
+    return value
+
+
 _TIMEOUT: Final = click.option(
     "--timeout", type=seconds, metavar="S", help="Stop after S seconds."
 )
@@ -60,7 +83,9 @@ _GUEST_OPTIONS: Final = (
         metavar="PATH[:rw]",
         help="Show a host path to the guest; :rw lets it write there.",
     ),
-    click.option("--isolated", is_flag=True, help="Hide the current directory from the guest."),
+    click.option(
+        "--isolated", is_flag=True, help="Show the guest its own files and libraries only."
+    ),
     click.option("--env", "env", metavar="K=V", multiple=True, help="Add to the environment."),
     click.option("--env-all", is_flag=True, help="Pass the whole environment on."),
     click.option("--clean-env", is_flag=True, help="Start from an empty environment."),
@@ -83,6 +108,12 @@ _GUEST_OPTIONS: Final = (
         default="guest",
         show_default=True,
         help="Whose time the guest sees: its own, which is deterministic, or the host's.",
+    ),
+    click.option(
+        "--start",
+        type=moment,
+        metavar="TIME",
+        help="When the guest's clock starts: now, @SECONDS, 2026-01-01[T12:00[:00]][Z|+01:00].",
     ),
     click.option(
         "--color",
@@ -133,6 +164,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         max_blocks=values["max_blocks"],
         memory=values["memory"],
         clock=values["clock"],
+        start=values["start"],
         technique=values.get("technique", "auto"),
         returns=values.get("caught_by", "auto"),
         **more,

@@ -15,6 +15,9 @@ EPOCH: Final = 1_767_225_600 * 10**9
 UPTIME: Final = 1000 * 10**9
 """CLOCK_MONOTONIC at the start."""
 BLOCK_NS: Final = 10
+_SECOND: Final = 10**9
+_HALF_LIFE: Final = 2 * 365 * 86_400 * _SECOND
+"""Files so much later than the start are shown half a second before it."""
 _LOOK_NS: Final = 1000
 _LOOK_MAX: Final = 1_000_000
 _PATIENCE: Final = 64
@@ -29,6 +32,26 @@ class Clock(Protocol):
     def realtime(self) -> int:
         """CLOCK_REALTIME."""
 
+    def file_time(self, host: int) -> int:
+        """The time to show for a time of a host's file; nothing lies in the future."""
+
+
+def past(host: int, start: int) -> int:
+    """Map times of the host's files so that none is later than the guest's start.
+
+    Times before the last second stay; all later ones lie within that second, in their order.
+    Two of them may become one (those of the first year if they are up to 0.15 s apart, of the
+    tenth up to 2.3 s), but never change places.
+
+    Args:
+        host: a time of the host, nanoseconds since 1970.
+        start: when the guest's clock starts, the same.
+    """
+    late = host - (start - _SECOND)
+    if late <= 0:
+        return host
+    return start - _SECOND + (_SECOND - 1) * late // (late + _HALF_LIFE)
+
 
 class GuestClock:
     """Nanoseconds of the guest's clocks."""
@@ -36,16 +59,23 @@ class GuestClock:
     def __init__(
         self,
         *,
+        start: int | None = None,
         host: bool = False,
         host_input: Callable[[str, bytes], bytes] = lambda source, data: data,
     ) -> None:
-        """Start now; `host` follows the host's clock instead, read through `host_input`."""
+        """Start now.
+
+        Args:
+            start: CLOCK_REALTIME at the start; `EPOCH` if None.
+            host: follow the host's clock instead.
+            host_input: passes on what is read of the host's clock.
+        """
         self.host = host
         self._host_input = host_input
         self._now = UPTIME
         self._looks = 0
         self._started = time.monotonic_ns()
-        self._host_epoch = time.time_ns() if host else EPOCH
+        self._epoch = time.time_ns() if host else EPOCH if start is None else start
 
     def peek(self) -> int:
         """CLOCK_MONOTONIC without taking time for the look."""
@@ -66,7 +96,11 @@ class GuestClock:
 
     def realtime(self) -> int:
         """CLOCK_REALTIME."""
-        return self._host_epoch + self.monotonic() - UPTIME
+        return self._epoch + self.monotonic() - UPTIME
+
+    def file_time(self, host: int) -> int:
+        """The time to show for a time of a host's file."""
+        return host if self.host else past(host, self._epoch)
 
     def settle(self) -> None:
         """The guest did something else than look at the clock."""

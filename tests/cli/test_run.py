@@ -139,6 +139,10 @@ def test_clock(home: Path) -> None:
     assert seconds() == seconds("--clock", "guest") == 1_767_225_600
     before = int(time.time())
     assert before <= seconds("--clock", "host") <= time.time()
+    assert seconds("--start", "@1800000000.5") == 1_800_000_000
+    assert seconds("--start", "2027-01-15T09:00:00+01:00") == 1_800_000_000
+    assert seconds("--start", "2027-01-15T08:00") == 1_800_000_000
+    assert before <= seconds("--start", "now") <= time.time()
 
 
 def test_root_is_the_whole_tree(home: Path) -> None:
@@ -161,6 +165,17 @@ def test_isolated_takes_the_current_directory_away(home: Path) -> None:
     assert "mine\n" in process(home, FILES, "read", str(home / "mine")).out
     done = process(home, "--isolated", FILES, "read", str(home / "mine"))
     assert done.facts[str(home / "mine")] == -2
+
+
+def test_programs_of_the_system_are_shown(home: Path) -> None:
+    passwd, shadow = "/etc/passwd", "/etc/shadow"
+    done = process(home, FILES, "read", passwd, shadow)
+    assert Path(passwd).read_text().splitlines()[0] in done.out
+    assert done.facts[shadow] == -13
+
+    done = process(home, "--isolated", FILES, "read", passwd)
+    assert done.facts[passwd] == -2
+    assert "--share /etc/passwd" in done.err
 
 
 def test_share(home: Path) -> None:
@@ -219,7 +234,7 @@ def test_version_and_help(home: Path) -> None:
         assert done.code == 0
         assert "Usage: kprobe-tui" in done.out
     options = """--root --share --isolated --env --env-all --clean-env --cwd --argv0 --seed
-    --max-blocks --timeout --memory --clock --color --debug"""
+    --max-blocks --timeout --memory --clock --start --color --debug"""
     assert all(option in done.out for option in options.split())
 
 
@@ -235,6 +250,8 @@ BAD = {
     "blocks": (("--max-blocks", "0", X86), "--max-blocks"),
     "memory": (("--memory", "much", X86), "'much' is not a size such as 512M or 2G"),
     "clock": (("--clock", "sun", X86), "'sun' is not one of"),
+    "start": (("--start", "noon", X86), "'noon' is not a time such as now"),
+    "start before 1970": (("--start", "1969-12-31", X86), "'1969-12-31' is not a time"),
     "color": (("--color", "pink", X86), "'pink' is not one of"),
     "env": (("--env", "NOVALUE", X86), "--env NOVALUE: not of the form K=V"),
     "root": (("--root", "nothing", X86), "--root nothing: not a directory"),

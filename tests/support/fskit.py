@@ -69,6 +69,9 @@ class FixedClock:
     def realtime(self) -> int:
         return 1_700_000_000_000_000_000 + self.now
 
+    def file_time(self, host: int) -> int:
+        return host
+
 
 class OneProcess:
     """`ProcSource` and `ProcProcess` of a single process."""

@@ -1,5 +1,6 @@
 """Makes the tree of a view: what is shown where."""
 
+import functools
 import os
 import stat
 from collections.abc import Callable
@@ -11,7 +12,14 @@ from engine.linux.fs.links import SymlinkNode
 from engine.linux.fs.regular import FileNode
 from engine.linux.fs.shared import SharedDirectory, SharedFileNode
 from engine.linux.fs.vfs import Directory, Node, Volume
-from engine.linux.fs.view import LIBRARY_DIRECTORIES, LOADER_CACHE, View, library_entry
+from engine.linux.fs.view import (
+    LIBRARY_DIRECTORIES,
+    LOADER_CACHE,
+    View,
+    home_directories,
+    library_entry,
+    program_directories,
+)
 
 _TEMPORARY = (b"/tmp", b"/var/tmp", b"/dev/shm")
 _OWN_TREES = (b"/proc", b"/sys", b"/dev")
@@ -29,6 +37,11 @@ def within(path: bytes, tree: bytes) -> bool:
     return tree == b"/" or path == tree or path.startswith(tree + b"/")
 
 
+def _inside(path: bytes, trees: list[bytes]) -> bool:
+    real = os.path.realpath(path)
+    return any(within(real, os.path.realpath(tree)) for tree in trees)
+
+
 class TreeBuilder:
     """Puts host directories and files into the guest's tree at their own paths.
 
@@ -36,9 +49,12 @@ class TreeBuilder:
     a path work; directories on the way show nothing but what leads on.
     """
 
-    def __init__(self, view: View, volume: Volume, new_volume: NewVolume) -> None:
+    def __init__(
+        self, view: View, volume: Volume, programs: Volume, new_volume: NewVolume
+    ) -> None:
         self.view = view
         self.volume = volume
+        self.programs = programs
         self.new_volume = new_volume
         self.pool = DirectoryPool()
         self.root = self._root()
@@ -52,11 +68,11 @@ class TreeBuilder:
         whole = [path for path, _ in self.view.shares]
         if self.view.cwd is not None:
             whole.append(self.view.cwd)
-        if self.view.root is None:
+        if self.view.root is None and self.view.programs:
+            self._show_programs(whole)
+        elif self.view.root is None:
             for path in LIBRARY_DIRECTORIES:
-                if os.path.isdir(path) and not any(
-                    within(os.path.realpath(path), os.path.realpath(tree)) for tree in whole
-                ):
+                if os.path.isdir(path) and not _inside(path, whole):
                     self._graft(path, self._library(path))
             self._show_file(LOADER_CACHE)
         trees = [(path, rw) for path, rw in self.view.shares]
@@ -85,11 +101,10 @@ class TreeBuilder:
         else:
             meta.mode = stat.S_IMODE(host.st_mode)
             meta.uid, meta.gid = self.volume.identity.owner(host.st_uid, host.st_gid)
-            meta.atime, meta.mtime, meta.ctime = (
-                host.st_atime_ns,
-                host.st_mtime_ns,
-                host.st_ctime_ns,
-            )
+            shown = self.volume.clock.file_time
+            meta.atime = shown(host.st_atime_ns)
+            meta.mtime = shown(host.st_mtime_ns)
+            meta.ctime = shown(host.st_ctime_ns)
         directory = OverlayDirectory(self.volume, meta=meta)
         if self.view.root is None:
             directory.hidden = path
@@ -101,6 +116,25 @@ class TreeBuilder:
         if self.view.root is None and path != b"/dev/shm":
             directory.hidden = path
         self._graft(path, lambda: directory, follow=False)
+
+    def _show_programs(self, whole: list[bytes]) -> None:
+        for path in program_directories():
+            if not _inside(path, whole):
+                self._graft(path, self._program_directory(path), replace=False)
+        # A home among them stays hidden, unless the user named a tree in it.
+        shown = [os.path.realpath(path) for path in program_directories()]
+        for home in filter(os.path.isdir, home_directories()):
+            if home not in shown and _inside(home, shown) and not _inside(home, whole):
+                self._graft(home, functools.partial(self._shadow, home))
+
+    def _program_directory(self, path: bytes) -> Callable[[], Node]:
+        def make() -> Node:
+            host = HostDir(self.pool, path)
+            st = host.stat()
+            ino = self.programs.host_ino(st.st_dev, st.st_ino)
+            return OverlayDirectory(self.programs, host=host, ino=ino)
+
+        return make
 
     def _library(self, path: bytes) -> Callable[[], Node]:
         def make() -> Node:

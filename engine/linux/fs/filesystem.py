@@ -1,5 +1,7 @@
 """The tree a guest sees, and how paths are resolved in it."""
 
+import contextlib
+import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ ENAMETOOLONG, ELOOP = 36, 40
 
 # Minor numbers of anonymous devices; the first ones are pipes, sockets and the like.
 _DEV_PRIVATE, _DEV_PROC, _DEV_SYS, _DEV_DEV, _DEV_SHARES = 0x28, 0x15, 0x16, 0x05, 0x30
+_DEV_PROGRAMS = 0x29
 
 
 class ResolvedPath(NamedTuple):
@@ -93,7 +96,8 @@ class FileSystem:
             b"/sys": make_sys(self._volume(_DEV_SYS)),
             b"/dev": make_dev(self._volume(_DEV_DEV), proc, random_bytes),
         }
-        builder = TreeBuilder(view, self.volume, self._share_volume)
+        programs = Volume(_DEV_PROGRAMS, self.identity, clock, self.budget, foreign=True)
+        builder = TreeBuilder(view, self.volume, programs, self._share_volume)
         self._pool = builder.pool
         self.root: Directory = builder.build(own)
 
@@ -134,6 +138,9 @@ class FileSystem:
         while todo:
             name = todo.pop()
             if not current.searchable():
+                if current.volume.foreign:
+                    rest = b"/".join((current.path_of(name), *reversed(todo)))
+                    self._keep_back(rest)
                 raise LinuxError(EACCES)
             if name == b"..":
                 current = current.parent
@@ -194,6 +201,12 @@ class FileSystem:
         rest = [name, *reversed(todo)]
         if b".." not in rest:
             self.view.refused.note(hidden.rstrip(b"/") + b"/" + b"/".join(rest))
+
+    def _keep_back(self, path: bytes) -> None:
+        """Remember what the guest may not read of the programs' files but the user could."""
+        with contextlib.suppress(OSError):
+            if os.access(path, os.R_OK):
+                self.view.refused.note(path)
 
     def lookup(self, base: Directory, path: bytes, *, follow: bool = True) -> Node:
         """The node at a path; ENOENT if there is none."""
@@ -261,14 +274,14 @@ class FileSystem:
                 raise LinuxError(ELOOP)
             if node.is_directory and flags & fl.O_CREAT:
                 raise LinuxError(EISDIR)
-            self._check_access(node, flags)
+            self._check_access(place, node, flags)
             file = place.file.reopen(flags) if place.file is not None else node.open(flags)
             if flags & fl.O_TRUNC and file.is_regular:
                 node.truncate(0)
         file.place = (place.parent, place.name)
         return file
 
-    def _check_access(self, node: Node, flags: int) -> None:
+    def _check_access(self, place: ResolvedPath, node: Node, flags: int) -> None:
         access = flags & fl.O_ACCMODE
         want = MAY_READ if access == fl.O_RDONLY else MAY_WRITE
         if access >= fl.O_RDWR:
@@ -279,6 +292,8 @@ class FileSystem:
         if node.is_directory and want & MAY_WRITE:
             raise LinuxError(EISDIR)
         if not self.identity.may(st.mode, st.uid, st.gid, want):
+            if node.volume.foreign and not want & MAY_WRITE:
+                self._keep_back(place.parent.path_of(place.name))
             raise LinuxError(EACCES)
         if flags & fl.O_NOATIME and self.identity.uid not in (0, st.uid):
             raise LinuxError(EPERM)

@@ -33,16 +33,28 @@ class Volume:
 
     Host inodes get their guest number when first seen, so numbers depend on what the
     guest does and not on the host's disk.
+
+    Attributes:
+        foreign: all host files are shown as root's, whoever runs the tool: the guest may do
+            with them what the permission bits allow others.
     """
 
     def __init__(
-        self, dev: int, identity: Identity, clock: Clock, budget: Budget, *, writable: bool = True
+        self,
+        dev: int,
+        identity: Identity,
+        clock: Clock,
+        budget: Budget,
+        *,
+        writable: bool = True,
+        foreign: bool = False,
     ) -> None:
         self.dev = dev
         self.identity = identity
         self.clock = clock
         self.budget = budget
         self.writable = writable
+        self.foreign = foreign
         self._numbers: dict[tuple[int, int], int] = {}
         self._counter = itertools.count(2)
         # Host files that the guest changed: other names of them must lead to the same node.
@@ -64,7 +76,8 @@ class Volume:
 
     def host_stat(self, host: os.stat_result) -> Stat:
         """Attributes of a host file as the guest sees them."""
-        uid, gid = self.identity.owner(host.st_uid, host.st_gid)
+        uid, gid = (0, 0) if self.foreign else self.identity.owner(host.st_uid, host.st_gid)
+        shown = self.clock.file_time
         return Stat(
             self.dev,
             self.host_ino(host.st_dev, host.st_ino),
@@ -76,9 +89,9 @@ class Volume:
             host.st_size,
             4096,
             host.st_blocks,
-            host.st_atime_ns,
-            host.st_mtime_ns,
-            host.st_ctime_ns,
+            shown(host.st_atime_ns),
+            shown(host.st_mtime_ns),
+            shown(host.st_ctime_ns),
         )
 
     def new_meta(self, mode: int, nlink: int = 1) -> Meta:

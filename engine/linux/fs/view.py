@@ -2,6 +2,7 @@
 
 import fnmatch
 import os
+import pwd
 import re
 import stat
 from collections.abc import Iterable
@@ -19,6 +20,9 @@ LIBRARY_DIRECTORIES = (
 
 LOADER_CACHE = b"/etc/ld.so.cache"
 
+PROGRAM_DIRECTORIES = (b"/usr", b"/bin", b"/sbin", b"/opt", b"/etc")
+"""Directories of programs and what they need; /lib and its like stand in the root beside them."""
+
 _LIBRARY = re.compile(
     "|".join(
         fnmatch.translate(pattern) for pattern in ("*.so", "*.so.*", "ld-*", "klibc-*.so")
@@ -29,6 +33,23 @@ _LIBRARY = re.compile(
 _LIBRARY_FOLDER = re.compile(rb".*-linux-(gnu|musl|uclibc).*|glibc-hwcaps|x86-64-v[234]|tls")
 
 _REMEMBERED = 1000
+
+
+def program_directories() -> list[bytes]:
+    """Program directories that the host has, real ones before symlinks to them."""
+    libraries = sorted(b"/" + name for name in os.listdir(b"/") if name.startswith(b"lib"))
+    found = [path for path in (*PROGRAM_DIRECTORIES, *libraries) if os.path.isdir(path)]
+    return sorted(found, key=os.path.islink)
+
+
+def home_directories() -> list[bytes]:
+    """Home directories of the user who runs the tool, as real paths."""
+    try:
+        homes = {pwd.getpwuid(os.geteuid()).pw_dir}
+    except KeyError:
+        homes = set()
+    homes.update((os.environ.get("HOME", ""), "/root"))
+    return sorted(os.path.realpath(os.fsencode(home)) for home in homes if home.startswith("/"))
 
 
 def library_entry(name: bytes, mode: int) -> bool:
@@ -94,6 +115,8 @@ class View:
         root: the directory that is the whole tree, None for the standard view.
         shares: (path, writable) of what `--share` adds.
         files: further single files to show read-only (an interpreter in an odd place).
+        programs: show the system's program directories, as far as a user without privileges
+            and groups may read them; only shared libraries and the loader's cache if false.
         refused: collects what was kept from the guest.
     """
 
@@ -102,6 +125,7 @@ class View:
     root: bytes | None = None
     shares: tuple[tuple[bytes, bool], ...] = ()
     files: tuple[bytes, ...] = ()
+    programs: bool = False
     refused: Refusals = field(default_factory=Refusals)
 
     @classmethod
@@ -113,6 +137,7 @@ class View:
         root: str | None = None,
         shares: Iterable[tuple[str, bool]] = (),
         files: Iterable[str] = (),
+        programs: bool = False,
     ) -> "View":
         """Build from paths as the user typed them, relative ones included."""
 
@@ -125,4 +150,5 @@ class View:
             absolute(root),
             tuple((os.fsencode(os.path.abspath(path)), rw) for path, rw in shares),
             tuple(os.fsencode(os.path.abspath(path)) for path in files),
+            programs,
         )

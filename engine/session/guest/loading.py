@@ -79,6 +79,7 @@ class LoadedGuest:
         self.disassembler = Disassembler(self.arch)
         self.hooks = GuestHooks()
         self.clock = GuestClock(
+            start=config.start,
             host=config.clock == "host",
             host_input=lambda source, data: self.hooks.host_input(source, data),
         )

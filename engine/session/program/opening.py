@@ -98,9 +98,8 @@ class OpenedProgram:
         Raises:
             CommandError: an option cannot be carried out.
         """
-        fs = FileSystem(
-            view_of(self.config), ProcView(), clock=GuestClock(), random_bytes=os.urandom
-        )
+        clock = GuestClock(start=self.config.start)
+        fs = FileSystem(view_of(self.config), ProcView(), clock=clock, random_bytes=os.urandom)
         return self.program(GuestTree(fs))
 
 
@@ -120,6 +119,7 @@ def view_of(config: GuestConfig) -> View:
         cwd=None if config.isolated else os.getcwd(),
         root=config.root,
         shares=config.shares,
+        programs=not config.isolated,
     )
 
 

@@ -7,6 +7,7 @@ for AArch64 too.
 
 import difflib
 import os
+import re
 from itertools import product
 from pathlib import Path
 
@@ -23,6 +24,11 @@ OF_AARCH64 = ("arm", "siginfo")
 
 
 def _same(want: str, got: str) -> None:
+    if os.getpriority(os.PRIO_PROCESS, 0):
+        # The host's answers are those of whoever has niced this test.
+        want, got = (
+            re.sub(r"(?m)^(getpriority|setpriority|nice)\(.*\n", "", t) for t in (want, got)
+        )
     if want != got:
         lines = difflib.unified_diff(want.splitlines(), got.splitlines(), "Linux", "ours", n=1)
         pytest.fail("\n".join(lines), pytrace=False)

@@ -218,6 +218,71 @@ def test_standard_view(tmp_path: Path) -> None:
         assert process.open(str(loader)) >= 0
 
 
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A system's program directory with what others may not read, and a home in it."""
+    usr = tmp_path / "usr"
+    for path, mode in (
+        ("bin/tool", 0o755),
+        ("etc/secret", 0o640),
+        ("etc/private/key", 0o644),
+        ("sealed/file", 0o644),
+        ("people/me/diary", 0o644),
+    ):
+        (usr / path).parent.mkdir(parents=True, exist_ok=True)
+        (usr / path).write_text(path)
+        (usr / path).chmod(mode)
+    (usr / "etc/private").chmod(0o750)
+    (usr / "sealed").chmod(0o751)
+    (usr / "etc/out").symlink_to(tmp_path / "outside")
+    (tmp_path / "outside").write_text("outside")
+    (tmp_path / "lib").symlink_to("usr/bin")
+    monkeypatch.setattr(
+        "engine.linux.fs.build.program_directories",
+        lambda: [os.fsencode(usr), os.fsencode(tmp_path / "lib")],
+    )
+    monkeypatch.setenv("HOME", str(usr / "people/me"))
+    return tmp_path
+
+
+def test_program_directories_show_what_others_may_read(programs: Path) -> None:
+    usr = programs / "usr"
+    view = View.make(programs=True)
+    process = Process(view, uid=1000)
+    assert process.cat(str(usr / "bin/tool")) == process.cat(str(programs / "lib/tool"))
+    assert process.ls(str(usr)) == [b"bin", b"etc", b"people", b"sealed"]
+    assert process.stat(str(usr / "etc/secret"))["size"] == len("etc/secret")
+    assert process.stat(str(usr / "etc/secret"))["uid"] == 0
+    for closed in ("etc/secret", "etc/private/key"):
+        assert process.open(str(usr / closed)) == -errno.EACCES, closed
+    assert process.open(str(usr / "etc/private"), O_DIRECTORY) == -errno.EACCES
+    # Search permission alone: what is known by name can be read, the list can't.
+    assert process.cat(str(usr / "sealed/file")) == b"sealed/file"
+    assert process.open(str(usr / "sealed"), O_DIRECTORY) == -errno.EACCES
+    assert process.open(str(usr / "etc/out")) == -errno.ENOENT
+    assert process.open(str(usr / "people/me/diary")) == -errno.ENOENT
+    assert process.open(str(usr / "bin/tool"), os.O_WRONLY) == -errno.EACCES
+    assert process.open(str(usr / "bin/new"), os.O_WRONLY | os.O_CREAT) == -errno.EACCES
+    assert process.call("fchmodat", AT_FDCWD, str(usr / "etc/secret"), 0o777) == -errno.EPERM
+    kept = {refusal.path for refusal in view.refused.listed()}
+    wanted = {"etc/secret", "etc/private", "etc/private/key", "sealed", "people/me/diary"}
+    assert kept >= {str(usr / path) for path in wanted}
+
+
+def test_a_working_directory_among_the_programs_is_shown_whole(programs: Path) -> None:
+    home = programs / "usr/people/me"
+    process = Process(View.make(cwd=str(home), programs=True), uid=1000)
+    assert process.cat(str(home / "diary")) == b"people/me/diary"
+    inner = Process(View.make(cwd=str(programs / "usr/etc"), programs=True), uid=1000)
+    assert inner.cat(str(programs / "usr/etc/secret")) == b"etc/secret"
+
+
+def test_root_takes_the_program_directories_away(programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    process = Process(View.make(root=str(tmp_path / "tree"), programs=True), uid=1000)
+    assert process.open(str(programs / "usr/bin/tool")) == -errno.ENOENT
+
+
 def test_library_directories_show_libraries_only() -> None:
     folder = next(
         (p for p in Path("/usr/lib").glob("*-linux-gnu") if (p / "libc.so.6").exists()), None
