@@ -29,6 +29,12 @@ from engine.session.protocol.requests import DiffRequest, ProbeRequest
     metavar="GLOB",
     help="Probe every instruction of matching functions.",
 )
+@click.option(
+    "--served",
+    is_flag=True,
+    help="The probes have handlers, too, which do nothing: the engine serves their hits, outside "
+    "the emulator.",
+)
 @probe_options
 @returns_option
 @guest_options
@@ -37,6 +43,7 @@ def diff(
     globs: tuple[str, ...],
     returns: tuple[str, ...],
     bodies: tuple[str, ...],
+    served: bool,
     mode_name: str,
     **values: Any,
 ) -> int:
@@ -51,7 +58,7 @@ def diff(
             "nothing to probe: give -e DEF, -f GLOB, -r GLOB or --every-insn GLOB"
         )
     probes = ProbeRequest(tuple(lines_of(definitions)), globs, returns, bodies)
-    request = DiffRequest(config_of(values), probes, Mode(mode_name))
+    request = DiffRequest(config_of(values), probes, Mode(mode_name), served)
     effect = compare(request, lambda session: attached(session, values["timeout"]))
     say = _speaker(values["color"])
     if effect.refused:

@@ -38,6 +38,8 @@ class GuestHooks:
         original_pc: the program's own address for a place in a slot, detour or trampoline.
         hold: whether signals and the end of a quantum must wait (a probe is in the middle
             of its machinery).
+        withdraw: gives up what the machinery has begun, where that can be repeated, so that a
+            signal has to wait no longer; whether it could.
         stopped: sees every stop of the CPU first; what is left of it for the kernel, if anything.
         opened: (address, access, pc): whether a refused access was refused only because of the
             machinery; it may be repeated then.
@@ -61,6 +63,7 @@ class GuestHooks:
 
     original_pc: Callable[[int], int] = _same
     hold: Callable[[], bool] = _never
+    withdraw: Callable[[], bool] = _never
     stopped: Callable[[Stop], Stop | None] = _untouched
     opened: Callable[[int, str, int], bool] = _not_mine
     original: Callable[[int, bytes], bytes] = lambda address, data: data

@@ -78,17 +78,16 @@ class Kernel:
         if self._host.waiting():
             self.process.hear_host()
         held = self._hooks.hold()
+        waits = held and self.process.signals.deliverable()
+        if waits and self._hooks.withdraw():
+            held = waits = False
         if not held:
             delivery.deliver_all(self.process)
         if self.process.exit is not None:
             return
         self._memory.sync()
-        stop: Stop | None
-        if held and self.process.signals.deliverable():
-            # As uprobes do: a signal waits for the end of the step.
-            stop = self._cpu.step()
-        else:
-            stop = self._cpu.run(self._quantum())
+        # As uprobes do: a signal waits for the end of the step.
+        stop = self._cpu.step() if waits else self._cpu.run(self._quantum())
         self._count_blocks()
         if stop is not None:
             self.handle(stop)
@@ -115,10 +114,14 @@ class Kernel:
             left = self._hooks.stopped(stop)
             if left is not None:
                 self.take(left)
-        self._check_limits()
 
     def take(self, stop: Stop) -> None:
-        """Do what is left of a stop once the machinery of probes has seen it."""
+        """Do what is left of a stop once the machinery of probes has seen it.
+
+        Time and limits are looked at here only: these stops are the program's own, and the same
+        with and without probes. A stop of the machinery's, or one that the host asked for, is
+        no moment of the guest's time.
+        """
         if stop.kind is StopKind.SYSCALL:
             self._syscall()
         elif stop.kind is StopKind.FAULT:
@@ -127,17 +130,23 @@ class Kernel:
             faults.trap(self.process, stop)
         elif stop.kind is StopKind.OUT_OF_MEMORY:
             self.process.out_of_memory(stop.address)
+        if stop.kind is not StopKind.HALTED:
+            self._check_limits()
 
     def _quantum(self) -> int | None:
-        """Blocks until something must happen, None if nothing is planned."""
+        """Blocks until something must happen, None if nothing is planned.
+
+        0 where it is due already: it happens in front of the next tick, wherever in the block
+        the CPU stands now.
+        """
         quantum: int | None = None
         expiry = self._timers.next()
         if expiry is not None and not self._clock.host:
-            quantum = max((expiry - self._clock.peek()) // BLOCK_NS, 1)
+            quantum = max(-((self._clock.peek() - expiry) // BLOCK_NS), 0)
         elif expiry is not None:
             quantum = _HOST_QUANTUM
         if self.max_blocks is not None:
-            rest = max(self.max_blocks - self._cpu.blocks(), 1)
+            rest = max(self.max_blocks - self._cpu.blocks(), 0)
             quantum = rest if quantum is None else min(quantum, rest)
         return quantum
 

@@ -87,6 +87,27 @@ class HitDispatcher:
 
     # -- hits -----------------------------------------------------------------------------
 
+    def withdraw(self) -> bool:
+        """Give up a step between two turns of a string instruction, for a signal.
+
+        A signal interrupts the instruction there, probed or not. It goes on when the handler
+        returns, and is hit once more.
+
+        Returns:
+            Whether the guest stood at such a place; it stands at the probe now.
+        """
+        pc = self._cpu.read_register(self._pc)
+        point = self.code.step_of(pc)
+        if point is None or not point.plan.repeats:
+            return False
+        slot = self.code.slot_around(pc)
+        if pc != slot + point.plan.entry:
+            return False
+        self.breakpoints.leave(point, slot)
+        self._regs.ip = point.plan.address
+        self.idle()
+        return True
+
     def traps(self, point: ProbePoint) -> bool:
         """True if the breakpoint of a point would trap with the registers as they are."""
         name = point.plan.predicate

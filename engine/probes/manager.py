@@ -49,6 +49,7 @@ class ProbeManager:
         code: the engine's own code in the guest.
         counters: reference counters of uprobes.
         handle: sees to a stop of the CPU (`HitDispatcher.handle`).
+        withdraw: gives a step up for a signal, where it can (`HitDispatcher.withdraw`).
         busy: True if the guest stands in the machinery (`EngineCode.busy`).
         original_pc: the program's own address for a place in it (`EngineCode.original_pc`).
         name: such a place as a symbol (`EngineCode.name`).
@@ -158,7 +159,7 @@ class ProbeManager:
             registry.unregister,
         )
         # What is asked at each stop of the guest goes straight to who knows the answer.
-        self.handle = self.hits.handle
+        self.handle, self.withdraw = self.hits.handle, self.hits.withdraw
         self.busy, self.original_pc, self.name = (
             self.code.busy,
             self.code.original_pc,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import archkit
 import pytest
-from archkit import HOSTILE
+from archkit import COMPILED, HOSTILE
+from cguest import compiled
 from goldenruns import golden_lines
 from guestrun import Outcome, run
 from sysroot import CHECKOUT, SysrootUnavailable, sysroot
@@ -15,6 +16,7 @@ GUESTS = CHECKOUT / "tests" / "data" / "guests"
 SAMPLES = CHECKOUT / "samples" / "bin"
 KNOWN = {(line.arch, line.id): line for line in golden_lines()}
 
+served = pytest.mark.parametrize("served", [(), ("--served",)], ids=["recorded", "served"])
 each_arch = pytest.mark.parametrize("arch", HOSTILE)
 
 
@@ -28,11 +30,15 @@ def hits(done: Outcome) -> int:
 
 
 @pytest.mark.slow
+@served
 @each_arch
 @pytest.mark.parametrize("what", ["signals", "segv", "setjmp", "strings", "smc"])
-def test_entries_of_all_functions(arch: str, what: str, tmp_path: Path) -> None:
+def test_entries_of_all_functions(
+    arch: str, what: str, served: tuple[str, ...], tmp_path: Path
+) -> None:
     guest = str(GUESTS / archkit.debian(arch) / "guests-static")
-    done = run("diff", "--clean-env", "-f", "*", guest, what, cwd=tmp_path)
+    probes = ["-f", "*", *(("-r", "*") if served else ())]
+    done = run("diff", "--clean-env", *served, *probes, guest, what, cwd=tmp_path)
 
     assert hits(done) > 200
     known = KNOWN[archkit.debian(arch), f"guests-static:{what}"]
@@ -40,6 +46,7 @@ def test_entries_of_all_functions(arch: str, what: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@served
 @each_arch
 @pytest.mark.parametrize(
     ("sample", "functions"),
@@ -50,18 +57,53 @@ def test_entries_of_all_functions(arch: str, what: str, tmp_path: Path) -> None:
         ("recursion", ["fibonacci", "ackermann", "factorial", "print*"]),
     ],
 )
-def test_every_instruction(arch: str, sample: str, functions: list[str], tmp_path: Path) -> None:
+def test_every_instruction(
+    arch: str, sample: str, functions: list[str], served: tuple[str, ...], tmp_path: Path
+) -> None:
     words = [word for name in functions for word in ("--every-insn", name)]
-    done = run("diff", *words, str(SAMPLES / arch / sample), cwd=tmp_path)
+    done = run("diff", *served, *words, str(SAMPLES / arch / sample), cwd=tmp_path)
 
     assert hits(done) > 100
 
 
+@served
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ("p", "350"),
+        pytest.param(("a", "2000"), marks=pytest.mark.slow),
+        pytest.param(("r", "3000"), marks=pytest.mark.slow),
+        pytest.param(("v", "1000"), marks=pytest.mark.slow),
+    ],
+    ids=lambda kind: kind[0],
+)
+@pytest.mark.parametrize("arch", COMPILED)
+def test_moments_of_timers(
+    arch: str, kind: tuple[str, str], served: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Also in the middle of a string instruction, and in the handler of the signal before."""
+    names = ("outer", "inner", "copies", "main", "caught")
+    words = [word for name in names for word in ("--every-insn", name)]
+    returns = ("-r", "inner", "-r", "outer", "-r", "caught")
+    guest = str(compiled("moments", arch))
+    done = run("diff", "--clean-env", *served, *words, *returns, guest, *kind, cwd=tmp_path)
+
+    assert hits(done) > 3000
+    assert done.out == run("run", "--clean-env", guest, *kind, cwd=tmp_path).out
+
+
+@pytest.mark.parametrize(
+    "served",
+    [(), pytest.param(("--served",), marks=pytest.mark.slow)],
+    ids=["recorded", "served"],
+)
 @each_arch
-def test_every_instruction_of_string_functions(arch: str, tmp_path: Path) -> None:
+def test_every_instruction_of_string_functions(
+    arch: str, served: tuple[str, ...], tmp_path: Path
+) -> None:
     guest = str(GUESTS / archkit.debian(arch) / "guests-static")
     words = [w for name in ("*memcpy*", "*strlen*", "t_*") for w in ("--every-insn", name)]
-    done = run("diff", "--clean-env", *words, guest, "strings", cwd=tmp_path)
+    done = run("diff", "--clean-env", *served, *words, guest, "strings", cwd=tmp_path)
 
     assert hits(done) > 300
 

@@ -163,7 +163,7 @@ class Probing:
         guest.modules.engine_name = self.manager.name
         hooks = guest.hooks
         hooks.stopped = self.manager.handle
-        hooks.hold = self.manager.busy
+        hooks.hold, hooks.withdraw = self.manager.busy, self.manager.withdraw
         hooks.original_pc = self.manager.original_pc
         hooks.resolve_return = self.manager.resolve_return
         hooks.return_pending = lambda slot: bool(self.manager.returns.pending(slot))

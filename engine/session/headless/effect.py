@@ -15,6 +15,8 @@ from typing import Final
 from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.linux.fs.stdio import host_stdio
+from engine.probes.kprobe import Uprobe
+from engine.probes.kretprobe import Kretprobe
 from engine.probes.techniques import chosen
 from engine.session.guest.session import Attach, Session
 from engine.session.headless.replay import RecordedIO, ReplayedIO
@@ -109,10 +111,33 @@ def compare(request: DiffRequest, attach: Attach) -> Effect:
     def place(session: Session) -> None:
         tracing = Tracing(session, TraceOptions(output="/dev/null", mode=request.mode))
         tracing.definitions.place(request.probes)
+        if request.served:
+            _serve(session, tracing)
         refused.extend(remark.lines[0] for remark in session.remarks)
 
     effect = compared(request.config, place, attach, request.mode)
     return replace(effect, refused=tuple(refused))
+
+
+def _serve(session: Session, tracing: Tracing) -> None:
+    """Give every probe handlers that do nothing: the engine serves its hits from now on.
+
+    Every other one has no post-handler: its copy may go on by itself.
+    """
+    manager = session.probes().manager
+    made = [probe for event in tracing.events.values() for probe in event.probes]
+    for index, probe in enumerate(made):
+        if isinstance(probe, Kretprobe):
+            probe.entry_handler = probe.handler = lambda instance, regs: 0
+            continue
+        if isinstance(probe, Uprobe):
+            probe.handler = lambda uprobe, regs: 0
+        probe.pre_handler = lambda kprobe, regs: 0
+        if index % 2 == 0:
+            probe.post_handler = lambda kprobe, regs, flags: None
+    for address in {probe.addr for probe in made}:
+        if address in manager.points:  # and not one of a file that is not mapped yet
+            manager.refresh(manager.points[address])
 
 
 def compared(

@@ -147,11 +147,19 @@ class BacktraceRequest:
 
 @dataclass(frozen=True, slots=True)
 class DiffRequest:
-    """Two runs, without and with probes; the strictness of placement is `mode`."""
+    """Two runs, without and with probes.
+
+    Attributes:
+        config: the guest.
+        probes: stand in the second run.
+        mode: strictness of placement.
+        served: the probes have handlers besides that do nothing.
+    """
 
     config: GuestConfig
     probes: ProbeRequest
     mode: Mode = Mode.STRICT
+    served: bool = False
 
 
 @dataclass(frozen=True, slots=True)
