@@ -14,7 +14,9 @@ import stat
 import struct
 import termios
 from collections.abc import Callable
+from typing import NamedTuple
 
+from engine.linux.clock import Clock
 from engine.linux.context import s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
@@ -36,6 +38,18 @@ _SAFE_WRITE = 4096
 """A pipe that polls as writable takes this much without blocking (PIPE_BUF)."""
 
 _DEV_STREAMS = 0x18
+_MODES = {stat.S_IFCHR: 0o666, stat.S_IFREG: 0o644, stat.S_IFSOCK: 0o777}
+
+
+class StreamStat(NamedTuple):
+    """What of a host descriptor's attributes a guest may see; times in nanoseconds."""
+
+    mode: int
+    rdev: int
+    size: int
+    atime: int
+    mtime: int
+    ctime: int
 
 
 class HostIO:
@@ -73,9 +87,25 @@ class HostIO:
             return mask
         return 0
 
-    def stat(self, fd: int) -> os.stat_result:
+    def stat(self, fd: int) -> StreamStat:
         """Attributes of the descriptor."""
-        return os.fstat(fd)
+        host = os.fstat(fd)
+        return StreamStat(
+            host.st_mode,
+            host.st_rdev,
+            host.st_size,
+            host.st_atime_ns,
+            host.st_mtime_ns,
+            host.st_ctime_ns,
+        )
+
+    def status(self, fd: int) -> int:
+        """Its status flags, as F_GETFL says."""
+        return int(fcntl.fcntl(fd, fcntl.F_GETFL))
+
+    def is_terminal(self, fd: int) -> bool:
+        """True if it is a terminal."""
+        return os.isatty(fd)
 
     def ioctl(self, fd: int, request: int, argument: bytes) -> bytes:
         """A terminal's or pipe's ioctl with a fixed-size buffer."""
@@ -110,14 +140,21 @@ def restore_terminals() -> None:
 
 
 class HostStream(OpenFile):
-    """A host descriptor as one of the guest's: terminal, pipe, file, whatever it is."""
+    """A host descriptor as one of the guest's: terminal, pipe, file, whatever it is.
 
-    def __init__(self, fd: int, io: HostIO, flags: int = fl.O_RDWR) -> None:
+    Of what the host says of it the guest sees what programs go by: its type, the size and the
+    position of a file. Owners, permissions and numbers are the same wherever a stream leads.
+    """
+
+    def __init__(
+        self, fd: int, io: HostIO, flags: int = fl.O_RDWR, clock: Clock | None = None
+    ) -> None:
         super().__init__(flags)
         self.fd = fd
         self.io = io
-        self.is_terminal = os.isatty(fd)
-        kind = stat.S_IFMT(io.stat(fd).st_mode)
+        self._clock = clock
+        self.is_terminal = io.is_terminal(fd)
+        kind = stat.S_IFMT(io.stat(fd).mode)
         self._kind = kind
         self.is_regular = kind == stat.S_IFREG
         self.seekable = self.is_regular
@@ -127,7 +164,7 @@ class HostStream(OpenFile):
 
     def reopen(self, flags: int) -> OpenFile:
         """A new description of the same object (opening /proc/self/fd/N)."""
-        twin = HostStream(self.fd, self.io, flags)
+        twin = HostStream(self.fd, self.io, flags, self._clock)
         if flags & fl.O_TRUNC and self.is_regular:
             twin.truncate(0)
         return twin
@@ -201,21 +238,19 @@ class HostStream(OpenFile):
         """Attributes."""
         with translated():
             host = self.io.stat(self.fd)
-        who = self.owner
+        shown = self._clock.file_time if self._clock is not None else int
+        times = (host.atime, host.mtime, host.ctime) if self.is_regular else (0, 0, 0)
         return Stat(
             _DEV_STREAMS,
             self.fd + 3,
-            host.st_mode,
+            self._kind | (0o620 if self.is_terminal else _MODES.get(self._kind, 0o600)),
             1,
-            who[0],
-            who[1],
-            0x8800 if self.is_terminal else host.st_rdev if self._kind == stat.S_IFCHR else 0,
-            host.st_size,
+            *self.owner,
+            0x8800 if self.is_terminal else host.rdev if self._kind == stat.S_IFCHR else 0,
+            host.size if self.is_regular else 0,
             4096 if self.is_regular else 1024,
-            host.st_blocks,
-            0 if not self.is_regular else host.st_atime_ns,
-            0 if not self.is_regular else host.st_mtime_ns,
-            0 if not self.is_regular else host.st_ctime_ns,
+            (host.size + 511) >> 9 if self.is_regular else 0,
+            *map(shown, times),
         )
 
     owner: tuple[int, int] = (1000, 1000)
@@ -368,14 +403,21 @@ class FeedStream(OpenFile):
         return b"pipe:[%d]" % self._ino
 
 
-def host_stdio(io: HostIO | None = None) -> tuple[HostStream | None, ...]:
-    """The host's standard streams for a headless run; None for one that is closed."""
+def host_stdio(
+    io: HostIO | None = None, clock: Clock | None = None
+) -> tuple[HostStream | None, ...]:
+    """The host's standard streams for a headless run; None for one that is closed.
+
+    Args:
+        io: how the host is asked.
+        clock: the guest's, to which times of files are fitted.
+    """
     io = io or HostIO()
     streams: list[HostStream | None] = []
     for fd in (0, 1, 2):
         try:
-            access = fcntl.fcntl(fd, fcntl.F_GETFL) & (fl.O_ACCMODE | fl.O_APPEND)
-            streams.append(HostStream(fd, io, access))
+            access = io.status(fd) & (fl.O_ACCMODE | fl.O_APPEND)
+            streams.append(HostStream(fd, io, access, clock))
         except OSError:
             streams.append(None)
     return tuple(streams)

@@ -1,6 +1,10 @@
 """A guest built from a configuration and loaded, ready to run: processor, memory, kernel."""
 
+import errno
 import os
+import struct
+from collections.abc import Callable
+from typing import Final
 
 from engine import arch as architectures
 from engine.cpu import cores
@@ -16,7 +20,7 @@ from engine.linux import loader
 from engine.linux.clock import GuestClock
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
-from engine.linux.fs.stdio import HostIO, host_stdio
+from engine.linux.fs.stdio import HostIO, StreamStat, host_stdio
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.kernel import Kernel
@@ -27,21 +31,82 @@ from engine.session.protocol.config import GuestConfig
 
 _GUEST_ID = 1000
 _IMAGE_MAX = 1 << 30
+_WORD: Final = struct.Struct("<q")
+_STAT: Final = struct.Struct(f"<{len(StreamStat._fields)}q")
 
 
 class _Inputs(HostIO):
-    """The host's standard streams, with what is read passed through the hooks."""
+    """The host's standard streams, with all that comes from them passed through the hooks.
+
+    That is data, and every answer that depends on what a stream is, where it stands and how
+    much it takes. An answer is a little-endian number of eight bytes, attributes are eight of
+    them; a refusal comes as "errno", in place of the answer.
+    """
 
     def __init__(self, hooks: GuestHooks) -> None:
         self._hooks = hooks
 
+    def _data(self, source: str, call: Callable[[], bytes]) -> bytes:
+        try:
+            data = call()
+        except OSError as error:
+            code = self._hooks.host_input("errno", _WORD.pack(error.errno or errno.EIO))
+            raise OSError(_WORD.unpack(code)[0], error.strerror) from error
+        return self._hooks.host_input(source, data)
+
+    def _number(self, source: str, call: Callable[[], int]) -> int:
+        return int(_WORD.unpack(self._data(source, lambda: _WORD.pack(call())))[0])
+
     def read(self, fd: int, count: int) -> bytes:
         """Read a stream."""
-        return self._hooks.host_input("read", super().read(fd, count))
+        return self._data("read", lambda: os.read(fd, count))
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Write; returns how much was taken."""
+        return self._number("write", lambda: os.write(fd, data))
 
     def pread(self, fd: int, count: int, offset: int) -> bytes:
         """Read a redirected file."""
-        return self._hooks.host_input("read", super().pread(fd, count, offset))
+        return self._data("read", lambda: os.pread(fd, count, offset))
+
+    def pwrite(self, fd: int, data: bytes, offset: int) -> int:
+        """Write a redirected file."""
+        return self._number("write", lambda: os.pwrite(fd, data, offset))
+
+    def seek(self, fd: int, offset: int, whence: int) -> int:
+        """Move the position of a redirected file."""
+        return self._number("seek", lambda: os.lseek(fd, offset, whence))
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Cut a redirected file."""
+
+        def cut() -> int:
+            os.ftruncate(fd, size)
+            return 0
+
+        self._number("truncate", cut)
+
+    def poll(self, fd: int, events: int) -> int:
+        """POLL* bits that hold now."""
+        return self._number("poll", lambda: super(_Inputs, self).poll(fd, events))
+
+    def stat(self, fd: int) -> StreamStat:
+        """Attributes of the descriptor."""
+        return StreamStat(
+            *_STAT.unpack(self._data("stat", lambda: _STAT.pack(*super(_Inputs, self).stat(fd))))
+        )
+
+    def status(self, fd: int) -> int:
+        """Its status flags."""
+        return self._number("flags", lambda: super(_Inputs, self).status(fd))
+
+    def is_terminal(self, fd: int) -> bool:
+        """True if it is a terminal."""
+        return bool(self._number("terminal", lambda: super(_Inputs, self).is_terminal(fd)))
+
+    def ioctl(self, fd: int, request: int, argument: bytes) -> bytes:
+        """A terminal's or pipe's answer."""
+        return self._data("ioctl", lambda: super(_Inputs, self).ioctl(fd, request, argument))
 
 
 class LoadedGuest:
@@ -111,7 +176,8 @@ class LoadedGuest:
         )
         self.process.fs = self.fs
         self.process.files = FileTable(
-            stdio or host_stdio(_Inputs(self.hooks)), lambda: self.process.limit("nofile")
+            stdio or host_stdio(_Inputs(self.hooks), self.clock),
+            lambda: self.process.limit("nofile"),
         )
         self._load()
         self.cpu.exempt(*self._engine_windows())

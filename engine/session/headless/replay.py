@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from engine.linux.fs.stdio import HostIO
+from engine.linux.fs.stdio import HostIO, StreamStat
 
 
 class RecordedIO(HostIO):
@@ -62,7 +62,7 @@ class RecordedIO(HostIO):
         self.polls[self.now(), fd, events] = result
         return result
 
-    def stat(self, fd: int) -> os.stat_result:
+    def stat(self, fd: int) -> StreamStat:
         """Ask and remember."""
         result = super().stat(fd)
         self.calls.append((("stat", fd), result))
@@ -133,10 +133,10 @@ class ReplayedIO(HostIO):
         """The recorded answer of the same system call."""
         return self._polls.get((self.now(), fd, events), events)
 
-    def stat(self, fd: int) -> os.stat_result:
+    def stat(self, fd: int) -> StreamStat:
         """The recorded attributes."""
         result = self._give(("stat", fd), None)
-        return result if isinstance(result, os.stat_result) else os.fstat(fd)
+        return result if isinstance(result, StreamStat) else super().stat(fd)
 
     def ioctl(self, fd: int, request: int, argument: bytes) -> bytes:
         """The recorded answer."""
