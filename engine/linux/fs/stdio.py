@@ -42,7 +42,7 @@ _MODES = {stat.S_IFCHR: 0o666, stat.S_IFREG: 0o644, stat.S_IFSOCK: 0o777}
 
 
 class StreamStat(NamedTuple):
-    """What of a host descriptor's attributes a guest may see; times in nanoseconds."""
+    """Attributes of a host descriptor that a guest may see; times in nanoseconds."""
 
     mode: int
     rdev: int
