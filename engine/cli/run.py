@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options
 from engine.session import Reports, Session
+from engine.session.protocol.report import Report
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -31,9 +33,14 @@ def run(**values: Any) -> int:
 
 def show(reports: Reports, color: str) -> None:
     """Print the remarks about a run."""
+    remarks(reports.remarks, color)
+
+
+def remarks(found: Iterable[Report], color: str) -> None:
+    """Print remarks, with the name of the tool in front."""
     colored = color == "always" or (color == "auto" and sys.stderr.isatty())
     prefix = "\033[1mkprobe-tui:\033[0m" if colored else "kprobe-tui:"
-    for remark in reports.remarks:
+    for remark in found:
         for index, line in enumerate(remark.lines):
             print(prefix, line if not index else "  " + line, file=sys.stderr)
 

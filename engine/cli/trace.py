@@ -11,9 +11,9 @@ import click
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of
 from engine.cli.probe_options import probe_options, returns_option
-from engine.cli.run import show
+from engine.cli.run import remarks, show
 from engine.session import Session
-from engine.session.headless.traces import FORMAT_NAMES, KERNEL_FORM, LIST_FORMS, opened_trace
+from engine.session.headless.traces import FORMAT_NAMES, LIST_FORMS, opened_trace
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import ProbeRequest, TraceOptions, TraceRequest
 
@@ -153,9 +153,10 @@ def trace(
         for text in traced.refused:
             click.echo(text, err=True)
         if describe or listing or list_form is not None:
-            lines = traced.described() if describe else traced.listed(list_form or KERNEL_FORM)
+            lines = traced.described() if describe else traced.listed(list_form or LIST_FORMS[0])
             for line in lines:
                 click.echo(line)
+            remarks(traced.remarks, values["color"])
             return 0
         special: dict[int, Callable[[], None]] = {}
         if buffer is not None and overwrite:

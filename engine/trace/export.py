@@ -10,9 +10,9 @@ bpftrace language manual (probes, builtins, integer types).
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from engine.arch.base import Arch
 from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
@@ -39,6 +39,8 @@ class ExportPlace:
         offset: distance from that symbol.
         fixed: the file is loaded at its link addresses (no PIE, no library).
         definition: the definition with the arguments that hold there.
+        filter: of the event, "" for none.
+        triggers: of the event; it has both at one of its places only.
     """
 
     path: str
@@ -48,6 +50,8 @@ class ExportPlace:
     offset: int
     fixed: bool
     definition: Definition
+    filter: str = ""
+    triggers: tuple[str, ...] = ()
 
 
 class CannotError(Exception):
@@ -65,10 +69,30 @@ def render(form: str, places: Sequence[ExportPlace], arch: Arch) -> list[str]:
     lines: list[str] = []
     for place in places:
         try:
-            lines += FORMS[form](place, arch)
+            lines += FORMS[form].probe(place, arch)
         except CannotError as error:
             lines.append(f"# {place.definition.command}: not for {form}: {error}")
+            continue
+        definition = place.definition
+        there = definition.group, definition.event
+        lines += FORMS[form].enabled(*there, place.filter, place.triggers)
     return lines
+
+
+def render_tracepoint(
+    form: str, group: str, name: str, condition: str, triggers: Sequence[str]
+) -> list[str]:
+    """The lines for an event that the kernel has without a definition.
+
+    Args:
+        form: one of `FORMS`.
+        group: of the event.
+        name: of the event.
+        condition: its filter, "" for none.
+        triggers: of the event.
+    """
+    found = FORMS[form]
+    return [*found.tracepoint(group, name), *found.enabled(group, name, condition, triggers)]
 
 
 # -- the kernel's words ------------------------------------------------------------------
@@ -83,11 +107,18 @@ def _tracefs(place: ExportPlace, arch: Arch) -> list[str]:
     if re.search(r"[\s#]", place.path):
         raise CannotError("the file's path has a blank or a '#'")
     words = [head, where, *(_kernel_arg(arg, arch) for arg in definition.args)]
-    event = f"{TRACEFS}/events/{definition.group}/{definition.event}/enable"
-    return [
-        f"echo {_quoted(' '.join(words))} >> {TRACEFS}/uprobe_events",
-        f"echo 1 > {event}",
-    ]
+    return [f"echo {_quoted(' '.join(words))} >> {TRACEFS}/uprobe_events"]
+
+
+def _tracefs_enabled(
+    group: str, name: str, condition: str, triggers: Sequence[str]
+) -> Iterator[str]:
+    folder = f"{TRACEFS}/events/{group}/{name}"
+    if condition:
+        yield f"echo {_quoted(condition)} > {folder}/filter"
+    for trigger in triggers:
+        yield f"echo {_quoted(trigger)} >> {folder}/trigger"
+    yield f"echo 1 > {folder}/enable"
 
 
 def _kernel_arg(arg: FetchArg, arch: Arch) -> str:
@@ -181,6 +212,14 @@ def _perf(place: ExportPlace, arch: Arch) -> list[str]:
     return [f"perf probe -x {_quoted(place.path)} {_quoted(probe)}"]
 
 
+def _perf_enabled(group: str, name: str, condition: str, triggers: Sequence[str]) -> Iterator[str]:
+    if condition:
+        words = f"perf record -e {group}:{name} --filter {_quoted(condition)}"
+        yield f"# {group}/{name}: its filter is given to: {words}"
+    for trigger in triggers:
+        yield f"# {group}/{name}: perf has no trigger {trigger}"
+
+
 # -- bpftrace ----------------------------------------------------------------------------
 
 
@@ -205,6 +244,20 @@ def _bpftrace(place: ExportPlace, arch: Arch) -> list[str]:
     call = ", ".join([f'"{text}\\n"', *values])
     kind = "uretprobe" if definition.is_return else "uprobe"
     program = f"{kind}:{place.path}:{where} {{ printf({call}); }}"
+    return [f"bpftrace -e {_quoted(program)}"]
+
+
+def _bpftrace_enabled(
+    group: str, name: str, condition: str, triggers: Sequence[str]
+) -> Iterator[str]:
+    if condition:
+        yield f"# {group}/{name}: its filter is not in the line above: {condition}"
+    for trigger in triggers:
+        yield f"# {group}/{name}: bpftrace has no trigger {trigger}"
+
+
+def _bpftrace_tracepoint(group: str, name: str) -> list[str]:
+    program = f'tracepoint:{group}:{name} {{ printf("{name}\\n"); }}'
     return [f"bpftrace -e {_quoted(program)}"]
 
 
@@ -296,9 +349,37 @@ def _bits(value: str, kind: FieldType) -> str:
     return f"(({value} >> {kind.offset}) & {(1 << kind.width) - 1:#x})"
 
 
-FORMS: Final[dict[str, Callable[[ExportPlace, Arch], list[str]]]] = {
-    "tracefs": _tracefs,
-    "perf": _perf,
-    "bpftrace": _bpftrace,
+class Conditions(Protocol):
+    """The lines behind a probe: its event is enabled, with a filter and triggers."""
+
+    def __call__(
+        self, group: str, name: str, condition: str, triggers: Sequence[str]
+    ) -> Iterator[str]:
+        """Yield the lines; see `render_tracepoint`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolForm:
+    """The words of one tool.
+
+    Attributes:
+        probe: the lines that make a probe; `CannotError` if there are none.
+        tracepoint: those for an event (group, name) that is there without a probe.
+        enabled: those that follow either.
+    """
+
+    probe: Callable[[ExportPlace, Arch], list[str]]
+    tracepoint: Callable[[str, str], list[str]]
+    enabled: Conditions
+
+
+FORMS: Final[dict[str, ToolForm]] = {
+    "tracefs": ToolForm(_tracefs, lambda group, name: [], _tracefs_enabled),
+    "perf": ToolForm(
+        _perf,
+        lambda group, name: [f"# {group}/{name} needs no probe: perf record -e {group}:{name}"],
+        _perf_enabled,
+    ),
+    "bpftrace": ToolForm(_bpftrace, _bpftrace_tracepoint, _bpftrace_enabled),
 }
 """The tools by name."""

@@ -82,6 +82,7 @@ class EventTrigger:
         filter: when it fires, None for at every hit.
         condition: that filter's text.
         hist: what a histogram counts.
+        text: as it was written.
     """
 
     kind: TriggerKind
@@ -91,6 +92,7 @@ class EventTrigger:
     filter: EventFilter | None = None
     condition: str = ""
     hist: HistSpec | None = None
+    text: str = ""
 
     @property
     def needs_row(self) -> bool:
@@ -140,7 +142,7 @@ def parse_trigger(
         head, condition = _hist_filter(text, rest)
         spec = parse_hist(head, rest, info)
         return EventTrigger(
-            kind, remove, None, None, *_filter(condition, text, info, machine), spec
+            kind, remove, None, None, *_filter(condition, text, info, machine), spec, text
         )
     if kind.action is TriggerAction.SWITCH_EVENT:
         return _switch(text, kind, remove, rest, info, machine)
@@ -150,7 +152,8 @@ def parse_trigger(
     if rest[:1].isdigit():
         parameter, condition = _word(rest)
     count = _count(text, parameter) if parameter else None
-    return EventTrigger(kind, remove, count, None, *_filter(condition, text, info, machine))
+    found = _filter(condition, text, info, machine)
+    return EventTrigger(kind, remove, count, None, *found, text=text)
 
 
 def _switch(
@@ -167,7 +170,8 @@ def _switch(
         raise TriggerError(text, "give the event as GROUP:EVENT")
     count = _count(text, parts[2]) if len(parts) > 2 else None
     target = parts[0], parts[1]
-    return EventTrigger(kind, remove, count, target, *_filter(condition, text, info, machine))
+    found = _filter(condition, text, info, machine)
+    return EventTrigger(kind, remove, count, target, *found, text=text)
 
 
 def _word(text: str) -> tuple[str, str]:

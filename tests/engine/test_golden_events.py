@@ -217,7 +217,7 @@ def test_options_that_print_numbers(name: str, run: Run) -> None:
 
 
 def test_the_profile(run: Run) -> None:
-    lines = list(profile_lines(run.tracing.events.values()))
+    lines = list(profile_lines(run.tracing.events.values(), ()))
     expected = []
     for name in (*of("filter/"), *of("trigger/"), *of("out/")):
         (line,) = TESTS[name]["profile"]

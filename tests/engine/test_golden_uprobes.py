@@ -21,6 +21,7 @@ from engine.errors import ImageError, ProbeError, ProbeSyntaxError
 from engine.linux.fs.stdio import HostIO, host_stdio
 from engine.session import GuestConfig, Session
 from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
 from engine.trace.fields import own_fields, print_format
 
@@ -174,7 +175,7 @@ def _compare(run: Run) -> None:
     test = run.test
     try:
         assert run.answers() == run.recorded_answers()
-        assert list(run.tracing.definitions.listing()) == [
+        assert list(TraceListing(run.tracing).lines("kernel")) == [
             run.here(line) for line in test["listed"]
         ]
         formats = test.get("formats", {})

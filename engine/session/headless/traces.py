@@ -8,15 +8,14 @@ from typing import BinaryIO, Final
 
 from engine.errors import ProbeError, ProbeSyntaxError
 from engine.session.guest.session import Attach, Session
-from engine.session.program.verdicts import Placed
-from engine.session.protocol.report import Reports
+from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import TRACERS, GraphRequest, TraceRequest
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.handlers import blamed, load_handlers
+from engine.session.tracing.listing import KERNEL_FORM, TraceListing
 from engine.session.tracing.tracing import Tracing
 from engine.session.tracing.triggers import split_option
-from engine.trace.definition import Definition
-from engine.trace.export import FORMS, ExportPlace, render
+from engine.trace.export import FORMS
 from engine.trace.fields import format_text
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Format
@@ -24,8 +23,6 @@ from engine.trace.formats.function import FunctionFormat
 from engine.trace.formats.graph import GraphFormat
 
 FORMAT_NAMES: Final = tuple(form.name for form in FORMATS)
-KERNEL_FORM: Final = "kernel"
-"""The lines as the kernel lists them."""
 LIST_FORMS: Final = (KERNEL_FORM, *FORMS)
 """Forms in which definitions can be listed."""
 
@@ -79,10 +76,28 @@ class TraceRun:
             yield control.filter_text
             yield f"# events/{group}/{name}/trigger"
             yield from control.trigger_lines()
+        yield from self._handled()
 
     def listed(self, form: str) -> Iterator[str]:
-        """The lines of all definitions in one of `LIST_FORMS`."""
-        return listed(self._tracing, form)
+        """The lines of all definitions in one of `LIST_FORMS`.
+
+        Raises:
+            KprobeTuiError: the file of handlers cannot be used.
+        """
+        yield from TraceListing(self._tracing).lines(form)
+        yield from self._handled()
+
+    def _handled(self) -> Iterator[str]:
+        """The probes of the file of handlers, as comment: they are no events."""
+        path = self._request.handlers
+        if path is not None:
+            for probe in load_handlers(path, self._session, begin=False)["probes"]:
+                yield f"# {path}: {type(probe).__name__} {probe}: what it does is code"
+
+    @property
+    def remarks(self) -> tuple[Report, ...]:
+        """Remarks about what was set up, for those who do not run it."""
+        return tuple(self._session.remarks)
 
     def write_ring(self) -> None:
         """Have what the ring holds written soon; from any thread."""
@@ -97,7 +112,7 @@ class TraceRun:
         """
         session, tracing, handlers = self._session, self._tracing, self._request.handlers
         if handlers is not None:
-            load_handlers(handlers, session)
+            tracing.handled += load_handlers(handlers, session)["probes"]
         tracing.start()
         options = self._request.options
         if options.output is None:
@@ -166,40 +181,6 @@ def trace_functions(request: GraphRequest, stream: BinaryIO, attach: Attach) -> 
         return reports.behind(*remarks)
     finally:
         session.close()
-
-
-def listed(tracing: Tracing, form: str) -> Iterator[str]:
-    """The lines of all definitions of a trace.
-
-    Args:
-        tracing: has the definitions.
-        form: one of `LIST_FORMS`.
-    """
-    if form == KERNEL_FORM:
-        yield from tracing.definitions.listing()
-        return
-    arch = tracing.session.arch
-    for done in tracing.definitions.defined:
-        places = [_place(tracing, done.definition, done.placed, one) for one in done.placed]
-        yield from render(form, [place for place in places if place is not None], arch)
-
-
-def _place(
-    tracing: Tracing, definition: Definition, placed: tuple[Placed, ...], one: Placed
-) -> ExportPlace | None:
-    place = one.place
-    if place.file_offset is None:
-        return None
-    here = tracing.session.probes().verdicts.at_one(definition, placed, one)
-    return ExportPlace(
-        path=place.path,
-        link=place.link,
-        file_offset=place.file_offset,
-        symbol=place.symbol or "",
-        offset=place.offset,
-        fixed=place.image.kind == "exec",
-        definition=here,
-    )
 
 
 def _control(tracing: Tracing, option: str, given: str) -> Iterator[str]:

@@ -298,11 +298,16 @@ class Verdicts:
         for address in self._code(place).function(start, size).starts:
             yield replace(place, link=address, offset=address - base)
 
+    def file_of(self, place: Place) -> ProgramFile:
+        """The file that a place is in."""
+        file = self._program.at_path(place.path)
+        assert file is not None, "the place was found in it"
+        return file
+
     def _code(self, place: Place) -> ImageCode:
         code = self._codes.get(place.path)
         if code is None:
-            file = self._program.at_path(place.path)
-            assert file is not None, "the place was found in it"
+            file = self.file_of(place)
             code = ImageCode(self._arch, file.image, file.symbols, self._decode)
             self._codes[place.path] = code
         return code

@@ -4,6 +4,7 @@ import gc
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from engine.arch.plan import Mode, Rules
@@ -22,6 +23,22 @@ from engine.session.tracing.recorders import Recorders
 from engine.trace.definition import Definition, Deletion, compatible, matches, parse
 from engine.trace.place_syntax import FileOffset
 from engine.trace.syscalls import selection
+
+
+@dataclass(frozen=True, slots=True)
+class Patterned:
+    """A probe that a pattern has placed.
+
+    Attributes:
+        place: where.
+        event: of it.
+        is_return: it records returns.
+    """
+
+    place: Place
+    event: TraceEvent
+    is_return: bool
+
 
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_]")
 
@@ -48,6 +65,7 @@ class Definitions:
 
     Attributes:
         defined: those that were carried out, in order.
+        patterned: the probes that patterns have placed, in order.
     """
 
     def __init__(
@@ -70,6 +88,7 @@ class Definitions:
             choose_syscalls: adds the events of system calls that match a pattern.
         """
         self.defined: list[Defined] = []
+        self.patterned: list[Patterned] = []
         self._session = session
         self._mode = mode
         self._probing = probing
@@ -223,7 +242,9 @@ class Definitions:
         gone = {place.link for place, _ in refused}
         for place, probe, _ in wanted:
             if place.link not in gone:
-                owners[id(probe)].probes.append(probe)
+                event = owners[id(probe)]
+                event.probes.append(probe)
+                self.patterned.append(Patterned(place, event, is_return))
         for place, why in refused:
             self._session.remarks.append(Report((f"no probe on {place.name}: {why}",)))
 
@@ -249,11 +270,6 @@ class Definitions:
             self._recorders.forget(probe)
         if not event.defined:
             self._events.forget(*key)
-
-    def listing(self) -> Iterator[str]:
-        """The definitions as the kernel lists them."""
-        for done in self.defined:
-            yield done.definition.listing()
 
 
 def _make(

@@ -29,8 +29,16 @@ if TYPE_CHECKING:
     from engine.session.guest.session import Session
 
 
-def load_handlers(path: str, session: "Session") -> dict[str, Any]:
-    """Execute a file and register its probes; the module's names.
+def load_handlers(path: str, session: "Session", *, begin: bool = True) -> dict[str, Any]:
+    """Execute a file and register its probes.
+
+    Args:
+        path: of the file.
+        session: the guest.
+        begin: whether it is about to run: `init` is called.
+
+    Returns:
+        The module's names; its probes are `probes`.
 
     Raises:
         CommandError: the file cannot be read or fails, or has no probes.
@@ -64,10 +72,10 @@ def load_handlers(path: str, session: "Session") -> dict[str, Any]:
         _check_handlers(path, probe)
         wanted += [(place, probe, lambda probe: None) for place in _places(probe, session)]
     probing.place(wanted)
-    if callable(names.get("init")):
+    if begin and callable(names.get("init")):
         with blamed(path):
             names["init"]()
-    if callable(names.get("exit")):
+    if begin and callable(names.get("exit")):
         session.at_end.append(names["exit"])
     return names
 

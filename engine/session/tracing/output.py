@@ -235,20 +235,24 @@ class Tail:
         return b"\n# snapshot\n" + form.header(kept, written) + rows + form.end()
 
 
-def profile_lines(events: Iterable[TraceEvent]) -> Iterator[str]:
+def profile_lines(events: Iterable[TraceEvent], others: Iterable[Kprobe]) -> Iterator[str]:
     """Hits and misses of the probes (kprobe_profile and uprobe_profile of the kernel).
 
     As there, filters change nothing in the numbers, and those of a return probe are the entries.
+
+    Args:
+        events: with their probes.
+        others: probes without an event, which go by their own names.
     """
     kprobes: list[str] = []
     uprobes: list[str] = []
-    for event in events:
-        for probe in event.probes:
-            if probe.rules is Rules.UPROBE:
-                uprobes.append(f"  {_path(probe)} {event.info.name:<44} {probe.hits:>15}")
-            else:
-                hits = probe.hits - probe.nmissed
-                kprobes.append(f"  {event.info.name:<44} {hits:>15} {probe.nmissed:>15}")
+    named = [(event.info.name, probe) for event in events for probe in event.probes]
+    for name, probe in (*named, *((str(probe), probe) for probe in others)):
+        if probe.rules is Rules.UPROBE:
+            uprobes.append(f"  {_path(probe)} {name:<44} {probe.hits:>15}")
+        else:
+            hits = probe.hits - probe.nmissed
+            kprobes.append(f"  {name:<44} {hits:>15} {probe.nmissed:>15}")
     yield from kprobes
     yield from uprobes
 
@@ -267,7 +271,7 @@ def remarks(
         failure: the first error in writing it.
         lost: events that could not be written.
         probing: what waits, and what happened to probes.
-        probes: of all events.
+        probes: of all events, and those without one.
     """
     if failure is not None:
         yield Report((f"{output}: {failure.strerror}; {lost} events lost",))

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError
 from engine.fetch.evaluate import FetchContext
+from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
@@ -41,6 +42,7 @@ class Tracing:
         ring: what is kept, None while streaming.
         controls: filters and triggers.
         syscalls: system-call events.
+        handled: probes of a file of handlers, which have no event.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Tracing:
         """
         self.session = session
         self.options = options
+        self.handled: list[Kprobe] = []
         self._events = EventSet()
         self.events = self._events.events
         self.infos = self._events.infos
@@ -354,7 +357,7 @@ class Tracing:
                 failure,
                 self._staging.lost + output.lost,
                 self._probing,
-                [probe for event in self.events.values() for probe in event.probes],
+                [*(p for event in self.events.values() for p in event.probes), *self.handled],
             )
         )
 
@@ -362,7 +365,7 @@ class Tracing:
         """The snapshot, histograms and the profile."""
         lines = list(self.controls.histograms())
         if self.options.profile:
-            profile = profile_lines(self.events.values())
+            profile = profile_lines(self.events.values(), self.handled)
             lines += [b"", b"# profile", *(os.fsencode(line) for line in profile)]
         snapshot = self.tail.snapshot() if self._output.format.is_text else b""
         return snapshot + b"".join(line + b"\n" for line in lines)

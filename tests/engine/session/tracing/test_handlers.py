@@ -3,13 +3,17 @@
 from pathlib import Path
 
 import pytest
+from guestrun import run
 from sessionkit import SAMPLES, Guest, loaded
 
 from engine.errors import CommandError, ProbeError
+from engine.image import ElfImage, SymbolTable
 from engine.session.tracing.handlers import blamed, load_handlers
 
 RECURSION = SAMPLES / "x86_64" / "recursion"
 CALLS = 987
+SERVED = 8
+"""Calls of fibonacci(15) that two instances are enough for."""
 
 
 def load(guest: Guest, folder: Path, source: str) -> dict[str, object]:
@@ -164,3 +168,30 @@ def test_errors_of_others_pass() -> None:
         raise KeyError("engine")
     with pytest.raises(ProbeError), blamed("handlers.py"):
         raise ProbeError("engine")
+
+
+def test_hits_and_misses_are_told_as_those_of_events_are(tmp_path: Path) -> None:
+    """A return probe of a file finds no instance as one of a definition does, and says so."""
+    image = ElfImage.open(RECURSION)
+    main = SymbolTable(image).find("main")
+    assert main is not None
+    offset = image.file_offset(main.address)
+    file = tmp_path / "handlers.py"
+    file.write_text(
+        "def back(instance, regs): pass\n"
+        "probes = [Kretprobe(symbol_name='fibonacci', maxactive=2, handler=back),\n"
+        "          Kprobe(symbol_name='main', pre_handler=lambda probe, regs: None),\n"
+        f"          Uprobe({str(RECURSION)!r}, {offset:#x}, name='u')]\n"
+    )
+    done = run("trace", "--handlers", str(file), "--profile", str(RECURSION), cwd=tmp_path)
+    profile = [line.split() for line in done.err.partition("# profile\n")[2].splitlines()]
+    missed = str(CALLS - SERVED)
+    assert profile[:3] == [
+        ["fibonacci+0x0", str(SERVED), missed],
+        ["main+0x0", "1", "0"],
+        [str(RECURSION), "u", "1"],
+    ]
+    assert "kprobe-tui: missed hits:" in done.err
+    assert f"kprobe-tui:   fibonacci+0x0: {missed} of {CALLS} hits missed" in done.err
+    events = run("trace", "-e", "r2:x fibonacci", "--profile", str(RECURSION), cwd=tmp_path)
+    assert ["x", str(SERVED), missed] in [line.split() for line in events.err.splitlines()]

@@ -11,6 +11,7 @@ from engine.errors import CommandError, ProbeError, ProbeSyntaxError
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
 from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
 from engine.trace.rows import count_rows
 
@@ -34,7 +35,7 @@ def test_events_stand_in_the_order_of_definition_with_their_probes() -> None:
             tracing.definitions.define(line)
 
         assert list(tracing.events) == [("a", "one"), ("b", "two"), ("kprobes", "p_factorial_0")]
-        assert list(tracing.definitions.listing()) == [
+        assert list(TraceListing(tracing).lines("kernel")) == [
             "p:a/one fibonacci n=%di:u32",
             "p:b/two main",
             "p:kprobes/p_factorial_0 factorial",
@@ -73,7 +74,7 @@ def test_a_deletion_takes_out_what_it_names_and_nothing_else() -> None:
         assert len(manager.points) == 3
 
         tracing.definitions.define("-:g/a factorial")  # one of two siblings
-        assert list(tracing.definitions.listing()) == [
+        assert list(TraceListing(tracing).lines("kernel")) == [
             "p:g/a fibonacci",
             "p:g/b fibonacci",
             "p:h/a main",

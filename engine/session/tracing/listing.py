@@ -1,0 +1,148 @@
+"""The events of a trace as lines that define them again, here or with another tool.
+
+An event of a pattern (-f, -r) has a definition like any other: it is made up here, by the name
+of the function if that is enough to find it again.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from engine.session.program.libraries import ProgramFile
+from engine.session.program.places import Place
+from engine.session.tracing.defining import Patterned
+from engine.session.tracing.tracing import Tracing
+from engine.trace.definition import Definition, parse
+from engine.trace.export import ExportPlace, render, render_tracepoint
+from engine.trace.rows import EventInfo
+
+KERNEL_FORM: Final = "kernel"
+"""The lines as the kernel lists them."""
+
+_WORD: Final = re.compile(r"(?!\d)[\w.$]+", re.ASCII)
+_NEAREST: Final = 64
+"""Neighbours of a function that are looked at for a name that stands for one place only."""
+
+
+class TraceListing:
+    """Lists the events of one trace."""
+
+    def __init__(self, tracing: Tracing) -> None:
+        """List what `tracing` has when it is asked for."""
+        self._tracing = tracing
+        self._unique: dict[str, frozenset[str]] = {}
+
+    def lines(self, form: str) -> Iterator[str]:
+        """The lines of all events.
+
+        Args:
+            form: `KERNEL_FORM`, or a name in `engine.trace.export.FORMS`.
+        """
+        kernel = form == KERNEL_FORM
+        told: set[tuple[str, str]] = set()
+        for done in self._tracing.definitions.defined:
+            if kernel:
+                yield done.definition.listing()
+                continue
+            verdicts = self._tracing.session.probes().verdicts
+            found = []
+            for one in done.placed:
+                here = verdicts.at_one(done.definition, done.placed, one)
+                found.append(self._exported(one.place, here, told))
+            yield from self._rendered(form, found)
+        for patterned in self._tracing.definitions.patterned:
+            definition = self._definition(patterned)
+            if definition is None:
+                yield f"# {patterned.place.name}: no name stands for this place alone"
+            elif kernel:
+                yield definition.listing()
+            else:
+                exported = self._exported(patterned.place, definition, told)
+                yield from self._rendered(form, [exported])
+        for info in self._tracing.syscalls.infos:
+            if kernel:
+                yield f"{info.group}/{info.name}"
+            else:
+                yield from render_tracepoint(form, info.group, info.name, *self._conditions(info))
+
+    def _rendered(self, form: str, places: list[ExportPlace | None]) -> list[str]:
+        found = [place for place in places if place is not None]
+        return render(form, found, self._tracing.session.arch)
+
+    def _exported(
+        self, place: Place, definition: Definition, told: set[tuple[str, str]]
+    ) -> ExportPlace | None:
+        """The place for another tool; what an event has once is told once.
+
+        Args:
+            place: it.
+            definition: with the arguments that hold there.
+            told: events whose filter and triggers were told already; this one joins them.
+        """
+        if place.file_offset is None:
+            return None
+        key = definition.group, definition.event
+        condition, triggers = "", tuple[str, ...]()
+        if key not in told:
+            condition, triggers = self._conditions(self._tracing.infos[key])
+            told.add(key)
+        return ExportPlace(
+            path=place.path,
+            link=place.link,
+            file_offset=place.file_offset,
+            symbol=place.symbol or "",
+            offset=place.offset,
+            fixed=place.image.kind == "exec",
+            definition=definition,
+            filter=condition,
+            triggers=triggers,
+        )
+
+    def _conditions(self, info: EventInfo) -> tuple[str, tuple[str, ...]]:
+        """An event's filter, "" for none, and its triggers."""
+        control = self._tracing.controls.of(info)
+        triggers = tuple(armed.trigger.text for armed in control.triggers)
+        return control.filter.text if control.filter is not None else "", triggers
+
+    # -- definitions for patterns --------------------------------------------------------
+
+    def _definition(self, patterned: Patterned) -> Definition | None:
+        where = self._where(patterned.place)
+        if where is None:
+            return None
+        info = patterned.event.info
+        letter = "r" if patterned.is_return else "p"
+        line = f"{letter}:{info.group}/{info.name} {where}"
+        found = parse(line, self._tracing.session.arch, mode=self._tracing.options.mode)
+        assert isinstance(found, Definition), "the line defines a probe"
+        return found
+
+    def _where(self, place: Place) -> str | None:
+        """The words for the entry of a function in a definition; None if there are none."""
+        verdicts = self._tracing.session.probes().verdicts
+        main, file = verdicts.main, verdicts.file_of(place)
+        prefix = "" if file is main else f"{file.path.rpartition('/')[2]}:"
+        unique = self._unique_names(file)
+        if place.symbol in unique:
+            return f"{prefix}{place.symbol}"
+        if file is main:
+            return f"{place.link:#x}"
+        functions = file.symbols.functions()
+        at = next((n for n, f in enumerate(functions) if f.address > place.link), len(functions))
+        for symbol in list(functions[max(at - _NEAREST, 0) : at])[::-1]:
+            if symbol.name in unique:
+                return f"{prefix}{symbol.name}+{place.link - symbol.address:#x}"
+        return None
+
+    def _unique_names(self, file: ProgramFile) -> frozenset[str]:
+        """The names that stand for one address of a file and can be written in a definition."""
+        found = self._unique.get(file.path)
+        if found is None:
+            places: defaultdict[str, set[int]] = defaultdict(set)
+            for symbol in file.symbols:
+                places[symbol.name].add(symbol.address)
+            found = self._unique[file.path] = frozenset(
+                name for name, at in places.items() if len(at) == 1 and _WORD.fullmatch(name)
+            )
+        return found
