@@ -59,6 +59,8 @@ class CarriedReturns:
 
     Attributes:
         trampoline: restores what `hook` has changed and returns; every unwinder gets through it.
+        give_back: given the address that the call has returned to, does what that code does, but
+            for the registers that it needs for itself; GuestFaultError as the code would have it.
         size: bytes by which `hook` moves the stack pointer down.
         registers: that it changes.
         hook: given the address to return to, changes the registers and the stack at a function's
@@ -69,6 +71,7 @@ class CarriedReturns:
     size: int
     registers: tuple[str, ...]
     hook: Callable[[StepCpu, int], None]
+    give_back: Callable[[StepCpu, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,10 +44,9 @@ class GuestHooks:
         opened: (address, access, pc): whether a refused access was refused only because of the
             machinery; it may be repeated then.
         original: (address, bytes read there): the same bytes as the program put them there.
-        resolve_return: (return address, sp at the entry of the function that returns there) to
-            the real one where the first is a return probe's trampoline, None where it is not.
-        return_pending: whether a return probe waits for the return of the function that was
-            entered with this sp.
+        resolve_return: (return address, sp at the entry of the function that returns there,
+            calls of that sp met before) to the real one where a return probe catches that, None
+            where none does.
         unwind_info: (start, unwind information) of the machinery's own code around an address.
         mapped: (start, size) has been mapped with execute permission or gained it.
         unmapped: (start, size) is gone or lost its execute permission.
@@ -67,8 +66,7 @@ class GuestHooks:
     stopped: Callable[[Stop], Stop | None] = _untouched
     opened: Callable[[int, str, int], bool] = _not_mine
     original: Callable[[int, bytes], bytes] = lambda address, data: data
-    resolve_return: Callable[[int, int], int | None] = lambda address, slot: None
-    return_pending: Callable[[int], bool] = lambda slot: False
+    resolve_return: Callable[[int, int, int], int | None] = lambda address, slot, met: None
     unwind_info: Callable[[int], tuple[int, bytes] | None] = lambda pc: None
     mapped: Callable[[int, int], None] = _ignore
     unmapped: Callable[[int, int], None] = _ignore

@@ -1,6 +1,6 @@
 """The calls of a thread that return to a trampoline: which one a return ends, which are gone."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from engine.probes.kretprobe import KretprobeInstance
@@ -56,8 +56,8 @@ class HookedCalls(Protocol):
     def arriving(self, slot: int) -> tuple[KretprobeInstance, ...]:
         """The same without a change."""
 
-    def at(self, slot: int) -> tuple[KretprobeInstance, ...]:
-        """Those of a frame, the newest first."""
+    def returns(self, slot: int) -> tuple[int, ...]:
+        """Real return addresses of the frames in a place, the newest first."""
 
     def __iter__(self) -> Iterator[HookedCall]:
         """All of them, the newest first."""
@@ -67,6 +67,18 @@ def drop(instance: KretprobeInstance) -> None:
     """A call was left without a return."""
     instance.rp.active -= 1
     instance.gone = True
+
+
+def _returns(hooks: Iterable[HookedCall], slot: int) -> tuple[int, ...]:
+    """One address for each frame, of which several instances may be chained."""
+    found: list[int] = []
+    counted = False
+    for hook in hooks:
+        if hook.instance.slot == slot and not counted:
+            found.append(hook.instance.ret_addr)
+            counted = True
+        counted = counted and hook.chained
+    return tuple(found)
 
 
 class StackedCalls:
@@ -134,9 +146,9 @@ class StackedCalls:
             end = begin
         return ()
 
-    def at(self, slot: int) -> tuple[KretprobeInstance, ...]:
-        """Those of a frame, the newest first."""
-        return tuple(hook.instance for hook in self if hook.instance.slot == slot)
+    def returns(self, slot: int) -> tuple[int, ...]:
+        """Real return addresses of the frames in a place, the newest first."""
+        return _returns(self, slot)
 
     def _valid(self, sp: int, older: int) -> bool:
         """True if a return with this stack pointer left the frame above so many older calls."""
@@ -214,6 +226,6 @@ class KeyedCalls:
                 break
         return tuple(found)
 
-    def at(self, slot: int) -> tuple[KretprobeInstance, ...]:
-        """Those of a frame, the newest first."""
-        return tuple(hook.instance for hook in reversed(self._frames.get(slot, ())))
+    def returns(self, slot: int) -> tuple[int, ...]:
+        """Real return addresses of the frames in a place, the newest first."""
+        return _returns(reversed(self._frames.get(slot, ())), slot)

@@ -2,8 +2,9 @@
 
 What Linux does leaves every backtrace that is not told of it at the trampoline. Here the return
 address stays in the stack frame of the hooked call, and the trampoline, with unwind data of its
-own, is a function that has called the hooked one: it gives everything back and returns. Its
-breakpoint only tells the engine. The architecture says how (`engine.arch.returns`).
+own, is a function that has called the hooked one: it gives everything back and returns. The
+emulation of its breakpoint is that very code, so that handlers find the caller's frame as the
+return leaves it. The architecture says how (`engine.arch.returns`).
 """
 
 from typing import Final
@@ -20,14 +21,13 @@ from engine.probes.trampoline import TrampolineReturns
 class AddressCarried:
     """Return addresses are replaced and kept in the program's stack; a `ReturnHijack`."""
 
-    text = "its own code goes back to the caller"
+    text = "gives the caller its frame back and goes on there"
     explained = True
 
     def __init__(self, target: ProbeTarget, way: CarriedReturns) -> None:
         """Take the architecture's way to do it."""
         self.code = way.trampoline
         self.changes = ReturnChanges(True, way.registers, way.size)
-        self.lowered = way.size
         self._way = way
         self._step = target.step
 
@@ -44,9 +44,9 @@ class AddressCarried:
             instance.slot = lowered
         return True
 
-    def goes_on(self, target: int, address: int) -> int:
-        """Behind the breakpoint: the trampoline's own code goes back to the caller."""
-        return address + self.code.step
+    def give_back(self, address: int) -> None:
+        """Do what the trampoline's own code does."""
+        self._way.give_back(self._step, address)
 
 
 def _build(host: ReturnHost, page: int) -> ReturnCatcher:

@@ -169,16 +169,10 @@ class PendingCalls:
                 else:
                     del site.pending[key]
 
-    def of_frame(self, slot: int) -> tuple[KretprobeInstance, ...]:
-        """The calls pending in a frame, newest first."""
-        key = slot + self._behind
-        if self._stacked:
-            last = self.frames.get(key)
-            return tuple(chain(last.get(key))) if last is not None else ()
-        for site in self.sites.values():
-            if key in site.pending:
-                return tuple(chain(site.pending[key]))
-        return ()
+    def waits(self, address: int, slot: int) -> bool:
+        """True if a call is pending in a frame that returns to an address."""
+        site = self.sites.get(address)
+        return site is not None and slot + self._behind in site.pending
 
     # -- what code in the guest has done --------------------------------------------------
 

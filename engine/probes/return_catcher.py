@@ -144,13 +144,20 @@ class ReturnCatcher(Protocol):
     def missed(self, site: ReturnSite) -> None:
         """A return came to a place while another probe's handlers ran."""
 
-    def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
-        """The calls pending in a frame (see `KretprobeInstance.slot`), newest first."""
-
     # -- what others see ------------------------------------------------------------------
 
-    def resolve(self, address: int, slot: int) -> int | None:
-        """The real return address of a frame (see `KretprobeInstance.slot`); None if it is it."""
+    def resolve(self, address: int, slot: int, met: int = 0) -> int | None:
+        """The place that a call returns to if its return is caught, None if it is not.
+
+        Args:
+            address: its return address as it was found.
+            slot: of its frame (see `KretprobeInstance.slot`). A function that keeps nothing on
+                any stack shares that with the function it calls.
+            met: caught calls of that slot among those that it has made.
+
+        Returns:
+            The real address; where the trampoline has unwind data, the trampoline's.
+        """
 
     def original_pc(self, address: int) -> int:
         """The program's own address for the trampoline's; others stay as they are."""

@@ -414,16 +414,12 @@ class ReturnSites:
         if instance is not None:
             self.calls.returned(instance.slot)
 
-    def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
-        """The calls pending in a frame, newest first."""
-        self.calls.sync()
-        return self.pending_calls.of_frame(slot)
-
     # -- what others see ------------------------------------------------------------------
 
-    def resolve(self, address: int, slot: int) -> int | None:
-        """Return addresses are the program's own."""
-        return None
+    def resolve(self, address: int, slot: int, met: int = 0) -> int | None:
+        """Return addresses are the program's own: the address, if the frame's call is pending."""
+        self.calls.sync()
+        return address if self.pending_calls.waits(address, slot) else None
 
     def original_pc(self, address: int) -> int:
         """So is all code."""

@@ -24,6 +24,7 @@ from engine.probes.kretprobe import CallWork, Kretprobe, KretprobeInstance
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
 from engine.probes.return_catcher import CatcherKind, GuestEntries, ReturnChanges, ReturnHost
+from engine.probes.stepping import StepStopError
 from engine.probes.target import ProbeTarget
 
 DEPTH_MAX: Final = 64
@@ -40,14 +41,12 @@ class ReturnHijack(Protocol):
         text: what comes of a return to it, in words.
         changes: what is changed of the program's own.
         explained: unwinders get through the trampoline by its own unwind data.
-        lowered: bytes by which the stack pointer is below the caller's at the trampoline.
     """
 
     code: Trampoline
     text: str
     changes: ReturnChanges
     explained: bool
-    lowered: int
 
     def replace(
         self, frames: FrameReader, sp: int, address: int, made: list[KretprobeInstance]
@@ -64,8 +63,16 @@ class ReturnHijack(Protocol):
             False, with nothing changed, if that cannot be.
         """
 
-    def goes_on(self, target: int, address: int) -> int:
-        """Address at which the guest goes on: `target`, or the trampoline's own code."""
+    def give_back(self, address: int) -> None:
+        """At the trampoline: make the caller's frame what it is behind the call.
+
+        Args:
+            address: of the trampoline.
+
+        Raises:
+            GuestFaultError: what was saved cannot be read.
+            StepStopError: the register stack cannot be.
+        """
 
 
 class AddressReplaced:
@@ -73,7 +80,6 @@ class AddressReplaced:
 
     text = "goes on where the call was made"
     explained = False
-    lowered = 0
 
     def __init__(self, target: ProbeTarget) -> None:
         """Take the architecture's usual trampoline."""
@@ -87,9 +93,8 @@ class AddressReplaced:
         """Overwrite the return address."""
         return frames.redirect(sp, address)
 
-    def goes_on(self, target: int, address: int) -> int:
-        """Behind the call, by the breakpoint's emulation."""
-        return target
+    def give_back(self, address: int) -> None:
+        """Nothing: the return itself has done that."""
 
 
 class _TrampolineProbe(Kprobe):
@@ -274,21 +279,21 @@ class TrampolineReturns:
         if not frame:
             raise GuestFaultError(self.address, "execute")
         self.told = _of_frame(len(frame))
+        try:
+            self._hijack.give_back(self.address)
+        except (GuestFaultError, StepStopError):
+            for instance in frame:
+                drop(instance)
+            raise
         return self._serve(frame)
 
     def _serve(self, frame: list[KretprobeInstance]) -> int:
-        """Calls have returned: where the guest goes on. Handlers see the caller's stack."""
-        target, name = self._target, self._target.arch.roles.sp
-        lowered, thread = self._hijack.lowered, target.thread()
-        sp = target.cpu.read_register(name) if lowered else 0
-        if lowered:
-            target.cpu.write_register(name, sp + lowered)
+        """Calls have returned: where the guest goes on. Handlers see the caller's frame."""
+        target, thread = self._target, self._target.thread()
         real = target.regs.ip = frame[0].ret_addr
         for instance in frame:
             self.pool.finish(instance, real, thread)
-        if lowered:
-            target.cpu.write_register(name, sp)
-        return self._hijack.goes_on(target.regs.ip, self.address)
+        return target.regs.ip
 
     def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
         """Those of the newest frame that longjmp has not left."""
@@ -298,10 +303,6 @@ class TrampolineReturns:
 
     def missed(self, site: ReturnSite) -> None:
         """Nothing: no place of the program's is watched."""
-
-    def pending(self, slot: int) -> tuple[KretprobeInstance, ...]:
-        """The calls pending in a frame, newest first."""
-        return self._thread().at(slot)
 
     # -- frames ---------------------------------------------------------------------------
 
@@ -333,12 +334,17 @@ class TrampolineReturns:
         calls = self.arriving(self.point)
         return calls[0].ret_addr if calls else address
 
-    def resolve(self, address: int, slot: int) -> int | None:
-        """The real return address of a frame; None if it was not replaced, or unwinders see it."""
-        if address != self.address or self._hijack.explained:
+    def resolve(self, address: int, slot: int, met: int = 0) -> int | None:
+        """The real return address of a frame, None if it was not replaced.
+
+        Where unwinders get through the trampoline by themselves it is the trampoline's.
+        """
+        if address != self.address:
             return None
-        calls = self.pending(slot)
-        return calls[0].ret_addr if calls else None
+        found = self._thread().returns(slot)[met : met + 1]
+        if not found:
+            return None
+        return address if self._hijack.explained else found[0]
 
     def holds(self, pc: int) -> bool:
         """Signals wait until the trampoline has gone back to the caller."""

@@ -55,10 +55,8 @@ def _full(view: UnwindGuest, trampoline: int, registers: Mapping[str, int], limi
 def _hooked(view: UnwindGuest, trampoline: int) -> UnwindGuest:
     """The same guest with the trampoline's address wherever a return is caught."""
 
-    def resolve(address: int, slot: int) -> int | None:
-        if view.is_pending(slot) or view.resolve_return(address, slot) is not None:
-            return trampoline
-        return None
+    def resolve(address: int, slot: int, met: int) -> int | None:
+        return None if view.resolve_return(address, slot, met) is None else trampoline
 
     def executable(address: int) -> bool:
         return address in (trampoline, trampoline - 1) or view.executable(address)

@@ -99,10 +99,12 @@ class Walk:
     end: UnwindEnd
 
 
-ResolveReturn = Callable[[int, int], int | None]
+ResolveReturn = Callable[[int, int, int], int | None]
 """(return address as found, sp at the entry of the function that returns there, or what
-`engine.arch.returns.FrameKeys` makes of it) to the real return address where the found one is a
-return probe's trampoline; None where it is not."""
+`engine.arch.returns.FrameKeys` makes of it, calls with the same that the walk has found caught) to
+the place to go on at where a return probe catches this return; None where none does.
+
+That place is the real return address, or the trampoline where that has unwind data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +118,6 @@ class UnwindGuest:
         code: its code without planted bytes; fewer bytes where it ends.
         executable: whether code may run at an address.
         resolve_return: see `ResolveReturn`.
-        is_pending: whether a return probe waits for the return of the function that was entered
-            with this sp, wherever the return address stands.
         original_pc: the program's own address for a place in a slot or detour.
         unwind_info: (start, an information block of the architecture's tables) of the engine's
             own code around an address.
@@ -128,8 +128,7 @@ class UnwindGuest:
     read: ReadMemory
     code: ReadCode
     executable: Callable[[int], bool]
-    resolve_return: ResolveReturn = lambda address, slot: None
-    is_pending: Callable[[int], bool] = lambda slot: False
+    resolve_return: ResolveReturn = lambda address, slot, met: None
     original_pc: Callable[[int], int] = lambda address: address
     unwind_info: Callable[[int], tuple[int, bytes] | None] = lambda pc: None
 
@@ -146,12 +145,25 @@ FORMATS: Final = ("cfi", "trampoline", "leaf", "prologue", "framepointer")
 
 @dataclass(slots=True)
 class _UnwindStep:
-    """A row that was carried out."""
+    """A row that was carried out; `caught`: the slot of a return that a probe catches."""
 
     source: str
     row: CfiRow
     caller: Caller
-    trampoline: bool = False
+    caught: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The memory of a walk: things known from the frames it has passed.
+
+    Attributes:
+        stale: what each register held last.
+        caught: number of returns found caught, by slot.
+    """
+
+    stale: dict[str, int]
+    caught: dict[int, int]
 
 
 class Unwinder:
@@ -190,7 +202,7 @@ class Unwinder:
 
         Args:
             registers: by name, with pc and sp.
-            limit: of frames.
+            limit: of frames of the program, trampolines not counted.
             exact: the pc is not a return address.
         """
         frames: list[Frame] = []
@@ -209,21 +221,23 @@ class Unwinder:
     ) -> UnwindEnd:
         roles = self._arch.roles
         trampoline = False
-        stale: dict[str, int] = {}
+        own = 0  # frames of the program
+        known = _Known({}, {})
         stacks = roles.sp, *self._unwind.stacks
         seen: set[tuple[int | None, ...]] = set()
         while True:
             pc = registers[roles.pc]
-            if len(frames) >= limit:
+            if own >= limit:
                 return UnwindEnd(EndReason.LIMIT, f"the limit of {limit} frames")
             key = pc, *(registers.get(name) for name in stacks)
             if key in seen:
                 return UnwindEnd(EndReason.LOOP, f"the frame at {pc:#x} comes again")
             seen.add(key)
-            stale.update(registers)
+            own += self._view.unwind_info(pc) is None
+            known.stale.update(registers)
             # A leaf needs no table where a return address lies in its own function.
             here = exact or (self._unwind.padded and not frames)
-            step, end = self._step(pc, registers, here, stale)
+            step, end = self._step(pc, registers, here, known)
             cfa = step.caller.cfa if step is not None else None
             source = step.source if step is not None else ""
             signal = step is not None and step.row.signal_frame
@@ -234,22 +248,25 @@ class Unwinder:
             if step is None or end is not None:
                 assert end is not None, "a walk without a next frame has an end"
                 return end
-            registers, exact, trampoline = step.caller.registers, signal, step.trampoline
+            registers, exact, trampoline = step.caller.registers, signal, step.caught is not None
+            if step.caught is not None:
+                known.caught[step.caught] = known.caught.get(step.caught, 0) + 1
 
     # -- one frame -------------------------------------------------------------------------
 
     def _step(
-        self, pc: int, registers: Mapping[str, int], exact: bool, stale: Mapping[str, int]
+        self, pc: int, registers: Mapping[str, int], exact: bool, known: "_Known"
     ) -> tuple[_UnwindStep | None, UnwindEnd | None]:
         """The first row that leads to a caller, or the end that the best row names.
 
         A table may rely on what its callees leave alone against the ABI (glibc's rawmemchr keeps
-        its return address in x15 over a call): it sees `stale`, what registers held last.
+        its return address in x15 over a call): it sees what registers held last.
         """
         second: tuple[_UnwindStep | None, UnwindEnd | None] | None = None
         doubtful: _UnwindStep | None = None
         for source, row in self._candidates(pc, registers, exact):
-            step, end = self._try(source, row, stale if source == "cfi" else registers)
+            seen = known.stale if source == "cfi" else registers
+            step, end = self._try(source, row, seen, known.caught)
             if step is not None and end is None:
                 if source in ("cfi", "trampoline") or self._is_called(step):
                     return step, None
@@ -316,7 +333,7 @@ class Unwinder:
         return row is not None and row.cfa == CfaRegister(self._arch.roles.sp, self._pushed)
 
     def _try(
-        self, source: str, row: CfiRow, registers: Mapping[str, int]
+        self, source: str, row: CfiRow, registers: Mapping[str, int], caught: Mapping[int, int]
     ) -> tuple[_UnwindStep | None, UnwindEnd | None]:
         caller = row.caller(self._arch, registers, self._view.read)
         if isinstance(caller, Unreadable):
@@ -329,12 +346,12 @@ class Unwinder:
             return None, end
         if not row.signal_frame:
             slot = self._slot(caller.cfa, registers)
-            real = self._view.resolve_return(caller.pc, slot) if slot is not None else None
-            if real is not None:
-                pc = self._arch.roles.pc
-                caller = Caller(caller.cfa, real, {**caller.registers, pc: real})
-            caught = real is not None or (slot is not None and self._view.is_pending(slot))
-            step = _UnwindStep(source, row, caller, trampoline=caught)
+            if slot is not None:
+                real = self._view.resolve_return(caller.pc, slot, caught.get(slot, 0))
+                if real is not None:
+                    pc = self._arch.roles.pc
+                    caller = Caller(caller.cfa, real, {**caller.registers, pc: real})
+                    step = _UnwindStep(source, row, caller, slot)
         assert caller.pc is not None, "there is a caller"
         if caller.pc == 0:
             return step, UnwindEnd(EndReason.ZERO, "the return address is 0")
@@ -370,7 +387,7 @@ class Unwinder:
     def _is_called(self, step: _UnwindStep) -> bool:
         """True if a call stands in front of the return address, or a trampoline at it."""
         pc = step.caller.pc or 0
-        if step.trampoline or self._signals.row(pc) is not None:
+        if step.caught is not None or self._signals.row(pc) is not None:
             return True
         arch = self._arch
         for size in range(arch.insn_align, arch.insn_max + 1, arch.insn_align):

@@ -71,7 +71,7 @@ class Replay:
         """A word that a program with hooked returns would have in place of this one."""
         return TRAMPOLINE if self.hooked and value in self.pending.values() else value
 
-    def resolve(self, address: int, key: int) -> int | None:
+    def resolve(self, address: int, key: int, met: int) -> int | None:
         """The real return address of an activation."""
         return self.pending.get(key) if address == TRAMPOLINE else None
 

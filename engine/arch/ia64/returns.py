@@ -38,6 +38,8 @@ _CARRIED: Final = bytes.fromhex(
     "0100000001000078048003000001aa00"  # mov b0=r15; mov.i ar.pfs=r16
     "11600018022100000002008008008400"  # adds r12=256,r12; br.ret.sptk.many b0
 )
+_LAST: Final = len(_CARRIED) - SIZE
+"""Distance of the bundle with br.ret, which is its slot 2."""
 _UNWIND: Final = bytes.fromhex(
     "02000000 00000100"  # version 1, two words
     "03 e00010"  # a prologue of 3 slots; the frame: 256 bytes
@@ -71,6 +73,16 @@ def _hook(cpu: StepCpu, trampoline: int) -> None:
     cpu.write_register("r12", sp - _FRAME)
     cpu.write_register("b0", trampoline)
     cpu.write_register("pfs", pfs & ~CFM_MASK)
+
+
+def _give_back(cpu: StepCpu, trampoline: int) -> None:
+    """Read what was saved, raise sp again, return."""
+    sp = cpu.read_register("r12")
+    saved = cpu.load(sp + _FRAME, _SCRATCH)
+    cpu.write_register("pfs", int.from_bytes(saved[:8], "little"))
+    cpu.write_register("b0", int.from_bytes(saved[8:], "little"))
+    cpu.write_register("r12", sp + _FRAME & MASK)
+    cpu.execute(trampoline + _LAST - SIZE + 2, _CARRIED[_LAST:])
 
 
 def _arguments(cpu: StepCpu, address: int) -> bytes:
@@ -112,6 +124,7 @@ RETURNS: Final = ArchReturns(
         size=_FRAME,
         registers=("r12", "b0", "pfs"),
         hook=_hook,
+        give_back=_give_back,
     ),
     skipped=_skipped,
     unconditional=_unconditional,

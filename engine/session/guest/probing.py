@@ -166,7 +166,6 @@ class Probing:
         hooks.hold, hooks.withdraw = self.manager.busy, self.manager.withdraw
         hooks.original_pc = self.manager.original_pc
         hooks.resolve_return = self.manager.resolve_return
-        hooks.return_pending = lambda slot: bool(self.manager.returns.pending(slot))
         hooks.unwind_info = self.manager.returns.unwind_info
         hooks.opened = self.overlay.refused
         hooks.original = self.overlay.restore

@@ -12,12 +12,13 @@ from typing import Any, Final
 from engine.cpu.ram import EXECUTE
 from engine.cpu.regstack import RegisterStack
 from engine.errors import CommandError, GuestFaultError
+from engine.probes.trampoline import NAME
 from engine.session.guest.session import Session
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
 from engine.unwind.unwinder import LIMIT, EndReason, Frame, Unwinder, UnwindGuest, Walk
 
-TRAMPOLINE_NAME: Final = "kretprobe_trampoline"
+TRAMPOLINE_NAME: Final = NAME
 KERNEL_NAME: Final = "[kernel]"
 _PAGE: Final = 4096
 """The first page of the window has the signal return code."""
@@ -127,8 +128,7 @@ class Backtraces:
             self._reader(),
             self._code,
             self._executable,
-            lambda address, slot: hooks.resolve_return(address, slot),
-            lambda slot: hooks.return_pending(slot),
+            lambda address, slot, met: hooks.resolve_return(address, slot, met),
             lambda address: hooks.original_pc(address),
             lambda address: hooks.unwind_info(address),
         )

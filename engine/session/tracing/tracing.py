@@ -11,7 +11,7 @@ from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
-from engine.session.inspect.backtrace import Backtraces
+from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.armed import ControlHooks
@@ -387,5 +387,8 @@ class Tracing:
         """An address as the kernel's `%pS` prints it."""
         location = self.session.modules.locate(address)
         if location.symbol is None:
+            start, end = self._probing.manager.trampoline() or (0, 0)
+            if start <= address < end:
+                return f"{TRAMPOLINE_NAME}+{address - start:#x}/{end - start:#x}"
             return f"{address:#x}"
         return f"{location.symbol.name}+{location.offset:#x}/{location.symbol.size:#x}"

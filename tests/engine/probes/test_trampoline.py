@@ -72,7 +72,7 @@ def test_the_trampoline(arch: str) -> None:
     assert CODE < real < F
     assert manager.resolve_return(read, slot + 64) is None
     assert manager.resolve_return(real, slot) is None
-    assert [one.ret_addr for one in manager.returns.pending(slot)] == [real]
+    assert manager.resolve_return(read, slot, 1) is None  # one call only
     assert manager.name(start) == NAME
     assert manager.original_pc(start) == real
     while guest.pc != start:

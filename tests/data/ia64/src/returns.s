@@ -399,9 +399,11 @@ twice:
 	.proc frameless
 frameless:
 	.prologue
-	.body
+	.save ar.pfs, r20
 	mov r20=ar.pfs
+	.save rp, r21
 	mov r21=b0
+	.body
 	;;
 	mov b6=r21
 	;;
