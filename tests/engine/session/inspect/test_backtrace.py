@@ -55,7 +55,9 @@ def test_pending_returns(name: str, mode: Mode) -> None:
     naive = at_leaf(name, mode, "naive")
     assert names(naive)[:3] == ["leaf", "manyregs", TRAMPOLINE]
     assert "loopcall" not in names(naive)
-    assert naive.reason is not EndReason.OUTERMOST
+    # Frame pointers lead on from there, to a return that is caught or to the end.
+    if name.startswith("amd64") or mode is Mode.KERNEL:
+        assert naive.reason is not EndReason.OUTERMOST
     owens = names(at_leaf(name, mode, "owens"))
     assert [function for function in owens if function != TRAMPOLINE] == CHAIN
     assert owens[1:4] == ["manyregs", TRAMPOLINE, "loopcall"]
