@@ -62,6 +62,7 @@ class CarriedReturns:
         give_back: given the address that the call has returned to, does what that code does, but
             for the registers that it needs for itself; GuestFaultError as the code would have it.
         size: bytes by which `hook` moves the stack pointer down.
+        scratch: bytes above the stack pointer, the function's own, that `hook` writes to.
         registers: that it changes.
         hook: given the address to return to, changes the registers and the stack at a function's
             entry; GuestFaultError, with nothing changed, where the stack has no room.
@@ -69,6 +70,7 @@ class CarriedReturns:
 
     trampoline: Trampoline
     size: int
+    scratch: int
     registers: tuple[str, ...]
     hook: Callable[[StepCpu, int], None]
     give_back: Callable[[StepCpu, int], None]

@@ -27,7 +27,7 @@ class AddressCarried:
     def __init__(self, target: ProbeTarget, way: CarriedReturns) -> None:
         """Take the architecture's way to do it."""
         self.code = way.trampoline
-        self.changes = ReturnChanges(True, way.registers, way.size)
+        self.changes = ReturnChanges(True, way.registers, way.size, way.scratch)
         self._way = way
         self._step = target.step
 

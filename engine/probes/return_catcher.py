@@ -55,11 +55,17 @@ class ReturnChanges:
         return_address: the program finds another return address where it was.
         registers: that change.
         stack: bytes of the stack that are taken for the time of the call.
+        scratch: bytes above it, the function's own, that are written to.
     """
 
     return_address: bool = False
     registers: tuple[str, ...] = ()
     stack: int = 0
+    scratch: int = 0
+
+
+Noted = Callable[[int, tuple[tuple[int, int], ...]], None]
+"""(stack pointer at the entry of a hooked call, (value, what it was replaced by)...)."""
 
 
 class GuestEntries(Protocol):
@@ -124,6 +130,9 @@ class ReturnCatcher(Protocol):
 
     def close(self) -> None:
         """No return probe is left."""
+
+    def note(self, noted: Noted) -> None:
+        """From now on somebody hears of each change that is made for a call."""
 
     # -- a call ---------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from engine.arch.plan import Mode
 from engine.probes.owens import OWENS
 from engine.probes.return_catcher import CatcherKind, ReturnCatcher, ReturnHost
 from engine.probes.return_sites import RETURN_SITES
@@ -12,6 +13,12 @@ CATCHERS: Final[tuple[CatcherKind, ...]] = (RETURN_SITES, LINUX_TRAMPOLINE, OWEN
 
 RETURNS: Final = ("auto", *(kind.name for kind in CATCHERS))
 """Names that a user may choose from; "auto": what is usual for the strictness."""
+
+
+def catcher_kind(name: str, mode: Mode) -> CatcherKind:
+    """The catcher that one of `RETURNS` means."""
+    usual = next(kind for kind in CATCHERS if kind.usual_in is mode)
+    return next((kind for kind in CATCHERS if kind.name == name), usual)
 
 
 def catcher(host: ReturnHost, name: str, page: int) -> ReturnCatcher:
@@ -25,8 +32,7 @@ def catcher(host: ReturnHost, name: str, page: int) -> ReturnCatcher:
     Raises:
         CommandError: the architecture does not have that catcher.
     """
-    usual = next(kind for kind in CATCHERS if kind.usual_in is host.target.mode)
-    kind = next((kind for kind in CATCHERS if kind.name == name), usual)
+    kind = catcher_kind(name, host.target.mode)
     if kind.trampoline and not page:
         kind = next(kind for kind in CATCHERS if not kind.trampoline)
     return kind.build(host, page)

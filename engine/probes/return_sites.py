@@ -49,7 +49,13 @@ from engine.probes.pending_calls import (
 )
 from engine.probes.point import ProbePoint
 from engine.probes.regs import PtRegs
-from engine.probes.return_catcher import CatcherKind, GuestEntries, ReturnChanges, ReturnHost
+from engine.probes.return_catcher import (
+    CatcherKind,
+    GuestEntries,
+    Noted,
+    ReturnChanges,
+    ReturnHost,
+)
 from engine.probes.return_insns import ReturnInsns
 
 _TO: Final = 2
@@ -147,6 +153,9 @@ class ReturnSites:
         self._host.unwatch(self.pending_calls.keep_pending())
         for address in self.pending_calls.sites:
             self.calls.watch(address)
+
+    def note(self, noted: Noted) -> None:
+        """Nothing is ever changed."""
 
     # -- a call ---------------------------------------------------------------------------
 

@@ -23,7 +23,13 @@ from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe, KretprobeInstance
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
-from engine.probes.return_catcher import CatcherKind, GuestEntries, ReturnChanges, ReturnHost
+from engine.probes.return_catcher import (
+    CatcherKind,
+    GuestEntries,
+    Noted,
+    ReturnChanges,
+    ReturnHost,
+)
 from engine.probes.stepping import StepStopError
 from engine.probes.target import ProbeTarget
 
@@ -195,6 +201,24 @@ class TrampolineReturns:
 
     def close(self) -> None:
         """No return probe is left; the trampoline stays for the calls that are pending."""
+
+    def note(self, noted: Noted) -> None:
+        """From now on somebody hears of each value that is replaced for a call."""
+        replace, names = self._hijack.replace, self.changes.registers
+        read, sp_name = self._target.cpu.read_registers, self._target.arch.roles.sp
+
+        def noting(
+            frames: FrameReader, sp: int, address: int, made: list[KretprobeInstance]
+        ) -> bool:
+            stack, before = self._target.cpu.read_register(sp_name), read(names)
+            if not replace(frames, sp, address, made):
+                return False
+            changed = zip(names, before, read(names), strict=True)
+            pairs = [(old, new) for name, old, new in changed if name != sp_name]
+            noted(stack, ((made[0].ret_addr, address), *pairs))
+            return True
+
+        self._replace = noting
 
     # -- a call ---------------------------------------------------------------------------
 

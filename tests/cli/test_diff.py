@@ -7,6 +7,7 @@ import archkit
 import pytest
 from archkit import COMPILED
 from guestrun import run
+from ia64returns import GUESTS, RETURNS, WAYS
 from sysroot import CHECKOUT
 
 SAMPLES = CHECKOUT / "samples" / "bin"
@@ -66,3 +67,50 @@ def test_usage(tmp_path: Path) -> None:
         done = run("diff", *words, guest, cwd=tmp_path)
         assert done.code == 2, words
         assert text in done.err
+
+
+# Does something else if the low bits of the address it returns to are those of a page.
+LOOKS_AT_ITS_RETURN = r"""
+#include <stdio.h>
+__attribute__((noinline)) long where(void) { return (long)__builtin_return_address(0); }
+int main(void) {
+    long at = where();
+    puts((at & 0xfff) == 0 ? "a trampoline" : "a caller");
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("arch", COMPILED)
+def test_what_trampolines_declare_to_change_is_no_effect(arch: str, tmp_path: Path) -> None:
+    for name in ("recursion", "sort", "structs"):
+        guest = str(SAMPLES / arch / name)
+        done = run("diff", "-r", "*", "--returns", "mainline", guest, cwd=tmp_path)
+        assert (done.code, "no effect" in done.err) == (0, True), done.err
+
+
+@pytest.mark.parametrize("arch", COMPILED)
+def test_what_follows_from_a_trampoline_is_an_effect(arch: str, tmp_path: Path) -> None:
+    compiler = archkit.compiler(arch)
+    (tmp_path / "looks.c").write_text(LOOKS_AT_ITS_RETURN)
+    command = [compiler, "-O1", "-static", "-o", "looks", "looks.c"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if built.returncode:
+        pytest.skip(f"{compiler}: {built.stderr.splitlines()[-1]}")
+    codes = [
+        run("diff", "-r", name, "--returns", way, "looks", cwd=tmp_path).code
+        for name, way in (("where", "mainline"), ("where", "watched"), ("main", "mainline"))
+    ]
+    assert codes == [1, 0, 0]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_both_trampolines_of_ia64(way: str, tmp_path: Path) -> None:
+    guests = [SAMPLES / "ia64" / "recursion"]
+    guests += [GUESTS / f"{name}.elf" for name in ("a_rse", "tail_O0")]
+    for guest in guests:
+        done = run("diff", "-r", "*", "--returns", way, str(guest), cwd=tmp_path)
+        assert (done.code, "no effect" in done.err) == (0, True), (guest, done.err)
+    # Functions like setjmp do not survive that their return address is another one.
+    done = run("diff", "-r", "*", "--returns", way, str(RETURNS), cwd=tmp_path)
+    assert done.code == int(way != "watched"), done.err

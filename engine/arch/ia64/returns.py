@@ -122,6 +122,7 @@ RETURNS: Final = ArchReturns(
     carried=CarriedReturns(
         Trampoline(_CARRIED, entry=SIZE, step=1, unwind=_UNWIND),
         size=_FRAME,
+        scratch=_SCRATCH,
         registers=("r12", "b0", "pfs"),
         hook=_hook,
         give_back=_give_back,

@@ -4,11 +4,13 @@ Compared are, system call by system call, its number, arguments, result and all 
 the guest's clock; then output, end, and memory. The first difference is what is shown. Where
 probes may be jumps, registers that carry nothing across calls and that detours use for that
 reason (`ArchJumps.scratch`: x16 and x17 of AArch64) are not compared, nor where frames of
-signals have them.
+signals have them. Values that a way of catching returns replaces are equal to what they replace
+(`declared`).
 """
 
 import hashlib
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,8 +19,10 @@ from engine.errors import CommandError
 from engine.linux.fs.stdio import host_stdio
 from engine.probes.kprobe import Uprobe
 from engine.probes.kretprobe import Kretprobe
+from engine.probes.return_catchers import catcher_kind
 from engine.probes.techniques import chosen
 from engine.session.guest.session import Attach, Session
+from engine.session.headless.declared import DeclaredChanges
 from engine.session.headless.replay import RecordedIO, ReplayedIO
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Reports
@@ -66,6 +70,8 @@ class Observed:
         hits: probe hits.
         points: probed places.
         unseen: addresses of words of signals' frames that are not compared.
+        declared: the values that catching returns has replaced.
+        read: (address, size) to memory at the end, as the program knows it, while it is kept.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -75,6 +81,8 @@ class Observed:
     hits: int = 0
     points: int = 0
     unseen: set[int] = field(default_factory=set)
+    declared: DeclaredChanges = field(default_factory=DeclaredChanges)
+    read: Callable[[int, int], bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,29 +170,36 @@ def compared(
     if any(writable for _, writable in config.shares):
         raise CommandError("--share PATH:rw: the second run would see what the first one wrote")
     recorded = RecordedIO()
-    plain = _observe(config, recorded, lambda session: None, attach)
-    replayed = ReplayedIO(recorded)
+    with ExitStack() as memories:
+        replaces = catcher_kind(config.returns, mode).trampoline
+        kept = memories if replaces else None
+        plain = _observe(config, recorded, lambda session, seen: None, attach, kept)
+        replayed = ReplayedIO(recorded)
 
-    def probe(session: Session) -> None:
-        session.probes(mode)
-        place(session)
+        def probe(session: Session, seen: Observed) -> None:
+            session.probes(mode)
+            seen.declared.note(session)
+            place(session)
 
-    probed = _observe(config, replayed, probe, attach)
-    return Effect(tuple(_difference(plain, probed, replayed)), plain, probed)
+        probed = _observe(config, replayed, probe, attach, kept)
+        return Effect(tuple(_difference(plain, probed, replayed)), plain, probed)
 
 
 def _observe(
     config: GuestConfig,
     io: RecordedIO | ReplayedIO,
-    prepare: Callable[[Session], None],
+    prepare: Callable[[Session, Observed], None],
     attach: Attach,
+    kept: ExitStack | None,
 ) -> Observed:
-    session = Session(config, host_stdio(io))
-    seen = Observed()
-    try:
+    """Run a guest; its memory lasts as long as `kept`, if it has to be looked at again."""
+    with ExitStack() as own:
+        session = Session(config, host_stdio(io))
+        (own if kept is None else kept).callback(session.close)
+        seen = Observed()
         io.now = lambda: session.process.syscall_count
         _listen(session, seen)
-        prepare(session)
+        prepare(session, seen)
         session.cpu.count_blocks(True)
         with attach(session):
             seen.reports = session.run()
@@ -193,10 +208,10 @@ def _observe(
             points = session.probing.manager.placed()
             seen.points = len(points)
             seen.hits = sum(p.hits for at in points for p in at.probes if not p.machinery)
-        _digest(session, seen)
-    finally:
-        session.close()
-    return seen
+        read = _reader(session, seen)
+        _digest(session, seen, read)
+        seen.read = None if kept is None else read
+        return seen
 
 
 def _listen(session: Session, seen: Observed) -> None:
@@ -232,28 +247,38 @@ def _listen(session: Session, seen: Observed) -> None:
     hooks.signalled = signalled
 
 
-def _digest(session: Session, seen: Observed) -> None:
-    """Digests of the guest's memory as the program knows it: without patches and windows."""
+def _reader(session: Session, seen: Observed) -> Callable[[int, int], bytes]:
+    """Reads the guest's memory as the program knows it: without patches and windows."""
     memory, original = session.memory, session.hooks.original
-    for mapping in memory.mappings:
+
+    def read(at: int, size: int) -> bytes:
+        data = bytearray(original(at, memory.read(at, size)))
+        for word in seen.unseen:
+            if at <= word < at + len(data):
+                data[word - at : word - at + 8] = bytes(8)
+        return bytes(data)
+
+    return read
+
+
+def _digest(session: Session, seen: Observed, read: Callable[[int, int], bytes]) -> None:
+    """Digests of the guest's memory."""
+    for mapping in session.memory.mappings:
         if mapping.reserved or not mapping.perms or mapping.physical is None:
             continue
         pieces = []
         for at in range(mapping.start, mapping.end, _PIECE):
-            data = bytearray(original(at, memory.read(at, min(_PIECE, mapping.end - at))))
-            for word in seen.unseen:
-                if at <= word < at + len(data):
-                    data[word - at : word - at + 8] = bytes(8)
+            data = read(at, min(_PIECE, mapping.end - at))
             pieces.append(hashlib.blake2b(data, digest_size=16).digest())
         seen.memory[mapping.start, mapping.end, mapping.name] = pieces
 
 
 def _difference(plain: Observed, probed: Observed, io: ReplayedIO) -> Iterable[str]:
     for index, (left, right) in enumerate(zip(plain.calls, probed.calls, strict=False)):
-        if left == right:
+        if left == right or _alike(left, right, probed.declared):
             continue
         yield f"system call {index + 1} differs"
-        yield from _calls(left, right)
+        yield from _calls(left, right, probed.declared)
         return
     if io.difference:
         yield f"output or input differs: {io.difference}"
@@ -282,13 +307,24 @@ def _difference(plain: Observed, probed: Observed, io: ReplayedIO) -> Iterable[s
     yield from _memories(plain, probed)
 
 
-def _calls(left: Call, right: Call) -> Iterable[str]:
+def _alike(left: Call, right: Call, declared: DeclaredChanges) -> bool:
+    """True if two calls differ only by values that were replaced."""
+    same = declared.same
+    return (
+        (left.name, left.time, left.pc, left.result)
+        == (right.name, right.time, right.pc, right.result)
+        and all(map(same, left.arguments, right.arguments))
+        and all(same(a, b) for (_, a), (_, b) in zip(left.registers, right.registers, strict=True))
+    )
+
+
+def _calls(left: Call, right: Call, declared: DeclaredChanges) -> Iterable[str]:
     yield f"plain:  {left} at {left.pc:#x}, time {left.time}"
     yield f"probed: {right} at {right.pc:#x}, time {right.time}"
     changed = [
         f"{name} {a:#x} / {b:#x}"
         for (name, a), (_, b) in zip(left.registers, right.registers, strict=True)
-        if a != b
+        if not declared.same(a, b)
     ]
     if changed:
         yield f"registers (plain / probed): {', '.join(changed)}"
@@ -303,8 +339,15 @@ def _memories(plain: Observed, probed: Observed) -> Iterable[str]:
         for index, piece in enumerate(pieces):
             if piece != probed.memory[start, end, name][index]:
                 low = start + index * _PIECE
+                size, first = min(_PIECE, end - low), ""
+                if plain.read is not None and probed.read is not None:
+                    both = plain.read(low, size), probed.read(low, size)
+                    at = probed.declared.difference(low, *both)
+                    if at is None:
+                        continue
+                    first = f", first at {at:#x}"
                 yield (
                     f"memory differs in {low:#x}-{min(low + _PIECE, end):#x} "
-                    f"({name or 'anonymous'}) at the end"
+                    f"({name or 'anonymous'}) at the end{first}"
                 )
                 return
