@@ -1,6 +1,6 @@
 """The CPU as everything above sees it: one protocol for Unicorn and for our own cores."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol, runtime_checkable
@@ -20,6 +20,10 @@ StepAction = Callable[[int], int]
 
 TrapAction = Callable[[], int]
 """Deals with a breakpoint inside the emulator: the address to go on at, or LEAVE."""
+
+
+EntryAction = Callable[[int], None]
+"""Sees, outside the emulator, that a block is about to begin at an address."""
 
 
 class StopKind(Enum):
@@ -154,6 +158,29 @@ class SharesTime(Protocol):
         Its last two words are the ticks at the end of what was granted and those left of it. The
         page in front of it begins with the words of `Cpu.last_branches`, and may be written to.
         """
+
+
+class EntryTable(Protocol):
+    """Addresses at which the program may not begin to execute unnoticed."""
+
+    def watch(self, addresses: Iterable[int], action: EntryAction) -> None:
+        """Have an action called, with the address, before the program goes on there.
+
+        It is called wherever the program comes from but for the instruction in front. What
+        stands there must have been written just now.
+        """
+
+    def forget(self, addresses: Iterable[int]) -> None:
+        """Watch addresses no longer."""
+
+
+@runtime_checkable
+class WatchesEntries(Protocol):
+    """A processor that can tell where the program comes to without a trap standing there."""
+
+    @property
+    def entries(self) -> EntryTable:
+        """The addresses that are watched."""
 
 
 @runtime_checkable

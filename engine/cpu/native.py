@@ -21,6 +21,9 @@ from engine.cpu.ram import OUT_OF_MEMORY, PAGE, PHYSICAL_BASE, PageTable, Ram, R
 
 _ALIGN = 64
 
+ENTRY_BITS: Final = 1 << 20
+"""Bits of `Sieve.entries`: an address has that of its remainder."""
+
 
 class TlbEntry(ctypes.Structure):
     """Unicorn's uc_tlb_entry."""
@@ -67,7 +70,8 @@ class Sieve(ctypes.Structure):
     `control` is the page table's `ram.RamControl`; `host` is what makes a physical address a host
     address; bit FIRST * 256 + SECOND of `pairs` says that these bytes are suspect, bit
     65,536 + FIRST that such a pair exists, bit 65,792 + BYTE that a block which ends in it and
-    two more, the last above 0x7F, is suspect; `ask` is the callback for blocks with such bytes.
+    two more, the last above 0x7F, is suspect; `ask` is the callback for blocks with such bytes,
+    and for those whose address has its bit, of `ENTRY_BITS`, set in `entries`.
     """
 
     _fields_ = (
@@ -75,13 +79,18 @@ class Sieve(ctypes.Structure):
         ("host", ctypes.c_uint64),
         ("pairs", ctypes.c_uint64),
         ("ask", ctypes.c_uint64),
+        ("entries", ctypes.c_uint64),
     )
 
 
 def sieve(
-    ram: Ram, suspects: Mapping[int, frozenset[int]], ask: int, ends: frozenset[int] = frozenset()
+    ram: Ram,
+    suspects: Mapping[int, frozenset[int]],
+    ask: int,
+    entries: int,
+    ends: frozenset[int] = frozenset(),
 ) -> tuple[Sieve, ctypes.Array[ctypes.c_char]]:
-    """The callback's data and the bit field, which must live as long."""
+    """The callback's data and the bit field, which must live as long; so must `entries`."""
     bits = bytearray((1 << 13) + 64)
     for first, seconds in suspects.items():
         bits[1 << 13 | first >> 3] |= 1 << (first & 7)
@@ -91,7 +100,8 @@ def sieve(
         bits[(1 << 13) + 32 + (byte >> 3)] |= 1 << (byte & 7)
     pairs = ctypes.create_string_buffer(bytes(bits), len(bits))
     host = (ram.base - PHYSICAL_BASE) & 0xFFFFFFFFFFFFFFFF
-    return Sieve(ctypes.addressof(ram.control), host, ctypes.addressof(pairs), ask), pairs
+    control = ctypes.addressof(ram.control)
+    return Sieve(control, host, ctypes.addressof(pairs), ask, entries), pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,19 +265,23 @@ def _trial_of_edge(code: HostCode) -> bool:
         lambda uc, block, before, data: asked.append(ctypes.c_uint64.from_address(block).value)
     )
     suspects = {0xC5: frozenset(range(256)), 0x0F: frozenset({0xAE})}
+    entries = mmap.mmap(-1, ENTRY_BITS // 8)
+    entries[0x7004 >> 3] |= 1 << (0x7004 & 7)
+    entries_at = ctypes.addressof(ctypes.c_char.from_buffer(entries))
     data, pairs = sieve(
-        ram, suspects, ctypes.cast(ask, ctypes.c_void_p).value or 0, frozenset({0xC2})
+        ram, suspects, ctypes.cast(ask, ctypes.c_void_p).value or 0, entries_at, frozenset({0xC2})
     )
     edge = _EdgeFunction(code.edge)
     suspect = ((0x5000, 2), (0x5000, 3), (0x5002, 4), (0x5005, 2), (0x5005, 1), (0x5FFE, 4))
     ends = ((0x5009, 4), (0x500A, 3))
     harmless = ((0x5000, 1), (0x5002, 3), (0x5007, 3), (0x5006, 2), (0x5007, 0))
     no_ends = ((0x500B, 2), (0x500C, 1), (0x500D, 3), (0x500A, 4), (0x500A, 5))
-    for pc, size in (*suspect, *ends, *harmless, *no_ends, (0x4FFF, 1)):
+    far = 0x7004 + ENTRY_BITS
+    for pc, size in (*suspect, *ends, *harmless, *no_ends, (0x4FFF, 1), (far, 1)):
         block = ctypes.create_string_buffer(struct.pack("<QHH", pc, 1, size))
         edge(1, ctypes.addressof(block), 0, ctypes.addressof(data))
     ram.close()
-    return asked == [*(pc for pc, _ in (*suspect, *ends)), 0x4FFF] and bool(pairs)
+    return asked == [*(pc for pc, _ in (*suspect, *ends)), 0x4FFF, far] and bool(pairs)
 
 
 def fill(ram: Ram, table: PageTable, address: int, access: int, entry: TlbEntry) -> bool:

@@ -150,7 +150,8 @@ PAUSE: Final = bytes.fromhex(
 
 # void edge(uc, uc_tb *current, uc_tb *previous, Sieve *sieve)
 #   rdi         rsi             rdx              rcx
-# Asks `sieve.ask`, with the same arguments, about a new block that holds a suspect byte pair,
+# Asks `sieve.ask`, with the same arguments, about a new block whose address has its bit in
+# `sieve.entries`, and one that holds a suspect byte pair,
 # ends in the first byte of one (decoding stops at what is no instruction), ends in a suspect
 # byte and two more, the last above 0x7F, or goes over the end of its region.
 EDGE: Final = bytes.fromhex(
@@ -158,6 +159,11 @@ EDGE: Final = bytes.fromhex(
     "4d8b08"  # mov r9, [r8]            hi = count
     "4d8b5008"  # mov r10, [r8+8]       table
     "488b06"  # mov rax, [rsi]          pc of the block
+    "488b5120"  # mov rdx, [rcx+0x20]   entries
+    "4189c0"  # mov r8d, eax
+    "4181e0ffff0f00"  # and r8d, 0xfffff
+    "440fa302"  # bt [rdx], r8d
+    "0f82b3000000"  # jb ask
     "4531db"  # xor r11d, r11d          lo = 0
     # next:
     "4d39cb"  # cmp r11, r9

@@ -23,7 +23,7 @@ from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
-from engine.cpu.base import Decode, Stop, StopKind, TrapTable
+from engine.cpu.base import Decode, EntryTable, Stop, StopKind, TrapTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
 from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
@@ -123,6 +123,11 @@ class UnicornCpu(UnicornState):
     def traps(self) -> TrapTable:
         """Breakpoints that are dealt with inside the emulator."""
         return self._traps
+
+    @property
+    def entries(self) -> EntryTable:
+        """Addresses at which no block may begin unnoticed."""
+        return self._screen.entries
 
     def counter(self) -> int:
         """The guest's cycle counter."""
@@ -229,6 +234,12 @@ class UnicornCpu(UnicornState):
         if used_up:
             return Stop(StopKind.QUANTUM)
         if error == api.ERROR_EXCEPTION and control.fault_access:
+            at = self.read_register(self.arch.roles.pc)
+            if at in self._screen.entries:  # decoding it went on behind the page
+                self._screen.entries.reached(at)
+                self._clock.expect(self._clock.shared.expected)
+                self._progress = False
+                return None
             last = 0 if end else self._fetchable(count)
             return self._run_once(count, last) if last else self._fault()
         if control.fills >= control.limit:
@@ -257,6 +268,9 @@ class UnicornCpu(UnicornState):
         """
         pc = self.arch.roles.pc
         at = self.read_register(pc)
+        if at in self._screen.entries:  # what stands there is not the program's
+            self._screen.enter(at)
+            return 0
         self._approaches += 1
         if not self._approaches % _APPROACHES:
             self.invalidate_all()

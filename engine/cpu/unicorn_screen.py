@@ -3,11 +3,14 @@
 Each translated block is looked at once, before it runs first. A screened instruction gets a
 code hook of its own address; when it is reached, the architecture prepares the state for it,
 carries it out, or it is refused with an illegal-instruction trap that says what was met.
+
+In the same way the screen sees blocks that begin where somebody waits for one (`Entries`).
 """
 
 import ctypes
+import mmap
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import unicorn.unicorn_const as uc_const
@@ -16,15 +19,54 @@ from engine.arch.base import Arch, Screening, TrapKind
 from engine.arch.machine import ArchCpu, Insn
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
-from engine.cpu.base import Cpu, Decode, Stop, StopKind
+from engine.cpu.base import Cpu, Decode, EntryAction, Stop, StopKind
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
+
+
+class Entries:
+    """Addresses at which no block is to begin unnoticed.
+
+    That a block begins there is noticed when it is translated, before it runs: at addresses that
+    were executed before they were watched, nothing may be translated yet (as where code has
+    just been written). Blocks that begin elsewhere are not slowed down.
+
+    Attributes:
+        bits: host address of a bit for each remainder of an address, for host code.
+    """
+
+    def __init__(self) -> None:
+        self._actions: dict[int, EntryAction] = {}
+        self._map = mmap.mmap(-1, native.ENTRY_BITS // 8)
+        self.bits = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+
+    def __contains__(self, address: int) -> bool:
+        return address in self._actions
+
+    def watch(self, addresses: Iterable[int], action: EntryAction) -> None:
+        """Have an action called, with the address, before a block runs that begins there."""
+        for address in addresses:
+            self._actions[address] = action
+            bit = address % native.ENTRY_BITS
+            self._map[bit >> 3] |= 1 << (bit & 7)
+
+    def forget(self, addresses: Iterable[int]) -> None:
+        """Watch addresses no longer; a bit stays, which only costs a question."""
+        for address in addresses:
+            self._actions.pop(address, None)
+
+    def reached(self, address: int) -> None:
+        """A block that begins there is next."""
+        action = self._actions.get(address)
+        if action is not None:
+            action(address)
 
 
 class Screen:
     """The screen of one engine.
 
     Attributes:
+        entries: where a block is waited for.
         off: engine-owned code is running, which is never screened.
         waiting: a block is to be translated again, with hooks in it.
         met: the screened instruction that was reached, None if none.
@@ -39,6 +81,8 @@ class Screen:
         self._uc = uc
         self._hooks = hooks
         self._stop = stop
+        self.entries = Entries()
+        self._entered: list[int] = []
         self._suspects = _pattern(arch.suspects, arch.suspect_ends)
         self._at: dict[int, int] = {}
         self._blocks: list[tuple[int, int, tuple[int, ...]]] = []
@@ -64,6 +108,9 @@ class Screen:
             if self.off:
                 return
             block = api.Block.from_address(current)
+            if block.pc in self.entries:
+                self.enter(block.pc)
+                return
             try:
                 raw = read(block.pc, block.size)
             except GuestFaultError:
@@ -76,14 +123,15 @@ class Screen:
             return
         arch = self._arch
         ask = ctypes.cast(callback, api.VOID).value or 0
-        sieve, pairs = native.sieve(ram, arch.suspects, ask, arch.suspect_ends)
+        bits = self.entries.bits
+        sieve, pairs = native.sieve(ram, arch.suspects, ask, bits, arch.suspect_ends)
         self._hooks.add(kind, code.edge, ctypes.addressof(sieve))
         self._kept = (callback, sieve, pairs)
 
     @property
     def waiting(self) -> bool:
-        """True if blocks wait for their hooks."""
-        return bool(self._blocks)
+        """True if blocks wait for their hooks, or where one was waited for."""
+        return bool(self._blocks or self._entered)
 
     @property
     def hooked(self) -> bool:
@@ -97,6 +145,11 @@ class Screen:
     def let_pass(self, address: int) -> None:
         """The instruction there runs once without being stopped at."""
         self._pass = address
+
+    def enter(self, address: int) -> None:
+        """A block begins at an entry, and has not run yet."""
+        self._entered.append(address)
+        self._stop()
 
     def look(self, pc: int, raw: bytes) -> None:
         """A block was translated and has not run yet."""
@@ -114,7 +167,10 @@ class Screen:
             self._stop()
 
     def install(self) -> None:
-        """Hook what was found and have those blocks translated again."""
+        """Hook what was found and have those blocks translated again; tell of entries."""
+        entered, self._entered = self._entered, []
+        for address in entered:
+            self.entries.reached(address)
         fresh = not self._at
         for pc, size, found in self._blocks:
             for at in found:

@@ -8,13 +8,14 @@ what is wanted there make it a breakpoint again.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from engine.arch.base import Arch
 from engine.arch.jump import ArchJumps
 from engine.arch.recorder.generator import record
 from engine.arch.recording import DetourPlaces, NotCompilableError, Recorder, Work
-from engine.cpu.base import SharesTime
+from engine.cpu.base import SharesTime, WatchesEntries
 from engine.probes.detourhits import DetourHits
 from engine.probes.detourmap import DetourMap, LiveDetour
 from engine.probes.detourmemory import DetourMemory
@@ -22,7 +23,7 @@ from engine.probes.detours import KIND, Detour, build
 from engine.probes.detourwork import counted, in_parts, not_worth, serving, trap, uncompiled, work
 from engine.probes.guestcalls import GuestCalls
 from engine.probes.jump_machine import JumpMachine
-from engine.probes.jumprules import JumpPlace, first_failure, moved
+from engine.probes.jumprules import COMPUTED_ENTRY, JumpPlace, first_failure, moved
 from engine.probes.kprobe import Kprobe
 from engine.probes.lint import Check
 from engine.probes.pending_calls import ReturnSite
@@ -161,6 +162,9 @@ class JumpTechnique:
         self.resume, self.stopped = self.running.resume, self.running.stopped
         entries = host.returns.in_guest
         self._calls: GuestCalls | None = entries.calls if entries is not None else None
+        cpu = host.target.cpu
+        self._entries = cpu.entries if isinstance(cpu, WatchesEntries) else None
+        self._entered: dict[int, Check] = {}  # points whose windows the program has come into
         assert host.room is not None, "detours have room"
         self._locate = host.room.locate
 
@@ -256,6 +260,8 @@ class JumpTechnique:
 
     def take(self, point: ProbePoint) -> Refused | None:
         """Build a detour and write the jump, or say what is in the way."""
+        if point.address in self._entered:
+            return Refused(self._entered[point.address])
         place = self.place(point)
         if place is None:
             return Refused(Check("symbol-size", False, "it is in no file's code"))
@@ -317,6 +323,8 @@ class JumpTechnique:
         point.state = point.state.replaced(detour, stage)
         live = self.detours.add(point, detour, probes)
         self.running.open(live)
+        if self._entries is not None:
+            self._entries.watch(self._inside(detour), partial(self._come, live))
         if stage is Stage.CHECK:
             self._handover.begin(live)
         value = detour.jump if stage is Stage.REPLACED else self._host.planted(point)
@@ -335,6 +343,30 @@ class JumpTechnique:
 
     # -- back to a breakpoint -------------------------------------------------------------
 
+    def _inside(self, detour: Detour) -> range:
+        """The addresses behind the first of a window, at which nothing may begin."""
+        unit = self._target.arch.insn_align
+        return range(detour.address + unit, detour.window, unit)
+
+    def _come(self, live: LiveDetour, address: int) -> None:
+        """The program is about to go on in the middle of a window.
+
+        No rule can exclude it: a computed jump may lead anywhere.
+        """
+        point = live.point
+        if live.zombie or point.state.stage is not Stage.REPLACED:
+            return  # the program's own bytes stand there
+        self.fall_back(point, gone=False)
+        why = Check(COMPUTED_ENTRY, False, f"the program has come to {address:#x} in its window")
+        self._entered[point.address] = why
+        point.candidacy = point.candidacy.refused(why)
+        self._host.replant(point.address)
+        names = ", ".join(str(probe) for probe in point.probes if not probe.machinery)
+        self._target.notify(
+            f"{names or hex(point.address)}: a breakpoint again: {why.detail}, "
+            f"by a jump that could not be foreseen"
+        )
+
     def fall_back(self, point: ProbePoint, *, gone: bool) -> None:
         """Put the breakpoint back; with `gone` the code there is no longer ours to write."""
         detour, target = point.replacement, self._target
@@ -346,6 +378,8 @@ class JumpTechnique:
         worked = point.state.stage is not Stage.CHECK
         point.state = point.state.fall_back()
         live = self.detours.retire(detour)
+        if self._entries is not None:
+            self._entries.forget(self._inside(detour))
         self.memory.give_back(live.probes)
         self.detours.wait(live, ())
         if worked and not gone:

@@ -28,6 +28,9 @@ from engine.probes.technique import OTHER_PROBE
 
 __all__ = ["RULES", "Check", "JumpPlace", "JumpRule", "checklist", "first_failure", "fitting"]
 
+COMPUTED_ENTRY: Final = "computed-entry"
+"""Rule of a point into whose window the program has come."""
+
 _SHORT_REACH: Final = 130
 _NEAR: Final = 64
 """Instructions to either side that are looked at for a place that would do."""
@@ -236,6 +239,10 @@ def _red_zone(place: JumpPlace) -> str:
     return ""
 
 
+def _computed_entry(place: JumpPlace) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class JumpRule:
     """A condition of a jump probe.
@@ -277,6 +284,13 @@ RULES: Final[tuple[JumpRule, ...]] = (
         _red_zone,
         "the detour touches neither the stack nor what is below it",
         kernel=False,
+    ),
+    JumpRule(
+        COMPUTED_ENTRY,
+        _computed_entry,
+        "a computed jump into the window, were there one, is noticed",
+        kernel=False,
+        late=True,
     ),
 )
 """All rules: the kernel's in its order, then ours."""

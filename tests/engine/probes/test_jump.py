@@ -1,13 +1,16 @@
 """Jump probes: the same events, times, output and end as with breakpoints, whatever happens."""
 
 import random
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import archkit
 import pytest
 from archkit import JUMPING
+from compiled import build
 from jumpkit import after, detour_of, jumps_of
 from sessionkit import SAMPLES, Guest, loaded
 
@@ -284,3 +287,98 @@ def test_a_large_function_is_looked_at_after_more_hits(
         assert point.replacement is not None, point.why
     # The hit that comes to the engine is not counted yet.
     assert seen == [function[1] - function[0] - 1]
+
+
+# Goes OFFSET bytes into work() again and again, in a way that nothing in the file tells.
+INTO_THE_MIDDLE = r"""
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+#include <unistd.h>
+long work(long x);
+__asm__(".text\n.globl work\n.type work,@function\n"
+        "work: mov %rdi,%rax\n add $3,%rax\n lea 5(%rax,%rax),%rax\n ret\n.size work,.-work\n");
+static volatile long way, middle;
+static void redirect(int number, siginfo_t *info, void *context) {
+    greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+    regs[REG_RSP] -= 8;
+    *(long *)regs[REG_RSP] = regs[REG_RIP];
+    regs[REG_RIP] = middle;
+}
+__attribute__((noinline)) static long into(long a) {
+    long out = a, target = middle;
+    switch (way) {
+    case 'c': __asm__ volatile("call *%2" : "+a"(out) : "D"(a), "r"(target) : "cc"); break;
+    case 'j': __asm__ volatile("lea 1f(%%rip),%%rdx; push %%rdx; jmp *%2; 1:"
+                               : "+a"(out) : "D"(a), "r"(target) : "cc", "rdx"); break;
+    case 'r': __asm__ volatile("lea 1f(%%rip),%%rdx; push %%rdx; push %2; ret; 1:"
+                               : "+a"(out) : "D"(a), "r"(target) : "cc", "rdx"); break;
+    case 'm': __asm__ volatile("call *%2" : "+a"(out) : "D"(a), "m"(middle) : "cc"); break;
+    case 's': out = raise(SIGUSR1); break;
+    }
+    return out;
+}
+int main(int argc, char **argv) {
+    struct sigaction action = {.sa_sigaction = redirect, .sa_flags = SA_SIGINFO};
+    sigaction(SIGUSR1, &action, 0);
+    way = *argv[1], middle = (long)work + atol(argv[2]);
+    unsigned long sum = 0;
+    for (int i = 0; i < 40; i++)
+        sum = sum * 31 + work(i);
+    for (int i = 0; i < 10; i++)
+        sum = (sum * 31 + into(i)) * 31 + work(sum);
+    printf("%lx\n", sum);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def middle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("middle")
+    return build(folder, "middle", INTO_THE_MIDDLE, "-O1", "-static", "-fcf-protection=none")
+
+
+@pytest.mark.parametrize("others", [(), ("r",), ("r", "bodies")])
+@pytest.mark.parametrize("technique", ["auto", "jump"])
+@pytest.mark.parametrize("way", ["c3", "c1", "c4", "j3", "r3", "m3"])
+def test_a_computed_jump_into_the_window(
+    middle: Path, way: str, technique: str, others: tuple[str, ...]
+) -> None:
+    """It is seen when it comes; the point is a breakpoint from then on."""
+    runs = []
+    for kind in ("breakpoint", technique):
+        with loaded(middle, way[0], way[1], technique=kind) as guest:
+            after(guest, 5)
+            tracing = guest.tracing()
+            tracing.definitions.define("p work")
+            if "r" in others:
+                tracing.definitions.define("r work")
+            if "bodies" in others:  # the jumps are carried out by the machinery
+                tracing.definitions.on_bodies("into")
+            guest.run(tracing)
+            session = guest.session
+            runs.append((guest.out, guest.text, session.cpu.blocks(), session.process.exit))
+            point = session.probes().manager.points[session.probes().where("work") or 0]
+            assert point.technique == "breakpoint"
+            if kind != "breakpoint":
+                assert point.why is not None
+                assert point.why.rule == "computed-entry"
+                told = session.probes().notices
+                assert len([text for text in told if "could not be foreseen" in text]) == 1
+    assert runs[0] == runs[1]
+    assert runs[0][0] == subprocess.check_output([middle, *way], text=True)
+
+
+def test_a_signal_handler_that_returns_into_the_window(middle: Path) -> None:
+    """Where the guest enters by way of its kernel it goes on in the detour."""
+    with loaded(middle, "s", "3", technique="jump") as guest:
+        tracing = guest.tracing()
+        tracing.definitions.define("p work")
+        guest.run(tracing)
+        (point,) = guest.session.probes().manager.placed()
+        assert point.technique == "jump"
+        assert guest.out == subprocess.check_output([middle, "s", "3"], text=True)
