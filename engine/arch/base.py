@@ -179,6 +179,7 @@ class LinuxAbi:
         start_scratch: bytes between sp and the argument count.
         clone_backwards: clone's fourth argument is the TLS, its fifth the child's thread id
             (CONFIG_CLONE_BACKWARDS).
+        cpuinfo: further lines of /proc/cpuinfo, as the kernel names them.
         own_calls: system calls that no other architecture has, by name: given the registers
             (`RegisterFile`), the memory (`MemoryAccess`) and the arguments, they return what
             the kernel does: a result or -errno. A GuestFaultError becomes -EFAULT.
@@ -201,6 +202,7 @@ class LinuxAbi:
     second: str = ""
     syscall_before: Callable[[int], int] | None = None
     restorer: bool = True
+    cpuinfo: Mapping[str, str] = field(default_factory=dict)
     start: tuple[tuple[str, int], ...] = ()
     start_scratch: int = 0
     clone_backwards: bool = False

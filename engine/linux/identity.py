@@ -7,6 +7,9 @@ from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.process import Process
 
+_CAPABILITY_WORDS = {0x19980330: 1, 0x20071026: 2, 0x20080522: 2}
+"""32-bit words of each set, by version of the structure (linux/capability.h)."""
+
 
 def identity_uid(k: Process) -> int:
     """The guest's user."""
@@ -129,7 +132,7 @@ def getgroups(k: Process, size: int, address: int) -> int:
 def capget(k: Process, header: int, data: int) -> int:
     """No capabilities."""
     version, pid = struct.unpack("<Ii", k.memory.read(header, 8))
-    if version not in (0x19980330, 0x20071026, 0x20080522):
+    if version not in _CAPABILITY_WORDS:
         k.memory.write(header, struct.pack("<I", 0x20080522))
         if data or pid < 0:
             raise LinuxError(errno.EINVAL)
@@ -139,7 +142,21 @@ def capget(k: Process, header: int, data: int) -> int:
     if pid not in (0, k.pid):
         raise LinuxError(errno.ESRCH)
     if data:
-        k.memory.write(data, bytes(12 if version == 0x19980330 else 24))
+        k.memory.write(data, bytes(12 * _CAPABILITY_WORDS[version]))
+    return 0
+
+
+def capset(k: Process, header: int, data: int) -> int:
+    """Gives up capabilities, of which there are none; none can be gained."""
+    version, pid = struct.unpack("<Ii", k.memory.read(header, 8))
+    if version not in _CAPABILITY_WORDS:
+        k.memory.write(header, struct.pack("<I", 0x20080522))
+        raise LinuxError(errno.EINVAL)
+    if pid not in (0, k.pid):
+        raise LinuxError(errno.EPERM)
+    words = _CAPABILITY_WORDS[version]
+    if any(k.memory.read(data, 12 * words)):
+        raise LinuxError(errno.EPERM)
     return 0
 
 
@@ -174,8 +191,19 @@ SYSCALLS: SyscallTable = {
     "getresgid": getresgid,
     "getgroups": getgroups,
     "capget": capget,
-    "capset": not_permitted,
+    "capset": capset,
     "reboot": not_permitted,
+    "vhangup": not_permitted,
+    "fanotify_init": not_permitted,
+    "open_by_handle_at": not_permitted,
+    "userfaultfd": not_permitted,
+    "kexec_file_load": not_permitted,
+    "quotactl_fd": not_permitted,
+    "fsopen": not_permitted,
+    "fspick": not_permitted,
+    "open_tree": not_permitted,
+    "move_mount": not_permitted,
+    "mount_setattr": not_permitted,
     "sethostname": not_permitted,
     "setdomainname": not_permitted,
     "ptrace": not_permitted,

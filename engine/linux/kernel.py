@@ -210,7 +210,8 @@ class Kernel:
         entry = self._table.get(name)
         if entry is None:
             if name not in EXPECTED_MISSING:
-                self.process.unsupported(f"system call {name}")
+                numbers = {known: number for number, known in self._linux.syscalls.items()}
+                self.process.unsupported(f"system call {name} ({numbers[name]})")
             return -errno.ENOSYS
         handler, count = entry
         process = self.process

@@ -167,6 +167,23 @@ def mprotect(k: Process, address: int, size: int, prot: int) -> int:
     return 0
 
 
+def pkey_alloc(k: Process, flags: int, rights: int) -> int:
+    """The processor has no protection keys."""
+    raise LinuxError(errno.EINVAL if flags or rights & ~3 else errno.ENOSPC)
+
+
+def pkey_free(k: Process, key: int) -> int:
+    """None was ever given."""
+    raise LinuxError(errno.EINVAL)
+
+
+def pkey_mprotect(k: Process, address: int, size: int, prot: int, key: int) -> int:
+    """Change permissions without a key."""
+    if s32(key) != -1:
+        raise LinuxError(errno.EINVAL)
+    return mprotect(k, address, size, prot)
+
+
 def _check_shared_write(mapping: Mapping) -> None:
     backing = mapping.backing
     if isinstance(backing, FileBacking) and not backing.writable:
@@ -296,6 +313,9 @@ SYSCALLS: SyscallTable = {
     "mmap": mmap,
     "munmap": munmap,
     "mprotect": mprotect,
+    "pkey_mprotect": pkey_mprotect,
+    "pkey_alloc": pkey_alloc,
+    "pkey_free": pkey_free,
     "mremap": mremap,
     "madvise": madvise,
     "mincore": mincore,

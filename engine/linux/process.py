@@ -23,6 +23,7 @@ from engine.linux.fs.table import FileTable
 from engine.linux.host import HostEvents
 from engine.linux.loader import Start
 from engine.linux.signals import PendingSignal, SignalState
+from engine.linux.sysv import SysvObjects
 from engine.linux.timers import Timers
 from engine.linux.wait import Wait
 
@@ -82,6 +83,7 @@ class Process:
         signals: what signals do, and those that wait.
         timers: its interval timers and POSIX timers.
         limits: resource limits by name: (soft, hard).
+        sysv: the System V objects that it sees.
         policy: its scheduling policy.
         nice: its nice value.
         knobs: see `KNOBS`.
@@ -139,6 +141,7 @@ class Process:
         self.signals = SignalState()
         self.timers = Timers(clock)
         self.limits = dict(_LIMITS)
+        self.sysv = SysvObjects()
         self.policy = self.nice = 0
         self.knobs = dict(KNOBS)
         self.clear_child_tid = self.robust_list = 0

@@ -161,4 +161,9 @@ class ProcView:
     def cpuinfo(self) -> bytes:
         """Text of /proc/cpuinfo."""
         linux = self._known().arch.linux
-        return f"processor\t: 0\nmodel name\t: kprobe-tui emulated {linux.machine}\n\n".encode()
+        lines = {
+            "processor": "0",
+            "model name": f"kprobe-tui emulated {linux.machine}",
+            **linux.cpuinfo,
+        }
+        return "".join(f"{name:<15}\t: {text}\n" for name, text in lines.items()).encode() + b"\n"

@@ -3,6 +3,7 @@
 import errno
 import struct
 
+from engine.cpu.ram import PAGE
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.process import Process
@@ -10,6 +11,10 @@ from engine.linux.process import Process
 _OTHER, _FIFO, _RR, _BATCH, _IDLE, _DEADLINE = 0, 1, 2, 3, 5, 6
 _NORMAL = frozenset({_OTHER, _BATCH, _IDLE})
 _RESET_ON_FORK = 0x40000000
+_ATTR_OLD, _ATTR = 48, 56
+"""Sizes of struct sched_attr, without and with the utilization clamps."""
+_SLICE = 3_000_000
+"""Nanoseconds: the base slice on one processor."""
 
 
 def _check_pid(k: Process, pid: int) -> None:
@@ -126,6 +131,55 @@ def setpriority(k: Process, which: int, who: int, nice: int) -> int:
     return 0
 
 
+def sched_getattr(k: Process, pid: int, address: int, size: int, flags: int) -> int:
+    """Policy and nice value as a struct sched_attr."""
+    if not address or s32(pid) < 0 or not _ATTR_OLD <= size <= PAGE or flags:
+        raise LinuxError(errno.EINVAL)
+    _check_pid(k, pid)
+    told = struct.pack(
+        "<IIQiI3QII", min(size, _ATTR), k.policy, 0, k.nice, 0, _SLICE, 0, 0, 0, 1024
+    )
+    k.memory.write(address, told[: min(size, _ATTR)])
+    return 0
+
+
+def sched_setattr(k: Process, pid: int, address: int, flags: int) -> int:
+    """Policies that need no privileges, and nice values that do not fall."""
+    if not address or s32(pid) < 0 or flags:
+        raise LinuxError(errno.EINVAL)
+    (size,) = struct.unpack("<I", k.memory.read(address, 4))
+    size = size or _ATTR_OLD
+    if not _ATTR_OLD <= size <= PAGE:
+        k.memory.write(address, struct.pack("<I", _ATTR))
+        raise LinuxError(errno.E2BIG)
+    data = k.memory.read(address, size)
+    if any(data[_ATTR:]):
+        k.memory.write(address, struct.pack("<I", _ATTR))
+        raise LinuxError(errno.E2BIG)
+    _, policy, _, nice, priority = struct.unpack_from("<IIQiI", data)
+    if policy >= 1 << 31:
+        raise LinuxError(errno.EINVAL)
+    _check_pid(k, pid)
+    if policy in (_FIFO, _RR) and 1 <= priority <= 99:
+        raise LinuxError(errno.EPERM)
+    if policy not in _NORMAL or priority:
+        raise LinuxError(errno.EPERM if policy == _DEADLINE else errno.EINVAL)
+    nice = min(max(nice, -20), 19)
+    if nice < k.nice and 20 - nice > k.limit("nice"):
+        raise LinuxError(errno.EPERM)
+    k.policy, k.nice = policy, nice
+    return 0
+
+
+def sched_rr_get_interval(k: Process, pid: int, address: int) -> int:
+    """The slice of a normal policy."""
+    if s32(pid) < 0:
+        raise LinuxError(errno.EINVAL)
+    _check_pid(k, pid)
+    k.memory.write(address, struct.pack("<2q", 0, _SLICE))
+    return 0
+
+
 def ioprio_get(k: Process, which: int, who: int) -> int:
     """None set."""
     return 0
@@ -146,6 +200,9 @@ SYSCALLS: SyscallTable = {
     "sched_setscheduler": sched_setscheduler,
     "sched_get_priority_max": sched_get_priority_max,
     "sched_get_priority_min": sched_get_priority_min,
+    "sched_getattr": sched_getattr,
+    "sched_setattr": sched_setattr,
+    "sched_rr_get_interval": sched_rr_get_interval,
     "getpriority": getpriority,
     "setpriority": setpriority,
     "ioprio_get": ioprio_get,

@@ -20,10 +20,14 @@ from engine.linux import (
     limits,
     machine,
     memory,
+    mempolicy,
+    msg,
     pipes,
     poll,
     posixtimers,
     sched,
+    sem,
+    shm,
     signalcalls,
     sockets,
     stat,
@@ -54,12 +58,14 @@ FAMILIES: Final[tuple[SyscallTable, ...]] = (
     machine.SYSCALLS,
     sched.SYSCALLS,
     futex.SYSCALLS,
+    shm.SYSCALLS,
+    sem.SYSCALLS,
+    msg.SYSCALLS,
+    mempolicy.SYSCALLS,
 )
 
-EXPECTED_MISSING: Final = frozenset(
-    {"rseq", "clone3", "io_uring_setup", "landlock_create_ruleset"}
-)
-"""Programs try these first and fall back silently: not worth a report."""
+EXPECTED_MISSING: Final = frozenset({"rseq", "clone3", "landlock_create_ruleset"})
+"""C libraries and sandboxes try these first and do without: not worth a report."""
 
 
 def _count(handler: Handler | OwnCall) -> int:

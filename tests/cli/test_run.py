@@ -1,6 +1,7 @@
 """The contract of `kprobe-tui run`: options, their order, exit codes, messages."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -176,6 +177,15 @@ def test_programs_of_the_system_are_shown(home: Path) -> None:
     done = process(home, "--isolated", FILES, "read", passwd)
     assert done.facts[passwd] == -2
     assert "--share /etc/passwd" in done.err
+
+
+@pytest.mark.skipif(not os.access("/usr/bin/lscpu", os.X_OK), reason="no lscpu")
+def test_the_processor_has_one_core_with_one_thread(home: Path) -> None:
+    done = process(home, "/usr/bin/lscpu")
+    told = dict(re.split(r":\s+", line, maxsplit=1) for line in done.out.splitlines())
+    for name in ("CPU(s)", "Thread(s) per core", "Core(s) per socket", "Socket(s)"):
+        assert told[name] == "1"
+    assert "64-bit" in told["CPU op-mode(s)"]
 
 
 def test_share(home: Path) -> None:

@@ -55,6 +55,12 @@ _HWCAP = sum(
     )
 )
 
+_FEATURES = (
+    "fp asimd aes pmull sha1 sha2 crc32 atomics fphp asimdhp asimdrdm jscvt fcma lrcpc sha3 sm3 "
+    "sm4 asimddp sha512 paca pacg"
+)
+"""The same by the names of /proc/cpuinfo."""
+
 _CALLS = frozenset(("bl", "blr", "blraa", "blraaz", "blrab", "blrabz"))
 
 # As on x86-64: between the mappings and the stack.
@@ -90,6 +96,12 @@ AARCH64 = Arch(
         machine="aarch64",
         platform=b"aarch64",
         hwcap=(_HWCAP, 0),
+        cpuinfo={
+            "BogoMIPS": "100.00",
+            "Features": _FEATURES,
+            "CPU implementer": "0x00",
+            "CPU architecture": "8",
+        },
         number="x8",
         arguments=("x0", "x1", "x2", "x3", "x4", "x5"),
         result="x0",

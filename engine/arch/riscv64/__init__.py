@@ -102,6 +102,7 @@ RISCV64 = Arch(
         machine="riscv64",
         platform=b"",
         hwcap=(_HWCAP, 0),
+        cpuinfo={"hart": "0", "isa": "rv64imafdc_zicsr_zifencei", "mmu": "sv48"},
         number="a7",
         arguments=("a0", "a1", "a2", "a3", "a4", "a5"),
         result="a0",

@@ -73,6 +73,13 @@ _TRAPS = {
 # stand there, within branch reach of the libraries below.
 _WINDOWS = 0x7FFF_F800_0000
 
+# What CPUID offers, by the names of asm/cpufeatures.h.
+_FLAGS = (
+    "fpu de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse "
+    "sse2 syscall nx rdtscp lm pni pclmulqdq ssse3 cx16 sse4_1 sse4_2 movbe popcnt aes xsave "
+    "rdrand hypervisor lahf_lm abm fsgsbase bmi1 smep bmi2 erms"
+)
+
 X86_64 = Arch(
     name="x86_64",
     elf_machine=62,
@@ -103,6 +110,15 @@ X86_64 = Arch(
         platform=b"x86_64",
         # CPUID leaf 1 edx of the emulated processor; HWCAP2: fsgsbase.
         hwcap=(0x078BFBFD, 2),
+        cpuinfo={
+            "vendor_id": "GenuineIntel",
+            "cpu family": "6",
+            "model": "60",
+            "stepping": "4",
+            "flags": _FLAGS,
+            "clflush size": "64",
+            "address sizes": "40 bits physical, 48 bits virtual",
+        },
         number="rax",
         arguments=("rdi", "rsi", "rdx", "r10", "r8", "r9"),
         result="rax",

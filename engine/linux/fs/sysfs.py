@@ -3,13 +3,24 @@
 from engine.linux.fs.pseudo import PseudoDirectory, PseudoFile
 from engine.linux.fs.vfs import Directory, Volume
 
+_TOPOLOGY = {
+    **dict.fromkeys((b"core_id", b"die_id", b"physical_package_id"), b"0\n"),
+    **dict.fromkeys((b"thread_siblings", b"core_siblings", b"core_cpus"), b"1\n"),
+    **dict.fromkeys((b"thread_siblings_list", b"core_siblings_list", b"core_cpus_list"), b"0\n"),
+}
+
 _FILES = {
     b"devices/system/cpu/online": b"0\n",
     b"devices/system/cpu/possible": b"0\n",
     b"devices/system/cpu/present": b"0\n",
     b"devices/system/cpu/kernel_max": b"0\n",
     b"devices/system/cpu/cpu0/online": b"1\n",
+    **{b"devices/system/cpu/cpu0/topology/" + name: text for name, text in _TOPOLOGY.items()},
     b"devices/system/node/online": b"0\n",
+    b"devices/system/node/possible": b"0\n",
+    b"devices/system/node/has_cpu": b"0\n",
+    b"devices/system/node/node0/cpulist": b"0\n",
+    b"devices/system/node/node0/cpumap": b"1\n",
     b"kernel/mm/transparent_hugepage/enabled": b"always madvise [never]\n",
     b"kernel/mm/transparent_hugepage/hpage_pmd_size": b"2097152\n",
 }

@@ -1,0 +1,184 @@
+"""System V semaphores (Linux: ipc/sem.c).
+
+What SEM_UNDO would take back at exit nobody is left to see: the objects go with the guest.
+"""
+
+import errno
+import struct
+from typing import Final
+
+from engine.linux.context import SyscallTable, s32
+from engine.linux.errno import LinuxError
+from engine.linux.process import Process
+from engine.linux.sysv import (
+    IPC_INFO,
+    IPC_NOWAIT,
+    IPC_RMID,
+    IPC_SET,
+    IPC_STAT,
+    MAY_READ,
+    MAY_WRITE,
+    PERM_SIZE,
+    SemaphoreSet,
+    now,
+    order,
+)
+from engine.linux.wait import Wait
+
+GETPID, GETVAL, GETALL, GETNCNT, GETZCNT, SETVAL, SETALL = 11, 12, 13, 14, 15, 16, 17
+SEM_STAT, SEM_INFO, SEM_STAT_ANY = 18, 19, 20
+_SETS, _PER_SET, _OPS, _MAX = 32000, 32000, 500, 32767
+_ALL: Final = _SETS * _PER_SET
+
+
+def semget(k: Process, key: int, count: int, flags: int) -> int:
+    """Find or make a set."""
+    table, count = k.sysv.semaphores, s32(count)
+    if not 0 <= count <= _PER_SET:
+        raise LinuxError(errno.EINVAL)
+    found = table.by_key(k, key, flags)
+    if found is not None:
+        if count > len(found.values):
+            raise LinuxError(errno.EINVAL)
+        return found.id
+    if not count:
+        raise LinuxError(errno.EINVAL)
+    if sum(len(item.values) for item in table.all()) + count > _PER_SET * 32:
+        raise LinuxError(errno.ENOSPC)
+    number = table.new_id()
+    values, pids = [0] * count, [0] * count
+    return table.add(
+        SemaphoreSet(s32(key), number, flags & 0o777, k.uid, k.gid, now(k), values, pids)
+    )
+
+
+def semop(k: Process, number: int, address: int, count: int) -> int | Wait:
+    """Several operations at once, or none of them."""
+    return semtimedop(k, number, address, count, 0)
+
+
+def semtimedop(k: Process, number: int, address: int, count: int, timeout: int) -> int | Wait:
+    """The same, but waiting no longer than a time."""
+    count = count & 0xFFFFFFFF
+    if not count or s32(number) < 0:
+        raise LinuxError(errno.EINVAL)
+    if count > _OPS:
+        raise LinuxError(errno.E2BIG)
+    form = order(k)
+    operations = list(struct.iter_unpack(form + "Hhh", k.memory.read(address, 6 * count)))
+    deadline = None
+    if timeout:
+        seconds, nanoseconds = struct.unpack(form + "2q", k.memory.read(timeout, 16))
+        if seconds < 0 or not 0 <= nanoseconds < 10**9:
+            raise LinuxError(errno.EINVAL)
+        deadline = k.clock.peek() + seconds * 10**9 + nanoseconds
+    found = k.sysv.semaphores.by_id(number)
+    if any(which >= len(found.values) for which, _, _ in operations):
+        raise LinuxError(errno.EFBIG)
+    found.permits(k, MAY_WRITE if any(change for _, change, _ in operations) else MAY_READ)
+
+    def attempt() -> int | None:
+        if found.removed:
+            raise LinuxError(errno.EIDRM)
+        values = list(found.values)
+        for which, change, flags in operations:
+            value = values[which] + change
+            if value < 0 or (not change and values[which]):
+                if flags & IPC_NOWAIT:
+                    raise LinuxError(errno.EAGAIN)
+                return None
+            if value > _MAX:
+                raise LinuxError(errno.ERANGE)
+            values[which] = value
+        found.values[:] = values
+        found.operated = now(k)
+        for which, _, _ in operations:
+            found.pids[which] = k.pid
+        return 0
+
+    done = attempt()
+    return done if done is not None else Wait(attempt, deadline, -errno.EAGAIN, restart=False)
+
+
+def _told(k: Process, found: SemaphoreSet) -> bytes:
+    form = order(k)
+    size = len(found.values)
+    if k.arch.name == "x86_64":  # arch/x86/include/uapi/asm/sembuf.h has words in between
+        tail = struct.pack(form + "7Q", found.operated, 0, found.changed, 0, size, 0, 0)
+    else:
+        tail = struct.pack(form + "5Q", found.operated, found.changed, size, 0, 0)
+    return found.perm(form) + tail
+
+
+def semctl(k: Process, number: int, which: int, command: int, argument: int) -> int:
+    """Ask about a set, change or remove it."""
+    table, command, which, form = k.sysv.semaphores, s32(command), s32(which), order(k)
+    if s32(number) < 0:
+        raise LinuxError(errno.EINVAL)
+    if command in (IPC_INFO, SEM_INFO):
+        used = (len(table), sum(len(item.values) for item in table.all()))
+        usage = used if command == SEM_INFO else (20, _MAX)
+        limits = (_ALL, _SETS, _ALL, _ALL, _PER_SET, _OPS, _OPS, *usage, _MAX)
+        k.memory.write(argument, struct.pack(form + "10i", *limits))
+        return table.highest()
+    if command in (IPC_STAT, SEM_STAT, SEM_STAT_ANY):
+        found = table.by_id(number) if command == IPC_STAT else table.by_slot(number)
+        if command != SEM_STAT_ANY:
+            found.permits(k, MAY_READ)
+        k.memory.write(argument, _told(k, found))
+        return 0 if command == IPC_STAT else found.id
+    found = table.by_id(number)
+    if command == IPC_RMID:
+        found.owned(k)
+        found.removed = True
+        table.remove(found)
+        return 0
+    if command == IPC_SET:
+        data = k.memory.read(argument, PERM_SIZE)
+        found.owned(k)
+        found.set(k, data, form)
+        return 0
+    return _values(k, found, which, command, argument)
+
+
+def _values(k: Process, found: SemaphoreSet, which: int, command: int, argument: int) -> int:
+    """The commands that read and write values."""
+    form, size = order(k), len(found.values)
+    if command in (GETALL, SETALL):
+        found.permits(k, MAY_READ if command == GETALL else MAY_WRITE)
+        if command == GETALL:
+            k.memory.write(argument, struct.pack(f"{form}{size}H", *found.values))
+            return 0
+        values = struct.unpack(f"{form}{size}H", k.memory.read(argument, 2 * size))
+        if max(values) > _MAX:
+            raise LinuxError(errno.ERANGE)
+        found.values[:] = values
+        found.pids[:] = [k.pid] * size
+        found.changed = now(k)
+        return 0
+    if command not in (GETVAL, GETPID, GETNCNT, GETZCNT, SETVAL):
+        raise LinuxError(errno.EINVAL)
+    if not 0 <= which < size and command != SETVAL:
+        found.permits(k, MAY_READ)
+        raise LinuxError(errno.EINVAL)
+    if command == SETVAL:
+        value = s32(argument)
+        if not 0 <= value <= _MAX:
+            raise LinuxError(errno.ERANGE)
+        if not 0 <= which < size:
+            raise LinuxError(errno.EINVAL)
+        found.permits(k, MAY_WRITE)
+        found.values[which], found.pids[which] = value, k.pid
+        found.changed = now(k)
+        return 0
+    found.permits(k, MAY_READ)
+    # The only thread is the one that asks: nobody waits (GETNCNT, GETZCNT).
+    return {GETVAL: found.values[which], GETPID: found.pids[which]}.get(command, 0)
+
+
+SYSCALLS: SyscallTable = {
+    "semget": semget,
+    "semop": semop,
+    "semtimedop": semtimedop,
+    "semctl": semctl,
+}
