@@ -6,6 +6,8 @@ Control flow ("not mine", "end of stack", a guest's errno) never uses these.
 
 from typing import ClassVar
 
+from engine.escaping import escaped
+
 
 class KprobeTuiError(Exception):
     """Root of all errors of the engine; front ends show it without a traceback."""
@@ -60,8 +62,10 @@ class ProbeSyntaxError(ProbeError):
     """
 
     def __init__(self, code: str, text: str, command: str, column: int, subsystem: str) -> None:
-        caret = " " * column + "^"
-        super().__init__(f"{subsystem}: error: {text}\n  Command: {command}\n           {caret}")
+        before = command.encode(errors="surrogateescape")[:column].decode(errors="surrogateescape")
+        caret = " " * (column + len(escaped(before)) - len(before)) + "^"
+        lines = f"{subsystem}: error: {text}", f"  Command: {escaped(command)}"
+        super().__init__("\n".join((*lines, f"           {caret}")))
         self.code = code
         self.text = text
         self.command = command
@@ -75,7 +79,7 @@ class ProbeSyntaxError(ProbeError):
 
     def __str__(self) -> str:
         text = super().__str__()
-        return f"{text}\n  {self.why}" if self.why else text
+        return f"{text}\n  {escaped(self.why)}" if self.why else text
 
 
 class ProbeRejectedError(ProbeError):

@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable
 from typing import ClassVar, Final, TypeVar
 
+from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.command import Provider
@@ -14,6 +15,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from engine.errors import CommandError
+from engine.escaping import escaped
 from engine.session import GuestConfig
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
@@ -258,7 +260,8 @@ class KprobeApp(App[int]):
                 case ev.Notice(text):
                     self.say(text, "warning")
                 case ev.Crashed(text, trace):
-                    self.exit(125, return_code=125, message=f"the engine failed: {text}\n{trace}")
+                    message = escaped(f"the engine failed: {text}\n{trace}", keep="\n")
+                    self.exit(125, return_code=125, message=Text(message))
         if rows:
             panes.events.drained()
             panes.graph.drained()

@@ -4,6 +4,7 @@ from functools import partial
 from typing import cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 
 from engine.session.protocol import commands as cmd
 from tui.command_line import COMMANDS, command_question
@@ -50,7 +51,7 @@ class Everything(Provider):
             text = f"probe {probe.id}: {harmless(probe.definition)}"
             if (score := matcher.match(text)) > 0 and probe.addresses:
                 go = partial(on.navigator.go_to, f"{probe.addresses[0]:#x}")
-                yield Hit(score, matcher.highlight(text), go)
+                yield Hit(score, Content(text), go)  # not highlighted: that reads markup
         for theme in self.app.available_themes:
             text = f"theme {theme}"
             if (score := matcher.match(text)) > 0:
@@ -61,8 +62,8 @@ class Everything(Provider):
             score = self.matcher(wanted).match(name) or 0.1
             if not query.startswith("probe "):
                 go = partial(on.navigator.go_to, match.name)
-                yield Hit(score, f"go to {name}", go, text=name)
+                yield Hit(score, Content(f"go to {name}"), go, text=name)
             line = on.browser.default_definition(match.name)
             place = partial(on.desk.post, cmd.Define(line))
             if not query.startswith("go to "):
-                yield Hit(score * 0.9, f"probe {name}", place, text=name)
+                yield Hit(score * 0.9, Content(f"probe {name}"), place, text=name)

@@ -5,6 +5,8 @@ from typing import Final, NamedTuple
 
 from textual.app import App
 
+from engine.escaping import escaped
+
 
 class Mark(NamedTuple):
     """A sign, and what stands for it on a terminal without Unicode."""
@@ -51,14 +53,8 @@ def mark(name: str, ascii_only: bool = False) -> str:
 
 
 def harmless(text: str | bytes, ascii_only: bool = False) -> str:
-    r"""Text of a guest as it may go to a terminal: what does not print is shown as `\xNN`."""
-    if isinstance(text, bytes):
-        text = text.decode(errors="backslashreplace")
-    if not text.isprintable():
-        text = "".join(
-            each if each.isprintable() else each.encode("unicode_escape").decode()
-            for each in text.encode(errors="backslashreplace").decode()
-        )
+    """Text of a guest as it may go to a terminal: see `engine.escaping`."""
+    text = escaped(text)
     if ascii_only and not text.isascii():
         text = text.encode("ascii", errors="backslashreplace").decode()
     return text

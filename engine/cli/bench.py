@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from engine.cli import console
 from engine.session.headless.bench import (
     Case,
     Cost,
@@ -88,7 +89,7 @@ def bench(
     others: list[tuple[PeerCost, float]] = []
     for peer in peer_costs(request):
         if peer.ns_per_hit is None:
-            click.echo(f"kprobe-tui: {peer.name} is left out: {peer.why}", err=True)
+            console.remark(f"{peer.name} is left out: {peer.why}")
         else:
             others.append((peer, peer.ns_per_hit))
     if as_json:

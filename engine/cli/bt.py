@@ -1,15 +1,15 @@
 """`kprobe-tui bt`: a backtrace at a place of a run."""
 
-import json
-import sys
 from typing import Any
 
 import click
 
+from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of
 from engine.cli.probe_options import probe_options, returns_option
 from engine.cli.run import show
+from engine.escaping import json_text
 from engine.session.headless.backtraces import UNWINDER_NAMES, Backtrace, backtrace_at
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
@@ -74,7 +74,7 @@ def bt(
     if stopped.backtrace is None:
         show(stopped.reports, values["color"])
         where = place if place is not None else f"system call {syscall}"
-        print(f"kprobe-tui: {where}: {stopped.hits} of {hit} hits", file=sys.stderr)
+        console.remark(f"{where}: {stopped.hits} of {hit} hits")
         return 1
     _print(stopped.backtrace, as_json=as_json, registers=registers)
     return 0
@@ -86,12 +86,12 @@ def _print(backtrace: Backtrace, *, as_json: bool, registers: bool) -> None:
         if registers:
             for row, frame in zip(found["frames"], backtrace.frames, strict=True):
                 row["registers"] = {n: f"{value:#x}" for n, value in frame.registers.items()}
-        click.echo(json.dumps(found))
+        console.put(json_text(found))
         return
     *lines, end = backtrace.lines()
     for line, frame in zip(lines, backtrace.frames, strict=True):
-        click.echo(line)
+        console.put(line)
         if registers and not frame.inlined:
             for name, value in frame.registers.items():
-                click.echo(f"      {name:8} {value:#018x}")
-    click.echo(end)
+                console.put(f"      {name:8} {value:#018x}")
+    console.put(end)

@@ -1,6 +1,5 @@
 """`kprobe-tui check`: a verdict on every place, without running the guest."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -9,8 +8,10 @@ from typing import Any, Final
 
 import click
 
+from engine.cli import console
 from engine.cli.options import config_of, lines_of, program_options
 from engine.cli.probe_options import probe_options
+from engine.escaping import json_text
 from engine.session.headless.checks import Placed
 from engine.session.headless.checks import check as checked
 from engine.session.protocol.config import Mode
@@ -92,32 +93,31 @@ def check(
 
 
 def _show_lines(found: Iterator[Placed], *, notes: bool) -> None:
-    write = sys.stdout.write
     for placed in found:
         place, judgement = placed.place, placed.judgement
         if judgement.ok:
             outcome = f"{placed.technique} {judgement.how}: {judgement.reason}"
         else:
             outcome = f"rejected {judgement.reason} ({judgement.errno})"
-        write(f"{place.link:#x} {place.name} {outcome}\n")
+        console.put(f"{place.link:#x} {place.name} {outcome}")
         if not notes:
             continue
         for finding in judgement.findings:
             if finding.message != judgement.reason:
-                write(f"    {finding.severity} {finding.rule}: {finding.message}\n")
+                console.put(f"    {finding.severity} {finding.rule}: {finding.message}")
         if placed.no_jump is not None:
-            write(f"    no jump: {placed.no_jump.rule}: {placed.no_jump.detail}\n")
+            console.put(f"    no jump: {placed.no_jump.rule}: {placed.no_jump.detail}")
         if placed.nearest_jump is not None:
-            write(f"    the nearest place for a jump: {placed.nearest_jump:#x}\n")
+            console.put(f"    the nearest place for a jump: {placed.nearest_jump:#x}")
         nearest = next((f.nearest for f in judgement.findings if f.severity == "error"), None)
         if nearest is not None:
-            write(f"    the nearest place that would do: {nearest:#x}\n")
+            console.put(f"    the nearest place that would do: {nearest:#x}")
 
 
 def _show_json(found: Iterator[Placed], *, notes: bool) -> None:
     separator = "["
     for placed in found:
-        sys.stdout.write(f"{separator}\n{json.dumps(_as_json(placed, notes=notes))}")
+        sys.stdout.write(f"{separator}\n{json_text(_as_json(placed, notes=notes))}")
         separator = ","
     sys.stdout.write("[]\n" if separator == "[" else "\n]\n")
 
@@ -186,18 +186,18 @@ def _show_summary(found: Iterator[Placed], *, as_json: bool) -> None:
             "no_jump": dict(no_jump.most_common()),
             "lint": lint,
         }
-        sys.stdout.write(json.dumps(summary) + "\n")
+        sys.stdout.write(json_text(summary) + "\n")
         return
     share = {name: f"{count / total:.2%}" for name, count in verdicts.items()}
     counts = ", ".join(f"{n} {name} ({share[name]})" for name, n in verdicts.most_common())
-    sys.stdout.write(f"{total} places{': ' if counts else ''}{counts}\n")
+    console.put(f"{total} places{': ' if counts else ''}{counts}")
     for name, count in techniques.most_common():
-        sys.stdout.write(f"{count:>9} {name} ({count / total:.2%})\n")
+        console.put(f"{count:>9} {name} ({count / total:.2%})")
     for name, count in no_jump.most_common():
-        sys.stdout.write(f"{count:>9} no jump: {name}\n")
+        console.put(f"{count:>9} no jump: {name}")
     for row in ranked[:_REASONS]:
-        sys.stdout.write(f"{row['count']:>9} {row['outcome']}: {row['rule']}\n")
+        console.put(f"{row['count']:>9} {row['outcome']}: {row['rule']}")
     if len(ranked) > _REASONS:
-        sys.stdout.write(f"          and {len(ranked) - _REASONS} more reasons\n")
+        console.put(f"          and {len(ranked) - _REASONS} more reasons")
     for name, count in lint.most_common():
-        sys.stdout.write(f"{count:>9} lint: {name}\n")
+        console.put(f"{count:>9} lint: {name}")

@@ -1,11 +1,11 @@
 """`kprobe-tui diff`: does a probe change the program?"""
 
-import sys
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 
+from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of
 from engine.cli.probe_options import probe_options, returns_option
@@ -60,7 +60,7 @@ def diff(
     probes = ProbeRequest(tuple(lines_of(definitions)), globs, returns, bodies)
     request = DiffRequest(config_of(values), probes, Mode(mode_name), served)
     effect = compare(request, lambda session: attached(session, values["timeout"]))
-    say = _speaker(values["color"])
+    say = partial(console.remark, color=values["color"])
     if effect.refused:
         say(f"{len(effect.refused)} places take no probe, the first: {effect.refused[0]}")
     plain, probed = effect.plain, effect.probed
@@ -75,13 +75,3 @@ def diff(
     for line in effect.lines:
         say(f"  {line}")
     return 1
-
-
-def _speaker(color: str) -> Callable[[str], None]:
-    colored = color == "always" or (color == "auto" and sys.stderr.isatty())
-    prefix = "\033[1mkprobe-tui:\033[0m" if colored else "kprobe-tui:"
-
-    def say(text: str) -> None:
-        print(prefix, text, file=sys.stderr)
-
-    return say

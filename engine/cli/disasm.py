@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from engine.cli import console
 from engine.cli.options import config_of, program_options
 from engine.session.headless.listings import (
     ListedCode,
@@ -61,9 +62,8 @@ def disasm(
 
 
 def _show(code: ListedCode) -> None:
-    write = sys.stdout.write
     for line in _lines(code):
-        write(line)
+        console.put(line)
     sys.stdout.flush()
 
 
@@ -72,4 +72,4 @@ def _lines(code: ListedCode) -> Iterator[str]:
     for item in code.insns:
         insn = item.insn
         name = f" <{item.symbol}+{item.offset:#x}>" if item.symbol is not None else ""
-        yield f"{insn.address:#x}{name}: {insn.raw.hex(' '):<{width}}  {insn.text}\n"
+        yield f"{insn.address:#x}{name}: {insn.raw.hex(' '):<{width}}  {insn.text}"

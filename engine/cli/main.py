@@ -1,13 +1,14 @@
 """The command group and how errors leave it."""
 
+import io
 import os
-import sys
 import traceback
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from engine.cli import console
 from engine.errors import EngineError, KprobeTuiError, ProbeSyntaxError
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def main(
         open_interface: opens the terminal interface.
         others: subcommands of the layer above.
     """
+    console.prepare()
     for command in others:
         cli.add_command(command)
     debug = "--debug" in argv
@@ -105,27 +107,29 @@ def main(
             args=argv, prog_name="kprobe-tui", standalone_mode=False, obj=open_interface
         )
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        console.text(shown.getvalue().rstrip("\n"))
         return 2
     except click.Abort:
         return 130
     except ProbeSyntaxError as error:
-        print(error, file=sys.stderr)  # as error_log shows it
+        console.text(str(error))  # as error_log shows it
         return 2
     except KprobeTuiError as error:
         if debug:
-            traceback.print_exc()
-        print(f"kprobe-tui: {error}", file=sys.stderr)
+            console.text(traceback.format_exc())
+        console.remark(str(error))
         if error.hint:
-            print(f"kprobe-tui: hint: {error.hint}", file=sys.stderr)
+            console.remark(f"hint: {error.hint}")
         return 125 if isinstance(error, EngineError) else 2
     except BrokenPipeError:
         return 141
     except Exception as error:
         if debug:
-            traceback.print_exc()
-        print(f"kprobe-tui: the engine failed: {error!r}", file=sys.stderr)
-        print(f"kprobe-tui: hint: {EngineError.hint}", file=sys.stderr)
+            console.text(traceback.format_exc())
+        console.remark(f"the engine failed: {error!r}")
+        console.remark(f"hint: {EngineError.hint}")
         return 125
     return result if isinstance(result, int) else 0
 

@@ -4,6 +4,8 @@ import sys
 
 import click
 
+from engine.cli import console
+from engine.escaping import escaped
 from engine.session.headless.recovery import FORMAT_NAMES, recovered_text
 
 
@@ -22,9 +24,10 @@ def recover(form: str | None, header: bool, ring: str) -> int:
     They go behind those in FILE: kprobe-tui recover FILE.ring >> FILE
     """
     found = recovered_text(ring, form, header=header)
-    sys.stdout.buffer.write(found.text)
+    shown = escaped(found.text, keep="\n").encode() if sys.stdout.isatty() else found.text
+    sys.stdout.buffer.write(shown)
     sys.stdout.buffer.flush()
-    click.echo(f"kprobe-tui: {found.count} events", err=True)
+    console.remark(f"{found.count} events")
     for line in found.notes:
-        click.echo(f"kprobe-tui: {line}", err=True)
+        console.remark(line)
     return 0

@@ -1,12 +1,12 @@
 """`kprobe-tui run`: run a guest headless."""
 
-import sys
 import time
 from collections.abc import Iterable
 from typing import Any
 
 import click
 
+from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options
 from engine.session import Reports, Session
@@ -38,19 +38,15 @@ def show(reports: Reports, color: str) -> None:
 
 def remarks(found: Iterable[Report], color: str) -> None:
     """Print remarks, with the name of the tool in front."""
-    colored = color == "always" or (color == "auto" and sys.stderr.isatty())
-    prefix = "\033[1mkprobe-tui:\033[0m" if colored else "kprobe-tui:"
-    for remark in found:
-        for index, line in enumerate(remark.lines):
-            print(prefix, line if not index else "  " + line, file=sys.stderr)
+    for each in found:
+        console.remark(*each.lines, color=color)
 
 
 def figures(session: Session, loading: float, running: float) -> None:
     """Print the engine's own figures, for --debug."""
     made = session.figures()
-    print(
-        f"kprobe-tui: loaded in {loading * 1e3:.0f} ms, ran {running * 1e3:.0f} ms, "
+    console.remark(
+        f"loaded in {loading * 1e3:.0f} ms, ran {running * 1e3:.0f} ms, "
         f"{made.system_calls} system calls, {made.blocks} counted blocks, "
-        f"{made.fills} TLB fills, {made.touched >> 10} KiB touched",
-        file=sys.stderr,
+        f"{made.fills} TLB fills, {made.touched >> 10} KiB touched"
     )

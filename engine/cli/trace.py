@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of
 from engine.cli.probe_options import probe_options, returns_option
@@ -151,11 +152,11 @@ def trace(
     )
     with opened_trace(request, sys.stderr.buffer) as traced:
         for text in traced.refused:
-            click.echo(text, err=True)
+            console.text(text)
         if describe or listing or list_form is not None:
             lines = traced.described() if describe else traced.listed(list_form or LIST_FORMS[0])
             for line in lines:
-                click.echo(line)
+                console.put(line)
             remarks(traced.remarks, values["color"])
             return 0
         special: dict[int, Callable[[], None]] = {}

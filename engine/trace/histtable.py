@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from engine.escaping import escaped, escaped_bytes
 from engine.trace.histogram import HITCOUNT, HistField, HistSpec
 from engine.trace.rows import string_at
 
@@ -27,12 +28,22 @@ class HistNames:
         comm: a thread's name by its id.
         syscall: a system call's name by its number, None for none.
         stack: the call stack now, innermost first.
+        exact: whether names and strings are printed byte for byte; else they are escaped.
     """
 
     symbol: Callable[[int], str]
     comm: Callable[[int], bytes | None]
     syscall: Callable[[int], str | None]
     stack: Callable[[], tuple[int, ...]]
+    exact: bool = False
+
+    def shown(self, data: bytes) -> bytes:
+        """A name or string as a part of a line."""
+        return data if self.exact else escaped_bytes(data)
+
+    def symbol_text(self, address: int) -> bytes:
+        """The text of an address as a part of a line."""
+        return self.shown(self.symbol(address).encode(errors="surrogateescape"))
 
 
 @dataclass(slots=True)
@@ -126,7 +137,7 @@ class HistTable:
 
     def lines(self, condition: str = "", paused: bool = False) -> list[bytes]:
         """The text of the event's `hist` file, a line each."""
-        listing = self.spec.listing(condition, paused).encode(errors="surrogateescape")
+        listing = escaped(self.spec.listing(condition, paused)).encode()
         out = [b"# event histogram", b"#", b"# trigger info: " + listing, b"#", b""]
         rows = self._sorted()
         sums = [entry.sums for _, entry in rows]
@@ -173,24 +184,20 @@ class HistTable:
     def _key(self, one: HistField, value: Key, entry: _HistogramEntry) -> bytes:
         name = one.name.encode()
         if isinstance(value, tuple):
-            text = b"".join(
-                b"         %s\n" % self.names.symbol(address).encode(errors="surrogateescape")
-                for address in value
-            )
+            text = b"".join(b"         %s\n" % self.names.symbol_text(each) for each in value)
             return b"common_stacktrace:\n" + text
         if isinstance(value, bytes):
-            return b"%s: %-50s" % (name, value)
+            return b"%s: %-50s" % (name, self.names.shown(value))
         if one.modifier == "hex":
             return b"%s: %x" % (name, value)
         if one.modifier in ("sym", "sym-offset"):
-            symbol = self.names.symbol(value)
+            symbol = self.names.symbol_text(value)
             if one.modifier == "sym":
-                symbol = symbol.rpartition("+0x")[0] or symbol
+                symbol = symbol.rpartition(b"+0x")[0] or symbol
             width = 45 if one.modifier == "sym" else 55
-            shown = symbol.encode(errors="surrogateescape").ljust(width)
-            return b"%s: [%x] %s" % (name, value, shown)
+            return b"%s: [%x] %s" % (name, value, symbol.ljust(width))
         if one.modifier == "execname":
-            return b"%s: %-16s[%10d]" % (name, entry.comm, value)
+            return b"%s: %-16s[%10d]" % (name, self.names.shown(entry.comm), value)
         if one.modifier == "syscall":
             call = self.names.syscall(value)
             text = b"unknown_syscall" if call is None else b"sys_" + call.encode()

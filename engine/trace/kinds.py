@@ -28,7 +28,7 @@ _TEXTS: Final = (
     KindText(ValueKind.SIGNED, b"%d", "%{}d", "%{}d"),
     KindText(ValueKind.HEX, b"0x%x", "0x%{}x", "0x%{}x"),
     KindText(ValueKind.BITFIELD, b"%d", "%{}u", "%{}u"),
-    KindText(ValueKind.CHAR, b"'%c'", "'%c'", "%c"),
+    KindText(ValueKind.CHAR, b"'%s'", "'%c'", "%c"),
     KindText(ValueKind.STRING, b"%s", '\\"%s\\"'),
     KindText(ValueKind.USTRING, b"%s", '\\"%s\\"'),
     KindText(ValueKind.SYMBOL, b"%s", "%pS"),

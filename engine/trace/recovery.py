@@ -48,6 +48,7 @@ class Recovered:
         progress: how far FILE had got; `consumed` bytes of rows are left out already.
         format: name of FILE's output format, "" where it is not known.
         options: its trace options.
+        exact: whether it has names and strings byte for byte.
         symbols: text of addresses that no file tells.
         returning: functions whose returns are events, too.
         comms: names of threads.
@@ -63,6 +64,7 @@ class Recovered:
     progress: Progress = field(default_factory=Progress)
     format: str = ""
     options: tuple[str, ...] = ()
+    exact: bool = False
     symbols: dict[int, str] = field(default_factory=dict)
     returning: frozenset[int] = frozenset()
     comms: dict[int, str] = field(default_factory=dict)
@@ -112,6 +114,7 @@ def recover(path: Path) -> Recovered:
             progress,
             str(told["output"].get("format", "")),
             tuple(map(str, told["output"].get("options", ()))),
+            bool(told["output"].get("exact")),
             {int(key): str(text) for key, text in told["symbols"].items()},
             frozenset(map(int, told["returning"])),
             {int(key): str(text) for key, text in state.get("comms", {}).items()},

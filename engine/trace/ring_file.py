@@ -193,7 +193,7 @@ def describe(
     Args:
         events: the event table.
         arch: name of the guest's architecture.
-        output: how they are written: `format`, its name, and `options`.
+        output: how they are written: `format`, its name, `options`, and whether `exact`.
         symbols: text of addresses that no file tells.
         returning: addresses of functions whose returns are events, too.
     """

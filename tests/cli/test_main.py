@@ -56,7 +56,13 @@ def test_help_and_version_need_no_engine(words: tuple[str, ...]) -> None:
     loaded = loaded_by(*words)
     assert "engine.cli.main" in loaded
     ours = {name for name in loaded if name.startswith("engine.")}
-    assert ours == {"engine.cli", "engine.cli.main", "engine.errors"}
+    assert ours == {
+        "engine.cli",
+        "engine.cli.console",
+        "engine.cli.main",
+        "engine.errors",
+        "engine.escaping",
+    }
 
 
 def test_a_plain_run_needs_no_probes() -> None:

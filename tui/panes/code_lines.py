@@ -98,7 +98,7 @@ class CodeWindow:
         if row.line is not None and self.with_source:
             file, number = row.line
             text = self._sources.line(file, number)
-            name = file.rsplit("/", 1)[-1]
+            name = harmless(file.rsplit("/", 1)[-1])
             found.append(CodeLine(row, f"{name}:{number}  {harmless(text)}".rstrip(), source=True))
         return found
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final
 
-from rich.markup import escape
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -74,7 +73,7 @@ class HelpScreen(ModalScreen[None]):
         """The pane's keys, the keys of all panes."""
         with Vertical() as box:
             box.set_class(is_ascii(self.app), "-ascii")
-            box.border_title = escape("Help")
+            box.border_title = "Help"
             with VerticalScroll():
                 yield Static(Content.assemble(*self._parts()), markup=False)
             yield Static("j k space scroll   Esc back   ctrl+p finds any action", id="hint")

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.markup import escape
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
@@ -84,7 +84,7 @@ class ProbeDialog(ModalScreen[str | None]):
         """A line, what is wrong with it, names that fit."""
         with Vertical() as box:
             box.set_class(is_ascii(self.app), "-ascii")
-            box.border_title = escape(self._title)
+            box.border_title = Content(harmless(self._title))
             yield Input(
                 self._text,
                 placeholder="a function's name, or p:GROUP/EVENT PLACE ARGS",

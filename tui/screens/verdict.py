@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-from rich.markup import escape
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -51,7 +50,7 @@ class VerdictScreen(ModalScreen[int | None]):
         """The verdict, the checklist, the remarks."""
         with Vertical() as box:
             box.set_class(is_ascii(self.app), "-ascii")
-            box.border_title = escape(f"Why: {self._placed.place.name}")
+            box.border_title = Content(harmless(f"Why: {self._placed.place.name}"))
             with VerticalScroll():
                 yield Static(self._text(), markup=False)
             keys = "Esc back"

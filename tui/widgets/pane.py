@@ -2,15 +2,14 @@
 
 from typing import ClassVar
 
-from rich.markup import escape
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
 from engine.session.protocol.views import GuestView
-from tui.render import is_ascii, mark
+from tui.render import harmless, is_ascii, mark
 from tui.widgets.prompt import Prompt
 
 
@@ -58,6 +57,7 @@ class Pane(Vertical):
         self.content = content
         self.parts: tuple[str, ...] = ()
         self.prompt = Prompt(self.focus_inside)
+        self._titled = self._noted = ""
 
     def compose(self) -> ComposeResult:
         """The content and the prompt."""
@@ -94,20 +94,21 @@ class Pane(Vertical):
             return
         rule = f" {mark('rule', is_ascii(self.app))} "
         name = f"{self.number} {self.TITLE}" if self.number is not None else self.TITLE
-        title = escape(rule.join([name, *filter(None, parts)]))
-        if title != self.border_title:
-            self.border_title = title
+        title = rule.join([name, *filter(None, parts)])
+        if title != self._titled:
+            self._titled = title
+            self.border_title = Content(harmless(title, is_ascii(self.app)))
             self.post_message(self.Retitled(self))
 
     def note(self, text: str) -> None:
         """Show something short in the lower border; "" takes it away."""
-        if escape(text) != self.border_subtitle:
-            self.border_subtitle = escape(text)
+        if text != self._noted:
+            self._noted = text
+            self.border_subtitle = Content(harmless(text, is_ascii(self.app)))
             self.post_message(self.Retitled(self))
 
     @property
     def noted(self) -> str:
         """The changing parts of the title and the note, for where no border shows them."""
         rule = f" {mark('rule', is_ascii(self.app))} "
-        note = self.border_subtitle
-        return rule.join(filter(None, [*self.parts, Text.from_markup(note).plain if note else ""]))
+        return rule.join(filter(None, map(harmless, [*self.parts, self._noted])))

@@ -127,7 +127,7 @@ class Histograms:
 
 def _texts(tracing: Tracing) -> Iterator[str]:
     for table in tracing.controls.tables():
-        yield b"\n".join(table).decode(errors="surrogateescape")
+        yield b"\n".join(table).decode(errors="backslashreplace")
 
 
 def _key(event: str) -> tuple[str, str]:

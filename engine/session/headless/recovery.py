@@ -66,7 +66,7 @@ def _text(
     if name not in kinds:
         raise CommandError(f"there is no format {name!r}; give one with --format")
     comms = {thread: name.encode(errors="surrogateescape") for thread, name in found.comms.items()}
-    names = Names(symbol, comms.get, found.returning.__contains__)
+    names = Names(symbol, comms.get, found.returning.__contains__, found.exact)
     own = name == found.format
     writer = kinds[name](found.events, names, found.options if own else ())
     progress = found.progress

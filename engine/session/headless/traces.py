@@ -71,7 +71,7 @@ class TraceRun:
         for (group, name), info in tracing.infos.items():
             control = tracing.controls.of(info)
             yield f"# events/{group}/{name}/format"
-            yield format_text(info)
+            yield from format_text(info).split("\n")
             yield f"# events/{group}/{name}/filter"
             yield control.filter_text
             yield f"# events/{group}/{name}/trigger"

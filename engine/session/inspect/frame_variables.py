@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from engine.arch.base import Arch
 from engine.errors import GuestFaultError, ImageError
+from engine.escaping import escaped
 from engine.guest.modules import Module
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.elf import ElfImage
@@ -181,8 +182,7 @@ class FrameVariables:
             if byte == b"\0":
                 break
             raw += byte
-        text = raw.decode(errors="backslashreplace")
-        return '"' + text.replace("\n", "\\n") + '"' + ("..." if len(raw) == most else "")
+        return '"' + escaped(raw, quoted=True) + '"' + ("..." if len(raw) == most else "")
 
     def _term(self, term: Term, registers: Mapping[str, int], bias: int) -> int:
         value = bias if term.is_link else 0

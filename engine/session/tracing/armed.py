@@ -92,6 +92,7 @@ class ControlHooks:
         read_cstring: (address, limit) to the guest's bytes there.
         here: address of the instruction that the processor is at.
         changed: an event records in another way from now on.
+        exact: whether names and strings are printed byte for byte.
     """
 
     stack: Callable[[int, int], None]
@@ -103,6 +104,7 @@ class ControlHooks:
     read_cstring: Callable[[int, int], bytes]
     here: Callable[[], int]
     changed: Callable[[EventInfo], None]
+    exact: bool = False
 
 
 class HistogramTriggers:
@@ -151,7 +153,9 @@ class HistogramTriggers:
             if armed.trigger.condition == trigger.condition:
                 raise spec.error("TRIGGER_EEXIST")
         if table is None:
-            names = HistNames(hooks.symbol, hooks.comm, hooks.syscall, hooks.stack_now)
+            names = HistNames(
+                hooks.symbol, hooks.comm, hooks.syscall, hooks.stack_now, hooks.exact
+            )
             table = HistTable(spec, names)
             if spec.name:
                 self._named[spec.name] = table

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 
 from engine.arch.plan import Rules
 from engine.errors import CommandError
+from engine.escaping import escaped
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
 from engine.session.guest.probing import Probing
@@ -71,6 +72,7 @@ class TraceOutput:
         self._written = self._unsaid = self._stage = 0
         self._own = path is not None and not self.discard
         self._file = None if self.discard else stream
+        self._escapes = is_terminal(path, stream)
         if path is not None and not self.discard:
             try:
                 file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -142,6 +144,8 @@ class TraceOutput:
         """Write all of it, or nothing; False for nothing."""
         if self._file is None or not data:
             return True
+        if self._escapes:  # whatever a format lets through
+            data = escaped(data, keep="\n").encode()
         start = self._position()
         try:
             rest = memoryview(data)
@@ -171,7 +175,7 @@ class TraceOutput:
     def tail(self, text: bytes) -> None:
         """Write what comes behind the trace; on stderr where the output is no text."""
         if self.discard or not self.format.is_text:
-            sys.stderr.buffer.write(text)
+            sys.stderr.buffer.write(escaped(text, keep="\n").encode())
             sys.stderr.flush()
         else:
             self.text(text)
@@ -191,6 +195,22 @@ class TraceOutput:
             return os.lseek(self._file.fileno(), 0, os.SEEK_CUR)
         except OSError:
             return None
+
+
+def is_terminal(path: str | None, stream: BinaryIO | None) -> bool:
+    """True if an output, a file by its path or else a stream, is a terminal."""
+    if path is None:
+        return stream is not None and stream.isatty()
+    try:
+        if not stat.S_ISCHR(os.stat(path).st_mode):
+            return False
+        file = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.isatty(file)
+    finally:
+        os.close(file)
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:

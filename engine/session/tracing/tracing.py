@@ -18,7 +18,7 @@ from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.defining import Definitions
 from engine.session.tracing.event_set import EventSet
 from engine.session.tracing.loaded_files import LoadedFiles
-from engine.session.tracing.output import Tail, TraceOutput, profile_lines, remarks
+from engine.session.tracing.output import Tail, TraceOutput, is_terminal, profile_lines, remarks
 from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.syscalls import SyscallEvents
@@ -80,7 +80,8 @@ class Tracing:
             self.ring = Ring(options.buffer, options.overwrite)
         self._comm = session.process.comm
         self._modules = LoadedFiles(session)
-        names = Names(self.symbol, lambda thread: self._comm, self._returning)
+        self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
+        names = self._names()
         formats = {kind.name: kind for kind in FORMATS}
         if options.format not in formats:
             known = ", ".join(formats)
@@ -124,6 +125,7 @@ class Tracing:
             read_cstring=session.memory.read_cstring,
             here=lambda: self.syscalls.place,
             changed=self._changed,
+            exact=self._exact,
         )
         names_of = FilterNames(options.mode, self._probing.manager.code_map)
         self.controls = EventControls(self.infos, self._context, hooks, names_of)
@@ -248,9 +250,12 @@ class Tracing:
             options: its trace options.
         """
         self._text = options
-        self._output.format = make(self.table, Names(self.symbol, lambda _: self._comm), options)
+        self._output.format = make(self.table, self._names(), options)
 
     # -- output ---------------------------------------------------------------------------
+
+    def _names(self) -> Names:
+        return Names(self.symbol, lambda thread: self._comm, self._returning, self._exact)
 
     def start(self) -> None:
         """Before the guest runs: the clock goes, the header is out."""
@@ -294,7 +299,11 @@ class Tracing:
         return describe(
             self.table.values(),
             self.session.arch.name,
-            {"format": self._output.format.name, "options": list(self._text)},
+            {
+                "format": self._output.format.name,
+                "options": list(self._text),
+                "exact": self._exact,
+            },
             {place: self.symbol(place) for place in places},
             filter(self._returning, places),
         )
@@ -366,7 +375,8 @@ class Tracing:
         lines = list(self.controls.histograms())
         if self.options.profile:
             profile = profile_lines(self.events.values(), self.handled)
-            lines += [b"", b"# profile", *(os.fsencode(line) for line in profile)]
+            shown = self._names().shown
+            lines += [b"", b"# profile", *(shown(os.fsencode(line)) for line in profile)]
         snapshot = self.tail.snapshot() if self._output.format.is_text else b""
         return snapshot + b"".join(line + b"\n" for line in lines)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from engine.escaping import escaped_bytes
 from engine.trace.rows import EventTable
 
 
@@ -20,11 +21,31 @@ class Names:
         symbol: an address to "SYM+0x0/0x10", or to plain hex.
         comm: a thread's name by its id, None for one that is not known.
         returning: whether a call of the function at an address gives a return event too.
+        exact: whether text has names and strings byte for byte, as the kernel prints them; else
+            they are escaped.
     """
 
     symbol: Callable[[int], str] = no_symbol
     comm: Callable[[int], bytes | None] = lambda thread_id: None
     returning: Callable[[int], bool] = lambda address: False
+    exact: bool = False
+
+    def shown(self, data: bytes) -> bytes:
+        """A name as a part of a line."""
+        return data if self.exact else escaped_bytes(data)
+
+    def quoted(self, data: bytes) -> bytes:
+        """A string between double quotes."""
+        return b'"%s"' % (data if self.exact else escaped_bytes(data, quoted=True))
+
+    def symbol_text(self, address: int) -> bytes:
+        """The text of an address as a part of a line."""
+        return self.shown(self.symbol(address).encode(errors="surrogateescape"))
+
+    def comm_text(self, thread_id: int) -> bytes:
+        """A thread's name as a part of a line; "<...>" for one that is not known."""
+        comm = self.comm(thread_id)
+        return b"<...>" if comm is None else self.shown(comm)
 
 
 class Format(Protocol):

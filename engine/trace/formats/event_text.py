@@ -26,7 +26,7 @@ _NO_COLUMNS = struct.Struct("<8xQQ").unpack_from
 
 @dataclass(frozen=True, slots=True)
 class EventText:
-    """The parts of a line; text of the guest is as it is, harmless or not.
+    """The parts of a line, with text of the guest escaped.
 
     Attributes:
         time: of the clock of the trace.
@@ -113,8 +113,7 @@ class EventLines:
         """COMM-ID of a thread, remembered."""
         task = self._tasks.get(thread_id)
         if task is None:
-            comm = self._names.comm(thread_id)
-            task = b"%s-%d" % (b"<...>" if comm is None else comm, thread_id)
+            task = b"%s-%d" % (self._names.comm_text(thread_id), thread_id)
             self._tasks[thread_id] = task
         return task
 

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Collection
 from typing import ClassVar, cast
 
+from engine.escaping import escaped
 from engine.trace.formats.base import Names
-from engine.trace.formats.values import frames, function_name, text
+from engine.trace.formats.values import frames, function_name
 from engine.trace.rows import HEAD, EventSource, EventTable
 
 
@@ -38,7 +39,7 @@ class FoldedFormat:
                 found = frames(info, data, position)
                 comm = self._names.comm(thread)
                 names = [self._function(pc, index > 0) for index, pc in enumerate(found)]
-                program = "?" if comm is None else text(comm)
+                program = "?" if comm is None else escaped(comm)
                 stack = ";".join((program, *reversed(names), self._before))
                 self._counts[stack] += 1
             else:
@@ -55,7 +56,7 @@ class FoldedFormat:
         """All stacks, in order of their text."""
         lines = [f"{stack} {count}\n" for stack, count in sorted(self._counts.items())]
         self._counts.clear()
-        return "".join(lines).encode(errors="surrogateescape")
+        return "".join(lines).encode()
 
     def renamed(self, thread_id: int) -> None:
         """The next stack asks for the name anyway."""
@@ -77,5 +78,5 @@ class FoldedFormat:
         if found is None:
             symbol = self._names.symbol(place)
             known = function_name(symbol) if symbol != f"{place:#x}" else f"{pc:#x}"
-            found = self._functions[place] = known.replace(";", ":").replace(" ", "_")
+            found = self._functions[place] = escaped(known).replace(";", ":").replace(" ", "_")
         return found

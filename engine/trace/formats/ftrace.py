@@ -3,8 +3,8 @@
 Where a guest differs from a kernel: one CPU, no interrupt state (the five flags are dots), and
 a clock that counts, so time is an integer as with `trace_clock=counter`.
 
-Everything is bytes: strings and characters of a guest come out as they are. Events that are not
-made by probes, and what trace options change, are in `ftracemore`.
+Strings, characters and names of a guest are escaped, or come out as they are where `Names` says
+so. Events that are not made by probes, and what trace options change, are in `ftracemore`.
 """
 
 import struct
@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, TypeAlias
 
 from engine.arch.program import ValueKind
+from engine.escaping import escaped
 from engine.trace.formats import ftracemore as more
 from engine.trace.formats.base import Names
 from engine.trace.kinds import trace_conversion
@@ -116,7 +117,7 @@ class FtraceFormat:
         """The `%pS` text of an address, remembered."""
         text = self._symbols.get(address)
         if text is None:
-            text = self._names.symbol(address).encode(errors="surrogateescape")
+            text = self._names.symbol_text(address)
             if self._options.sym_addr:
                 text += b" <%016x>" % address
             if len(self._symbols) >= _CACHED:
@@ -125,8 +126,7 @@ class FtraceFormat:
         return text
 
     def _prefix(self, thread_id: int) -> bytes:
-        comm = self._names.comm(thread_id)
-        name = b"<...>" if comm is None else comm
+        name = self._names.comm_text(thread_id)
         self._prefixes[thread_id] = self._options.prefix % (name, thread_id)
         return self._prefixes[thread_id]
 
@@ -154,7 +154,7 @@ class FtraceFormat:
 
     def _other(self, info: EventInfo) -> Line:
         """The line of an event whose text is made as a whole."""
-        make = more.text_maker(info, self.symbol, self._options)
+        make = more.text_maker(info, self.symbol, self._options, self._names)
         template = b"%s" + self._options.time + b"%s\n"
         time = struct.Struct("<8xQ").unpack_from
 
@@ -168,6 +168,7 @@ class FtraceFormat:
         first = 3 if info.returns else 2
         strings: list[int] = []
         symbols: list[int] = []
+        characters: list[int] = []
         for column in info.columns:
             words = range(first, first + column.words)
             first += column.words
@@ -175,9 +176,12 @@ class FtraceFormat:
                 strings += words
             elif column.type.kind is ValueKind.SYMBOL:
                 symbols += words
-        if not (strings or symbols or info.returns or info.symbolic):
+            elif column.type.kind is ValueKind.CHAR:
+                characters += words
+        if not (strings or symbols or characters or info.returns or info.symbolic):
             return None
         returns, symbolic, symbol = info.returns, info.symbolic, self.symbol
+        quoted, shown = self._names.quoted, self._names.shown
 
         def complete(words: Words, data: bytes, position: int) -> Arguments:
             out: list[int | bytes] = list(words)
@@ -193,11 +197,13 @@ class FtraceFormat:
                 size = word >> 32
                 if size:
                     start = position + (word & 0xFFFFFFFF)
-                    out[index] = b'"%s"' % data[start : start + size - 1]
+                    out[index] = quoted(data[start : start + size - 1])
                 else:
                     out[index] = b"(fault)"
             for index in symbols:
                 out[index] = symbol(words[index])
+            for index in characters:
+                out[index] = shown(b"%c" % words[index])
             return out
 
         return complete
@@ -205,7 +211,7 @@ class FtraceFormat:
 
 def literal(text: str) -> bytes:
     """A name as a part of a `%` template."""
-    return text.encode(errors="surrogateescape").replace(b"%", b"%%")
+    return escaped(text).encode().replace(b"%", b"%%")
 
 
 def place_template(info: EventInfo) -> bytes:

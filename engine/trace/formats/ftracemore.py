@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from engine.errors import CommandError
 from engine.trace.fields import FieldKind, own_fields
+from engine.trace.formats.base import Names
 from engine.trace.rows import HEAD, EventInfo, EventSource, string_at
 
 TextMaker: TypeAlias = Callable[[Any, int], bytes]
@@ -137,21 +138,24 @@ def binary_rows(data: bytes, kind: str) -> bytes:
     return b"".join(out)
 
 
-def text_maker(info: EventInfo, symbol: Callable[[int], bytes], options: TextOptions) -> TextMaker:
+def text_maker(
+    info: EventInfo, symbol: Callable[[int], bytes], options: TextOptions, names: Names
+) -> TextMaker:
     """The printer of an event's rows.
 
     Args:
         info: the event.
         symbol: text of an address.
         options: with `fields`, any event; else one that is no probe's.
+        names: says how strings are written.
     """
     if info.source is EventSource.STACK:
         return _stack_maker(info, symbol if options.symbols else hexadecimal)
     if options.fields:
-        return _fields_maker(info)
+        return _fields_maker(info, names)
     if info.source is EventSource.SYSCALL_EXIT:
         return _exit_maker(info)
-    return _enter_maker(info)
+    return _enter_maker(info, names)
 
 
 def hexadecimal(address: int) -> bytes:
@@ -174,7 +178,7 @@ def _frame(address: int, symbol: bytes) -> bytes:
     return b" => %s <%016x>" % (known, address)
 
 
-def _fields_maker(info: EventInfo) -> TextMaker:
+def _fields_maker(info: EventInfo, names: Names) -> TextMaker:
     """print_fields of kernel/trace/trace_output.c."""
     name = info.name.encode(errors="surrogateescape")
     fields = own_fields(info)
@@ -188,7 +192,7 @@ def _fields_maker(info: EventInfo) -> TextMaker:
                 continue
             if field.kind is FieldKind.STRING:
                 value = string_at(data, position, struct.unpack_from("<Q", data, at)[0])
-                shown = b"(fault)" if value is None else value
+                shown = b"(fault)" if value is None else names.shown(value)
             else:
                 raw = bytes(data[at : at + field.size])
                 number = int.from_bytes(raw, "little")
@@ -214,7 +218,7 @@ def _exit_maker(info: EventInfo) -> TextMaker:
     return lambda data, position: b"%s -> 0x%x" % (call, result(data, position + at)[0])
 
 
-def _enter_maker(info: EventInfo) -> TextMaker:
+def _enter_maker(info: EventInfo, names: Names) -> TextMaker:
     """print_syscall_enter of kernel/trace/trace_syscalls.c, since it shows strings."""
     call = _call(info)
     numbers = [column for column in info.columns[1:] if not column.type.is_string]
@@ -235,7 +239,7 @@ def _enter_maker(info: EventInfo) -> TextMaker:
                 if found is None:
                     one += b' ""'
                 elif string.ctype == "string":
-                    one += b' "%s"' % found
+                    one += b" " + names.quoted(found)
                 else:
                     one += _bytes(found, values[indexes["count"]])
             shown.append(one)

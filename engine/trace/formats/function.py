@@ -86,8 +86,7 @@ class FunctionFormat:
         """Nothing to go on from."""
 
     def _prefix(self, thread: int) -> bytes:
-        comm = self._names.comm(thread)
-        name = b"<...>" if comm is None else comm
+        name = self._names.comm_text(thread)
         found = self._prefixes[thread] = b"%16s-%-7d [000] ....." % (name, thread)
         return found
 

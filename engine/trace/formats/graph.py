@@ -218,8 +218,7 @@ class GraphFormat:
     def _comment(self, thread: int, row: bytes) -> bytes:
         """Another event in the middle of the calls."""
         line = self._plain.rows(row).rstrip(b"\n")
-        comm = self._names.comm(thread)
-        skip = len(b"%16s-%-7d [000]" % (b"<...>" if comm is None else comm, thread))
+        skip = len(b"%16s-%-7d [000]" % (self._names.comm_text(thread), thread))
         text = line[line.find(b": ", skip) + 2 :]
         front = self._prologue(thread, struct.unpack_from("<8xQ", row)[0])
         if self._on["funcgraph-duration"]:
@@ -252,7 +251,7 @@ class GraphFormat:
         found = self._procs.get(thread)
         if found is None:
             comm = self._names.comm(thread)
-            text = b"%s-%d" % ((b"<...>" if comm is None else comm)[:7], thread)
+            text = b"%s-%d" % (b"<...>" if comm is None else self._names.shown(comm[:7]), thread)
             spaces = max(_PROC - len(text), 0)
             found = b" " * (spaces // 2) + text + b" " * (spaces - spaces // 2)
             self._procs[thread] = found
@@ -273,7 +272,7 @@ class GraphFormat:
         """A symbol's name, and with the offset; remembered."""
         found = self._symbols.get(address)
         if found is None:
-            text = self._names.symbol(address).encode(errors="surrogateescape")
+            text = self._names.symbol_text(address)
             name, plus, _ = text.rpartition(b"+0x")
             if len(self._symbols) >= _CACHED:
                 self._symbols.clear()

@@ -39,7 +39,8 @@ class JsonLinesFormat:
         while position < end:
             out.append(encode(self._object(data, position)))
             position += HEAD.unpack_from(data, position)[1] * 8
-        return "".join(line + "\n" for line in out).encode("ascii")
+        text = "".join(line + "\n" for line in out)
+        return text.replace("\x7f", r"\u007f").encode("ascii")  # DEL, the only control left
 
     def lost(self, count: int) -> bytes:
         """A line that says how many."""

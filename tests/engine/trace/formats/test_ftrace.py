@@ -157,12 +157,19 @@ def test_values(type_: FieldType, word: int, expected: str) -> None:
     assert body(info, row(info, word)) == f"e: (0x1000) a0={expected}"
 
 
-def test_bytes_of_the_guest_come_out_as_they_are() -> None:
+@pytest.mark.parametrize(
+    ("exact", "expected"),
+    [
+        (False, b'a0=\'\\33\' a1="\xc3\xa9\\xff%d\\n\\""\n'),
+        (True, b'a0=\'\x1b\' a1="\xc3\xa9\xff%d\n""\n'),
+    ],
+)
+def test_bytes_of_the_guest_are_escaped_or_exact(exact: bool, expected: bytes) -> None:
     info = event(FieldType(ValueKind.CHAR, 1), FieldType(ValueKind.STRING, 0))
-    text = FtraceFormat({1: info}, NAMES).rows(
-        row(info, 0xC3, 40 | 6 << 32, texts=b"\xc3\xa9\xff%d\0")
+    text = FtraceFormat({1: info}, Names(exact=exact)).rows(
+        row(info, 0x1B, 40 | 8 << 32, texts=b'\xc3\xa9\xff%d\n"\0')
     )
-    assert text.endswith(b"a0='\xc3' a1=\"\xc3\xa9\xff%d\"\n")
+    assert text.endswith(expected)
 
 
 def test_percent_signs_in_names_are_text() -> None:
@@ -193,7 +200,7 @@ def plain(info: EventInfo, found: Event) -> str:
         if value is None:
             return "(fault)"
         if isinstance(value, bytes):
-            return '"' + value.decode() + '"'
+            return '"' + value.decode().replace("\n", "\\n") + '"'
         if kind is ValueKind.CHAR:
             return f"'{chr(value)}'"
         if kind is ValueKind.SYMBOL:
