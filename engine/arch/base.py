@@ -14,7 +14,7 @@ from engine.arch.checks import check
 from engine.arch.engines import EngineNames
 from engine.arch.frames import ArchUnwind
 from engine.arch.jump import ArchJumps
-from engine.arch.machine import ArchCpu, Insn
+from engine.arch.machine import ArchCpu, Insn, RegisterFile
 from engine.arch.plan import ArchProbes
 from engine.arch.returns import ArchReturns
 
@@ -115,12 +115,21 @@ class Screening(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """One instruction in a new block that must not run as it stands."""
+    """One instruction in a new block that must not run as it stands.
+
+    Attributes:
+        address: where it is.
+        size: of it.
+        action: what is done about it.
+        what: why, in words.
+        computes: nothing need be done where floating point is the host's own.
+    """
 
     address: int
     size: int
     action: Screening
     what: str
+    computes: bool = False
 
 
 OwnCall = Callable[..., int]
@@ -251,8 +260,8 @@ class SignalAbi:
         return_code: engine-owned code in the trampoline window: it begins with a call of
             rt_sigreturn for handlers without a restorer; helpers of `enter` may follow.
         traps: what each exception becomes: (signal, si_code, whether si_addr is the pc).
-        exception: the same from an exception's kind and number, where the number tells more;
-            None where it does not.
+        exception: the same from the registers, an exception's kind and its number, where these
+            tell more; None where they do not.
         fault_codes: (trap number, error code) of a refused access, from its kind ("read",
             "write", "execute"), whether a page is there at all, and its address.
         canonical: whether a refused access to an address is a page fault.
@@ -273,7 +282,9 @@ class SignalAbi:
     no_address: tuple[int, int]
     trap_codes: Callable[[int, int], tuple[int, int, int]]
     minimum_stack: int
-    exception: Callable[[TrapKind, int], tuple[int, int, bool] | None] = lambda kind, number: None
+    exception: Callable[[RegisterFile, TrapKind, int], tuple[int, int, bool] | None] = (
+        lambda registers, kind, number: None
+    )
     details: Callable[[TrapKind, int, str, int], bytes] = lambda kind, number, access, pc: b""
 
 

@@ -90,6 +90,7 @@ class UnicornNames:
         writable: (register, bits that may be set from outside, bits that are always set).
         hooks: (constant of an instruction, its role): "syscall", "illegal", "in" or "out".
         hidden_flags: floating-point exceptions that no register shows.
+        host_float: whether the host's own floating point can take the place of Unicorn's.
         lasting_fault: number of an exception that Unicorn never forgets, so that the next one
             would be a double fault; None where it forgets them all.
         advances: (number of an exception, bytes): pc is so far behind the instruction at it
@@ -109,6 +110,7 @@ class UnicornNames:
     writable: tuple[tuple[str, int, int], ...] = ()
     hooks: tuple[tuple[str, str], ...] = ()
     hidden_flags: HiddenFlags | None = None
+    host_float: bool = False
     lasting_fault: int | None = None
     advances: tuple[tuple[int, int], ...] = ()
     refused_breakpoints: tuple[bytes, ...] = ()

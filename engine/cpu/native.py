@@ -124,8 +124,9 @@ def possible() -> bool:
 
 def place(pieces: tuple[bytes, ...]) -> tuple[list[int], mmap.mmap] | None:
     """Put code into executable memory: addresses and what must be kept; None if refused."""
+    size = -(-sum(len(piece) + _ALIGN for piece in pieces) // PAGE) * PAGE
     try:
-        memory = mmap.mmap(-1, PAGE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        memory = mmap.mmap(-1, size, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     except (OSError, ValueError):
         return None
     places: list[int] = []
@@ -137,7 +138,7 @@ def place(pieces: tuple[bytes, ...]) -> tuple[list[int], mmap.mmap] | None:
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     libc = ctypes.CDLL(None)
     libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    libc.mprotect(address, PAGE, mmap.PROT_READ | mmap.PROT_EXEC)
+    libc.mprotect(address, size, mmap.PROT_READ | mmap.PROT_EXEC)
     return [address + where for where in places], memory
 
 

@@ -21,7 +21,7 @@ from unicorn.unicorn_py3.unicorn import UcError
 
 from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
-from engine.cpu import native
+from engine.cpu import native, unicorn_float
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode, EntryTable, Stop, StopKind, TrapTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
@@ -103,7 +103,10 @@ class UnicornCpu(UnicornState):
         self._idle = (0, 0)
         self._approaches = 0
         self._decode = decode
-        self._screen = Screen(arch, decode, self._uc, self._hooks, self._ask_to_stop)
+        host_float = names.host_float and unicorn_float.install(names.target)
+        self._screen = Screen(
+            arch, decode, self._uc, self._hooks, self._ask_to_stop, host_float=host_float
+        )
         self._faults = FaultLocator(ram, self._hooks)
         self._guard = Guard(self._handle, self.engine_address, names.target)
         self._code = native.build()

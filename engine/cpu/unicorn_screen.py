@@ -15,7 +15,7 @@ from typing import Any
 
 import unicorn.unicorn_const as uc_const
 
-from engine.arch.base import Arch, Screening, TrapKind
+from engine.arch.base import Arch, Screened, Screening, TrapKind
 from engine.arch.machine import ArchCpu, Insn
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
@@ -74,8 +74,25 @@ class Screen:
     """
 
     def __init__(
-        self, arch: Arch, decode: Decode, uc: Any, hooks: api.Hooks, stop: Callable[[], None]
+        self,
+        arch: Arch,
+        decode: Decode,
+        uc: Any,
+        hooks: api.Hooks,
+        stop: Callable[[], None],
+        *,
+        host_float: bool = False,
     ) -> None:
+        """Nothing is screened before `watch`.
+
+        Args:
+            arch: of the guest.
+            decode: disassembler.
+            uc: the emulator.
+            hooks: of it.
+            stop: makes it return.
+            host_float: floating point is computed by the host.
+        """
         self._arch = arch
         self._decode = decode
         self._uc = uc
@@ -84,6 +101,7 @@ class Screen:
         self.entries = Entries()
         self._entered: list[int] = []
         self._suspects = _pattern(arch.suspects, arch.suspect_ends)
+        self._host_float = host_float
         self._at: dict[int, int] = {}
         self._blocks: list[tuple[int, int, tuple[int, ...]]] = []
         self._pass = -1
@@ -160,11 +178,18 @@ class Screen:
         if known < len(raw):  # Unicorn has decoded what Capstone does not know
             insns = (*insns, Insn(pc + known, raw[known:], "(unknown)", ""))
         found = tuple(
-            item.address for item in self._arch.screen(insns) if item.address not in self._at
+            item.address for item in self._screened(insns) if item.address not in self._at
         )
         if found:
             self._blocks.append((pc, len(raw), found))
             self._stop()
+
+    def _screened(self, insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
+        """Those that must not run as they stand."""
+        found = self._arch.screen(insns)
+        if self._host_float:
+            return tuple(item for item in found if not item.computes)
+        return found
 
     def install(self) -> None:
         """Hook what was found and have those blocks translated again; tell of entries."""
@@ -201,7 +226,7 @@ class Screen:
         self.met = None
         raw = _readable(cpu, address, self._arch.insn_max)
         insn = next(iter(self._decode(address, raw)), Insn(address, raw, "(unknown)", ""))
-        found = self._arch.screen((insn,))
+        found = self._screened((insn,))
         if not found:  # the guest has rewritten its code here
             hook = self._at.pop(address, None)  # a removed one may be called once more
             if hook is not None:

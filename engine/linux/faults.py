@@ -78,13 +78,14 @@ def trap(k: Process, stop: Stop) -> None:
     traps = k.arch.linux.signals.traps
     if pc % k.arch.insn_align:
         stop = Stop(StopKind.TRAP, TrapKind.ALIGNMENT, stop.number, detail="misaligned pc")
-    known = k.arch.linux.signals.exception(stop.trap, stop.number)
+    known = k.arch.linux.signals.exception(k.cpu, stop.trap, stop.number)
     number, code, with_pc = known or traps.get(stop.trap, traps[TrapKind.OTHER])
     names = {
         TrapKind.ILLEGAL: "illegal instruction",
         TrapKind.PRIVILEGED: "privileged instruction or non-canonical address",
         TrapKind.BREAKPOINT: "breakpoint instruction",
         TrapKind.DIVIDE: "division by zero or overflow",
+        TrapKind.FLOAT: "floating-point exception",
         TrapKind.SINGLE_STEP: "trap flag",
     }
     why = stop.detail or names.get(stop.trap, f"exception {stop.number}")

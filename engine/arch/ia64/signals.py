@@ -210,6 +210,6 @@ SIGNALS: Final = SignalAbi(
     no_address=(0, 0),
     trap_codes=lambda number, before: (0, 0, 0),
     minimum_stack=_MINSIGSTKSZ,
-    exception=exception,
+    exception=lambda registers, kind, number: exception(kind, number),
     details=details,
 )

@@ -60,8 +60,9 @@ _START: Final = UserStart(
         Setting("RSP", _AT + _FRAME),
         Setting("RAX", _AT + _ONES),
         Setting("CR4", _CR4_TSD, adds=True),
-        # As Linux starts a program (a reset leaves 0, which means single precision).
+        # As Linux starts a program (a reset leaves 0: single precision, a full stack).
         Setting("FPCW", 0x37F),
+        Setting("FPTAG", 0xFFFF),
         Setting("MXCSR", 0x1F80),
     ),
     level=("CS", 0xFFFF, _USER_CS),
@@ -85,6 +86,7 @@ ENGINES: Final = EngineNames(
         ),
         # MXCSR's exception bits IE, ZE, OE, UE, PE; softfloat uses the same bit numbers.
         hidden_flags=HiddenFlags(entry=_PAGE, end=_PAGE + 9, mark=4, mask=0x3D),
+        host_float=True,
         lasting_fault=13,
     ),
     capstone=CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",)),

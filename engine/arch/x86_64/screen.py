@@ -4,7 +4,8 @@
   different one): refused, except BMI, which is right. CPUID does not offer AVX, so programs
   that ask first never get here.
 - MXCSR does not show the sticky exception flags: they are put into it before an instruction
-  stores it, and forgotten before one loads it.
+  stores it, and forgotten before one loads it. Not where the host computes, see
+  `engine.cpu.unicorn_float`.
 - rdrand and rdseed ask the host: given seeded bytes instead.
 - bt, bts, btr and btc of a register with a lock prefix, which is no instruction, use an address
   that nobody has set: that of an access before it, or the emulator gives up. Refused.
@@ -120,7 +121,8 @@ def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
             what = verdict[1]
             if verdict[0] is Screening.REFUSE:
                 what = f"{insn.text}: {what}"
-            found.append(Screened(insn.address, insn.size, verdict[0], what))
+            computes = verdict[0] is Screening.PREPARE
+            found.append(Screened(insn.address, insn.size, verdict[0], what, computes))
     return tuple(found)
 
 

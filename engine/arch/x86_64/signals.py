@@ -6,7 +6,7 @@ The floating-point part is the 512-byte FXSAVE image without extended state.
 import struct
 
 from engine.arch.base import SignalAbi, SignalFrame, TrapKind
-from engine.arch.machine import ArchCpu
+from engine.arch.machine import ArchCpu, RegisterFile
 from engine.arch.x86_64.screen import show_float_flags
 
 _GENERAL = (
@@ -36,20 +36,26 @@ SAVED_REGISTERS = {name: _MCONTEXT - 8 + 8 * number for number, name in enumerat
 """Places of registers in a frame, as distances from sp once the handler has returned."""
 _HANDLER_FLAGS = ~(1 << 10 | 1 << 16 | 1 << 8)  # DF, RF, TF are cleared
 
-_SAVE_AT, _LOAD_AT = 16, 24
+_SAVE_AT, _LOAD_AT, _FRESH_AT = 16, 20, 64
 _RETURN_CODE = (
     bytes.fromhex("48c7c00f0000000f05").ljust(_SAVE_AT, b"\xcc")  # mov rax, 15; syscall
-    + bytes.fromhex("480fae07").ljust(8, b"\xcc")  # fxsave64 [rdi]
-    + bytes.fromhex("480fae0f").ljust(8, b"\xcc")  # fxrstor64 [rdi]
+    + bytes.fromhex("480fae07")  # fxsave64 [rdi]
+    + bytes.fromhex("480fae0e").ljust(_FRESH_AT - _LOAD_AT, b"\xcc")  # fxrstor64 [rsi]
+    # What handlers begin with: x87 as after fninit, MXCSR as after a reset.
+    + struct.pack("<H22xI", 0x37F, 0x1F80).ljust(_FXSAVE_SIZE, b"\0")
 )
 
 
-def _float_state(cpu: ArchCpu, code: int, offset: int, address: int) -> None:
-    """Run fxsave64 or fxrstor64 on guest memory: the emulator knows its x87 best."""
-    kept = [(name, cpu.read_register(name)) for name in ("rip", "rdi")]
-    cpu.write_register("rdi", address)
+def _float_state(cpu: ArchCpu, code: int, save: int, load: int) -> None:
+    """Store the floating-point state if `save` is an address, then load it from another.
+
+    The emulator knows its x87 best: it executes fxsave64 and fxrstor64.
+    """
+    kept = [(name, cpu.read_register(name)) for name in ("rip", "rdi", "rsi")]
+    cpu.write_register("rdi", save)
+    cpu.write_register("rsi", load)
     try:
-        cpu.execute(code + offset, code + offset + 4)
+        cpu.execute(code + (_SAVE_AT if save else _LOAD_AT), code + _LOAD_AT + 4)
     finally:
         for name, value in kept:
             cpu.write_register(name, value)
@@ -63,7 +69,8 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
     at = ((fpstate - _SIZE) & -16) - 8
     show_float_flags(cpu)
     cpu.write(fpstate, bytes(_FXSAVE_SIZE))
-    _float_state(cpu, code, _SAVE_AT, fpstate)
+    _float_state(cpu, code, fpstate, code + _FRESH_AT)
+    cpu.clear_float_flags()
     sp, flags, size = frame.altstack
     ucontext = struct.pack("<QQQIIQ", _UC_FLAGS, 0, sp, flags, 0, size)
     mcontext = struct.pack(
@@ -105,7 +112,7 @@ def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     if fpstate:
         cpu.clear_float_flags()
         cpu.read(fpstate, _FXSAVE_SIZE)  # faults here, not inside the helper code
-        _float_state(cpu, code, _LOAD_AT, fpstate)
+        _float_state(cpu, code, 0, fpstate)
     flags_before = cpu.read_register("eflags")
     for name, value in zip(_GENERAL, registers, strict=True):
         if name == "eflags":
@@ -142,6 +149,27 @@ def _trap_codes(number: int, before: int) -> tuple[int, int, int]:
     return before, number, 0
 
 
+_X87_FAULT = 16
+# (flags, si_code) in the order in which Linux looks (arch/x86/kernel/fpu/core.c,
+# fpu__exception_code): FPE_FLTINV, FPE_FLTDIV, FPE_FLTOVF, FPE_FLTUND, FPE_FLTRES.
+_FLOAT_CODES = ((0x01, 7), (0x04, 3), (0x08, 4), (0x12, 5), (0x20, 6))
+
+
+def _exception(
+    registers: RegisterFile, kind: TrapKind, number: int
+) -> tuple[int, int, bool] | None:
+    """The si_code of a floating-point exception: the first that is flagged and not masked."""
+    if kind is not TrapKind.FLOAT:
+        return None
+    if number == _X87_FAULT:
+        found = registers.read_register("fstat") & ~registers.read_register("fctrl")
+    else:
+        mxcsr = registers.read_register("mxcsr")
+        found = mxcsr & ~(mxcsr >> 7)
+    code = next((code for flags, code in _FLOAT_CODES if found & flags), 0)
+    return _SIGFPE, code, True
+
+
 SIGNALS = SignalAbi(
     enter=_enter,
     leave=_leave,
@@ -161,4 +189,5 @@ SIGNALS = SignalAbi(
     no_address=(_PROTECTION_FAULT, 0),
     trap_codes=_trap_codes,
     minimum_stack=1936,
+    exception=_exception,
 )

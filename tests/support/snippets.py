@@ -1,0 +1,279 @@
+"""Single instructions on chosen states: carried out here and by something that is not ours.
+
+A guest (`tests/data/snippets`) takes a file of code and one of states and writes the states as
+they are afterwards. The same program runs in the emulator and on the host's own processor, or
+under qemu for an architecture that the host has not.
+"""
+
+import random
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CODE, STATE, DATA = 0x10000000, 0x20000000, 0x20000100
+SIZE = 1024
+_BACK = bytes.fromhex("ff242508100020")  # jmp [0x20001008]
+_SLOT = 32
+
+FLAGS = 0x8D5
+
+
+@dataclass
+class Case:
+    """One instruction and the state that it finds.
+
+    Attributes:
+        code: of it.
+        name: what to call it in a report.
+        gpr: rax, rcx, rdx, rbx, rsp (not used), rbp, rsi, rdi, r8 to r15.
+        flags: status flags.
+        data: 256 bytes at DATA.
+        fx: an fxsave image.
+        undefined: status flags that it leaves undefined.
+    """
+
+    code: bytes
+    name: str
+    gpr: list[int]
+    flags: int = 0
+    data: bytes = bytes(256)
+    fx: bytes = bytes(512)
+    undefined: int = 0
+
+
+def pack(cases: Sequence[Case]) -> tuple[bytes, bytes]:
+    """The file of code and that of states."""
+    code, states = bytearray(), bytearray()
+    for number, case in enumerate(cases):
+        assert len(case.code) + len(_BACK) <= _SLOT
+        code += (case.code + _BACK).ljust(_SLOT, b"\xcc")
+        states += struct.pack("<16Q", *case.gpr)
+        states += struct.pack("<4Q", 0x202 | case.flags, 0, CODE + _SLOT * number, 0)
+        states += bytes(96) + case.data.ljust(256, b"\0") + case.fx
+    return bytes(code), bytes(states)
+
+
+def _comparable(case: Case, state: bytes) -> dict[str, object]:
+    """What is defined of a state afterwards."""
+    gpr = struct.unpack_from("<16Q", state)
+    flags, signal, at, why = struct.unpack_from("<4Q", state, 128)
+    fx = state[512:]
+    control, status, tags = struct.unpack_from("<HHB", fx)
+    (mxcsr,) = struct.unpack_from("<I", fx, 24)
+    found: dict[str, object] = {
+        f"gpr{number}": hex(value) for number, value in enumerate(gpr) if number != 4
+    }
+    found |= {"flags": hex(flags & FLAGS & ~case.undefined), "signal": signal}
+    if signal:
+        found |= {"at": at % _SLOT, "why": why}
+    found |= {"control": hex(control), "status": hex(status), "tags": hex(tags)}
+    found |= {"mxcsr": hex(mxcsr), "data": state[256:512].hex()}
+    for number in range(8):
+        if tags >> ((number + (status >> 11)) & 7) & 1:
+            found[f"st{number}"] = fx[32 + 16 * number : 42 + 16 * number][::-1].hex()
+    for number in range(16):
+        found[f"xmm{number}"] = fx[160 + 16 * number : 176 + 16 * number][::-1].hex()
+    return found
+
+
+def differences(
+    cases: Sequence[Case], ours: bytes, theirs: bytes
+) -> list[tuple[Case, dict[str, tuple[object, object]]]]:
+    """Cases that differ, each with what: (ours, theirs)."""
+    assert len(ours) == len(theirs) == SIZE * len(cases)
+    found = []
+    for number, case in enumerate(cases):
+        mine, other = (
+            _comparable(case, states[SIZE * number : SIZE * (number + 1)])
+            for states in (ours, theirs)
+        )
+        differing = {
+            key: (mine.get(key), other.get(key))
+            for key in mine | other
+            if mine.get(key) != other.get(key)
+        }
+        if differing:
+            found.append((case, differing))
+    return found
+
+
+def run(program: Path, folder: Path, cases: Sequence[Case], *under: str) -> bytes:
+    """The states afterwards; `under`: the command that runs the program."""
+    code, states = folder / "code", folder / "states"
+    for path, content in zip((code, states), pack(cases), strict=True):
+        path.write_bytes(content)
+    done = subprocess.run(
+        [*under, program, code, states], capture_output=True, check=False, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
+    return done.stdout
+
+
+EMULATOR = (sys.executable, "-m", "tui", "run")
+"""The command that runs a program here."""
+
+
+# -- values ---------------------------------------------------------------------------------
+
+_FLOATS = (0.0, 1.0, -1.0, 0.5, 3.0, 1e-310, -1e-320, 5e-324, 1e308, 1.7e308, 2.5, 1e10, 1 / 3)
+_SPECIAL = (0x7FF << 52, 0xFFF << 52, 0x7FF8 << 48, 0x7FF4 << 48, 0xFFF8_0000_0000_1234, 1 << 63)
+_SINGLES = (
+    *(0, 0x80000000, 0x3F800000, 0xBF800000, 1, 0x80000001, 0x7FFFFF, 0x7F7FFFFF, 0x7F800000),
+    *(0xFF800000, 0x7FC00000, 0x7FA00001, 0xFFC01234, 0x4F000000, 0x40490FDB, 0x00800000),
+)
+
+
+def double(random_: random.Random) -> int:
+    """Bits of a double, often an odd one."""
+    kind = random_.random()
+    if kind < 0.35:
+        return int.from_bytes(struct.pack("<d", random_.choice(_FLOATS)), "little")
+    if kind < 0.5:
+        return random_.choice(_SPECIAL)
+    if kind < 0.6:
+        return random_.getrandbits(64)
+    if kind < 0.65:
+        return random_.getrandbits(52)
+    exponent = random_.choice((random_.randrange(1000, 1048), random_.randrange(1, 2047)))
+    return random_.getrandbits(1) << 63 | exponent << 52 | random_.getrandbits(52)
+
+
+def single(random_: random.Random) -> int:
+    """Bits of a float, often an odd one."""
+    kind = random_.random()
+    if kind < 0.5:
+        return random_.choice(_SINGLES)
+    if kind < 0.6:
+        return random_.getrandbits(32)
+    exponent = random_.choice((random_.randrange(110, 150), random_.randrange(1, 255)))
+    return random_.getrandbits(1) << 31 | exponent << 23 | random_.getrandbits(23)
+
+
+def extended(random_: random.Random) -> bytes:
+    """A register of x87, often an odd one."""
+    kind = random_.random()
+    sign = random_.getrandbits(1) << 15
+    one = 1 << 63
+    if kind < 0.25:
+        exponent, fraction = random_.choice(
+            (
+                *((0, 0), (0x3FFF, one), (0x7FFF, one), (0x7FFF, 3 << 62), (0x7FFF, 5 << 61)),
+                *((0, 1), (0, one), (0, one - 1), (1, one), (0x7FFE, (1 << 64) - 1)),
+                *((0x3FFF, 1), (0x7FFF, 1), (0x4000, 0xC90FDAA22168C235), (0x403E, one)),
+            )
+        )
+    elif kind < 0.4:
+        whole = random_.choice((random_.getrandbits(8), random_.getrandbits(62))) | 1
+        bits = whole.bit_length()
+        exponent, fraction = 0x3FFE + bits, whole << (64 - bits)
+    elif kind < 0.5:
+        exponent = 0x3FFE + random_.randrange(1, 60)
+        fraction = one | random_.getrandbits(20) << 43
+    elif kind < 0.9:
+        exponent, fraction = 0x3FFF + random_.randrange(-70, 70), one | random_.getrandbits(63)
+    else:
+        exponent, fraction = random_.randrange(0x7FFF), one | random_.getrandbits(63)
+    return struct.pack("<QH", fraction, sign | exponent)
+
+
+def fx_image(random_: random.Random, *, unmasked: float = 0.2, empty: float = 0.1) -> bytes:
+    """A state of x87 and SSE, with exceptions that are not masked now and then."""
+    control = 0x37F & ~0x300 | random_.choice((0, 2, 3, 3, 3)) << 8 | random_.getrandbits(2) << 10
+    if random_.random() < unmasked:
+        control &= ~random_.getrandbits(6)
+    status = random_.getrandbits(3) << 11 | (random_.getrandbits(16) & 0x4700)
+    if random_.random() < 0.3:
+        status |= random_.getrandbits(6) & control
+    tags = sum((random_.random() >= empty) << number for number in range(8))
+    mxcsr = 0x1F80 | random_.choice((0, 0, random_.getrandbits(2) << 13))
+    if random_.random() < unmasked:
+        mxcsr &= ~(random_.getrandbits(6) << 7)
+    if random_.random() < 0.2:
+        mxcsr |= random_.choice((0x40, 0x8000, 0x8040))
+    if random_.random() < 0.3:
+        mxcsr |= random_.getrandbits(6)
+    image = bytearray(512)
+    struct.pack_into("<HHB", image, 0, control, status, tags)
+    struct.pack_into("<I", image, 24, mxcsr)
+    for number in range(8):
+        image[32 + 16 * number : 42 + 16 * number] = extended(random_)
+    for number in range(16):
+        image[160 + 16 * number : 176 + 16 * number] = vector(random_)
+    return bytes(image)
+
+
+def vector(random_: random.Random) -> bytes:
+    """Two doubles, four floats or anything."""
+    kind = random_.randrange(3)
+    if kind == 0:
+        return struct.pack("<2Q", double(random_), double(random_))
+    if kind == 1:
+        return struct.pack("<4I", *(single(random_) for _ in range(4)))
+    return random_.randbytes(16)
+
+
+# -- instructions ---------------------------------------------------------------------------
+
+
+def _registers(random_: random.Random) -> list[int]:
+    """General registers with all kinds of numbers; rsi and r14 point to data."""
+    gpr = [
+        random_.choice(
+            (
+                *(random_.getrandbits(64), random_.getrandbits(32), random_.getrandbits(8)),
+                *(-random_.getrandbits(8) & (1 << 64) - 1, 1 << random_.randrange(64), 0),
+                *(double(random_), single(random_)),
+            )
+        )
+        for _ in range(16)
+    ]
+    gpr[6] = gpr[14] = DATA
+    return gpr
+
+
+_ENVIRONMENT = {(0xD9, 4), (0xD9, 6), (0xDD, 4), (0xDD, 6)}
+"""fldenv, fnstenv, frstor, fnsave: what they store of the last instruction is not compared."""
+_STORES = {
+    *((first, field) for first in (0xD9, 0xDB, 0xDD, 0xDF) for field in (1, 2, 3)),
+    *((0xDF, 6), (0xDF, 7), (0xDB, 7)),
+}
+
+
+def x87(random_: random.Random, *, unmasked: float, empty: float) -> Case:
+    """An instruction of x87: any but those named in `engine.cpu.unicorn_float`'s exceptions."""
+    while True:
+        first = random_.randrange(0xD8, 0xE0)
+        modrm = random_.choice((random_.randrange(0xC0, 0x100), random_.randrange(8) << 3 | 6))
+        field, memory = modrm >> 3 & 7, modrm < 0xC0
+        if memory and (first, field) in _ENVIRONMENT:
+            continue
+        if memory and unmasked and (first, field) in _STORES:
+            continue  # an exception of theirs comes early
+        moves = (first in (0xDA, 0xDB) and field < 4) or (first, field) == (0xD9, 3)
+        if not memory and empty and moves:
+            continue  # fcmov, and fstp as nobody writes it
+        if (first, modrm) in ((0xDB, 0xE0), (0xDB, 0xE1), (0xDB, 0xE4)):
+            continue  # of the 8087 and 287
+        break
+    data = bytearray(random_.randbytes(256))
+    kind = random_.randrange(4)
+    if (first, modrm) == (0xDF, 0x26):
+        digits = bytes(random_.randrange(10) << 4 | random_.randrange(10) for _ in range(9))
+        data[:10] = digits + bytes((random_.getrandbits(1) << 7,))
+    elif kind == 0:
+        struct.pack_into("<I", data, 0, single(random_))
+    elif kind == 1:
+        struct.pack_into("<Q", data, 0, double(random_))
+    elif kind == 2:
+        data[:10] = extended(random_)
+    return Case(
+        bytes((first, modrm)),
+        f"x87 {first:02x} {modrm:02x}",
+        _registers(random_),
+        random_.getrandbits(12) & FLAGS,
+        bytes(data),
+        fx_image(random_, unmasked=unmasked, empty=empty),
+    )
