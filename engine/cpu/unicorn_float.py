@@ -1,4 +1,4 @@
-"""What Unicorn computes wrongly for an x86-64 guest, computed by a host of the same kind.
+"""Instructions that Unicorn gets wrong for an x86-64 guest, carried out by a host of that kind.
 
 Unicorn 2.1 computes x87's transcendentals and remainders in double precision, sets none of
 x87's exception flags and knows no stack faults; of MXCSR it heeds neither flush-to-zero nor the
@@ -341,7 +341,7 @@ class _Library:
         self._target = target
 
     def address(self, name: str) -> int:
-        """Where one is; 0 if there is none."""
+        """Its place; 0 if there is none."""
         function = getattr(uclib, f"{name}_{self._target}", None)
         return ctypes.cast(function, ctypes.c_void_p).value or 0 if function is not None else 0
 
