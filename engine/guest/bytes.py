@@ -86,7 +86,7 @@ class MappedBytes:
     ) -> Iterator[tuple[int, int]]:
         while size > 0:
             mapping = self._find(address)
-            if mapping is None or mapping.physical is None or not mapping.perms:
+            if mapping is None or mapping.physical is None or (need and not mapping.perms):
                 raise GuestFaultError(address, access)
             if need == WRITE and not mapping.perms & WRITE:
                 raise GuestFaultError(address, access)
@@ -178,12 +178,18 @@ class MappedBytes:
             return None
         return mapping.start, last + 1, mapping.physical - mapping.start
 
+    def peek(self, address: int, size: int) -> bytes:
+        """Read whatever the protection, even none (the engine itself: ptrace-like access)."""
+        return b"".join(
+            self._ram.read(at, part) for at, part in self._pieces(address, size, 0, "read")
+        )
+
     def poke(self, address: int, data: bytes, *, forget: bool = True) -> None:
         """Write whatever the protection (the engine itself: loader, ptrace-like access).
 
         Without `forget` the caller sees to translated code itself.
         """
-        for at, part in list(self._pieces(address, len(data), READ, "write")):
+        for at, part in list(self._pieces(address, len(data), 0, "write")):
             if not self._ram.touch(at, part):
                 raise GuestFaultError(address, "write")
             self._ram.write(at, data[:part])

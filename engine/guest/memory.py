@@ -37,6 +37,7 @@ class Memory:
         shared: the pages that shared mappings have in common.
         closed: pages that keep only some of their permissions, and which; see `close_pages`.
         on_change: told (what, start, size) of a range: "map", "unmap" or "protect".
+        before_move: told (start, size) of pages that are about to go to other addresses.
     """
 
     def __init__(self, plan: AddressPlan, ram: Ram, cpu: Cpu) -> None:
@@ -51,11 +52,12 @@ class Memory:
         self.mappings = self.table.mappings
         self.shared = self.pager.shared
         self.on_change: Callable[[str, int, int], None] = lambda what, start, size: None
+        self.before_move: Callable[[int, int], None] = lambda start, size: None
         self.find = self.table.find
         self.overlapping = self.table.overlapping
         self.read = self.bytes.read
         self.write = self.bytes.write
-        self.poke = self.bytes.poke
+        self.peek, self.poke = self.bytes.peek, self.bytes.poke
         self.read_cstring = self.bytes.read_cstring
         self.accessible = self.bytes.accessible
         self.words = self.bytes.words

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from engine.errors import ImageError
-from engine.guest.memory import Memory
+from engine.guest.memory import Mapping, Memory
 from engine.image import ElfImage, Lines, Symbol, SymbolTable
 from engine.image.inlines import InlinedCall, Inlines
 
@@ -54,6 +54,16 @@ class Module:
         """True if a guest address lies in its span."""
         return self.image.low <= address - self.bias < self.image.high
 
+    def shows(self, mapping: Mapping) -> bool:
+        """True if a mapping of the file has bytes where they are to be by the bias."""
+        start = mapping.start - self.bias
+        return any(
+            segment.vaddr - segment.offset == start - mapping.offset
+            and segment.vaddr < start + mapping.size
+            and start < segment.vaddr + segment.memsz
+            for segment in self.image.load_segments
+        )
+
     def symbol_at(self, address: int) -> Symbol | None:
         """The symbol that covers a guest address."""
         return self.symbols.at(address - self.bias)
@@ -94,7 +104,7 @@ class Modules:
         """Names are looked up in `memory`; `load` opens a file of the guest's tree."""
         self._memory = memory
         self._load = load
-        self._loaded: dict[tuple[str, int], Module | None] = {}
+        self._loaded: dict[tuple[str, int, int], Module | None] = {}
         self.engine_name: Callable[[int], str] = lambda address: ""
         self.main: Module | None = None
         self.known: list[Module] = []
@@ -118,14 +128,22 @@ class Modules:
         for other in reversed(self._memory.mappings):
             if other.start <= mapping.start and other.name == mapping.name:
                 first = other
-        key = (mapping.name, first.start)
+        found = self._of(first)
+        if found is None or found.shows(mapping):
+            return found
+        return self._of(mapping)  # a piece that was mapped, or moved, by itself
+
+    def _of(self, first: Mapping) -> Module | None:
+        """The file of a mapping that tells where all of it is."""
+        key = (first.name, first.start, first.offset)
         if key not in self._loaded:
-            self._loaded[key] = self._open(mapping.name, first.start, first.offset)
+            self._loaded[key] = self._open(first.name, first.start, first.offset)
         return self._loaded[key]
 
     def _open(self, name: str, start: int, offset: int) -> Module | None:
+        known = next((one.image for one in self.known if one.name == name), None)
         try:
-            image = self._load(name)
+            image = known or self._load(name)
         except ImageError:
             return None
         if image is None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from engine.guest.mapping import Mapping
+from engine.guest.mapping import Mapping, MappingError
 from engine.guest.memory import Memory
 
 
@@ -41,21 +41,37 @@ class Mremap:
     def move(self, mapping: Mapping, target: int, size: int, *, keep_old: bool = False) -> None:
         """Move a mapping (or a piece of one) with its pages to `target`, growing or not.
 
-        With `keep_old` an empty mapping stays at the old place (MREMAP_DONTUNMAP).
+        With `keep_old` a mapping stays at the old place that is as when it was made: empty, or
+        with its file's content (MREMAP_DONTUNMAP).
         """
+        memory = self._memory
         keep = min(mapping.size, size)
         content = mapping.part(mapping.start, mapping.start + keep)
         moved = replace(content, start=target, end=target + size)
-        if content.extent is not None:
-            moved = self._pager.shared.attach(moved)
-        elif content.physical is not None:
-            moved = self._pager.copy(content, replace(moved, physical=None), keep)
-        self._memory.unmap(target, size)
-        self._memory.unmap(mapping.start, mapping.size)
+        memory.before_move(mapping.start, mapping.size)
+        try:
+            if content.extent is not None:
+                moved = self._pager.shared.attach(moved)
+            elif content.physical is not None:
+                moved = self._pager.copy(content, replace(moved, physical=None), keep)
+            memory.unmap(target, size)
+        except MappingError:
+            memory.on_change("map", mapping.start, mapping.size)  # it stays after all
+            raise
+        memory.unmap(mapping.start, mapping.size)
         self._table.insert(moved)
-        self._memory.on_change("map", target, size)
+        memory.on_change("map", target, size)
         if keep_old:
-            self._memory.map(mapping.start, mapping.size, mapping.perms, name=mapping.name)
+            memory.map(
+                mapping.start,
+                mapping.size,
+                mapping.perms,
+                name=mapping.name,
+                backing=mapping.backing,
+                offset=mapping.offset,
+                shared=mapping.shared,
+                inode=mapping.inode,
+            )
 
     def double(self, mapping: Mapping, target: int, size: int) -> None:
         """Show a shared mapping's pages at a second place (mremap with an old size of 0)."""

@@ -119,7 +119,9 @@ class TextOverlay:
             original: all instructions that it stands over.
             unit: bytes that can change at one time.
         """
-        patch = self._patches[address]
+        patch = self._patches.get(address)
+        if patch is None:
+            return  # its code has just gone, with what stood there
         planted = patch.planted and self._holds(address)
         size = max(len(patch.value), len(value))
         whole = original if len(original) >= size else patch.original
@@ -167,7 +169,7 @@ class TextOverlay:
             base = patch.base(address)
             data = patch.value if planted else patch.original[: len(patch.value)]
             if patch.mask:
-                data = patch.mixed(self._memory.read(base, len(data)), data)
+                data = patch.mixed(self._memory.peek(base, len(data)), data)
             self._memory.poke(base, data, forget=not many)
             patch.planted = planted
         if many:
@@ -292,6 +294,10 @@ class TextOverlay:
             if page in self._memory.closed:
                 self._take(self._pages.get(page, ()))
 
+    def before_move(self, start: int, size: int) -> None:
+        """Pages are about to go elsewhere: with the program's own bytes alone."""
+        self._take(sorted({at for page in self._held(start, size) for at in self._pages[page]}))
+
     def mapped(self, start: int, size: int) -> None:
         """A range has new content or has become executable."""
         self._look_again(start, size)
@@ -300,22 +306,23 @@ class TextOverlay:
         """A range is gone or cannot be executed any more."""
         self._look_again(start, size)
 
-    def _look_again(self, start: int, size: int) -> None:
+    def _held(self, start: int, size: int) -> list[int]:
+        """The pages of a range with patches."""
         end = start + size
-        if not self._patches:
-            return
         if size // PAGE > len(self._pages):
-            inside = [page for page in self._pages if start <= page < end]
-        else:
-            inside = [page for page in range(start & -PAGE, end, PAGE) if page in self._pages]
+            return [page for page in self._pages if start <= page < end]
+        return [page for page in range(start & -PAGE, end, PAGE) if page in self._pages]
+
+    def _look_again(self, start: int, size: int) -> None:
+        inside = self._held(start, size) if self._patches else []
         if not inside:
             return
         kept: list[int] = []
+        gone: list[int] = []
         for address in sorted({at for page in inside for at in self._pages[page]}):
             mapping = self._memory.find(address)
-            if mapping is None or not mapping.perms:
-                self._forget(address)
-                self.on_lost(address, "unmapped")
+            if mapping is None:
+                gone.append(address)
             elif not mapping.perms & EXECUTE:
                 # To be written, probably: not with our bytes in between.
                 if self._holds(address):
@@ -324,14 +331,19 @@ class TextOverlay:
             else:
                 self._patches[address].planted &= self._holds(address)
                 kept.append(address)
+        # All of them first: who is told of one may want to take out others.
+        for address in gone:
+            self._forget(address)
         self._close()
+        for address in gone:
+            self.on_lost(address, "unmapped")
         self._check(kept)
 
     def _holds(self, address: int) -> bool:
         """True if the planted bytes are really there."""
         patch = self._patches[address]
         try:
-            now = self._memory.read(patch.base(address), len(patch.value))
+            now = self._memory.peek(patch.base(address), len(patch.value))
         except GuestFaultError:
             return False
         return (patch.mixed(now, patch.value) if patch.mask else patch.value) == now
@@ -339,7 +351,8 @@ class TextOverlay:
     def _check(self, addresses: Iterable[int]) -> None:
         """Plant again what stands before its own instruction, give up the rest."""
         good: list[int] = []
-        wanted = list(addresses)
+        lost: list[int] = []
+        wanted = [address for address in addresses if address in self._patches]
         for address in wanted:
             patch = self._patches[address]
             patch.planted = patch.planted and self._holds(address)
@@ -350,13 +363,14 @@ class TextOverlay:
                 now = self._memory.read(base, len(patch.original))
             except GuestFaultError:
                 now = b""
-            if self.restore(base, now) == patch.original:
-                good.append(address)
-            else:
-                self._take([address])
-                self._forget(address)
-                self.on_lost(address, "rewritten")
+            (good if self.restore(base, now) == patch.original else lost).append(address)
+        self._take(lost)
+        for address in lost:
+            self._forget(address)
         self._put(good)
+        # Who is told of one may want to take out others, or to plant some.
+        for address in lost:
+            self.on_lost(address, "rewritten")
 
 
 def _pages(address: int, size: int) -> range:

@@ -163,7 +163,8 @@ class FileSystem:
                 if isinstance(node, MagicLink):
                     goal = node.jump()
                     if not todo:
-                        return self._magic_end(current, name, goal, trailing=trailing)
+                        place = self._magic_end(current, name, goal, trailing=trailing)
+                        return self._by_own_name(place, node)
                     node = goal if isinstance(goal, Node) else goal.node
                 elif isinstance(node, SymlinkNode):
                     target = node.target()
@@ -196,6 +197,16 @@ class FileSystem:
         if file is not None and file.place is not None:
             current, name = file.place
         return ResolvedPath(current, name, node, trailing, file)
+
+    def _by_own_name(self, place: ResolvedPath, link: MagicLink) -> ResolvedPath:
+        """The end of a magic link by the name that the file has itself, where it has one."""
+        if place.file is not None or isinstance(place.node, Directory):
+            return place
+        try:
+            found = self.walk(self.root, link.target())
+        except LinuxError:
+            return place
+        return found if found.node is place.node else place
 
     def _refuse(self, hidden: bytes, name: bytes, todo: list[bytes]) -> None:
         rest = [name, *reversed(todo)]

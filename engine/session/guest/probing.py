@@ -113,6 +113,7 @@ class PendingProbe:
         text: for messages.
         ready: see `Wanted`.
         again: its file was mapped before.
+        left: where its code was before the program moved it or took it away; None else.
     """
 
     place: Place
@@ -120,6 +121,7 @@ class PendingProbe:
     text: str
     ready: "Ready"
     again: bool = False
+    left: int | None = None
 
 
 class Probing:
@@ -143,6 +145,7 @@ class Probing:
         self.pending: list[PendingProbe] = []
         self.notices: list[str] = []
         self._placed: dict[int, PendingProbe] = {}
+        self._moving = (0, 0)  # the range that is just going elsewhere
         self._symbols: dict[str, int | None] = {}
         self.manager = ProbeManager(
             guest.arch,
@@ -171,6 +174,7 @@ class Probing:
         hooks.original = self.overlay.restore
         hooks.mapped = self._mapped
         hooks.unmapped = self._gone
+        guest.memory.before_move = self._before_move
         self._arming = False
 
     def where(self, name: str) -> int | None:
@@ -217,9 +221,8 @@ class Probing:
         self.pending += later
 
     def _remember(self, items: Iterable[PendingProbe]) -> None:
-        """Probes whose file may be unmapped and mapped again."""
-        main = self._guest.image
-        self._placed.update({id(i.probe): i for i in items if i.place.image is not main})
+        """Probes whose code may be unmapped and mapped again, perhaps elsewhere."""
+        self._placed.update({id(i.probe): i for i in items if i.place.file_offset is not None})
 
     def _unmapped(self, probes: list[Kprobe]) -> list[Kprobe]:
         """Code is gone: its probes wait for their file to be mapped again, as uprobes do.
@@ -228,8 +231,11 @@ class Probing:
         """
         back = [self._placed.pop(id(probe), None) for probe in probes]
         waiting = [item for item in back if item is not None and item.probe in probes]
+        main, (start, end) = self._guest.image, self._moving
         for item in waiting:
-            item.again = True
+            item.again, address = True, item.probe.addr or 0
+            if item.place.image is main or start <= address < end:
+                item.left = address
         self.pending += waiting
         return [item.probe for item in waiting]
 
@@ -255,8 +261,17 @@ class Probing:
         if isinstance(probe, Kretprobe):
             self.manager.allow_return(probe, address)
 
+    def left_behind(self) -> list[PendingProbe]:
+        """Probes whose code the program has taken away, and not put anywhere else."""
+        return [item for item in self.pending if item.left is not None]
+
+    def _before_move(self, start: int, size: int) -> None:
+        self.overlay.before_move(start, size)
+        self._moving = (start, start + size)
+
     def _mapped(self, start: int, size: int) -> None:
         self.overlay.mapped(start, size)
+        self._moving = (0, 0)
         self._moved()
         if not self.pending or self._arming:
             return
@@ -296,6 +311,13 @@ class Probing:
         if ready:
             self.manager.register_all([item.probe for item in ready])
             self._remember(ready)
+        for item in ready:
+            left, item.left = item.left, None
+            if left not in (None, item.probe.addr):
+                self.notices.append(
+                    f"{item.probe}: the guest has moved its code from {left:#x} to "
+                    f"{item.probe.addr:#x}, and the probe with it"
+                )
 
 
 def _windows(guest: LoadedGuest) -> list[tuple[int, int]]:

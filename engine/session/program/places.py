@@ -378,11 +378,20 @@ class Places:
 
 
 def guest_address(place: Place, modules: Modules, memory: Memory) -> int | None:
-    """The guest address of a place; None while its file is not mapped executable."""
-    main = modules.main
+    """The guest address of a place; None while its file is not mapped executable.
+
+    The program is where it was loaded, unless it has moved its code.
+    """
+    main, offset = modules.main, place.file_offset
     if main is not None and main.image is place.image:
-        return place.link + main.bias
-    offset = place.file_offset
+        address = place.link + main.bias
+        here = memory.find(address)
+        if offset is None or (
+            here is not None
+            and here.name in place.paths
+            and address - here.start == offset - here.offset
+        ):
+            return address
     if offset is None:
         return None
     for mapping in memory.mappings:

@@ -298,8 +298,12 @@ def remarks(
     pending = [item.text for item in probing.pending if not item.again]
     if pending:
         yield _list("never placed, as their file was not mapped:", pending)
-    if probing.notices:
-        yield _list("changes to probes:", probing.notices)
+    changes = probing.notices + [
+        f"{item.probe}: the guest has taken its code away from {item.left:#x}"
+        for item in probing.left_behind()
+    ]
+    if changes:
+        yield _list("changes to probes:", changes)
     damaged = probing.manager.returns.damaged
     if damaged:
         yield Report(

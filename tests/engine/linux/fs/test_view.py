@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fskit import AT_FDCWD, SIZE, FailedError, Process
+from fskit import AT_FDCWD, SIZE, FailedError, OneProcess, Process
 
 from engine.linux.fs.view import View
 
@@ -394,6 +394,14 @@ def test_two_runs_see_the_same(host: Path) -> None:
         return found
 
     assert run() == run()
+
+
+def test_a_program_opens_itself_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By which its mappings are listed, too."""
+    process = Process()
+    process.open("/tmp/prog", os.O_CREAT | os.O_WRONLY)
+    monkeypatch.setattr(OneProcess, "exe", b"/tmp/prog")
+    assert process.files.get(process.open("/proc/self/exe")).describe() == b"/tmp/prog"
 
 
 def test_proc_and_dev() -> None:

@@ -4,11 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
+from archkit import COMPILED
 from compiled import build
 from controlkit import held
+from graphkit import compiled
 from sessionkit import heads, loaded
 
 from engine.arch.plan import Mode
+from engine.guest.memory import MappingError
 from engine.image import ElfImage, SymbolTable
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.requests import TraceOptions
@@ -43,6 +46,67 @@ int main(int argc, char **argv) {
              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     }
     puts("");
+    return 0;
+}
+"""
+
+# Remaps the page of work() and other() in a way of its own, and calls work() where it is then.
+MOVER = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define P 4096ul
+#define MOVED __attribute__((noinline, aligned(4096), section(".text.moved")))
+extern char __executable_start;
+MOVED long work(long x) { __asm__ volatile("" ::: "memory"); return x * 3 + 1; }
+__attribute__((noinline, section(".text.moved"))) long other(long x) {
+    __asm__ volatile("" ::: "memory");
+    return work(x) * 5 + 2;
+}
+__attribute__((noinline, aligned(4096), section(".text.kept"))) long kept(long x) {
+    __asm__ volatile("" ::: "memory");
+    return x + 4;
+}
+#define CALL(f, at, x) ((long (*)(long))((at) + ((unsigned long)(f) & (P - 1))))(x)
+#define MOVE(from, to, size, how) mremap(from, P, size, MREMAP_MAYMOVE | MREMAP_FIXED | how, to)
+#define AGAIN(to) mmap(to, P, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, page - start)
+int main(int argc, char **argv) {
+    char *page = (char *)((unsigned long)work & -P), *at = page, *start = &__executable_start;
+    char *spot = mmap(0, 4 * P, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int fd = open("/proc/self/exe", O_RDONLY);
+    long sum = 0;
+    for (int i = 0; i < 300; i++)
+        sum += work(i) + other(i);
+    switch (*argv[1]) {
+    case 'm': at = MOVE(page, spot, P, 0); break;
+    case 'g': at = MOVE(page, spot, 2 * P, 0); break;
+    case 'b':
+        at = MOVE(page, spot, P, 0);
+        sum += CALL(work, at, 1);
+        at = MOVE(at, page, P, 0);
+        break;
+    case 'd':
+        at = MOVE(page, spot, P, MREMAP_DONTUNMAP);
+        sum += CALL(work, at, 3) + CALL(work, page, 4);
+        break;
+    case 'n':
+        mprotect(page, P, PROT_NONE);
+        mprotect(page, P, PROT_READ | PROT_EXEC);
+        break;
+    case 'r': mprotect(page, P, PROT_READ); mprotect(page, P, PROT_READ | PROT_EXEC); break;
+    case 'c': madvise(page, P, MADV_DONTNEED); break;
+    case 'u': munmap(page, P); at = AGAIN(page); break;
+    case 'e': munmap(page, P); at = AGAIN(spot); break;
+    case 'o': at = AGAIN(page); break;
+    case 'l': munmap(page, P); printf("%ld\\n", sum + kept(1)); return 0;
+    }
+    if (at == MAP_FAILED)
+        return 1;
+    for (int i = 0; i < 300; i++)
+        sum = sum * 7 + CALL(work, at, i) + kept(i);
+    printf("%ld\\n", sum);
     return 0;
 }
 """
@@ -201,3 +265,66 @@ def test_symbols_of_other_files_are_found_where_they_are_mapped(
             "near: () v=41 w=6",
             "own: () v=5",
         ]
+
+
+WAYS = {"m": 900, "g": 900, "b": 901, "d": 901, "n": 900, "r": 900, "c": 900, "u": 900, "e": 900}
+"""Ways to remap code to the hits of a uprobe on work() in the running kernel.
+
+But for "c": there Linux loses the breakpoint with the page, and has 600.
+"""
+WAYS |= {"o": 900, "l": 600}
+FAR = {"m": 1, "g": 1, "b": 2, "d": 1, "e": 1}
+"""Those after which the code is somewhere else: how often it was moved."""
+
+
+@pytest.fixture(scope="module", params=COMPILED)
+def mover(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mover")
+    return compiled(folder, MOVER, request.param, "-O1")
+
+
+@pytest.mark.parametrize("technique", ["auto", "breakpoint"])
+@pytest.mark.parametrize("way", WAYS)
+def test_probes_follow_the_code_of_the_program(mover: Path, way: str, technique: str) -> None:
+    with loaded(mover, way, technique=technique) as plain:
+        plain.session.cpu.count_blocks(True)
+        plain.run()
+        want = plain.out, plain.session.process.exit, plain.session.cpu.blocks()
+    with loaded(mover, way, technique=technique) as guest:
+        tracing = guest.tracing()
+        for line in ("p:g/in work", "r:g/out work", "p:g/other other", "p:g/kept kept"):
+            tracing.definitions.define(line)
+        guest.session.cpu.count_blocks(True)
+        guest.run(tracing)
+        session = guest.session
+
+        assert (guest.out, session.process.exit, session.cpu.blocks()) == want
+        rows = [row.partition(":")[0] for row in guest.events]
+        assert [rows.count(name) for name in ("in", "out", "other", "kept")] == [
+            WAYS[way],
+            WAYS[way],
+            300,
+            1 if way == "l" else 300,
+        ]
+        told = [text for text in session.probes().notices if "has moved its code" in text]
+        assert len(told) == 3 * FAR.get(way, 0)
+        left = {item.probe.name for item in session.probes().left_behind()}
+        assert left == ({"g/in", "g/out", "g/other"} if way == "l" else set())
+
+
+def test_a_move_that_fails_leaves_the_probes(mover: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no memory for the copy: the code stays, and so does what stands there."""
+    with loaded(mover, "m") as guest:
+        tracing = guest.tracing()
+        tracing.definitions.define("p:g/in work")
+
+        def none(*words: object) -> None:
+            raise MappingError(12)
+
+        monkeypatch.setattr(guest.session.memory.pager, "copy", none)
+        guest.run(tracing)
+        assert len(guest.events) == 600
+        assert guest.session.process.exit is not None
+        assert guest.session.process.exit.code == 1
+        work = guest.session.probes().where("work")
+        assert guest.session.probes().manager.points[work or 0].armed
