@@ -83,7 +83,7 @@ def timer_delete(k: Process, number: int) -> int:
     timer = _timer(k, number)
     k.timers.arm_posix(timer, 0, 0)
     del k.timers.posix[timer.number]
-    k.signals.pending = [item for item in k.signals.pending if item.timer != timer.number]
+    k.signals.pending.drop_timer(timer.number)
     return 0
 
 

@@ -196,14 +196,14 @@ class Process:
             self.post(PendingSignal(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
         for timer, times in self.timers.expired_posix():
             pending = self.signals.pending
-            old = next((item for item in pending if item.timer == timer.number), None)
+            old = pending.of_timer(timer.number)
             timer.overrun = times - 1 if old is None else timer.overrun + times
             info = sig.info_timer(timer.signal, timer.number, timer.overrun, timer.value)
             item = PendingSignal(timer.signal, info, timer.number)
             if old is None:
                 self.post(item)
             else:
-                pending[pending.index(old)] = item
+                pending.replace(old, item)
 
     def with_signal_mask(self, mask: int, call: Callable[[], int | Wait]) -> int | Wait:
         """Run a call under another signal mask, which lasts until it ends."""

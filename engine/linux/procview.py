@@ -101,7 +101,7 @@ class ProcessView:
             pgrp=process.pid,
             session=process.pid,
             blocked=state.blocked,
-            pending=state.pending_mask(),
+            pending=state.pending.mask,
             ignored=ignored,
             caught=caught,
             start_time=100_000,

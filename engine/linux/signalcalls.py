@@ -56,7 +56,7 @@ def rt_sigaction(k: Process, number: int, new: int, old: int, size: int) -> int:
     if new:
         state.actions[number] = after
         if state.ignored(number):
-            state.pending = [item for item in state.pending if item.number != number]
+            state.pending.drop(number)
     return 0
 
 
@@ -87,7 +87,7 @@ def rt_sigpending(k: Process, address: int, size: int) -> int:
     """Signals that wait because they are blocked."""
     if size > 8:
         raise LinuxError(EINVAL)
-    mask = k.signals.pending_mask() & k.signals.blocked
+    mask = k.signals.pending.mask & k.signals.blocked
     k.memory.write(address, struct.pack("<Q", mask)[:size])
     return 0
 

@@ -5,6 +5,7 @@ siginfo.h), which x86-64 and AArch64 share; frames are the architecture's.
 """
 
 import struct
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,6 +66,77 @@ class PendingSignal:
     timer: int = -1
 
 
+class PendingSignals:
+    """Signals that are not delivered yet: those of one number in order of arrival.
+
+    Attributes:
+        mask: their numbers.
+    """
+
+    __slots__ = ("_by_number", "_count", "_of_timers", "mask")
+
+    def __init__(self) -> None:
+        self.mask = 0
+        self._count = 0
+        self._by_number: dict[int, deque[PendingSignal]] = {}
+        self._of_timers: dict[int, PendingSignal] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, item: PendingSignal) -> None:
+        """Add one."""
+        self._by_number.setdefault(item.number, deque()).append(item)
+        self.mask |= bit(item.number)
+        self._count += 1
+        if item.timer >= 0:
+            self._of_timers[item.timer] = item
+
+    def numbers(self, mask: int) -> list[int]:
+        """Numbers of those in a mask."""
+        mask &= self.mask
+        return [number for number in self._by_number if mask & bit(number)]
+
+    def pop(self, number: int) -> PendingSignal:
+        """Remove and return the first of a number."""
+        queue = self._by_number[number]
+        item = queue.popleft()
+        self._count -= 1
+        if not queue:
+            del self._by_number[number]
+            self.mask &= ~bit(number)
+        if item.timer >= 0:
+            self._of_timers.pop(item.timer, None)
+        return item
+
+    def drop(self, number: int) -> None:
+        """Remove all of a number."""
+        while self.mask & bit(number):
+            self.pop(number)
+
+    def of_timer(self, timer: int) -> PendingSignal | None:
+        """The one that a POSIX timer has sent."""
+        return self._of_timers.get(timer)
+
+    def replace(self, old: PendingSignal, new: PendingSignal) -> None:
+        """Put a timer's signal in the place of the one that it sent before."""
+        queue = self._by_number[old.number]
+        queue[queue.index(old)] = new
+        self._of_timers[new.timer] = new
+
+    def drop_timer(self, timer: int) -> None:
+        """Remove the one that a POSIX timer has sent."""
+        item = self._of_timers.pop(timer, None)
+        if item is None:
+            return
+        queue = self._by_number[item.number]
+        queue.remove(item)
+        self._count -= 1
+        if not queue:
+            del self._by_number[item.number]
+            self.mask &= ~bit(item.number)
+
+
 @dataclass(slots=True)
 class SignalState:
     """Signals of the process and of its thread.
@@ -73,7 +145,7 @@ class SignalState:
         actions: what each signal does.
         blocked: the thread's mask.
         saved: the mask to return to, while a call like ppoll runs under another.
-        pending: signals not delivered yet, in order of arrival.
+        pending: signals not delivered yet.
         altstack: (sp, flags, size).
         last_fault: (address, trap number, error code) that every frame shows.
     """
@@ -81,7 +153,7 @@ class SignalState:
     actions: dict[int, Action] = field(default_factory=dict)
     blocked: int = 0
     saved: int | None = None
-    pending: list[PendingSignal] = field(default_factory=list)
+    pending: PendingSignals = field(default_factory=PendingSignals)
     altstack: tuple[int, int, int] = (0, SS_DISABLE, 0)
     last_fault: tuple[int, int, int] = (0, 0, 0)
 
@@ -94,41 +166,28 @@ class SignalState:
         handler = self.action(number).handler
         return handler == SIG_IGN or (handler == SIG_DFL and number in _IGNORED)
 
-    def pending_mask(self) -> int:
-        """All pending signals."""
-        mask = 0
-        for item in self.pending:
-            mask |= bit(item.number)
-        return mask
-
     def queue(self, item: PendingSignal) -> bool:
         """Make a signal pending; False if the queue of real-time signals is full."""
         if self.ignored(item.number) and not self.blocked & bit(item.number):
             return True
-        if item.number < SIGRTMIN and self.pending_mask() & bit(item.number):
+        if item.number < SIGRTMIN and self.pending.mask & bit(item.number):
             return True
         if len(self.pending) >= _MAX_QUEUED:
             return False
         if item.number == SIGCONT:
-            self.pending = [old for old in self.pending if old.number not in _STOPPING]
+            for number in _STOPPING:
+                self.pending.drop(number)
         self.pending.append(item)
         return True
 
     def take(self, mask: int) -> PendingSignal | None:
         """Remove and return the next pending signal among those in a mask."""
-        found: PendingSignal | None = None
-        for item in self.pending:
-            if not mask & bit(item.number):
-                continue
-            if found is None or _rank(item.number) < _rank(found.number):
-                found = item
-        if found is not None:
-            self.pending.remove(found)
-        return found
+        numbers = self.pending.numbers(mask)
+        return self.pending.pop(min(numbers, key=_rank)) if numbers else None
 
     def deliverable(self) -> bool:
         """True if a pending signal is not blocked."""
-        return bool(self.pending) and bool(self.pending_mask() & ~self.blocked)
+        return bool(self.pending.mask & ~self.blocked)
 
     def on_altstack(self, sp: int) -> bool:
         """True if a stack pointer lies on the alternate stack."""

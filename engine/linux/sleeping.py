@@ -16,7 +16,7 @@ RESTART: Final = INTERRUPTED + 1
 def handler_restarts(k: Process) -> bool:
     """True if the signal that will be delivered next asks for SA_RESTART."""
     state = k.signals
-    ready = [item.number for item in state.pending if not state.blocked & sig.bit(item.number)]
+    ready = state.pending.numbers(~state.blocked)
     if not ready:
         return True
     return bool(state.action(min(ready)).flags & sig.SA_RESTART)
@@ -44,16 +44,11 @@ def wait_for(k: Process, wait: Wait) -> int:
 def _interrupted(k: Process, wait: Wait) -> bool:
     """True if a signal ends a wait; those without effect are taken away."""
     state = k.signals
-    while True:
-        for item in state.pending:
-            if state.blocked & sig.bit(item.number) or wait.signals & sig.bit(item.number):
-                continue
-            if not state.ignored(item.number):
-                return True
-            state.pending.remove(item)
-            break
-        else:
-            return False
+    for number in state.pending.numbers(~(state.blocked | wait.signals)):
+        if not state.ignored(number):
+            return True
+        state.pending.drop(number)
+    return False
 
 
 def _sleep(k: Process, wait: Wait) -> None:

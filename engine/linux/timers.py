@@ -1,5 +1,7 @@
 """Timers of the process: ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF, and POSIX timers."""
 
+import heapq
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -54,6 +56,9 @@ class Timers:
         self._interval = [0, 0, 0]
         self.posix: dict[int, PosixTimer] = {}
         self.next_id = 0
+        # (expiry, serial number, timer) of armed POSIX timers, and of some that no longer are.
+        self._due: list[tuple[int, int, PosixTimer]] = []
+        self._serial = itertools.count()
 
     def arm(self, which: int, value: int, interval: int) -> None:
         """Expire `value` nanoseconds from now, then each `interval`; 0 disarms."""
@@ -71,8 +76,17 @@ class Timers:
     def arm_posix(self, timer: PosixTimer, value: int, interval: int) -> None:
         """Expire `value` nanoseconds from now, then each `interval`; 0 disarms."""
         timer.expiry = self._clock.peek() + value if value else 0
+        self._enter(timer)
         timer.interval, timer.overrun = interval if value else 0, 0
         self.changed()
+
+    def _enter(self, timer: PosixTimer) -> None:
+        due = self._due
+        if timer.expiry:
+            heapq.heappush(due, (timer.expiry, next(self._serial), timer))
+        if len(due) > 2 * len(self.posix) + 64:  # settings that were changed again and again
+            due[:] = [item for item in due if item[0] == item[2].expiry]
+            heapq.heapify(due)
 
     def rest_posix(self, timer: PosixTimer) -> tuple[int, int]:
         """(nanoseconds until it expires, interval); 0 when disarmed."""
@@ -81,15 +95,22 @@ class Timers:
 
     def expired_posix(self) -> list[tuple[PosixTimer, int]]:
         """(timer, expirations) of POSIX timers that have run out; periodic ones go on."""
+        due = self._due
+        if not due:
+            return []
         now = self._clock.peek()
+        late: dict[int, PosixTimer] = {}
+        while due and due[0][0] <= now:
+            expiry, _, timer = heapq.heappop(due)
+            if timer.expiry == expiry:
+                late[timer.number] = timer
         found = []
-        for timer in self.posix.values():
-            if not timer.expiry or timer.expiry > now:
-                continue
+        for timer in (late[number] for number in sorted(late)):
             times = 1
             if timer.interval:
                 times += (now - timer.expiry) // timer.interval
                 timer.expiry += times * timer.interval
+                self._enter(timer)
             else:
                 timer.expiry = 0
                 self.changed()
@@ -99,8 +120,12 @@ class Timers:
 
     def next(self) -> int | None:
         """When the next one expires."""
+        due = self._due
+        while due and due[0][0] != due[0][2].expiry:
+            heapq.heappop(due)
         armed = [expiry for expiry in self._expiry if expiry]
-        armed += [timer.expiry for timer in self.posix.values() if timer.expiry]
+        if due:
+            armed.append(due[0][0])
         return min(armed) if armed else None
 
     def expired(self) -> list[int]:
