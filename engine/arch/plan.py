@@ -7,11 +7,15 @@ instruction's bytes alone; the executors, the placement rules and the machinery 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.flow import CodeFlow
 from engine.arch.machine import RegisterFile
+
+RETURN_ADDRESS: Final = "return address"
+TRAMPOLINE_ADDRESS: Final = "trampoline"
+"""Words of `ArchProbes.pushes` that are no registers."""
 
 
 class Rules(Enum):
@@ -208,6 +212,9 @@ class ArchProbes:
         draw: (plan, what stands where) to the units of code of a hit; None where bytes say enough.
         fixed_registers: names in the kernel's fetch arguments of what is no register: they
             have the same value at every probe.
+        pushes: words that Linux's return trampoline has below the stack pointer while return
+            events are recorded, the uppermost first: registers, numbers, RETURN_ADDRESS,
+            TRAMPOLINE_ADDRESS.
     """
 
     kprobe: bytes
@@ -231,3 +238,4 @@ class ArchProbes:
     fixed_registers: Mapping[str, int] = field(default_factory=dict)
     steps: Callable[[bytes], tuple[int, ...]] | None = None
     draw: Callable[[InsnPlan, DrawnHit], tuple[UnitDrawing, ...]] | None = None
+    pushes: Mapping[Rules, tuple[str | int, ...]] = field(default_factory=dict)

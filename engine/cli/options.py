@@ -186,10 +186,13 @@ def open_options(command: Command) -> Command:
 
 
 def lines_of(definitions: tuple[str, ...]) -> Iterator[str]:
-    """The lines of -e options, with those of files in their places."""
+    """The lines of -e options, with those of files in their places.
+
+    An option of several lines is as many writes to the kernel's file.
+    """
     for given in definitions:
         if not given.startswith("@"):
-            yield given
+            yield from given.split("\n")
             continue
         try:
             with open(given[1:], encoding="utf-8", errors="surrogateescape") as file:

@@ -177,6 +177,9 @@ class ReturnCatcher(Protocol):
     def unwind_info(self, pc: int) -> tuple[int, bytes] | None:
         """(start, unwind information) of code that is the machinery's own, None elsewhere."""
 
+    def opaque(self) -> list[Kretprobe]:
+        """The probes whose pending calls no unwinder of the program gets past, newest first."""
+
     def name(self, address: int) -> str:
         """A place in the trampoline as a symbol, "" elsewhere."""
 

@@ -442,6 +442,10 @@ class ReturnSites:
         """None: there is no trampoline."""
         return None
 
+    def opaque(self) -> list[Kretprobe]:
+        """None: the program's return addresses are its own."""
+        return []
+
     def name(self, address: int) -> str:
         """No name: there is no trampoline."""
         return ""

@@ -386,6 +386,12 @@ class TrampolineReturns:
         found = self._hijack.explained and self._inside(pc)
         return (self.address - code.entry, code.unwind) if found else None
 
+    def opaque(self) -> list[Kretprobe]:
+        """The probes whose pending calls no unwinder of the program gets past, newest first."""
+        if self._hijack.explained:
+            return []
+        return list(dict.fromkeys(hook.instance.rp for hook in self._thread()))
+
     def name(self, address: int) -> str:
         """A place in the trampoline as a symbol, "" elsewhere."""
         offset = address - self.address

@@ -104,6 +104,38 @@ def test_a_list_does_not_run(home: Path) -> None:
     assert done.out.splitlines() == ["p:g/x fibonacci n=%di:u32", "p:kprobes/p_main_0 main"]
 
 
+def test_lines_of_one_option_are_as_many_writes(home: Path) -> None:
+    """As of one write to `kprobe_events`: comments end with their lines, lines run in order."""
+    text = "p:g/x fibonacci # remark\n\n  # nothing\np:g/y main\n-:g/x\np:g/z factorial n=%di\n"
+    done = trace(home, "--list", "-e", text)
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == ["p:g/y main", "p:g/z factorial n=%di"]
+    wrong = trace(home, "-e", "p:g/x fibonacci\np:g/y nosuch\np:g/z main")
+    assert wrong.code == 2
+    assert "p:g/y nosuch" in wrong.err
+
+
+def test_a_uprobe_beyond_the_end_of_its_file(home: Path) -> None:
+    """Linux takes the definition (live, 6.18); enabling it fails, and it is never hit."""
+    size = Path(GUEST).stat().st_size
+    for offset, why in ((size + 1, "cannot be enabled (EINVAL)"), (size, "will not be hit")):
+        words = ("-e", f"p:g/x {GUEST}:{offset:#x}")
+        listed = trace(home, "--mode", "kernel", "--list", *words)
+        assert (listed.code, listed.out.count("\n")) == (0, 1)
+        assert why in listed.err
+        plain = run("run", GUEST, cwd=home)
+        done = trace(home, "--mode", "kernel", *words)
+        assert (done.out, done.code) == (plain.out, plain.code)
+        assert why in done.err
+        check = run("check", "--mode", "kernel", *words, GUEST, cwd=home)
+        assert check.code == 2
+        assert why in check.err
+        strict = trace(home, *words)
+        assert strict.code == 2
+        assert "Invalid uprobe offset" in strict.err
+
+
 def test_a_file_of_lines(home: Path) -> None:
     (home / "lines").write_text("# remark\np:x fibonacci\n\n-:x\np:y main\n")
     done = trace(home, "-e", "@lines", "-e", "p:z main")

@@ -17,6 +17,8 @@ from engine.arch.x86_64.verdicts import (
     boostable,
     forced_emulation,
     kprobe_refusal,
+    misread,
+    misread_refusal,
     strict_refusal,
     undecodable,
     uprobe_refusal,
@@ -47,10 +49,17 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
         reason = "forced-emulation prefix of a hypervisor: not copied"
         return _rejected(raw[:5], address, uprobe, ("EINVAL", "x86.forced-emulation", reason))
     insn = decode(raw)
+    taken = misread(raw) if uprobe else None
+    refusal = misread_refusal(*taken) if taken is not None else None
+    if insn is None and refusal is not None:
+        return _rejected(raw[:1], address, uprobe, refusal)
+    if insn is None and taken is not None and mode is Mode.KERNEL:
+        return _uncertain(raw, address)
     if insn is None:
         return _rejected(raw[:1], address, uprobe, undecodable(raw, uprobe))
     raw = raw[: insn.size]
-    refusal = uprobe_refusal(insn, raw) if uprobe else kprobe_refusal(insn, raw)
+    if taken is None or (refusal is None and mode is Mode.STRICT):
+        refusal = uprobe_refusal(insn, raw) if uprobe else kprobe_refusal(insn, raw)
     if refusal is not None:
         return _rejected(raw, address, uprobe and insn.encoding == LEGACY, refusal)
     if mode is Mode.STRICT:
@@ -66,6 +75,12 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
 def _rejected(raw: bytes, address: int, proven: bool, refusal: tuple[str, str, str]) -> InsnPlan:
     errno, rule, reason = refusal
     return InsnPlan(address, raw, Verdict.REJECTED, reason, errno=errno, rule=rule, proven=proven)
+
+
+def _uncertain(raw: bytes, address: int) -> InsnPlan:
+    """The plan for bytes that only Linux takes for an instruction: a copy of them faults."""
+    reason = "copied with what follows: no instruction, but Linux takes a prefix for its opcode"
+    return InsnPlan(address, raw, Verdict.XOL, reason, rule="x86.copy", copy=raw, fixups=_STEP)
 
 
 def _emulated(raw: bytes, address: int, done: Operation, reason: str, proven: bool) -> InsnPlan:

@@ -209,10 +209,6 @@ _TABLES: Final = {
     (XOP, 9): _table((_XOP_9, _MODRM | _KNOWN), default=_MODRM),
     (XOP, 10): _table(("10 12", _MODRM | _KNOWN | _DWORD), default=_MODRM | _DWORD),
 }
-MUST_VEX: Final = frozenset(
-    0x200 | opcode for opcode in {*opcodes(_VEX_38)} - {*opcodes(_LEGACY_38)}
-) | frozenset(0x300 | opcode for opcode in {*opcodes(_VEX_3A)} - {*opcodes(_LEGACY_3A)})
-"""Keys that exist with a VEX or EVEX prefix only."""
 
 _REX = -1
 _LEAD: Final = [0] * 256

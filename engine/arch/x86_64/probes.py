@@ -3,7 +3,7 @@
 import struct
 from typing import Final
 
-from engine.arch.plan import ArchProbes
+from engine.arch.plan import RETURN_ADDRESS, TRAMPOLINE_ADDRESS, ArchProbes, Rules
 from engine.arch.x86_64.analyze import analyze
 from engine.arch.x86_64.decode import LEGACY, decode, length
 from engine.arch.x86_64.liveness import flow
@@ -94,5 +94,16 @@ PROBES = ArchProbes(
     nop=b"\x90",
     skips_landing_pad=True,
     returns=_returns,
+    pushes={
+        # arch/x86/kernel/uprobes.c, uretprobe_trampoline_entry
+        Rules.UPROBE: ("rax", "rcx", "r11"),
+        # arch/x86/kernel/rethook.c, arch_rethook_trampoline: struct pt_regs below a false
+        # return address; ss and cs are the kernel's.
+        Rules.KPROBE: (
+            *(TRAMPOLINE_ADDRESS, 0x18, "rsp", "eflags", 0x10, RETURN_ADDRESS, _MASK),
+            *("rdi", "rsi", "rdx", "rcx", "rax", "r8", "r9", "r10", "r11"),
+            *("rbx", "rbp", "r12", "r13", "r14", "r15"),
+        ),
+    },
     flow=flow,
 )

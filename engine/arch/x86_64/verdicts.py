@@ -3,8 +3,8 @@
 Sources: arch/x86/kernel/uprobes.c, arch/x86/kernel/kprobes/core.c, arch/x86/lib/insn.c and
 arch/x86/lib/x86-opcode-map.txt of Linux 6.18. Linux looks opcodes of VEX, EVEX and XOP
 instructions up as if they were one-byte opcodes, and of two-byte opcodes only the escape 0f,
-which always passes. Where its decoder and the processor differ (REX2, a REX that a legacy
-prefix follows) the processor's reading is used here.
+which always passes. Where its decoder takes a prefix for the opcode (`misread`) the verdict on
+a uprobe is Linux's; else, and in strict mode, the processor's reading is used.
 """
 
 from typing import Final
@@ -16,7 +16,6 @@ from engine.arch.x86_64.decode import (
     ES,
     LEGACY,
     LOCK,
-    MUST_VEX,
     OPERAND_SIZE,
     PREFIX_BYTES,
     SS,
@@ -34,6 +33,10 @@ _BAD_FOR_UPROBES: Final = frozenset(
     )
 )
 _BAD_PREFIXES: Final = ES | CS | SS | DS | LOCK
+_PREFIX_BITS: Final = {byte: bit for bit, byte in PREFIX_BYTES.items()}
+_PREFIXES_MAX: Final = 4
+_REX: Final = 0x40
+_LONG_FORMS: Final = (0x62, 0x8F, 0xC4, 0xC5)
 _NOT_BOOSTABLE: Final = frozenset(opcodes("62 70-7f 9a cc-ce d6 d8-df e0-e3 e8 e9 eb f0-f4"))
 _BOOSTABLE_0F: Final = frozenset(
     opcodes(
@@ -44,6 +47,26 @@ _BOOSTABLE_0F: Final = frozenset(
 _EMULATE_PREFIXES: Final = (bytes.fromhex("0f0b78656e"), bytes.fromhex("0f0b6b766d"))
 _JUMP: Final = 5
 _SLOT: Final = 16
+
+# Opcodes of 0f, 0f 38 and 0f 3a that Linux knows with VEX or EVEX only, by the last prefix.
+_VEX_OPCODES: Final = {
+    0: ("", "50 51 b0 d2 d3 f2 f5 f7", "26 27 56 57 66 67 c2"),
+    0x66: (
+        "78-7b",
+        "0c-0f 11-13 16 18-1b 1f 26 27 2c-2f 36 42-47 4c-4f 54 55 58-5b 62-66 70-73 75-7f 83 88-93"
+        " 96-a3 a6-b1 b6-bf c4 c8 ca-cd d2 d3 f2 f7",
+        "00-06 18-1b 1d-1f 23 25-27 30-33 38-3b 3e 3f 43 46 4a 4b 50 51 54-57 66 67 70-73",
+    ),
+    0xF2: ("6f 78-7b 7f", "50-53 68 72 9a 9b aa ab b0 cb-cd da f2 f5-f7", "f0"),
+    0xF3: ("78-7b", "10-15 20-2a 30-35 38-3a 4b 50-52 b0 b1 d2 d3 da f2 f5 f7", "c2"),
+}
+_MUST_VEX: Final = {
+    prefix: frozenset(
+        number << 8 | opcode for number, text in enumerate(texts, 1) for opcode in opcodes(text)
+    )
+    for prefix, texts in _VEX_OPCODES.items()
+}
+_OF_VEX: Final = frozenset().union(*_MUST_VEX.values())
 
 # What the strict rules look at twice; all else passes them at once.
 _NEAR_BRANCHES: Final = frozenset(
@@ -88,9 +111,20 @@ def undecodable(raw: bytes, uprobe: bool) -> Refusal:
     )
 
 
-def _linux_cannot_decode(insn: Decoded) -> bool:
-    """True if Linux's decoder gives up: the opcode needs a VEX prefix, or must not have one."""
-    return insn.key in MUST_VEX if insn.encoding == LEGACY else not mapped(insn)
+def _linux_cannot_decode(insn: Decoded, raw: bytes) -> bool:
+    """True if Linux's decoder gives up: the opcode needs a VEX prefix, or must not have one.
+
+    Of the legacy prefixes the very last one decides between the forms of an opcode
+    (insn_last_prefix_id), and where no form is known it knows nothing of VEX either.
+    """
+    if insn.encoding != LEGACY:
+        return not mapped(insn)
+    last = 0
+    for byte in raw:
+        if byte not in _PREFIX_BITS:
+            break
+        last = byte
+    return insn.key in _MUST_VEX.get(last, _MUST_VEX[0])
 
 
 def _masks_exceptions(insn: Decoded) -> bool:
@@ -98,12 +132,48 @@ def _masks_exceptions(insn: Decoded) -> bool:
     return (insn.first == 0x8E and insn.reg == 2) or insn.first == 0x1F
 
 
+def misread(raw: bytes) -> tuple[int, int] | None:
+    """A prefix that Linux takes for the opcode of an instruction (insn_get_prefixes).
+
+    It reads up to four different legacy prefixes, one REX, and then an opcode, whatever it is:
+    a fifth prefix, or behind a REX a legacy prefix, another REX, or one of VEX, EVEX and XOP.
+
+    Returns:
+        The legacy prefixes in front of it, and that byte; None where there is none.
+    """
+    prefixes = at = 0
+    seen: list[int] = []
+    while at < len(raw) and (bit := _PREFIX_BITS.get(raw[at])):
+        if raw[at] not in seen:
+            if len(seen) == _PREFIXES_MAX:
+                return prefixes, raw[at]
+            seen.append(raw[at])
+        prefixes |= bit
+        at += 1
+    if at + 1 >= len(raw) or raw[at] & 0xF0 != _REX:
+        return None
+    follower = raw[at + 1]
+    if follower in _PREFIX_BITS or follower & 0xF0 == _REX or follower in _LONG_FORMS:
+        return prefixes, follower
+    return None
+
+
+def misread_refusal(prefixes: int, opcode: int) -> Refusal | None:
+    """Refusal of a uprobe by Linux for what `misread` has found."""
+    if prefixes & _BAD_PREFIXES:
+        return _bad_prefix(prefixes)
+    if opcode in _BAD_FOR_UPROBES:
+        text = f"opcode {opcode:02x} is on the list that uprobes refuse (a prefix behind a REX)"
+        return "ENOTSUPP", "x86.uprobe-opcode", text
+    return None
+
+
 def uprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
     """Refusal of a uprobe by Linux (uprobe_init_insn, branch_setup_xol_ops)."""
-    if not insn.known and _linux_cannot_decode(insn):
+    if (not insn.known or insn.key in _OF_VEX) and _linux_cannot_decode(insn, raw):
         return undecodable(raw, True)
     if insn.prefixes & _BAD_PREFIXES:
-        return _bad_prefix(insn)
+        return _bad_prefix(insn.prefixes)
     first = insn.first
     if first in _BAD_FOR_UPROBES:
         return (
@@ -114,7 +184,7 @@ def uprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
         )
     if first == 0x8E and insn.reg == 2:
         return "ENOTSUPP", "x86.mask-exceptions", "mov ss holds exceptions back: not stepped"
-    if insn.prefixes & OPERAND_SIZE and _uprobe_branch(insn, raw):
+    if insn.prefixes & OPERAND_SIZE and _uprobe_branch(insn):
         return (
             "ENOTSUPP",
             "x86.branch-66",
@@ -123,19 +193,18 @@ def uprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
     return None
 
 
-def _bad_prefix(insn: Decoded) -> Refusal:
-    bit = next(bit for bit in (LOCK, CS, SS, DS, ES) if insn.prefixes & bit)
+def _bad_prefix(prefixes: int) -> Refusal:
+    bit = next(bit for bit in (LOCK, CS, SS, DS, ES) if prefixes & bit)
     kind = "lock" if bit == LOCK else "segment-override"
     text = f"{kind} prefix {PREFIX_BYTES[bit]:02x}: uprobes refuse it"
     return "ENOTSUPP", "x86.uprobe-prefix", text
 
 
-def _uprobe_branch(insn: Decoded, raw: bytes) -> bool:
-    """True if uprobes emulate it as a branch; a jump by 0 is a no-operation to Linux."""
-    key = insn.key
-    if key in (0xE9, 0xEB):
-        return any(raw[insn.immediate_at :])
-    return key == 0xE8 or 0x70 <= key <= 0x7F or 0x180 <= key <= 0x18F
+def _uprobe_branch(insn: Decoded) -> bool:
+    """True if uprobes emulate it as a branch; VEX instructions go by their last opcode byte."""
+    if insn.encoding == LEGACY and insn.key >= 0x100:
+        return 0x180 <= insn.key <= 0x18F
+    return insn.first in (0xE8, 0xE9, 0xEB) or 0x70 <= insn.first <= 0x7F
 
 
 def kprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
@@ -148,7 +217,7 @@ def kprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
             if key == 0x101 and insn.modrm >= 0xC0 and not insn.reg:
                 return "EOPNOTSUPP", "x86.vm-extension", "virtual-machine instruction: not copied"
             return None
-    if not insn.known and _linux_cannot_decode(insn):
+    if not insn.known and _linux_cannot_decode(insn, raw):
         return undecodable(raw, False)
     if 0xCC <= first <= 0xCE or first == 0xF1:
         return "EILSEQ", "x86.exception", "software interrupt: never probed"

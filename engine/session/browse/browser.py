@@ -370,6 +370,8 @@ class Browser:
             return DefinitionVerdict(False, str(error), definition.error(error.code).column)
         except ImageError as error:
             return DefinitionVerdict(False, str(error))
+        if not placed:
+            return DefinitionVerdict(True, self.verdicts.unhit(definition))
         names = tuple(item.place.name for item in placed)
         for item in placed:
             if not item.judgement.ok:

@@ -49,6 +49,7 @@ class Session(LoadedGuest):
         probing: its probes; None as long as nobody has asked for them.
         remarks: for the report.
         at_end: called when it has run.
+        end: how it has ended; None before.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Session(LoadedGuest):
         self.probing: Probing | None = None
         self.remarks: list[Report] = []
         self.at_end: list[Callable[[], object]] = []
+        self.end: Exit | None = None
 
     def probes(self, mode: Mode = Mode.STRICT) -> "Probing":
         """The probes of this guest; the first call, before it runs, says how strictly."""
@@ -74,7 +76,7 @@ class Session(LoadedGuest):
     def run(self) -> Reports:
         """Run the program to its end."""
         try:
-            end = self.kernel.run()
+            self.end = end = self.kernel.run()
         finally:
             restore_terminals()
         for call in self.at_end:

@@ -19,7 +19,7 @@ def check(request: CheckRequest) -> tuple[list[Placed], Iterator[Placed]]:
 
     Raises:
         ImageError: the guest is no program for a machine that is supported.
-        CommandError: a definition is a deletion.
+        CommandError: a definition is a deletion, or the kernel takes it and it is never hit.
         ProbeError: a definition is not accepted; later: no function matches a pattern.
     """
     config, rules = request.config, request.rules
@@ -29,7 +29,10 @@ def check(request: CheckRequest) -> tuple[list[Placed], Iterator[Placed]]:
     for line in request.definitions:
         definition = parse(line, opened.arch, mode=request.mode, lookup=verdicts.lookup)
         if isinstance(definition, Definition):
-            asked += verdicts.of_definition(definition, rules)
+            placed = verdicts.of_definition(definition, rules)
+            if not placed:
+                raise CommandError(f"-e {definition.command}: {verdicts.unhit(definition)}")
+            asked += placed
         elif definition is not None:
             raise CommandError(f"-e {line}: a deletion has no place to check")
     default = rules or Rules.KPROBE

@@ -176,7 +176,7 @@ class Verdicts:
         Raises:
             PlaceError: there is no such place.
         """
-        if self._never_mapped(definition):
+        if self.unhit(definition):
             return ()
         found = self.places.of_target(definition.target, definition.place, rules)
         mode = Mode.KERNEL if definition.strict_override else None
@@ -215,21 +215,26 @@ class Verdicts:
 
         return replace(one, ask=partial(self._jump, self.site(one.place, mode=mode), takes))
 
-    def _never_mapped(self, definition: Definition) -> bool:
-        """True if the kernel's rules take a uprobe where no code can be."""
+    def unhit(self, definition: Definition) -> str:
+        """Say why a uprobe that the kernel's rules take will not be hit, "" for any other."""
         target = definition.target
         kernel = definition.strict_override or self._mode is Mode.KERNEL
         if not kernel or not isinstance(target, FileOffset):
-            return False
+            return ""
+        never = "no code of that file is ever mapped from there; it will not be hit"
         try:
             file = self._program.at_path(target.path)
         except ImageError:
-            return True
-        if file is None or target.offset >= file.image.size:
-            return False
+            return never
+        if file is None:
+            return ""
+        size = file.image.size
+        if target.offset > size:  # uprobe_register
+            return f"it cannot be enabled (EINVAL), as the file ends at offset {size:#x}"
         link = file.image.vaddr_of(target.offset)
         segments = file.image.load_segments
-        return link is None or not any(s.flags & PF_X and s.covers(link) for s in segments)
+        hit = link is not None and any(s.flags & PF_X and s.covers(link) for s in segments)
+        return "" if hit else never
 
     def _as_return(self, placed: Placed) -> Placed:
         """The verdict on a place for a return probe."""

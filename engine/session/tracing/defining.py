@@ -151,7 +151,7 @@ class Definitions:
                 why = f"{item.place.name}: {verdict.reason} ({verdict.errno}){hint}"
                 raise _explained(definition, code, why)
         if not placed:
-            why = "no code of that file is ever mapped from there; it will not be hit"
+            why = self._probing.verdicts.unhit(definition)
             self._session.remarks.append(Report((f"{definition.command}: {why}",)))
         event = self._events.named(
             definition.group,

@@ -1,12 +1,15 @@
 """Compiles the recorders of a trace's probes."""
 
+import struct
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from engine.arch.plan import Mode, Rules
-from engine.arch.program import Base, RecordLayout
+from engine.arch.plan import RETURN_ADDRESS, TRAMPOLINE_ADDRESS, Mode, Rules
+from engine.arch.program import Base, FetchArg, RecordLayout, Source
 from engine.arch.recording import Recording
+from engine.errors import GuestFaultError
 from engine.fetch.evaluate import FetchContext, FetchSite, Recorder, capturer, recorder
 from engine.probes.callwork import call_work
 from engine.probes.kprobe import Kprobe
@@ -105,7 +108,7 @@ class Recorders:
             self._prepare[probe] = ready
             if isinstance(probe, Kretprobe):
                 probe.capture = capturer(layout, site, context)
-                probe.record_return = record
+                probe.record_return = self._behind_trampoline(record, probe.rules, layout)
                 call = self._call(probe, number, layout, base)
                 self._probing.manager.returns.replace_call(probe, call)
             else:
@@ -148,6 +151,34 @@ class Recorders:
         row = self._in_guest(probe, number, layout, base)
         return None if row is None else call_work(self._session.arch, row)
 
+    def _behind_trampoline(self, record: Recorder, rules: Rules, layout: RecordLayout) -> Recorder:
+        """The recorder of a return that looks below the stack pointer, as Linux's rules have it.
+
+        Linux's trampoline has pushed registers there before the event is recorded.
+        """
+        arch, manager = self._session.arch, self._probing.manager
+        pushes = arch.probes.pushes.get(rules)
+        below = any(_reads_below(field.arg, arch.roles.sp) for field in layout.fields)
+        if self._mode is not Mode.KERNEL or pushes is None or not below:
+            return record
+        names = tuple(n for n in pushes if n in {one.name for one in arch.registers})
+        registers = self._session.cpu.traps.reader((*names, arch.roles.sp))
+        form, memory = struct.Struct(f"<{len(pushes)}Q"), self._session.memory
+
+        def recorded(thread: int, ret_addr: int, *entry: object) -> None:
+            *values, sp = registers()
+            known: dict[str | int, int] = dict(zip(names, values, strict=True))
+            known[RETURN_ADDRESS] = ret_addr
+            trampoline = manager.trampoline()
+            if trampoline is not None:
+                known[TRAMPOLINE_ADDRESS] = trampoline[0]
+                words = [known.get(word, word) for word in reversed(pushes)]
+                with suppress(GuestFaultError):
+                    memory.write(sp - form.size, form.pack(*words))
+            record(thread, ret_addr, *entry)
+
+        return recorded
+
     def _pc_at(self, probe: Kprobe) -> int:
         """The value of `%ip` at a probe: its address.
 
@@ -160,6 +191,12 @@ class Recorders:
         as_linux = self._mode is Mode.KERNEL and probe.rules is Rules.KPROBE
         behind = len(arch.breakpoint) if as_linux and arch.trap_advances_pc else 0
         return probe.addr + behind
+
+
+def _reads_below(arg: FetchArg, sp: str) -> bool:
+    """True if an argument begins with memory below the stack pointer."""
+    at_stack = arg.base.source is Source.STACK_POINTER or arg.base.register == sp
+    return at_stack and bool(arg.derefs) and arg.derefs[0] < 0
 
 
 def _names(base: object, register: str) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError
@@ -29,6 +29,15 @@ from engine.trace.ring import Ring
 from engine.trace.ring_file import describe
 from engine.trace.rows import EventInfo, EventSource
 from engine.trace.staging import Consumer, Staging
+
+_SHOWN: Final = 10
+_THROWERS: Final = frozenset(
+    {
+        *("__cxa_throw", "__cxa_rethrow", "_Unwind_Resume", "_Unwind_RaiseException"),
+        *("_Unwind_Resume_or_Rethrow", "_Unwind_ForcedUnwind", "rust_panic"),
+    }
+)
+"""Functions that search the stack for who catches (Itanium C++ ABI, exception handling)."""
 
 
 class Tracing:
@@ -360,7 +369,7 @@ class Tracing:
         output.tail(self._tail_text())
         output.close()
         failure = self._staging.failure or output.failure
-        return list(
+        said = list(
             remarks(
                 self.options.output or "the output",
                 failure,
@@ -369,6 +378,26 @@ class Tracing:
                 [*(p for event in self.events.values() for p in event.probes), *self.handled],
             )
         )
+        return said + self._stuck_exception()
+
+    def _stuck_exception(self) -> list[Report]:
+        """The remark about an exception that met a return trampoline and ended the program."""
+        end, probes = self.session.end, self._probing.manager.returns.opaque()
+        if end is None or not end.signal or not probes:
+            return []
+        frames = Backtraces(self.session).take().frames
+        if not any(frame.function in _THROWERS for frame in frames):
+            return []
+        return [
+            Report(
+                (
+                    "an exception did not get past calls that return to a trampoline; nor does"
+                    " it on Linux, where the program dies as well (--returns watched leaves"
+                    " return addresses alone). Return probes of such calls:",
+                    *map(str, probes[:_SHOWN]),
+                )
+            )
+        ]
 
     def _tail_text(self) -> bytes:
         """The snapshot, histograms and the profile."""

@@ -40,13 +40,29 @@ def test_the_matrix_is_of_this_file() -> None:
     ("text", "errno", "rule"),
     [
         ("c4c090", "ENOEXEC", "x86.undecodable"),
-        ("0f380cc1", "ENOEXEC", "x86.undecodable"),  # vpermilps without VEX
+        ("660f380cc1", "ENOEXEC", "x86.undecodable"),  # vpermilps without VEX
+        ("0f380cc1", "", "x86.copy"),  # without 66 Linux knows of no VEX form either
+        ("f20f6fc1", "ENOEXEC", "x86.undecodable"),
+        ("66f20f380cc1", "", "x86.copy"),  # the last prefix decides
+        ("66c5f877", "ENOTSUPP", "x86.branch-66"),  # vzeroupper, taken for `ja`
+        ("482e8b0510000000", "", "x86.rip-relative"),  # a prefix behind a REX: Linux's opcode
+        ("2e4890", "ENOTSUPP", "x86.uprobe-prefix"),
+        ("2e486690", "ENOTSUPP", "x86.uprobe-prefix"),
+        ("48f0ff00", "", "x86.copy"),
+        ("4066eb00", "", "x86.emulated"),
+        ("40f4", "ENOTSUPP", "x86.uprobe-opcode"),
+        ("4066f4", "", "x86.copy"),
+        ("4841ccf0", "", "x86.copy"),
+        ("66676465f390", "", "x86.copy"),  # the fifth prefix is one too many
+        ("4862f17c4810c0", "ENOTSUPP", "x86.uprobe-opcode"),  # EVEX behind a REX
+        ("48c4c090", "", "x86.copy"),
+        ("488fe97800c0", "", "x86.copy"),
         ("66", "ENOEXEC", "x86.undecodable"),
         ("8ed0", "ENOTSUPP", "x86.mask-exceptions"),
         ("2e7400", "ENOTSUPP", "x86.uprobe-prefix"),
         ("662e0f1f840000000000", "ENOTSUPP", "x86.uprobe-prefix"),
         ("667410", "ENOTSUPP", "x86.branch-66"),
-        ("66e900000000", "", "x86.emulated"),  # a jump by nothing is a no-operation to Linux
+        ("66e900000000", "ENOTSUPP", "x86.branch-66"),
         ("66c3", "", "x86.return"),
         ("c5f9efc0", "ENOTSUPP", "x86.uprobe-opcode"),  # vpxor, taken for `out`
         ("c5f96fc1", "ENOTSUPP", "x86.uprobe-opcode"),
