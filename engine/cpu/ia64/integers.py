@@ -156,6 +156,11 @@ def mux1(x: int, kind: int) -> int:
     return join([a[at] for at in _PERMUTATIONS[kind]], 1)
 
 
+def mux1_places(kind: int) -> tuple[int, ...]:
+    """The element that each one of the result is, from the lowest on."""
+    return tuple(_PERMUTATIONS[kind])
+
+
 def mux1_known(kind: int) -> bool:
     """True if there is such a permutation."""
     return kind in _PERMUTATIONS

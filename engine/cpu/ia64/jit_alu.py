@@ -11,7 +11,8 @@ Emit = Callable[[JitCode, SlotInsn], None]
 _LOW: Final = 0xFFFFFFFF
 
 
-def _put(c: JitCode, insn: SlotInsn, value: Callable[[], str]) -> None:
+def put(c: JitCode, insn: SlotInsn, value: Callable[[], str]) -> None:
+    """Write what `value` gives to the target register, which is checked first."""
     register = insn.field("r1")
     c.check_target(register)
     c.put(register, value())
@@ -45,7 +46,7 @@ def a1(c: JitCode, insn: SlotInsn) -> None:
             return _pointer_add(c, c.binary("add", a, b), b)
         return _logic(c, a, b, x2b)
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def a2(c: JitCode, insn: SlotInsn) -> None:
@@ -57,7 +58,7 @@ def a2(c: JitCode, insn: SlotInsn) -> None:
         total = c.binary("add", shifted, b)
         return total if insn.word >> 29 & 15 == 4 else _pointer_add(c, total, b)
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def a3(c: JitCode, insn: SlotInsn) -> None:
@@ -69,7 +70,7 @@ def a3(c: JitCode, insn: SlotInsn) -> None:
             return c.binary("sub", left, right)
         return _logic(c, left, right, insn.word >> 27 & 3)
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def a4(c: JitCode, insn: SlotInsn) -> None:
@@ -80,7 +81,7 @@ def a4(c: JitCode, insn: SlotInsn) -> None:
         total = c.binary("add", b, number(insn.immediate("imm14")))
         return total if insn.word >> 34 & 3 == 2 else _pointer_add(c, total, b)
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def a5(c: JitCode, insn: SlotInsn) -> None:
@@ -89,7 +90,7 @@ def a5(c: JitCode, insn: SlotInsn) -> None:
     def value() -> str:
         return c.binary("add", c.gr(insn.field("r3a")), number(insn.immediate("imm22")))
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def compare(c: JitCode, insn: SlotInsn, condition: str, kind: str) -> None:
@@ -162,7 +163,7 @@ def i5(c: JitCode, insn: SlotInsn) -> None:
             return c.binary("ashr", operand, c.choose(few, low, "63"))
         return c.choose(few, c.binary("lshr", operand, low), "0")
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def i9(c: JitCode, insn: SlotInsn) -> None:
@@ -176,7 +177,7 @@ def i9(c: JitCode, insn: SlotInsn) -> None:
         c.helpers.add("declare i64 @llvm.ctlz.i64(i64, i1)")
         return c.op(f"call i64 @llvm.ctlz.i64(i64 {r3}, i1 false)")
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def i10(c: JitCode, insn: SlotInsn) -> None:
@@ -188,7 +189,7 @@ def i10(c: JitCode, insn: SlotInsn) -> None:
         count = insn.immediate("count6")
         return c.op(f"call i64 @llvm.fshr.i64(i64 {high}, i64 {low}, i64 {count})")
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def i11(c: JitCode, insn: SlotInsn) -> None:
@@ -201,7 +202,7 @@ def i11(c: JitCode, insn: SlotInsn) -> None:
         how = "ashr" if insn.word >> 13 & 1 else "lshr"
         return c.binary(how, shifted, str(64 - length))
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def i12(c: JitCode, insn: SlotInsn) -> None:
@@ -214,7 +215,7 @@ def i12(c: JitCode, insn: SlotInsn) -> None:
             return number((insn.immediate("imm8") & mask) << at)
         return c.binary("shl", c.masked(c.gr(insn.field("r2")), mask), str(at))
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def i14(c: JitCode, insn: SlotInsn) -> None:
@@ -232,7 +233,7 @@ def i14(c: JitCode, insn: SlotInsn) -> None:
         put = c.binary("shl", c.masked(c.gr(insn.field("r2")), mask), str(at))
         return c.binary("or", kept, put)
 
-    _put(c, insn, value)
+    put(c, insn, value)
 
 
 def i16(c: JitCode, insn: SlotInsn) -> None:
@@ -251,71 +252,6 @@ def i16(c: JitCode, insn: SlotInsn) -> None:
     compare(c, insn, zero, kind)
 
 
-def i29(c: JitCode, insn: SlotInsn) -> None:
-    """Extensions."""
-    x6 = insn.word >> 27 & 63
-    if x6 >= 0x18:
-        raise Unsupported
-    bits = 8 << (x6 & 3)
-
-    def value() -> str:
-        narrow = c.op(f"trunc i64 {c.gr(insn.field('r3'))} to i{bits}")
-        return c.op(f"{'sext' if x6 & 4 else 'zext'} i{bits} {narrow} to i64")
-
-    _put(c, insn, value)
-
-
-# -- parallel ---------------------------------------------------------------------------------
-
-
-def _lanes(c: JitCode, value: str, size: int) -> str:
-    return c.op(f"bitcast i64 {value} to <{8 // size} x i{8 * size}>")
-
-
-def _whole(c: JitCode, value: str, size: int) -> str:
-    return c.op(f"bitcast <{8 // size} x i{8 * size}> {value} to i64")
-
-
-def a9(c: JitCode, insn: SlotInsn) -> None:
-    """`padd`, psub without saturation, pcmp; Python does the others."""
-    word = insn.word
-    size = 4 if word >> 36 & 1 else 1 + (word >> 33 & 1)
-    x4, x2b = word >> 29 & 15, word >> 27 & 3
-    kind = f"<{8 // size} x i{8 * size}>"
-    if (x4, x2b) not in ((0, 0), (1, 0), (9, 0), (9, 1)):
-        raise Unsupported
-
-    def value() -> str:
-        left = _lanes(c, c.gr(insn.field("r2")), size)
-        right = _lanes(c, c.gr(insn.field("r3")), size)
-        if x4 < 2:
-            return _whole(c, c.op(f"{('add', 'sub')[x4]} {kind} {left}, {right}"), size)
-        found = c.op(f"icmp {('eq', 'sgt')[x2b]} {kind} {left}, {right}")
-        return _whole(c, c.op(f"sext <{8 // size} x i1> {found} to {kind}"), size)
-
-    _put(c, insn, value)
-
-
-def i6(c: JitCode, insn: SlotInsn) -> None:
-    """Parallel shifts by an immediate."""
-    size = 4 if insn.word >> 36 & 1 else 2
-    bits = 8 * size
-    left = insn.format == "I8"
-    count = insn.immediate("ccount5" if left else "count5")
-    signed = not left and insn.word >> 28 & 3 == 3
-
-    def value() -> str:
-        operand = c.gr(insn.field("r2" if left else "r3"))
-        if count >= bits and not signed:
-            return "0"
-        lanes = ", ".join([f"i{bits} {min(count, bits - 1)}"] * (8 // size))
-        how = "shl" if left else "ashr" if signed else "lshr"
-        shifted = c.op(f"{how} <{8 // size} x i{bits}> {_lanes(c, operand, size)}, <{lanes}>")
-        return _whole(c, shifted, size)
-
-    _put(c, insn, value)
-
-
 EMIT: Final[dict[str, Emit]] = {
     "A1": a1,
     "A2": a2,
@@ -325,11 +261,8 @@ EMIT: Final[dict[str, Emit]] = {
     "A6": a6,
     "A7": a6,
     "A8": a6,
-    "A9": a9,
     "I5": i5,
-    "I6": i6,
     "I7": i5,
-    "I8": i6,
     "I9": i9,
     "I10": i10,
     "I11": i11,
@@ -340,5 +273,4 @@ EMIT: Final[dict[str, Emit]] = {
     "I16": i16,
     "I17": i16,
     "I30": i16,
-    "I29": i29,
 }

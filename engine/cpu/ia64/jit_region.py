@@ -11,7 +11,7 @@ from typing import Final
 
 from engine.arch.ia64.bundle import SIZE, next_slot, unpack
 from engine.arch.ia64.decode import SlotInsn, decode_at
-from engine.cpu.ia64 import jit_alu, jit_branch, jit_float, jit_memory, jit_moves
+from engine.cpu.ia64 import jit_alu, jit_branch, jit_float, jit_memory, jit_moves, jit_parallel
 from engine.cpu.ia64.jit_alu import Emit
 from engine.cpu.ia64.jit_code import METADATA, JitCode, Unsupported
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
@@ -22,18 +22,38 @@ MOST: Final = 256
 
 _EMIT: Final[dict[str, Emit]] = {
     **jit_alu.EMIT,
+    **jit_parallel.EMIT,
     **jit_moves.EMIT,
     **jit_float.EMIT,
     **jit_memory.EMIT,
 }
 _GUARDED: Final = frozenset(
     (
-        *("A1", "A2", "A3", "A4", "A5", "A9", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12"),
+        *(
+            "A1",
+            "A2",
+            "A3",
+            "A4",
+            "A5",
+            "A9",
+            "I2",
+            "I3",
+            "I4",
+            "I5",
+            "I6",
+            "I7",
+            "I8",
+            "I9",
+            "I10",
+            "I11",
+            "I12",
+        ),
         *("I13", "I14", "I15", "I22", "I25", "I28", "I29", "M31", "X2"),
     )
 )
 """Formats that only write a general register: their predicate chooses a value."""
 _COMPARES: Final = frozenset(("A6", "A7", "A8", "I16", "I17", "I30", "F4", "F5", "F6", "F7"))
+_BREAKS: Final = frozenset(("I19", "M37", "F15", "B9", "X1"))
 _GENERAL: Final = frozenset(("A9", "A10", "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I29"))
 _FLOAT: Final = frozenset(f"F{at}" for at in range(1, 14))
 _FLOAT_MEMORY: Final = frozenset(f"M{at}" for at in range(6, 13))
@@ -177,6 +197,9 @@ class JitRegion:
         except Unsupported:
             code.back(mark)
             if assisted(insn) is None:
+                if insn.qp and _may_be_passed(insn):
+                    code.leave_if(code.predicate(insn.qp))
+                    return
                 code.leave()
                 code.ends = True
             elif insn.format in _COMPARES:
@@ -198,7 +221,12 @@ def _goes_on(insn: SlotInsn) -> bool:
         return bool(insn.qp) or (insn.format == "B1" and insn.field("btype") != 0)
     if insn.format in ("B3", "B4", "B5", "X4"):
         return bool(insn.qp)
-    return insn.format not in ("I19", "M37", "F15", "X1")
+    return insn.format not in _BREAKS or bool(insn.qp)
+
+
+def _may_be_passed(insn: SlotInsn) -> bool:
+    """True if the instruction does nothing where its predicate is false."""
+    return insn.form is not None and insn.form.predicated and insn.format not in _COMPARES
 
 
 def emit(code: JitCode, insn: SlotInsn) -> None:

@@ -5,10 +5,11 @@ from typing import Final
 RUNTIME: Final = """
 declare i256 @llvm.ctlz.i256(i256, i1)
 
-; x * y + z, rounded once, of numbers that are normal or plain zeros; the third value is the
-; new ar.fpsr, or -1 where Python is needed. `what`: form, signs, product, status field.
+; x * y + z, rounded once, of numbers that are normal or plain zeros; where z is one, x and y may
+; be unnormal, as integers are. The third value is the new ar.fpsr, or -1 where Python is needed.
+; `what`: form, signs, product, status field.
 define {i64, i64, i64} @fused(i64 %xm, i64 %xw, i64 %ym, i64 %yw, i64 %zm, i64 %zw,
-                              i64 %fpsr, i64 %what) nounwind {
+                              i64 %oldfpsr, i64 %what) nounwind {
   %xe = and i64 %xw, 131071
   %ye = and i64 %yw, 131071
   %ze = and i64 %zw, 131071
@@ -27,18 +28,44 @@ define {i64, i64, i64} @fused(i64 %xm, i64 %xw, i64 %ym, i64 %yw, i64 %zm, i64 %
   %xn = and i1 %xi, %xf
   %yn = and i1 %yi, %yf
   %zn = and i1 %zi, %zf
-  %xok = or i1 %xn, %x0
-  %yok = or i1 %yn, %y0
+  %xm0 = icmp ne i64 %xm, 0
+  %ym0 = icmp ne i64 %ym, 0
+  %xe0 = icmp ne i64 %xe, 0
+  %ye0 = icmp ne i64 %ye, 0
+  %xu1 = and i1 %xf, %xm0
+  %xu2 = and i1 %xu1, %xe0
+  %xu3 = xor i1 %xi, true
+  %xu4 = and i1 %xu2, %xu3
+  %xu = and i1 %xu4, %z0
+  %yu1 = and i1 %yf, %ym0
+  %yu2 = and i1 %yu1, %ye0
+  %yu3 = xor i1 %yi, true
+  %yu4 = and i1 %yu2, %yu3
+  %yu = and i1 %yu4, %z0
+  %xok1 = or i1 %xn, %x0
+  %yok1 = or i1 %yn, %y0
+  %xok = or i1 %xok1, %xu
+  %yok = or i1 %yok1, %yu
   %zok = or i1 %zn, %z0
   %ok1 = and i1 %xok, %yok
   %ok2 = and i1 %ok1, %zok
+  %unnormal = or i1 %xu, %yu
+  %dmask = and i64 %oldfpsr, 2
+  %dmasked = icmp ne i64 %dmask, 0
+  %dusual = xor i1 %unnormal, true
+  %dok = or i1 %dmasked, %dusual
   %sf = lshr i64 %what, 5
   %sf13 = mul i64 %sf, 13
+  %dat = add i64 %sf13, 14
+  %dbit = shl i64 1, %dat
+  %dset = select i1 %unnormal, i64 %dbit, i64 0
+  %fpsr = or i64 %oldfpsr, %dset
   %at = add i64 %sf13, 6
   %control = lshr i64 %fpsr, %at
   %rc = and i64 %control, 48
   %near = icmp eq i64 %rc, 0
-  %ok = and i1 %ok2, %near
+  %ok3 = and i1 %ok2, %dok
+  %ok = and i1 %ok3, %near
   br i1 %ok, label %numbers, label %no
 
 no:
