@@ -59,9 +59,9 @@ class Compiling:
         self._compile = made.compile
         made.compile = self._timed  # type: ignore[method-assign]
 
-    def _timed(self, text: str, name: str) -> tuple[Any, int]:
+    def _timed(self, text: str, *names: str) -> tuple[Any, tuple[int, ...]]:
         begin = time.process_time()
-        made = self._compile(text, name)
+        made = self._compile(text, *names)
         self.seconds += time.process_time() - begin
         self.regions += 1
         return made

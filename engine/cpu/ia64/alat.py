@@ -1,7 +1,13 @@
 """The advanced load address table: what `ld.a` leaves for `ld.c` and `chk.a`.
 
-Entries are kept until a store overlaps them; a processor may lose them at any time.
+Entries are kept until a store overlaps them, or until there are too many: then the oldest goes. A
+processor may lose them at any time.
 """
+
+from typing import Final
+
+ENTRIES: Final = 32
+"""As many as the Itaniums had."""
 
 
 class Alat(dict[tuple[str, int], tuple[int, int]]):
@@ -9,6 +15,9 @@ class Alat(dict[tuple[str, int], tuple[int, int]]):
 
     def insert(self, kind: str, register: int, address: int, size: int) -> None:
         """Remember an advanced load."""
+        self.pop((kind, register), None)
+        if len(self) >= ENTRIES:
+            del self[next(iter(self))]
         self[kind, register] = (address, address + size)
 
     def stored(self, address: int, size: int) -> None:

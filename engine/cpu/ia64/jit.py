@@ -4,8 +4,7 @@ Blocks are counted by what stands for them in the core's table; one that runs of
 region of machine code, which works on a copy of the registers (`jit_words`) and on guest memory
 directly. It gives control back at a slot of which nothing has been executed, with all registers
 as they are there, so that Python sees to everything else: faults, NaT bits, breaks, system
-instructions, text that is written. The ALAT is empty and no register is a NaT while machine code
-runs.
+instructions, text that is written. No register is a NaT while machine code runs.
 """
 
 import ctypes
@@ -21,7 +20,7 @@ from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.clock import Ia64Clock
 from engine.cpu.ia64.jit_code import JitCode
 from engine.cpu.ia64.jit_region import JitRegion, RegionRegisters, assisted
-from engine.cpu.ia64.jit_runtime import RUNTIME
+from engine.cpu.ia64.jit_runtime import FUNCTIONS, RUNTIME
 from engine.cpu.ia64.jit_words import (
     APPLICATION,
     ASSIST,
@@ -30,7 +29,6 @@ from engine.cpu.ia64.jit_words import (
     ENTRIES,
     FILL_READ,
     FILL_WRITE,
-    FUSED,
     HALT,
     PLACE_TABLE,
     PLACES,
@@ -98,10 +96,10 @@ class Compiler:
         self._builder = llvm.create_pass_builder(self._machine, options)
         self._jit = llvm.create_lljit_compiler(self._machine)
         self._count = 0
-        self._runtime, self.fused = self.compile(RUNTIME, "fused")
+        self._runtime, self.runtime = self.compile(RUNTIME, *FUNCTIONS.values())
 
-    def compile(self, text: str, name: str) -> tuple[Any, int]:
-        """A module's machine code: what keeps it alive, and the address of a function."""
+    def compile(self, text: str, *names: str) -> tuple[Any, tuple[int, ...]]:
+        """A module's machine code: what keeps it alive, and the addresses of functions."""
         llvm = self._llvm
         module = llvm.parse_assembly(text)
         passes = llvm.create_new_function_pass_manager()
@@ -113,14 +111,12 @@ class Compiler:
             if not function.is_declaration:
                 passes.run(function, self._builder)
         self._count += 1
-        library = (
-            llvm.JITLibraryBuilder()
-            .add_object_img(self._machine.emit_object(module))
-            .add_current_process()
-            .export_symbol(name)
-            .link(self._jit, f"region{self._count}")
-        )
-        return library, library[name]
+        builder = llvm.JITLibraryBuilder().add_object_img(self._machine.emit_object(module))
+        builder.add_current_process()
+        for name in names:
+            builder.export_symbol(name)
+        library = builder.link(self._jit, f"region{self._count}")
+        return library, tuple(library[name] for name in names)
 
 
 @cache
@@ -183,7 +179,7 @@ class Jit:
         self._state, self._memory, self._alat, self._clock = state, memory, alat, clock
         self._flags, self._cache = flags, blocks
         self._compiler: Compiler | None = None
-        self._words = Words(state, clock)
+        self._words = Words(state, clock, alat)
         self._libraries: dict[int, tuple[Any, int]] = {}  # by entry: code, and its address
         self._leaders: dict[int, frozenset[int]] = {}
         self._avoided: set[int] = set()
@@ -227,7 +223,7 @@ class Jit:
 
     def enter(self, entry: JitEntry) -> int:
         """Run from an entry; the slot to go on at."""
-        if self._alat or self._state.bsp >> 3 & 63 == 63:
+        if self._state.bsp >> 3 & 63 == 63:
             return entry.plain()
         words = self._words
         words.words[HALT] = 0
@@ -271,13 +267,14 @@ class Jit:
         if made is None:
             return None
         self._compiler = made  # keeps its code alive
-        self._words.words[FUSED] = made.fused
+        for at, function in zip(FUNCTIONS, made.runtime, strict=True):
+            self._words.words[at] = function
         if len(self._cells) > CELLS - 2048:
             return None
         self.compiled += 1
         code = JitCode(entry.clocked, region.leaders, self._cell)
         text = region.text("region", code)
-        library, address = made.compile(text, "region")
+        library, (address,) = made.compile(text, "region")
         for page in region.pages:
             self._cache.owns(entry.ip, page)
         self._libraries[entry.ip] = library, address
@@ -376,14 +373,15 @@ class Jit:
             state.p[at] = pr >> at & 1
         a[FPSR], a[UNAT] = words[APPLICATION[FPSR]], words[APPLICATION[UNAT]]
         state.um[0], state.frame[SOF] = words[UM], words[SOF_WORD]
-        pending = len(self._alat)
+        buffer.store_alat()
         try:
             block()
         except Interruption:
             for at in registers.floats:
                 buffer.read_float(at)
             raise
-        assert len(self._alat) == pending
+        finally:
+            buffer.load_alat()
         for at in registers.general:
             words[buffer.general(at)] = state.g[at]
         for at in registers.floats:

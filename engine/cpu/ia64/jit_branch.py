@@ -3,6 +3,7 @@
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
+from engine.cpu.ia64.jit_alat import float_key, general_key, take
 from engine.cpu.ia64.jit_alu import Emit
 from engine.cpu.ia64.jit_code import RARELY, TABLE, JitCode, Unsupported, number
 from engine.cpu.ia64.jit_memory import is_natval
@@ -179,6 +180,15 @@ def check_speculation(c: JitCode, insn: SlotInsn) -> None:
     _branch_if(c, bad, _known_target(c, insn))
 
 
+def check_advanced(c: JitCode, insn: SlotInsn) -> None:
+    """`chk`.a."""
+    target, clear = _known_target(c, insn), bool(insn.word >> 33 & 1)
+    key = general_key if insn.format == "M22" else float_key
+    with c.when(c.predicate(insn.qp)):
+        held = take(c, key(c, insn.field("r1")), clear)
+        _branch_if(c, c.op(f"xor i1 {held}, true"), target)
+
+
 EMIT: Final[dict[str, Emit]] = {
     "B1": branch,
     "B2": loop,
@@ -190,5 +200,7 @@ EMIT: Final[dict[str, Emit]] = {
     "I20": check_speculation,
     "M20": check_speculation,
     "M21": check_speculation,
+    "M22": check_advanced,
+    "M23": check_advanced,
 }
 """All of them see to their predicate themselves."""

@@ -253,6 +253,10 @@ class JitCode:
         low, high = self.float_pointers(register)
         self.emit(f"store i64 {significand}, ptr {low}, {FLOATS}")
         self.emit(f"store i64 {exponent}, ptr {high}, {FLOATS}")
+        self.written_half(register)
+
+    def written_half(self, register: int) -> None:
+        """Note in the user mask in which half a floating-point register is written."""
         self.store(UM, self.binary("or", self.load(UM), "16" if register < 32 else "32"))
 
     # -- control ---------------------------------------------------------------------------------

@@ -1,9 +1,12 @@
 """LLVM text of loads, stores and semaphores to plain memory."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.floatformats import BIAS, INTEGER_EXPONENT, NAN_EXPONENT
+from engine.cpu.ia64.jit_alat import float_key, general_key, insert, stored, take
 from engine.cpu.ia64.jit_alu import Emit
 from engine.cpu.ia64.jit_code import GUEST, MOSTLY, TABLE, JitCode, Unsupported, number
 from engine.cpu.ia64.jit_words import (
@@ -16,7 +19,12 @@ from engine.cpu.ia64.jit_words import (
 )
 from engine.cpu.ia64.state import CCV, NATVAL, UNAT
 
-_PLAIN, _S, _BIAS, _ACQ, _FILL = 0, 1, 4, 5, 6
+_PLAIN, _S, _A, _SA, _BIAS, _ACQ, _FILL = range(7)
+_CLR, _NC, _CLR_ACQ = 8, 9, 10
+_CHECKS: Final = (_CLR, _NC, _CLR_ACQ)
+_INSERTS: Final = (_A, _SA, _NC)
+_KINDS: Final = (*range(7), *_CHECKS)
+_FLOAT_KINDS: Final = (_PLAIN, _S, _A, _SA, _FILL, _CLR, _NC)
 _FRACTION: Final = (1 << 52) - 1
 
 
@@ -79,25 +87,41 @@ def _check_increment(c: JitCode, r1: int, r3: int) -> None:
     c.check_target(r3)
 
 
+@contextmanager
+def _unless_held(
+    c: JitCode, kind: int, key: Callable[[JitCode, int], str], register: int
+) -> Iterator[None]:
+    """The load itself, emitted inside: a check load with an entry does nothing."""
+    if kind not in _CHECKS:
+        yield
+        return
+    held = take(c, key(c, register), kind != _NC)
+    with c.when(c.op(f"xor i1 {held}, true")):
+        yield
+
+
 def load(c: JitCode, insn: SlotInsn) -> None:
-    """`ld1` to ld8: plain, speculative and with a NaT bit."""
+    """`ld1` to ld8: plain, speculative, advanced, checks, and with a NaT bit."""
     word = insn.word
     r1, r3 = insn.field("r1"), insn.field("r3")
     kind, size = word >> 32 & 15, 1 << (word >> 30 & 3)
-    if kind not in (_PLAIN, _S, _BIAS, _ACQ, _FILL) or (insn.format == "M1" and word >> 27 & 1):
+    if kind not in _KINDS or (insn.format == "M1" and word >> 27 & 1):
         raise Unsupported
     c.check_target(r1)
     updates = insn.format in ("M2", "M3")
     if updates:
         _check_increment(c, r1, r3)
     address = c.gr(r3)
-    where = pointer(c, address, size, False)
-    if kind == _FILL:
-        nats = c.load(APPLICATION[UNAT])
-        bit = c.masked(c.binary("lshr", nats, _slot(c, address)), 1)
-        c.leave_if(c.test("ne", bit, "0"))
     by = c.gr(insn.field("r2")) if insn.format == "M2" else ""
-    c.put(r1, read(c, where, size))
+    with _unless_held(c, kind, general_key, r1):
+        where = pointer(c, address, size, False)
+        if kind == _FILL:
+            nats = c.load(APPLICATION[UNAT])
+            bit = c.masked(c.binary("lshr", nats, _slot(c, address)), 1)
+            c.leave_if(c.test("ne", bit, "0"))
+        c.put(r1, read(c, where, size))
+        if kind in _INSERTS:
+            insert(c, general_key(c, r1), address, size)
     if insn.format == "M3":
         _increment(c, insn, address, "imm9b")
     elif updates:
@@ -119,6 +143,7 @@ def store(c: JitCode, insn: SlotInsn) -> None:
         c.check_target(r3)
     address, value = c.gr(r3), c.gr(insn.field("r2"))
     write(c, pointer(c, address, size, True), size, value)
+    stored(c, address, size)
     if word >> 30 & 63 == 0x3B:
         bit = c.binary("xor", c.binary("shl", "1", _slot(c, address)), "-1")
         c.store(APPLICATION[UNAT], c.binary("and", c.load(APPLICATION[UNAT]), bit))
@@ -142,11 +167,14 @@ def semaphore(c: JitCode, insn: SlotInsn) -> None:
     old = read(c, where, size)
     if insn.format == "M17":
         write(c, where, size, c.binary("add", old, number(insn.immediate("inc3"))))
+        stored(c, address, size)
     elif x6 >> 2 == 2:
         write(c, where, size, value)
+        stored(c, address, size)
     else:
         with c.when(c.test("eq", old, c.load(APPLICATION[CCV]))):
             write(c, where, size, value)
+            stored(c, address, size)
     c.put(r1, old)
 
 
@@ -210,32 +238,38 @@ def is_natval(c: JitCode, significand: str, exponent: str) -> str:
 
 
 def load_float(c: JitCode, insn: SlotInsn) -> None:
-    """`ldfs`, ldfd, ldf8 and ldf.fill."""
+    """`ldfs`, ldfd, ldf8 of all kinds, and ldf.fill."""
     word = insn.word
     f1, r3 = insn.field("f1"), insn.field("r3")
     kind, which = word >> 32 & 15, word >> 30 & 3
-    if f1 < 2 or kind not in (_PLAIN, _FILL) or (kind == _PLAIN and not which):
+    if f1 < 2 or kind not in _FLOAT_KINDS or (kind != _FILL and not which):
         raise Unsupported
     if insn.format != "M6":
         c.check_target(r3)
     address = c.gr(r3)
-    if kind == _FILL:
-        where = pointer(c, address, 16, False)
-        second = c.op(f"getelementptr i8, ptr {where}, i64 8")
-        significand = read(c, where, 8)
-        exponent = c.masked(read(c, second, 8), 0x3FFFF)
-    else:
-        size = 4 if which == 2 else 8
-        bits = read(c, pointer(c, address, size, False), size)
-        if which == 1:
-            significand, exponent = bits, number(INTEGER_EXPONENT)
+    by = c.gr(insn.field("r2")) if insn.format == "M7" else ""
+    with _unless_held(c, kind, float_key, f1):
+        if kind == _FILL:
+            where = pointer(c, address, 16, False)
+            second = c.op(f"getelementptr i8, ptr {where}, i64 8")
+            significand = read(c, where, 8)
+            exponent = c.masked(read(c, second, 8), 0x3FFFF)
         else:
-            significand, exponent = from_memory(c, bits, which == 3)
-    c.put_float(f1, significand, exponent)
+            size = 4 if which == 2 else 8
+            bits = read(c, pointer(c, address, size, False), size)
+            if which == 1:
+                significand, exponent = bits, number(INTEGER_EXPONENT)
+            else:
+                significand, exponent = from_memory(c, bits, which == 3)
+        c.put_float(f1, significand, exponent)
+        if kind in _INSERTS:
+            insert(c, float_key(c, f1), address, size)
+    if kind in _CHECKS:
+        c.written_half(f1)
     if insn.format == "M8":
         _increment(c, insn, address, "imm9b")
     elif insn.format == "M7":
-        c.put(r3, c.binary("add", address, c.gr(insn.field("r2"))))
+        c.put(r3, c.binary("add", address, by))
 
 
 def store_float(c: JitCode, insn: SlotInsn) -> None:
@@ -253,12 +287,14 @@ def store_float(c: JitCode, insn: SlotInsn) -> None:
         where = pointer(c, address, 16, True)
         write(c, where, 8, significand)
         write(c, c.op(f"getelementptr i8, ptr {where}, i64 8"), 8, exponent)
+        stored(c, address, 16)
     else:
         c.leave_if(is_natval(c, significand, exponent))
         size = 4 if which == 2 else 8
         where = pointer(c, address, size, True)
         value = significand if which == 1 else to_memory(c, significand, exponent, which == 3)
         write(c, where, size, value)
+        stored(c, address, size)
     if insn.format == "M10":
         _increment(c, insn, address, "imm9a")
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.emit_branch import UNPREDICATED
+from engine.cpu.ia64.jit_alat import forget_all
 from engine.cpu.ia64.jit_alu import Emit
 from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
 from engine.cpu.ia64.jit_stack import alloc, frame, turned
@@ -99,9 +100,9 @@ def user_mask(c: JitCode, insn: SlotInsn) -> None:
 
 
 def fence(c: JitCode, insn: SlotInsn) -> None:
-    """`mf` and the like; Python does invala."""
+    """`mf` and the like, invala."""
     if insn.word >> 31 & 3 == 1:
-        raise Unsupported
+        forget_all(c)
 
 
 def nothing(c: JitCode, insn: SlotInsn) -> None:

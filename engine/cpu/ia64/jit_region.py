@@ -11,7 +11,15 @@ from typing import Final
 
 from engine.arch.ia64.bundle import SIZE, next_slot, unpack
 from engine.arch.ia64.decode import SlotInsn, decode_at
-from engine.cpu.ia64 import jit_alu, jit_branch, jit_float, jit_memory, jit_moves, jit_parallel
+from engine.cpu.ia64 import (
+    jit_alat,
+    jit_alu,
+    jit_branch,
+    jit_float,
+    jit_memory,
+    jit_moves,
+    jit_parallel,
+)
 from engine.cpu.ia64.jit_alu import Emit
 from engine.cpu.ia64.jit_code import METADATA, JitCode, Unsupported
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
@@ -26,6 +34,7 @@ _EMIT: Final[dict[str, Emit]] = {
     **jit_moves.EMIT,
     **jit_float.EMIT,
     **jit_memory.EMIT,
+    **jit_alat.EMIT,
 }
 _GUARDED: Final = frozenset(
     (
@@ -131,7 +140,7 @@ class JitRegion:
                 if insn is not None and insn.format in ("B1", "X3"):
                     found += self._target(insn, at)
                 break
-            if insn.format in ("B1", "B2", "X3", "M21"):
+            if insn.format in ("B1", "B2", "X3", "M21", "M22", "M23"):
                 found += self._target(insn, at)
             at = place.behind
         return found

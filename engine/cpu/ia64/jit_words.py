@@ -8,6 +8,8 @@ import ctypes
 import struct
 from typing import Final
 
+from engine.cpu.ia64.alat import ENTRIES as ALAT_ENTRIES
+from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.clock import Ia64Clock
 from engine.cpu.ia64.state import (
     CCV,
@@ -43,8 +45,10 @@ STACK: Final = 512
 """The stacked registers, oldest first; the frame's come behind those below it."""
 _DEEPEST: Final = 4096  # stacked registers at which a call spills
 _COPIED: Final = 128  # stacked registers below the frame that are copied in
-FILL_READ, FILL_WRITE, ASSIST, FUSED = range(68, 72)
+FILL_READ, FILL_WRITE, ASSIST, FUSED, ALAT_INSERT, ALAT_TAKE, ALAT_STORED = range(68, 75)
 """Addresses of what machine code calls."""
+ALAT_COUNT, ALAT_FILTER = 75, 76
+"""Entries of the ALAT, and which eighths of 512 bytes any of them lies in."""
 ENTRIES: Final = 1024
 READ_TABLE: Final = STACK + _DEEPEST + 4 * 96
 WRITE_TABLE: Final = READ_TABLE + 2 * ENTRIES
@@ -56,7 +60,11 @@ PLACE_TABLE: Final = WRITE_TABLE + 2 * ENTRIES
 CELLS: Final = 1 << 16
 CELL_TABLE: Final = PLACE_TABLE + 2 * PLACES
 """Functions of regions that other regions go on at, 0 where there is none."""
-_WORDS: Final = CELL_TABLE + CELLS
+ALAT_TABLE: Final = CELL_TABLE + CELLS
+"""The ALAT: (register, address, address behind), the oldest first."""
+_WORDS: Final = ALAT_TABLE + 3 * ALAT_ENTRIES
+FLOAT_KEY: Final = 1 << 62
+"""Added to the number of a floating-point register; a stacked one has its word's address >> 3."""
 
 GRANTED: Final = 1 << 20
 """Transfers between regions, or backward branches, until Python may see to its signals."""
@@ -76,8 +84,8 @@ class Words:
         address: where it is.
     """
 
-    def __init__(self, state: State, clock: Ia64Clock) -> None:
-        self._state, self._clock = state, clock
+    def __init__(self, state: State, clock: Ia64Clock, alat: Alat) -> None:
+        self._state, self._clock, self._alat = state, clock, alat
         self._buffer = (ctypes.c_uint64 * _WORDS)()
         self.address = ctypes.addressof(self._buffer)
         self.words = memoryview(self._buffer).cast("B").cast("Q")
@@ -115,6 +123,7 @@ class Words:
         )
         if s.f != self._known:
             self._load_floats()
+        self.load_alat()
 
     def _load_floats(self) -> None:
         known, floats = self._known, self._floats
@@ -153,6 +162,7 @@ class Words:
         elif moved:
             s.bsp = s.bsp - 8 * slots_down(s.bsp, -moved)
         s.below += moved
+        self.store_alat()
         if turn or self._floats.tobytes() != self._seen:
             self._store_floats(turn)
         return GRANTED - int(mixed[34])
@@ -171,6 +181,45 @@ class Words:
             if turn or value != known[at]:
                 f[at] = known[at] = value
         self._seen = floats.tobytes()
+
+    # -- the ALAT -------------------------------------------------------------------------------
+
+    def load_alat(self) -> None:
+        """Copy the entries in; `TOP` is up to date."""
+        words, at = self.words, ALAT_TABLE
+        words[ALAT_COUNT] = len(self._alat)
+        words[ALAT_FILTER] = 0
+        if not self._alat:
+            return
+        stacked, filled = self._first_stacked(), 0
+        for (kind, register), (start, end) in self._alat.items():
+            key = register if register < 1024 else register + stacked
+            words[at] = key if kind == "r" else register | FLOAT_KEY
+            words[at + 1], words[at + 2] = start, min(end, (1 << 64) - 1)
+            for place in range(start >> 3, (end - 1 >> 3) + 1):
+                filled |= 1 << (place & 63)
+            at += 3
+        words[ALAT_FILTER] = filled
+
+    def store_alat(self) -> None:
+        """Copy the entries out; the state's frame is up to date with `TOP`."""
+        words, alat = self.words, self._alat
+        count = words[ALAT_COUNT]
+        if not count and not alat:
+            return
+        alat.clear()
+        stacked = self._first_stacked()
+        for at in range(ALAT_TABLE, ALAT_TABLE + 3 * count, 3):
+            key = words[at]
+            if key & FLOAT_KEY:
+                name = ("f", key ^ FLOAT_KEY)
+            else:
+                name = ("r", key if key < 32 else key - stacked)
+            alat[name] = words[at + 1], words[at + 2]
+
+    def _first_stacked(self) -> int:
+        """Key of a stacked register minus the number that the state has for it."""
+        return (self.words[TOP] >> 3) - self._state.below - 1024
 
     # -- single registers, for what Python does for machine code ----------------------------
 
