@@ -52,6 +52,9 @@ _LOOK: Final = 32
 _PAYS: Final = 24
 """Transfers that an entry must make on average, or Python takes over for a while."""
 
+_ARRIVALS: Final = 8
+"""Times that machine code leaves at a block in Python until that is made machine code, too."""
+
 _NOTHING: Final = (1 << 64) - 1
 _RUN: Final = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 _ASK: Final = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
@@ -176,6 +179,7 @@ class Jit:
         after: int = AFTER,
     ) -> None:
         self.after = after
+        self._hurry = after // _ARRIVALS
         self._state, self._memory, self._alat, self._clock = state, memory, alat, clock
         self._flags, self._cache = flags, blocks
         self._compiler: Compiler | None = None
@@ -243,6 +247,9 @@ class Jit:
             self._look(entry)
         if ip == entry.ip and not spent:
             return entry.plain()
+        reached = self._table.get(ip)
+        if type(reached) is JitEntry:
+            reached.left -= self._hurry
         return ip
 
     def _look(self, entry: JitEntry) -> None:

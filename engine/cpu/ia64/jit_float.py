@@ -203,7 +203,7 @@ def to_integer(c: JitCode, insn: SlotInsn) -> None:
     inexact = c.test("ne", rest, "0")
     masked = c.test("ne", c.masked(fpsr, 32), "0")
     recorded = c.op(f"or i1 {masked}, {c.test('eq', rest, '0')}")
-    fits = c.test("slt", power, "63")
+    fits = c.test("slt", power, "64" if unsigned else "63")
     conditions = [_number(c, x), fits, recorded]
     negative = c.test("ne", _sign(c, x), "0")
     if unsigned:
