@@ -196,7 +196,7 @@ def to_integer(c: JitCode, insn: SlotInsn) -> None:
     fpsr = c.load(_FPSR)
     small = c.test("slt", power, "0")
     kept = c.binary("lshr", x[0], c.masked(c.binary("sub", "63", power), 63))
-    rest = c.binary("shl", x[0], c.masked(c.binary("add", power, "1"), 63))
+    rest = c.binary("shl", c.binary("shl", x[0], c.masked(power, 63)), "1")
     whole = c.choose(small, "0", kept)
     rest = c.choose(small, x[0], rest)
     bit = 1 << 5 + 13 + 13 * sf
