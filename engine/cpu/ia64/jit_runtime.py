@@ -23,6 +23,7 @@ FUNCTIONS: Final = {
 
 _FUSED: Final = """
 declare i256 @llvm.ctlz.i256(i256, i1)
+declare i128 @llvm.ctlz.i128(i128, i1)
 
 ; x * y + z, rounded once, of numbers that are normal or plain zeros; where z is one, x and y may
 ; be unnormal, as integers are. The third value is the new ar.fpsr, or -1 where Python is needed.
@@ -111,7 +112,173 @@ numbers:
   %zp = sub i64 %ze, 65598
   %pz = icmp eq i128 %p128, 0
   %zz = icmp eq i64 %zm, 0
-  br i1 %pz, label %noproduct, label %product
+  %form = and i64 %what, 3
+  %pc0 = lshr i64 %control, 2
+  %pc = and i64 %pc0, 3
+  %pcs = icmp eq i64 %pc, 0
+  %pcd = icmp eq i64 %pc, 2
+  %dyn0 = select i1 %pcd, i64 53, i64 64
+  %dyn = select i1 %pcs, i64 24, i64 %dyn0
+  %isdyn = icmp eq i64 %form, 0
+  %issingle = icmp eq i64 %form, 1
+  %fixed = select i1 %issingle, i64 24, i64 53
+  %precision = select i1 %isdyn, i64 %dyn, i64 %fixed
+  %wre0 = and i64 %control, 2
+  %wre = icmp ne i64 %wre0, 0
+  %high0 = select i1 %issingle, i64 127, i64 1023
+  %high1 = select i1 %isdyn, i64 16383, i64 %high0
+  %high = select i1 %wre, i64 65535, i64 %high1
+  %low0 = sub i64 1, %high1
+  %low = select i1 %wre, i64 -65534, i64 %low0
+  br i1 %pz, label %noproduct, label %quick
+
+; In 128 bits and one bit for all that is lost, which does for what is usual.
+quick:
+  br i1 %zz, label %qround, label %qsum
+
+qsum:
+  %qgap = sub i64 %pp, %zp
+  %qlgap = sub i64 0, %qgap
+  %z16 = zext i64 %zm to i128
+  %qup = icmp sge i64 %qgap, 0
+  br i1 %qup, label %qsmall, label %qlarge
+
+qsmall:
+  %qs1 = icmp sgt i64 %qgap, 127
+  %qs2 = select i1 %qs1, i64 127, i64 %qgap
+  %qs3 = zext i64 %qs2 to i128
+  %qs4 = lshr i128 %z16, %qs3
+  %qs5 = shl i128 %qs4, %qs3
+  %qslost = icmp ne i128 %qs5, %z16
+  br label %qadd
+
+qlarge:
+  %qfits = icmp slt i64 %qlgap, 64
+  br i1 %qfits, label %qexact, label %qshort
+
+qexact:
+  %qe1 = zext i64 %qlgap to i128
+  %qe2 = shl i128 %z16, %qe1
+  br label %qadd
+
+qshort:
+  %qh1 = sub i64 %qlgap, 63
+  %qh2 = icmp sgt i64 %qh1, 127
+  %qh3 = select i1 %qh2, i64 127, i64 %qh1
+  %qh4 = zext i64 %qh3 to i128
+  %qh5 = lshr i128 %p128, %qh4
+  %qh6 = shl i128 %qh5, %qh4
+  %qhlost = icmp ne i128 %qh6, %p128
+  %qh7 = shl i128 %z16, 63
+  %qhpower = sub i64 %zp, 63
+  %qhnear = icmp slt i64 %qh1, 3
+  %qhdiffer = icmp ne i64 %ps, %zsign
+  %qhbad = and i1 %qhnear, %qhdiffer
+  br i1 %qhbad, label %product, label %qadd
+
+qadd:
+  %qv = phi i128 [ %p128, %qsmall ], [ %p128, %qexact ], [ %qh5, %qshort ]
+  %qo = phi i128 [ %qs4, %qsmall ], [ %qe2, %qexact ], [ %qh7, %qshort ]
+  %qlost = phi i1 [ %qslost, %qsmall ], [ false, %qexact ], [ %qhlost, %qshort ]
+  %qvshort = phi i1 [ false, %qsmall ], [ false, %qexact ], [ true, %qshort ]
+  %qpower = phi i64 [ %pp, %qsmall ], [ %pp, %qexact ], [ %qhpower, %qshort ]
+  %qsame = icmp eq i64 %ps, %zsign
+  br i1 %qsame, label %qplus, label %qminus
+
+qplus:
+  %qp1 = add i128 %qv, %qo
+  %qcarry = icmp ult i128 %qp1, %qv
+  %qp2 = lshr i128 %qp1, 1
+  %qp3 = or i128 %qp2, -170141183460469231731687303715884105728
+  %qp4 = select i1 %qcarry, i128 %qp3, i128 %qp1
+  %qp5 = trunc i128 %qp1 to i1
+  %qp6 = and i1 %qp5, %qcarry
+  %qplost = or i1 %qp6, %qlost
+  %qp7 = zext i1 %qcarry to i64
+  %qppower = add i64 %qpower, %qp7
+  br label %qround
+
+; What is lost belongs to one of the two: where that is taken away, one more is.
+qminus:
+  %qmore = icmp uge i128 %qv, %qo
+  %qm1 = sub i128 %qv, %qo
+  %qm2 = sub i128 %qo, %qv
+  %qm3 = select i1 %qmore, i128 %qm1, i128 %qm2
+  %qmtaken = xor i1 %qvshort, %qmore
+  %qm4 = and i1 %qmtaken, %qlost
+  %qm5 = zext i1 %qm4 to i128
+  %qm6 = sub i128 %qm3, %qm5
+  %qmsign = select i1 %qmore, i64 %ps, i64 %zsign
+  %qmzero = icmp eq i128 %qm6, 0
+  br i1 %qmzero, label %product, label %qround
+
+qround:
+  %qvalue = phi i128 [ %p128, %quick ], [ %qp4, %qplus ], [ %qm6, %qminus ]
+  %qsticky = phi i1 [ false, %quick ], [ %qplost, %qplus ], [ %qlost, %qminus ]
+  %qexp0 = phi i64 [ %pp, %quick ], [ %qppower, %qplus ], [ %qpower, %qminus ]
+  %qsign = phi i64 [ %ps, %quick ], [ %ps, %qplus ], [ %qmsign, %qminus ]
+  %qlead128 = call i128 @llvm.ctlz.i128(i128 %qvalue, i1 true)
+  %qlead = trunc i128 %qlead128 to i64
+  %qe127 = sub i64 127, %qlead
+  %qexponent = add i64 %qexp0, %qe127
+  %qinlow = icmp sge i64 %qexponent, %low
+  %qinhigh = icmp slt i64 %qexponent, %high
+  %qin1 = and i1 %qinlow, %qinhigh
+  %qnorm = shl i128 %qvalue, %qlead128
+  %qtop128 = lshr i128 %qnorm, 64
+  %qtop = trunc i128 %qtop128 to i64
+  %qlow64 = trunc i128 %qnorm to i64
+  %qcut = sub i64 64, %precision
+  %qkept = lshr i64 %qtop, %qcut
+  %qback = shl i64 %qkept, %qcut
+  %qrest = sub i64 %qtop, %qback
+  %qfull = icmp eq i64 %qcut, 0
+  %qless = sub i64 %qcut, 1
+  %qless6 = and i64 %qless, 63
+  %qhalf = shl i64 1, %qless6
+  %qhighlow = icmp slt i64 %qlow64, 0
+  %qlowrest = shl i64 %qlow64, 1
+  %qlowany = icmp ne i64 %qlowrest, 0
+  %qlowsome = icmp ne i64 %qlow64, 0
+  %qabove0 = icmp ugt i64 %qrest, %qhalf
+  %qequal0 = icmp eq i64 %qrest, %qhalf
+  %qbeyond0 = or i1 %qlowsome, %qsticky
+  %qbeyond1 = or i1 %qlowany, %qsticky
+  %qatleast = select i1 %qfull, i1 %qhighlow, i1 %qequal0
+  %qbeyond = select i1 %qfull, i1 %qbeyond1, i1 %qbeyond0
+  %qover = select i1 %qfull, i1 false, i1 %qabove0
+  %qodd = trunc i64 %qkept to i1
+  %qtieup = or i1 %qbeyond, %qodd
+  %qhalfup = and i1 %qatleast, %qtieup
+  %qups = or i1 %qover, %qhalfup
+  %qrest0 = icmp ne i64 %qrest, 0
+  %qinexact = or i1 %qrest0, %qbeyond0
+  %qone = zext i1 %qups to i64
+  %qrounded = add i64 %qkept, %qone
+  %qsig0 = shl i64 %qrounded, %qcut
+  %qwrapped = icmp eq i64 %qsig0, 0
+  %qsig = select i1 %qwrapped, i64 -9223372036854775808, i64 %qsig0
+  %qw1 = zext i1 %qwrapped to i64
+  %qbiased0 = add i64 %qexponent, 65535
+  %qbiased = add i64 %qbiased0, %qw1
+  %qsignword = shl i64 %qsign, 17
+  %qword = or i64 %qsignword, %qbiased
+  %qflagat = add i64 %sf13, 18
+  %qflag0 = shl i64 1, %qflagat
+  %qflag = select i1 %qinexact, i64 %qflag0, i64 0
+  %qfpsr = or i64 %fpsr, %qflag
+  %qmask = and i64 %fpsr, 32
+  %qquiet0 = icmp ne i64 %qmask, 0
+  %qexactly = xor i1 %qinexact, true
+  %qquiet = or i1 %qquiet0, %qexactly
+  %qok = and i1 %qquiet, %qin1
+  br i1 %qok, label %qdone, label %product
+
+qdone:
+  %qr0 = insertvalue {i64, i64, i64} poison, i64 %qsig, 0
+  %qr1 = insertvalue {i64, i64, i64} %qr0, i64 %qword, 1
+  %qr2 = insertvalue {i64, i64, i64} %qr1, i64 %qfpsr, 2
+  ret {i64, i64, i64} %qr2
 
 noproduct:
   br i1 %zz, label %zero, label %round0
@@ -187,24 +354,6 @@ round:
   %value = phi i256 [ %z, %round0 ], [ %p, %round1 ], [ %bv, %both ]
   %power = phi i64 [ %zp, %round0 ], [ %pp, %round1 ], [ %bp, %both ]
   %sign = phi i64 [ %zsign, %round0 ], [ %ps, %round1 ], [ %bs, %both ]
-  %form = and i64 %what, 3
-  %pc0 = lshr i64 %control, 2
-  %pc = and i64 %pc0, 3
-  %pcs = icmp eq i64 %pc, 0
-  %pcd = icmp eq i64 %pc, 2
-  %dyn0 = select i1 %pcd, i64 53, i64 64
-  %dyn = select i1 %pcs, i64 24, i64 %dyn0
-  %isdyn = icmp eq i64 %form, 0
-  %issingle = icmp eq i64 %form, 1
-  %fixed = select i1 %issingle, i64 24, i64 53
-  %precision = select i1 %isdyn, i64 %dyn, i64 %fixed
-  %wre0 = and i64 %control, 2
-  %wre = icmp ne i64 %wre0, 0
-  %high0 = select i1 %issingle, i64 127, i64 1023
-  %high1 = select i1 %isdyn, i64 16383, i64 %high0
-  %high = select i1 %wre, i64 65535, i64 %high1
-  %low0 = sub i64 1, %high1
-  %low = select i1 %wre, i64 -65534, i64 %low0
   %lead256 = call i256 @llvm.ctlz.i256(i256 %value, i1 true)
   %lead = trunc i256 %lead256 to i64
   %length = sub i64 256, %lead
