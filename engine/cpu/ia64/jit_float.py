@@ -204,10 +204,14 @@ def to_integer(c: JitCode, insn: SlotInsn) -> None:
     masked = c.test("ne", c.masked(fpsr, 32), "0")
     recorded = c.op(f"or i1 {masked}, {c.test('eq', rest, '0')}")
     fits = c.test("slt", power, "64" if unsigned else "63")
-    conditions = [_number(c, x), fits, recorded]
     negative = c.test("ne", _sign(c, x), "0")
     if unsigned:
-        conditions.append(c.op(f"xor i1 {negative}, true"))
+        fits = _all(c, fits, c.op(f"xor i1 {negative}, true"))
+    else:
+        least = c.binary("xor", number(1 << 63), x[0])
+        least = c.test("eq", c.binary("or", least, c.binary("xor", power, "63")), "0")
+        fits = c.op(f"or i1 {fits}, {_all(c, negative, least)}")
+    conditions = [_number(c, x), fits, recorded]
     with ordinary(c, _all(c, *conditions)):
         opposite = c.binary("sub", "0", whole)
         c.put_float(f1, c.choose(negative, opposite, whole), number(INTEGER_EXPONENT))
