@@ -389,6 +389,8 @@ class UnicornCpu(UnicornState):
             return Stop(StopKind.OUT_OF_MEMORY, address=page)
         pc = self.read_register(self.arch.roles.pc)
         if access == 18:
+            # Nothing there has run: that control came is a tick if it is repeated and may go on.
+            self._clock.expect(self._clock.shared.expected)
             if page < pc & -PAGE:
                 # A block whose first instruction is none ends, to Unicorn, in front of it.
                 return Stop(StopKind.TRAP, TrapKind.ILLEGAL)

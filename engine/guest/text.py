@@ -42,6 +42,12 @@ class Patch:
         """The address of the bytes, for a patch of an address."""
         return address - address % len(self.original) if self.mask else address
 
+    def shows(self, data: bytes) -> bool:
+        """True if memory at `base` holds the planted bytes and else the original."""
+        size = len(self.value)
+        value = self.mixed(self.original, self.value) if self.mask else self.value
+        return data == value + self.original[size:]
+
     def mixed(self, data: bytes, other: bytes) -> bytes:
         """Bytes of a bundle with this patch's bits taken from others."""
         return bytes(
@@ -363,6 +369,10 @@ class TextOverlay:
                 now = self._memory.read(base, len(patch.original))
             except GuestFaultError:
                 now = b""
+            if not patch.planted and patch.shows(now):
+                # Read before it was taken out, and written back.
+                self._memory.poke(base, patch.original)
+                now = patch.original
             (good if self.restore(base, now) == patch.original else lost).append(address)
         self._take(lost)
         for address in lost:
