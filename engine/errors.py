@@ -102,6 +102,18 @@ class ProbeRejectedError(ProbeError):
         self.rule = rule
 
 
+class CutOff(BaseException):
+    """The user ends the run, and the engine's thread was in the middle of something.
+
+    Attributes:
+        code: the process exit code that stands for it.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 class EngineError(KprobeTuiError):
     """The engine itself failed: a defect of ours or of the emulator, never of the guest."""
 

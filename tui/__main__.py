@@ -37,15 +37,19 @@ def open_interface(options: "InterfaceOptions") -> int:
     from tui.app import KprobeApp
     from tui.samples import Picker
     from tui.settings import load_settings
+    from tui.signals import EndingSignals
 
     settings = load_settings()
     settings = replace(settings, ascii=settings.ascii or options.ascii_only)
     guest = options.config
+    signals = EndingSignals()
     if not guest.guest:
         _need_terminal()
-        picked = Picker(settings.theme, settings.ascii).run()
-        if picked is None:
-            return 0
+        picker = Picker(settings.theme, settings.ascii)
+        signals.app = picker
+        picked = picker.run()
+        if not isinstance(picked, str):  # by a key, or a signal
+            return picker.return_code or 0
         guest = replace(guest, guest=picked)
     app = KprobeApp(
         guest,
@@ -59,6 +63,7 @@ def open_interface(options: "InterfaceOptions") -> int:
     except CommandError:
         app.bridge.close()
         raise
+    signals.app = app
     result = app.run()
     return result if isinstance(result, int) else app.return_code or 0
 

@@ -1,7 +1,6 @@
 """`kprobe-tui bench`: what a hit costs on this machine."""
 
 import json
-import sys
 from typing import Any, Final
 
 import click
@@ -102,7 +101,7 @@ def bench(
             }
             for peer, spent in others
         ]
-        sys.stdout.write(json.dumps(found, indent=1) + "\n")
+        console.write(json.dumps(found, indent=1) + "\n")
     elif others:
         _show_peers(others, jump)
     return 0
@@ -125,7 +124,7 @@ def _as_json(cost: Cost) -> dict[str, Any]:
 
 def _show(costs: list[Cost]) -> None:
     plain = {_key(cost.case): cost.ns_per_hit for cost in costs if cost.case.entry != "jump"}
-    sys.stdout.write(f"{costs[0].arch:<37} ns/hit  bytes  breakpoint costs\n")
+    console.write(f"{costs[0].arch:<37} ns/hit  bytes  breakpoint costs\n")
     for cost in costs:
         other = plain.get(_key(cost.case))
         ratio = ""
@@ -133,7 +132,7 @@ def _show(costs: list[Cost]) -> None:
             ratio = f"{other / cost.ns_per_hit:.1f} times"
         size = cost.slot_bytes + cost.detour_bytes
         title = _title(cost.case)
-        sys.stdout.write(f"  {title:<35}{cost.ns_per_hit:>7.0f}{size:>7}  {ratio}".rstrip() + "\n")
+        console.write(f"  {title:<35}{cost.ns_per_hit:>7.0f}{size:>7}  {ratio}".rstrip() + "\n")
 
 
 def _key(case: Case) -> tuple[object, ...]:
@@ -143,11 +142,11 @@ def _key(case: Case) -> tuple[object, ...]:
 
 
 def _show_peers(others: list[tuple[PeerCost, float]], jump: float | None) -> None:
-    sys.stdout.write(f"{'elsewhere, on a native program':<37} ns/hit\n")
+    console.write(f"{'elsewhere, on a native program':<37} ns/hit\n")
     for peer, spent in others:
         title = f"{peer.name}, {peer.args} registers" if peer.args else f"{peer.name}, a call"
         ratio = f"{spent / jump:.1f} times a jump" if jump else ""
-        sys.stdout.write(f"  {title:<35}{spent:>7.0f}         {ratio}".rstrip() + "\n")
+        console.write(f"  {title:<35}{spent:>7.0f}         {ratio}".rstrip() + "\n")
 
 
 def _title(case: Case) -> str:

@@ -1,6 +1,5 @@
 """`kprobe-tui check`: a verdict on every place, without running the guest."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
@@ -85,7 +84,6 @@ def check(
         _show_json(found, notes=not everything)
     else:
         _show_lines(found, notes=not everything)
-    sys.stdout.flush()
     return int(any(not placed.judgement.ok for placed in asked))
 
 
@@ -117,9 +115,9 @@ def _show_lines(found: Iterator[Placed], *, notes: bool) -> None:
 def _show_json(found: Iterator[Placed], *, notes: bool) -> None:
     separator = "["
     for placed in found:
-        sys.stdout.write(f"{separator}\n{json_text(_as_json(placed, notes=notes))}")
+        console.write(f"{separator}\n{json_text(_as_json(placed, notes=notes))}")
         separator = ","
-    sys.stdout.write("[]\n" if separator == "[" else "\n]\n")
+    console.write("[]\n" if separator == "[" else "\n]\n")
 
 
 def _as_json(placed: Placed, *, notes: bool) -> dict[str, Any]:
@@ -186,7 +184,7 @@ def _show_summary(found: Iterator[Placed], *, as_json: bool) -> None:
             "no_jump": dict(no_jump.most_common()),
             "lint": lint,
         }
-        sys.stdout.write(json_text(summary) + "\n")
+        console.write(json_text(summary) + "\n")
         return
     share = {name: f"{count / total:.2%}" for name, count in verdicts.items()}
     counts = ", ".join(f"{n} {name} ({share[name]})" for name, n in verdicts.most_common())

@@ -1,15 +1,36 @@
-"""Lines to standard output and remarks to standard error, with text of guests escaped."""
+"""Lines to standard output and remarks to standard error, with text of guests escaped.
+
+Either may be closed, full, or have nobody who reads it: then results end the command, and a
+remark that nobody heard changes the exit code of success.
+"""
 
 import io
 import os
 import sys
 from contextlib import suppress
+from typing import BinaryIO, Final
 
+from engine.errors import CommandError, CutOff
 from engine.escaping import escaped
+
+UNHEARD: Final = 1
+"""Exit code in place of 0 where a remark could not be written."""
+_SIGPIPE: Final = 13
+_unheard = [False]
 
 
 def prepare() -> None:
-    """Have what the terminal's encoding lacks written as escapes instead of failing."""
+    """Make standard streams fit for what comes, at the start of the process.
+
+    Descriptors that are closed are occupied, so that no file gets their number and with it what
+    the guest writes. What the terminal's encoding lacks is written as escapes.
+    """
+    _unheard[0] = False
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_PATH)  # neither read nor written: as if it were closed
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             with suppress(OSError):  # it asks for the position first
@@ -17,8 +38,57 @@ def prepare() -> None:
 
 
 def put(line: str) -> None:
-    """Write a line to standard output; a newline within it is escaped."""
-    sys.stdout.write(escaped(line) + "\n")
+    """Write a line to standard output; a newline within it is escaped.
+
+    Raises:
+        CommandError, CutOff: as `write`.
+    """
+    write(escaped(line) + "\n")
+
+
+def write(text: str) -> None:
+    """Write text of our own to standard output.
+
+    Raises:
+        CommandError: it is full, or closed.
+        CutOff: nobody reads it.
+    """
+    stream = sys.stdout
+    if stream is None:
+        raise CommandError("standard output is closed")
+    try:
+        stream.write(text)
+    except OSError as error:
+        _fail(error)
+
+
+def write_bytes(data: bytes) -> None:
+    """Write a trace's text to standard output; on a terminal it is escaped, too.
+
+    Raises:
+        CommandError, CutOff: as `write`.
+    """
+    stream = sys.stdout
+    if stream is None:
+        raise CommandError("standard output is closed")
+    try:
+        stream.buffer.write(escaped(data, keep="\n").encode() if stream.isatty() else data)
+        stream.buffer.flush()
+    except OSError as error:
+        _fail(error)
+
+
+def flush() -> None:
+    """Write what is buffered.
+
+    Raises:
+        CommandError, CutOff: as `write`.
+    """
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        _fail(error)
 
 
 def remark(*lines: str, color: str = "never") -> None:
@@ -28,13 +98,43 @@ def remark(*lines: str, color: str = "never") -> None:
         lines: the first one says it, the others explain.
         color: of the words in front, "auto", "always" or "never".
     """
-    wanted = color == "auto" and not os.environ.get("NO_COLOR") and sys.stderr.isatty()
+    wanted = color == "auto" and not os.environ.get("NO_COLOR") and errors().isatty()
     colored = color == "always" or wanted
     prefix = "\033[1mkprobe-tui:\033[0m" if colored else "kprobe-tui:"
     for index, line in enumerate(lines):
-        print(prefix, escaped(line) if not index else "  " + escaped(line), file=sys.stderr)
+        _say(f"{prefix} {'  ' if index else ''}{escaped(line)}\n")
 
 
 def text(several: str) -> None:
     """Write text with lines of its own to standard error."""
-    print(escaped(several, keep="\n"), file=sys.stderr)
+    _say(escaped(several, keep="\n") + "\n")
+
+
+def errors() -> BinaryIO:
+    """Standard error for bytes; one that takes none where it is closed."""
+    return sys.stderr.buffer if sys.stderr is not None else open(2, "wb", 0, closefd=False)
+
+
+def heard(code: int) -> int:
+    """The exit code of a command that has come to its end."""
+    return UNHEARD if _unheard[0] and not code else code
+
+
+def _say(said: str) -> None:
+    try:
+        if sys.stderr is None:
+            raise OSError
+        sys.stderr.write(said)
+        sys.stderr.flush()
+    except OSError:
+        _unheard[0] = True
+
+
+def _fail(error: OSError) -> None:
+    """Give standard output up: nothing may come of it again when Python ends."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.close(nothing)
+    if isinstance(error, BrokenPipeError):
+        raise CutOff(128 + _SIGPIPE) from error
+    raise CommandError(f"standard output: {error.strerror}") from error

@@ -1,6 +1,5 @@
 """`kprobe-tui disasm`: a program's code as text."""
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,7 +63,6 @@ def disasm(
 def _show(code: ListedCode) -> None:
     for line in _lines(code):
         console.put(line)
-    sys.stdout.flush()
 
 
 def _lines(code: ListedCode) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """`kprobe-tui graph`: run a guest with its functions traced."""
 
-import sys
 from typing import Any
 
 import click
 
+from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options
 from engine.cli.probe_options import probe_options, returns_option
@@ -110,7 +110,7 @@ def graph(
     options = GraphOptions(tracer, depth_max, args_, retval, under, without)
     request = GraphRequest(config_of(values), globs, options, keep, text_options, summary)
     reports = trace_functions(
-        request, sys.stderr.buffer, lambda session: attached(session, values["timeout"])
+        request, console.errors(), lambda session: attached(session, values["timeout"])
     )
     show(reports, values["color"])
     return reports.exit_code

@@ -1,5 +1,6 @@
 """The command group and how errors leave it."""
 
+import errno
 import io
 import os
 import traceback
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from engine.cli import console
-from engine.errors import EngineError, KprobeTuiError, ProbeSyntaxError
+from engine.errors import CutOff, EngineError, KprobeTuiError, ProbeSyntaxError
 
 if TYPE_CHECKING:
     from engine.cli.interface import Interface
@@ -28,6 +29,7 @@ COMMANDS: Final[dict[str, str]] = {
     "killed.",
 }
 """The subcommands and the first sentence of their help: `engine.cli.NAME` has the command NAME."""
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _HELPS: Final = ("-h", "--help", "--version")
 
 
@@ -101,11 +103,15 @@ def main(
     console.prepare()
     for command in others:
         cli.add_command(command)
-    debug = "--debug" in argv
+    return console.heard(_carried_out(argv, open_interface, "--debug" in argv))
+
+
+def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> int:
     try:
         result = _entry(argv).main(
             args=argv, prog_name="kprobe-tui", standalone_mode=False, obj=open_interface
         )
+        console.flush()
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
@@ -123,9 +129,12 @@ def main(
         if error.hint:
             console.remark(f"hint: {error.hint}")
         return 125 if isinstance(error, EngineError) else 2
-    except BrokenPipeError:
-        return 141
+    except CutOff as end:
+        return end.code
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            console.remark(f"the output cannot be written: {error.strerror}")
+            return 2
         if debug:
             console.text(traceback.format_exc())
         console.remark(f"the engine failed: {error!r}")

@@ -1,11 +1,8 @@
 """`kprobe-tui recover`: print the events that a killed trace had not written yet."""
 
-import sys
-
 import click
 
 from engine.cli import console
-from engine.escaping import escaped
 from engine.session.headless.recovery import FORMAT_NAMES, recovered_text
 
 
@@ -24,9 +21,7 @@ def recover(form: str | None, header: bool, ring: str) -> int:
     They go behind those in FILE: kprobe-tui recover FILE.ring >> FILE
     """
     found = recovered_text(ring, form, header=header)
-    shown = escaped(found.text, keep="\n").encode() if sys.stdout.isatty() else found.text
-    sys.stdout.buffer.write(shown)
-    sys.stdout.buffer.flush()
+    console.write_bytes(found.text)
     console.remark(f"{found.count} events")
     for line in found.notes:
         console.remark(line)

@@ -1,7 +1,6 @@
 """`kprobe-tui trace`: run a guest with events."""
 
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -150,7 +149,7 @@ def trace(
         handlers,
         maxactive_default,
     )
-    with opened_trace(request, sys.stderr.buffer) as traced:
+    with opened_trace(request, console.errors()) as traced:
         for text in traced.refused:
             console.text(text)
         if describe or listing or list_form is not None:

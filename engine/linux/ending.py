@@ -29,9 +29,11 @@ class Exit:
         signal: the signal that killed it, 0 if none.
         limit: "timeout" or "max-blocks" if the user's limit stopped it.
         crash: for a fatal fault.
+        by_user: the host's user has ended the run, by that signal to the tool.
     """
 
     code: int | None = None
     signal: int = 0
     limit: str = ""
     crash: Crash | None = None
+    by_user: bool = False

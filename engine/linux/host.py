@@ -21,7 +21,7 @@ class HostEvents:
         os.set_blocking(self.wake_in, False)
 
     def put(self, kind: str, number: int) -> None:
-        """A signal ("signal", number) or a limit (its name, 0); from any thread."""
+        """A signal ("signal" or "end", number) or a limit (its name, 0); from any thread."""
         self._events.append((kind, number))
         self.attention.set()
         try:

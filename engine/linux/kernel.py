@@ -59,6 +59,11 @@ class Kernel:
         self._host.put(limit, 0)
         self._cpu.halt()
 
+    def host_end(self, number: int) -> None:
+        """End the guest for good, for a signal to the tool; from any thread."""
+        self._host.put("end", number)
+        self._cpu.halt()
+
     def host_attention(self) -> None:
         """Have `hooks.attention` called in the engine's thread, soon; from any thread."""
         self._host.put("attention", 0)

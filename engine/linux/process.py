@@ -228,6 +228,8 @@ class Process:
                 self.hooks.attention()
             elif kind == "signal":
                 self.post(PendingSignal(number, sig.info_kill(number, sig.SI_USER, 0, self.uid)))
+            elif kind == "end":
+                self.exit = Exit(signal=number, by_user=True)
             else:
                 self.exit = Exit(limit=kind)
 

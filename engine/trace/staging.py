@@ -134,6 +134,9 @@ class Staging:
             if not self.shown:
                 raise
             self.lost += 1  # the program has written something there that is no row of ours
+        except BaseException:  # the run is cut off
+            self.lost += count_rows(data)
+            raise
         finally:
             self.buffer[self.start : self.start + used] = memoryview(self._zeros)[:used]
             if self.file is not None:

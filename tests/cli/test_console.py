@@ -1,9 +1,12 @@
 """Lines and remarks of the commands."""
 
 import io
+import os
+import subprocess
 import sys
 
 import pytest
+from sysroot import CHECKOUT
 
 from engine.cli import console
 
@@ -32,3 +35,33 @@ def test_what_the_encoding_lacks_is_escaped(monkeypatch: pytest.MonkeyPatch) -> 
     console.put("caf\u00e9")
     sys.stdout.flush()
     assert raw.getvalue() == b"caf\\xe9\n"
+
+
+SAMPLE = CHECKOUT / "samples" / "bin" / "x86_64" / "recursion"
+
+
+def outcome(words: str) -> tuple[int, str]:
+    """Exit code and standard error of a line for a shell; K is the command, S a sample."""
+    env = {**os.environ, "K": f"{sys.executable} -m tui", "S": str(SAMPLE)}
+    done = subprocess.run(["bash", "-c", words], cwd=CHECKOUT, env=env, capture_output=True)
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("$K check $S > /dev/full", 2, "standard output: No space left on device"),
+        ("$K check --all --json $S | head -1; exit ${PIPESTATUS[0]}", 141, ""),
+        ("$K bt --at main $S >&-", 2, "standard output is closed"),
+        ("$K trace -f main $S 2> /dev/full", 1, ""),
+        ("$K run $S >&- 2>&-", 0, ""),
+        ("$K trace -f main $S 2>&-", 1, ""),
+        ("$K trace -f main -o /dev/full $S", 0, "2 events lost"),
+    ],
+)
+def test_an_output_that_takes_nothing_is_told(words: str, code: int, said: str) -> None:
+    got, err = outcome(words)
+    assert got == code, err
+    assert said in err
+    assert "Traceback" not in err
+    assert "engine failed" not in err

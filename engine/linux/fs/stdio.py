@@ -416,8 +416,10 @@ def host_stdio(
     streams: list[HostStream | None] = []
     for fd in (0, 1, 2):
         try:
-            access = io.status(fd) & (fl.O_ACCMODE | fl.O_APPEND)
-            streams.append(HostStream(fd, io, access, clock))
+            status = io.status(fd)
+            closed = status & os.O_PATH  # its number is occupied
+            access = status & (fl.O_ACCMODE | fl.O_APPEND)
+            streams.append(None if closed else HostStream(fd, io, access, clock))
         except OSError:
             streams.append(None)
     return tuple(streams)

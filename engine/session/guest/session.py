@@ -1,12 +1,14 @@
 """A guest from its start to its end: loaded, probed, run, reported on."""
 
+import os
+import select
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from engine.arch.plan import Mode
-from engine.errors import GuestFaultError
+from engine.errors import CutOff, GuestFaultError
 from engine.linux import signals as sig
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import restore_terminals
@@ -43,7 +45,8 @@ class Figures:
 class Session(LoadedGuest):
     """A guest from its start to its end.
 
-    `interrupt`, `attend` and `stop` may be called from any thread, everything else from one.
+    `interrupt`, `attend`, `stop`, `end_by`, `progress` and `abandon` may be called from any thread,
+    everything else from one.
 
     Attributes:
         probing: its probes; None as long as nobody has asked for them.
@@ -64,6 +67,7 @@ class Session(LoadedGuest):
         self.remarks: list[Report] = []
         self.at_end: list[Callable[[], object]] = []
         self.end: Exit | None = None
+        self._written = [0, 0]
 
     def probes(self, mode: Mode = Mode.STRICT) -> "Probing":
         """The probes of this guest; the first call, before it runs, says how strictly."""
@@ -76,9 +80,14 @@ class Session(LoadedGuest):
     def run(self) -> Reports:
         """Run the program to its end."""
         try:
-            self.end = end = self.kernel.run()
+            end = self.kernel.run()
+        except CutOff as cut:
+            self.process.hear_host()
+            end = self.process.exit or Exit(signal=cut.code - 128, by_user=True)
+            self.process.exit = end
         finally:
             restore_terminals()
+        self.end = end
         for call in self.at_end:
             call()
         return self.report(end)
@@ -143,6 +152,42 @@ class Session(LoadedGuest):
     def stop(self, limit: str) -> None:
         """End the run for a limit; from any thread."""
         self.kernel.host_stop(limit)
+
+    def end_by(self, number: int) -> None:
+        """End the run for a signal to the tool; from any thread."""
+        self.kernel.host_end(number)
+
+    def check_ended(self) -> None:
+        """Let nothing follow a run that the user has ended.
+
+        Raises:
+            CutOff: this one was.
+        """
+        end = self.process.exit
+        if end is not None and end.by_user:
+            raise CutOff(_exit_code(end))
+
+    def written(self, *, file: bool) -> None:
+        """A piece of a trace is written, to a file or to a stream."""
+        self._written[not file] += 1
+
+    def progress(self) -> tuple[int, int]:
+        """Pieces of a trace that were written to files and to streams; from any thread."""
+        return self._written[0], self._written[1]
+
+    def abandon(self, code: int) -> NoReturn:
+        """End the process at once, with the terminal as it was; from any thread.
+
+        What a trace to a file has recorded is in the file beside it (`kprobe-tui recover`).
+        """
+        restore_terminals()
+        text = (
+            b"kprobe-tui: ended at once; events not yet written are in the FILE.ring of -o FILE\n"
+        )
+        if select.select([], [2], [], 0)[1]:
+            with suppress(OSError):
+                os.write(2, text)
+        os._exit(code)
 
     def waiting(self) -> bool:
         """True if the engine has not yet seen the last `interrupt`, `attend` or `stop`."""

@@ -63,11 +63,12 @@ def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
         elif request.syscall is not None:
             stopped.in_syscall(request.syscall)
         tracing.start()
-        try:
-            with attach(session):
+        with attach(session):
+            try:
                 reports = session.run()
-        finally:
-            tracing.finish()
+            finally:
+                tracing.finish()
+        session.check_ended()
         return Stopped(stopped.backtrace, stopped.hits, reports)
     finally:
         session.close()

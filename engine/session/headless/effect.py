@@ -203,6 +203,7 @@ def _observe(
         session.cpu.count_blocks(True)
         with attach(session):
             seen.reports = session.run()
+        session.check_ended()
         seen.time = session.cpu.blocks()
         if session.probing is not None:
             points = session.probing.manager.placed()

@@ -119,11 +119,11 @@ class TraceRun:
             tracing.drain_at_calls()
         if options.buffer is not None and options.overwrite:
             session.hooks.attention = tracing.dump
-        try:
-            with attach(session), blamed(handlers):
+        with attach(session), blamed(handlers):
+            try:
                 reports = session.run()
-        finally:
-            remarks = tracing.finish()
+            finally:
+                remarks = tracing.finish()
         return reports.behind(*remarks)
 
 
@@ -171,11 +171,11 @@ def trace_functions(request: GraphRequest, stream: BinaryIO, attach: Attach) -> 
         tracing.start()
         if request.options.output is None:
             tracing.drain_at_calls()
-        try:
-            with attach(session):
+        with attach(session):
+            try:
                 reports = session.run()
-        finally:
-            remarks = [*graphing.remarks(every=request.summary), *tracing.finish()]
+            finally:
+                remarks = [*graphing.remarks(every=request.summary), *tracing.finish()]
         if request.summary:
             remarks.append(graphing.summary())
         return reports.behind(*remarks)

@@ -4,9 +4,9 @@ Rows are written in pieces. A piece that does not fit, as on a full disk, is tak
 as a whole and counted as lost; later pieces are tried again, behind a note.
 """
 
+import errno
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -50,6 +50,7 @@ class TraceOutput:
         *,
         backed: bool = False,
         state: Callable[[], dict[str, Any]] = dict,
+        written: Callable[..., object] = lambda *, file: None,
     ) -> None:
         """Open it.
 
@@ -59,6 +60,7 @@ class TraceOutput:
             stream: None for nowhere.
             backed: keep rows that are not written yet in a file beside it.
             state: what is stored there beside the format's own state.
+            written: told of each piece that was written, and whether it went to a file.
 
         Raises:
             CommandError: the file cannot be written.
@@ -69,6 +71,8 @@ class TraceOutput:
         self.failure: OSError | None = None
         self.ring_file: RingFile | None = None
         self._state = state
+        self._tell = written
+        self._given_up = False
         self._written = self._unsaid = self._stage = 0
         self._own = path is not None and not self.discard
         self._file = None if self.discard else stream
@@ -109,6 +113,7 @@ class TraceOutput:
                 self._unsaid = 0
             consumed += len(piece)
             self.commit(consumed)
+            self._tell(file=self._own)
 
     def begin(self) -> None:
         """Write the format's header."""
@@ -144,6 +149,8 @@ class TraceOutput:
         """Write all of it, or nothing; False for nothing."""
         if self._file is None or not data:
             return True
+        if self._given_up:
+            return False
         if self._escapes:  # whatever a format lets through
             data = escaped(data, keep="\n").encode()
         start = self._position()
@@ -154,13 +161,22 @@ class TraceOutput:
             self._file.flush()
         except OSError as error:
             self.failure = self.failure or error
-            if start is not None:
-                with suppress(OSError):
-                    os.ftruncate(self._file.fileno(), start)
-                    os.lseek(self._file.fileno(), start, os.SEEK_SET)
+            self._take_back(start)
             return False
+        except BaseException:  # the run is cut off while this waits for a reader
+            self._given_up = True
+            self.failure = self.failure or OSError(errno.EINTR, "the run was ended")
+            self._take_back(start)
+            raise
         self._written += len(data)
         return True
+
+    def _take_back(self, start: int | None) -> None:
+        """Undo a write that was not finished, where that can be."""
+        if start is not None and self._file is not None:
+            with suppress(OSError):
+                os.ftruncate(self._file.fileno(), start)
+                os.lseek(self._file.fileno(), start, os.SEEK_SET)
 
     def ring(self, ring: Ring) -> None:
         """Write all that a ring has, with its counts."""
@@ -175,8 +191,8 @@ class TraceOutput:
     def tail(self, text: bytes) -> None:
         """Write what comes behind the trace; on stderr where the output is no text."""
         if self.discard or not self.format.is_text:
-            sys.stderr.buffer.write(escaped(text, keep="\n").encode())
-            sys.stderr.flush()
+            with open(2, "wb", closefd=False) as stream:
+                stream.write(escaped(text, keep="\n").encode())
         else:
             self.text(text)
 

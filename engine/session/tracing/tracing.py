@@ -105,6 +105,7 @@ class Tracing:
             stream,
             backed=self.ring is None,
             state=self._who_and_where,
+            written=session.written,
         )
         self._staging = Staging(consumer or self._consume, file=self._output.ring_file)
         self._probing.manager.techniques.attach(self._staging, lambda: session.process.comm)

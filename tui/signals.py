@@ -1,0 +1,68 @@
+"""Signals that end the interface: the terminal comes back as it was, whatever happens.
+
+SIGTERM, SIGHUP (a closed terminal) and SIGQUIT end it as quitting does, without a question. If
+that takes too long, or at a second signal, the process ends at once, from a thread of its own.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import termios
+import threading
+import time
+from types import FrameType
+from typing import Any, Final
+
+from textual.app import App
+
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_PATIENCE: Final = 3.0
+"""Seconds that the interface has to end by itself."""
+_MODES: Final = (1000, 1002, 1003, 1004, 1006, 1015, 2004, 2048, 1049)
+"""Modes that Textual sets: mouse, focus, pasting, sizes, the other screen."""
+_AS_BEFORE: Final = b"".join(b"\x1b[?%dl" % mode for mode in _MODES) + b"\x1b[<u\x1b[?25h"
+"""Those off, keys as they were, the cursor seen."""
+
+
+class EndingSignals:
+    """Listens from the time it is made, which is before the terminal is changed.
+
+    Attributes:
+        app: is ended; None while there is none.
+    """
+
+    def __init__(self) -> None:
+        """Remember the terminal as it is."""
+        self.app: App[Any] | None = None
+        self._settings: list[Any] | None = None
+        with contextlib.suppress(termios.error):
+            self._settings = termios.tcgetattr(0)
+        self._asked = False
+        for number in _ENDING:
+            # nohup has its meaning.
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._heard)
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        if self._asked:
+            self._at_once(128 + number)
+        self._asked = True
+        threading.Thread(target=self._end, args=(128 + number,), daemon=True).start()
+
+    def _end(self, code: int) -> None:
+        app = self.app
+        if app is not None:
+            with contextlib.suppress(RuntimeError):  # it does not run yet, or no longer
+                app.call_from_thread(app.exit, code, code)
+                time.sleep(_PATIENCE)
+        self._at_once(code)
+
+    def _at_once(self, code: int) -> None:
+        if self._settings is not None:
+            with contextlib.suppress(termios.error, OSError):
+                termios.tcsetattr(0, termios.TCSANOW, self._settings)
+        with contextlib.suppress(OSError):
+            if os.isatty(1) and select.select([], [1], [], 0)[1]:
+                os.write(1, _AS_BEFORE)
+        os._exit(code)
