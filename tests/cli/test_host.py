@@ -36,10 +36,11 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def begun(process: "subprocess.Popen[bytes]") -> None:
-    """Wait until it writes."""
+def begun(process: "subprocess.Popen[bytes]", line: bytes = b"") -> None:
+    """Wait until it writes a line."""
     assert process.stdout is not None
-    assert process.stdout.readline()
+    while line not in (got := process.stdout.readline()):
+        assert got
 
 
 def again_and_again(process: "subprocess.Popen[bytes]", number: int) -> None:
@@ -109,7 +110,7 @@ def test_what_was_recorded_is_written(home: Path) -> None:
 def test_an_endless_handler_is_cut_off(home: Path, handlers: str) -> None:
     words = ("trace", "-e", "p:g/f factorial", "-o", "out", "--handlers", handlers, SAMPLE)
     process = start(*words, cwd=home)
-    begun(process)
+    begun(process, b"here")
     process.send_signal(signal.SIGTERM)
 
     assert finish(process).code == 143
