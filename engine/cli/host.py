@@ -26,6 +26,8 @@ from engine.session import Session
 
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _FORWARDED: Final = (signal.SIGINT, *_ENDING, signal.SIGWINCH, signal.SIGUSR1, signal.SIGUSR2)
+_GUESTS: Final = (signal.SIGUSR1, signal.SIGUSR2)
+"""Would kill this process once the guest is gone, with its remarks unsaid."""
 _AGAIN: Final = 0.01
 """Seconds between two nudges: a stop that reaches the emulator between two runs is lost."""
 _TWICE: Final = 2.0
@@ -108,7 +110,8 @@ class _Host:
             rest.start()
         signal.set_wakeup_fd(self._old)
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            late = number in _GUESTS and handler is signal.SIG_DFL
+            signal.signal(number, signal.SIG_IGN if late else handler)
         with contextlib.suppress(BlockingIOError):  # then there is enough to wake it
             os.write(self._writing, b"\0")
         self._thread.join()
