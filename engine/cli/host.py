@@ -104,14 +104,15 @@ class _Host:
         """Up to here; a process that was to end has some seconds for its last words."""
         self._over = True
         cut, self._cutting = self._cutting, False
-        if cut or (self._asked and self._code > 128):
+        ending = bool(self._asked) and self._code > 128
+        if cut or ending:
             rest = threading.Timer(1 if cut else _LAST, self._session.abandon, (self._code,))
             rest.daemon = True
             rest.start()
         signal.set_wakeup_fd(self._old)
         for number, handler in self._before.items():
             late = number in _GUESTS and handler is signal.SIG_DFL
-            signal.signal(number, signal.SIG_IGN if late else handler)
+            signal.signal(number, signal.SIG_IGN if late or ending else handler)
         with contextlib.suppress(BlockingIOError):  # then there is enough to wake it
             os.write(self._writing, b"\0")
         self._thread.join()
