@@ -48,14 +48,21 @@ class EndingSignals:
         if self._asked:
             self._at_once(128 + number)
         self._asked = True
-        threading.Thread(target=self._end, args=(128 + number,), daemon=True).start()
+        for work in (self._end, self._watch):
+            threading.Thread(target=work, args=(128 + number,), daemon=True).start()
 
     def _end(self, code: int) -> None:
         app = self.app
-        if app is not None:
-            with contextlib.suppress(RuntimeError):  # it does not run yet, or no longer
+        try:
+            if app is not None:
                 app.call_from_thread(app.exit, code, code)
-                time.sleep(_PATIENCE)
+                return
+        except RuntimeError:  # it does not run yet, or no longer
+            pass
+        self._at_once(code)
+
+    def _watch(self, code: int) -> None:
+        time.sleep(_PATIENCE)
         self._at_once(code)
 
     def _at_once(self, code: int) -> None:
