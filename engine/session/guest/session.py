@@ -45,8 +45,8 @@ class Figures:
 class Session(LoadedGuest):
     """A guest from its start to its end.
 
-    `interrupt`, `attend`, `stop`, `end_by`, `progress` and `abandon` may be called from any thread,
-    everything else from one.
+    `interrupt`, `attend`, `stop`, `end_by`, `progress` and `abandon` may be called from any
+    thread, everything else from one.
 
     Attributes:
         probing: its probes; None as long as nobody has asked for them.
