@@ -28,6 +28,8 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _FORWARDED: Final = (signal.SIGINT, *_ENDING, signal.SIGWINCH, signal.SIGUSR1, signal.SIGUSR2)
 _GUESTS: Final = (signal.SIGUSR1, signal.SIGUSR2)
 """Would kill this process once the guest is gone, with its remarks unsaid."""
+_LONGEST: Final = 1 << 30
+"""Milliseconds that poll takes."""
 _AGAIN: Final = 0.01
 """Seconds between two nudges: a stop that reaches the emulator between two runs is lost."""
 _TWICE: Final = 2.0
@@ -150,7 +152,7 @@ class _Host:
             waits.append(self._limit - now)
         if self._last_word is not None and not self._asked:
             waits.append(self._last_word[0] - now)
-        return max(min(waits) * 1000, 1) if waits else None
+        return min(max(min(waits) * 1000, 1), _LONGEST) if waits else None
 
     def _heard(self, number: int) -> None:
         """A signal, or the end (0)."""

@@ -14,6 +14,8 @@ EPOCH: Final = 1_767_225_600 * 10**9
 """CLOCK_REALTIME at the start: 2026-01-01 00:00:00 UTC."""
 UPTIME: Final = 1000 * 10**9
 """CLOCK_MONOTONIC at the start."""
+FOREVER: Final = (1 << 63) - 1
+"""Nanoseconds at which time ends: what is to come later comes then (KTIME_MAX)."""
 BLOCK_NS: Final = 10
 _SECOND: Final = 10**9
 _HALF_LIFE: Final = 2 * 365 * 86_400 * _SECOND
@@ -117,4 +119,4 @@ class GuestClock:
             if rest > 0:
                 time.sleep(rest / 1e9)
         else:
-            self._now = max(self._now, deadline)
+            self._now = max(self._now, min(deadline, FOREVER))

@@ -4,7 +4,7 @@ import errno
 from typing import Final
 
 from engine.cpu.base import Stop, StopKind
-from engine.errors import GuestFaultError
+from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.memory import MappingError
 from engine.linux import coherence, delivery, faults, sleeping
 from engine.linux.clock import BLOCK_NS
@@ -238,5 +238,10 @@ class Kernel:
             return -(error.errno or errno.EIO)
         except (MemoryError, OverflowError):
             return -errno.ENOMEM
+        except KprobeTuiError:
+            raise
+        except Exception as error:  # a defect of ours: this call fails, not the run
+            process.failed(name, arguments[:count], error)
+            return -errno.EIO
         finally:
             self.waiting_in = ""

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable, Iterable
 
+from engine.linux.clock import FOREVER
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
@@ -66,6 +67,8 @@ def _wait_for(
         if expiry is not None:
             deadlines.append(expiry)
     deadline = min(deadlines, default=None)
+    if deadline is not None:
+        deadline = min(deadline, FOREVER)
 
     def attempt_or_end() -> int | None:
         result = attempt()

@@ -6,6 +6,7 @@ process's or (clock, processor, random numbers, the host's events) the machine's
 """
 
 import random
+import traceback
 from collections.abc import Callable
 from typing import Final
 
@@ -91,6 +92,7 @@ class Process:
         robust_list: address given by set_robust_list.
         exit: how it ended, None while it runs.
         missing: what it asked for and is not there, with how often.
+        failures: calls in which the engine failed, with how often, by name and place.
         syscall_count: system calls so far.
         host: what the host has to say to it.
     """
@@ -147,6 +149,7 @@ class Process:
         self.clear_child_tid = self.robust_list = 0
         self.exit: Exit | None = None
         self.missing: dict[str, int] = {}
+        self.failures: dict[tuple[str, str], tuple[str, int]] = {}
         self.syscall_count = 0
         self.host = HostEvents()
         self._random = random.Random(seed)
@@ -179,6 +182,15 @@ class Process:
     def unsupported(self, what: str) -> None:
         """Report once, at exit, that the guest asked for something that is not there."""
         self.missing[what] = self.missing.get(what, 0) + 1
+
+    def failed(self, name: str, arguments: tuple[int, ...], error: Exception) -> None:
+        """Report at exit that a handler of a system call did not work: where, and with what."""
+        frames = traceback.extract_tb(error.__traceback__)
+        path, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", 0)
+        where = f"{'/'.join(path.split('/')[-3:])}:{line}"
+        first = f"{name}({', '.join(f'{each:#x}' for each in arguments)})"
+        what, count = self.failures.get((name, where), (f"{first}: {error!r} at {where}", 0))
+        self.failures[name, where] = what, count + 1
 
     # -- signals ---------------------------------------------------------------------------
 

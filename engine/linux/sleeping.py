@@ -4,6 +4,7 @@ import select
 from typing import Final
 
 from engine.linux import signals as sig
+from engine.linux.clock import FOREVER
 from engine.linux.process import Process
 from engine.linux.wait import Wait
 
@@ -11,6 +12,9 @@ INTERRUPTED: Final = -(1 << 62)
 """A wait that a signal with a handler has ended."""
 RESTART: Final = INTERRUPTED + 1
 """The same, of a call that the handler's SA_RESTART may start again."""
+
+_LONGEST: Final = (1 << 31) - 1
+"""Milliseconds that the host's poll takes; nobody waits for what comes later."""
 
 
 def handler_restarts(k: Process) -> bool:
@@ -24,6 +28,7 @@ def handler_restarts(k: Process) -> bool:
 
 def wait_for(k: Process, wait: Wait) -> int:
     """Block the only thread: until the call is done, a signal comes, or time is up."""
+    deadline = None if wait.deadline is None else min(wait.deadline, FOREVER)
     while True:
         result = wait.poll()
         if result is not None:
@@ -36,9 +41,9 @@ def wait_for(k: Process, wait: Wait) -> int:
             if wait.on_interrupt is not None:
                 wait.on_interrupt()
             return RESTART if wait.restart else INTERRUPTED
-        if wait.deadline is not None and k.clock.peek() >= wait.deadline:
+        if deadline is not None and k.clock.peek() >= deadline:
             return wait.timeout_result
-        _sleep(k, wait)
+        _sleep(k, wait, deadline)
 
 
 def _interrupted(k: Process, wait: Wait) -> bool:
@@ -51,9 +56,9 @@ def _interrupted(k: Process, wait: Wait) -> bool:
     return False
 
 
-def _sleep(k: Process, wait: Wait) -> None:
+def _sleep(k: Process, wait: Wait, deadline: int | None) -> None:
     """Let time pass until something may have changed."""
-    moments = [m for m in (wait.deadline, k.timers.next()) if m is not None]
+    moments = [m for m in (deadline, k.timers.next()) if m is not None]
     moment = min(moments) if moments else None
     if not wait.host_fds and moment is not None and not k.clock.host:
         k.clock.jump(moment)
@@ -65,6 +70,8 @@ def _sleep(k: Process, wait: Wait) -> None:
         timeout = None
         if moment is not None:
             timeout = max((moment - k.clock.peek()) / 1e6, 0)
+            if timeout > _LONGEST:
+                timeout = moment = None
         if not poller.poll(timeout) and moment is not None:
             k.clock.jump(moment)
     k.post_expired()

@@ -4,6 +4,7 @@ import errno
 import struct
 from typing import Final
 
+from engine.linux.clock import FOREVER
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.process import Process
@@ -29,11 +30,11 @@ def clock_now(k: Process, clock: int) -> int:
 
 
 def read_timespec(k: Process, address: int) -> int:
-    """Nanoseconds of a struct timespec; EINVAL if it is out of range."""
+    """Nanoseconds of a struct timespec, at most `FOREVER`; EINVAL if it is out of range."""
     seconds, nanoseconds = struct.unpack("<qq", k.memory.read(address, 16))
     if seconds < 0 or not 0 <= nanoseconds < _SECOND:
         raise LinuxError(errno.EINVAL)
-    return int(seconds * _SECOND + nanoseconds)
+    return min(int(seconds * _SECOND + nanoseconds), FOREVER)
 
 
 def timespec(value: int) -> bytes:
@@ -103,6 +104,8 @@ def clock_nanosleep(k: Process, clock: int, flags: int, request: int, rest: int)
 
 
 def _sleep(k: Process, deadline: int, rest: int) -> Wait:
+    deadline = min(deadline, FOREVER)
+
     def interrupted() -> None:
         if rest:
             k.memory.write(rest, timespec(max(deadline - k.clock.peek(), 0)))

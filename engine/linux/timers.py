@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from engine.linux.clock import GuestClock
+from engine.linux.clock import FOREVER, GuestClock
 from engine.linux.signals import SIGALRM, SIGPROF, SIGVTALRM
 
 _SIGNALS: Final = (SIGALRM, SIGVTALRM, SIGPROF)
@@ -62,7 +62,7 @@ class Timers:
 
     def arm(self, which: int, value: int, interval: int) -> None:
         """Expire `value` nanoseconds from now, then each `interval`; 0 disarms."""
-        self._expiry[which] = self._clock.peek() + value if value else 0
+        self._expiry[which] = min(self._clock.peek() + value, FOREVER) if value else 0
         self._interval[which] = interval
         self.changed()
 
@@ -75,7 +75,7 @@ class Timers:
 
     def arm_posix(self, timer: PosixTimer, value: int, interval: int) -> None:
         """Expire `value` nanoseconds from now, then each `interval`; 0 disarms."""
-        timer.expiry = self._clock.peek() + value if value else 0
+        timer.expiry = min(self._clock.peek() + value, FOREVER) if value else 0
         self._enter(timer)
         timer.interval, timer.overrun = interval if value else 0, 0
         self.changed()
@@ -110,6 +110,7 @@ class Timers:
             if timer.interval:
                 times += (now - timer.expiry) // timer.interval
                 timer.expiry += times * timer.interval
+            if timer.interval and timer.expiry <= FOREVER:
                 self._enter(timer)
             else:
                 timer.expiry = 0
@@ -139,7 +140,7 @@ class Timers:
             interval = self._interval[which]
             if interval:
                 self._expiry[which] = expiry + interval * (1 + (now - expiry) // interval)
-            else:
+            if not interval or self._expiry[which] > FOREVER:
                 self._expiry[which] = 0
                 self.changed()
         return found

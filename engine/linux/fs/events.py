@@ -2,7 +2,7 @@
 
 import struct
 
-from engine.linux.clock import Clock
+from engine.linux.clock import FOREVER, Clock
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Stat
@@ -12,6 +12,7 @@ EINVAL = 22
 
 _DEV_ANONYMOUS = 0x0A
 _FULL = (1 << 64) - 2
+_MOST = (1 << 64) - 1
 
 
 class AnonymousFile(OpenFile):
@@ -93,7 +94,7 @@ class TimerFile(AnonymousFile):
             value += now
         elif self._realtime:
             value += now - self._clock.realtime()
-        self._expires = value
+        self._expires = min(value, FOREVER)
 
     def get(self) -> tuple[int, int]:
         """(nanoseconds left, interval)."""
@@ -110,7 +111,7 @@ class TimerFile(AnonymousFile):
         late = self._clock.monotonic() - self._expires
         if late < 0:
             return 0
-        return 1 + late // self._interval if self._interval else 1
+        return min(1 + late // self._interval, _MOST) if self._interval else 1
 
     def read(self, count: int) -> bytes | None:
         """Up to `count` bytes, b"" at the end, None if it would block."""

@@ -106,7 +106,7 @@ class FileSystem:
         self._pool.close()
 
     def _volume(self, dev: int) -> Volume:
-        return Volume(dev, self.identity, self.clock, self.budget)
+        return Volume(dev, self.identity, self.clock, self.budget, links=self.view.links)
 
     def _share_volume(self) -> Volume:
         self._shares += 1

@@ -106,6 +106,11 @@ class HostDir:
             self._anchor = HostHandle(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
             pool.anchors.append(self._anchor)
 
+    def where(self) -> bytes:
+        """Its path now, as far as only the guest has moved it; for messages only."""
+        parent = self.parent
+        return self.path if parent is None else parent.where().rstrip(b"/") + b"/" + self.name
+
     def fd(self) -> int:
         """Its descriptor (O_PATH), for immediate use; raises OSError if it is gone."""
         return self._anchor.fd if self._anchor is not None else self.pool.get(self)
@@ -166,3 +171,27 @@ class HostDir:
             if not stat.S_ISREG(os.fstat(handle.fd).st_mode):
                 raise LinuxError(13)
             return handle
+
+
+class PlantedLinks:
+    """Symlinks that a guest has made in writable shares."""
+
+    def __init__(self) -> None:
+        """There are none."""
+        self._made: dict[tuple[HostDir, bytes], None] = {}
+
+    def note(self, directory: HostDir, name: bytes) -> None:
+        """One has been made, or moved there."""
+        self._made[directory, name] = None
+
+    def listed(self) -> list[tuple[str, str]]:
+        """(path, target) of those that are still there."""
+        found = []
+        for directory, name in self._made:
+            try:
+                target = directory.readlink(name)
+            except OSError:
+                continue
+            path = directory.where().rstrip(b"/") + b"/" + name
+            found.append((os.fsdecode(path), os.fsdecode(target)))
+        return found

@@ -1,4 +1,9 @@
-"""Directories given with `--share PATH:rw`: every change goes to the host at once."""
+"""Directories given with `--share PATH:rw`: every change goes to the host at once.
+
+But for what would outlive the guest as a right of somebody else's: files that it makes or changes
+have neither setuid nor setgid bits, there are no devices, and the symlinks that it leaves are told
+at the end. The sticky bit, which only takes rights away, stays.
+"""
 
 import contextlib
 import os
@@ -15,6 +20,19 @@ from engine.linux.fs.vfs import Directory, Listing, Node, OpenFile, Volume
 
 EPERM, EXDEV, ESTALE = 1, 18, 116
 
+_ALLOWED = 0o1777
+"""Bits of a mode that the guest may set."""
+
+
+def _make_plain(fd: int) -> None:
+    """Take setuid and setgid bits from a file that is about to be changed.
+
+    Linux does (file_remove_privs), but not for a privileged writer, which this process may be.
+    """
+    mode = stat.S_IMODE(os.fstat(fd).st_mode)
+    if mode & ~_ALLOWED:
+        os.fchmod(fd, mode & _ALLOWED)
+
 
 def _change_mode(lower: LowerRef, mode: int) -> None:
     # Through a descriptor opened without following, because fchmodat follows symlinks.
@@ -24,7 +42,7 @@ def _change_mode(lower: LowerRef, mode: int) -> None:
         handle = HostHandle(path)
         if stat.S_ISLNK(os.fstat(handle.fd).st_mode):
             raise LinuxError(95)
-        os.chmod(f"/proc/self/fd/{handle.fd}", mode & 0o7777)
+        os.chmod(f"/proc/self/fd/{handle.fd}", mode & _ALLOWED)
 
 
 def _change_times(lower: LowerRef, atime: int | None, mtime: int | None) -> None:
@@ -76,6 +94,7 @@ class SharedFileNode(Node):
         self._check()
         handle = self.lower.directory.open_file(self.lower.name, os.O_WRONLY)
         with translated():
+            _make_plain(handle.fd)
             os.ftruncate(handle.fd, size)
 
     def change_mode(self, mode: int) -> None:
@@ -101,6 +120,7 @@ class SharedFile(SeekableFile):
     def __init__(self, node: SharedFileNode, flags: int, handle: HostHandle) -> None:
         super().__init__(flags, node)
         self._handle = handle
+        self._changed = False
 
     def stat(self) -> Stat:
         """Attributes."""
@@ -116,11 +136,13 @@ class SharedFile(SeekableFile):
     def pwrite(self, data: bytes, offset: int) -> int:
         """Write at an offset."""
         with translated():
+            self._change()
             return os.pwrite(self._handle.fd, data, offset)
 
     def truncate(self, size: int) -> None:
         """Set the size."""
         with translated():
+            self._change()
             os.ftruncate(self._handle.fd, size)
 
     def allocate(self, mode: int, offset: int, length: int) -> None:
@@ -128,7 +150,13 @@ class SharedFile(SeekableFile):
         if mode:
             raise LinuxError(95)
         with translated():
+            self._change()
             os.posix_fallocate(self._handle.fd, offset, length)
+
+    def _change(self) -> None:
+        if not self._changed:
+            self._changed = True
+            _make_plain(self._handle.fd)
 
     def sync(self) -> None:
         """Write to the disk what fsync would."""
@@ -149,6 +177,7 @@ class SharedFile(SeekableFile):
 
         def write(offset: int, data: bytes) -> int:
             with translated():
+                self._change()
                 return os.pwrite(handle.fd, data, offset)
 
         writable = self.flags & fl.O_ACCMODE == fl.O_RDWR
@@ -250,9 +279,9 @@ class SharedDirectory(Directory):
 
     def make_file(self, name: bytes, mode: int) -> Node:
         """Create a regular file."""
-        handle = self.host.open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        handle = self.host.open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & _ALLOWED)
         with contextlib.suppress(OSError):
-            os.fchmod(handle.fd, mode & 0o7777)
+            os.fchmod(handle.fd, mode & _ALLOWED)
         node = self.lookup(name)
         if node is None:
             raise LinuxError(ESTALE)
@@ -261,12 +290,13 @@ class SharedDirectory(Directory):
     def make_directory(self, name: bytes, mode: int) -> None:
         """Create a directory."""
         with translated():
-            os.mkdir(name, mode & 0o7777, dir_fd=self.host.fd())
+            os.mkdir(name, mode & _ALLOWED, dir_fd=self.host.fd())
 
     def make_symlink(self, name: bytes, target: bytes) -> None:
         """Create a symlink."""
         with translated():
             os.symlink(target, name, dir_fd=self.host.fd())
+        self.volume.links.note(self.host, name)
 
     def make_fifo(self, name: bytes, mode: int) -> None:
         """Create a FIFO."""
@@ -285,6 +315,8 @@ class SharedDirectory(Directory):
                 dst_dir_fd=self.host.fd(),
                 follow_symlinks=False,
             )
+        if isinstance(node, SharedSymlink):
+            self.volume.links.note(self.host, name)
 
     def remove(self, name: bytes, node: Node) -> None:
         """Take a name away (unlink, rmdir)."""
@@ -304,6 +336,8 @@ class SharedDirectory(Directory):
             os.rename(name, new_name, src_dir_fd=self.host.fd(), dst_dir_fd=target.host.fd())
         if isinstance(node, SharedFileNode):
             node.lower = LowerRef(target.host, new_name)
+        elif isinstance(node, SharedSymlink):
+            target.volume.links.note(target.host, new_name)
         moved = self._directories.pop(name, None)
         target._directories.pop(new_name, None)
         if moved is not None:
@@ -315,7 +349,7 @@ class SharedDirectory(Directory):
     def change_mode(self, mode: int) -> None:
         """Set the permission bits."""
         with translated():
-            os.chmod(f"/proc/self/fd/{self.host.fd()}", mode & 0o7777)
+            os.chmod(f"/proc/self/fd/{self.host.fd()}", mode & _ALLOWED)
 
     def change_owner(self, uid: int, gid: int) -> None:
         """Set owner and group; -1 leaves one alone."""

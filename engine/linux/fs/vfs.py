@@ -20,6 +20,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import MAY_EXEC, Identity, LowerRef, Meta, Stat
 from engine.linux.fs.data import Budget, MmapSource
+from engine.linux.fs.host import PlantedLinks
 
 EPERM, ENOENT, ENXIO, EBADF, EACCES, ENODEV, ENOTDIR = 1, 2, 6, 9, 13, 19, 20
 EISDIR, EINVAL, ENOTTY, ESPIPE = 21, 22, 25, 29
@@ -35,6 +36,7 @@ class Volume:
     guest does and not on the host's disk.
 
     Attributes:
+        links: symlinks that the guest has made on the host.
         foreign: all host files are shown as root's, whoever runs the tool: the guest may do
             with them what the permission bits allow others.
     """
@@ -48,8 +50,10 @@ class Volume:
         *,
         writable: bool = True,
         foreign: bool = False,
+        links: PlantedLinks | None = None,
     ) -> None:
         self.dev = dev
+        self.links = PlantedLinks() if links is None else links
         self.identity = identity
         self.clock = clock
         self.budget = budget

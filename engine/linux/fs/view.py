@@ -8,6 +8,8 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from engine.linux.fs.host import PlantedLinks
+
 LIBRARY_DIRECTORIES = (
     b"/lib",
     b"/lib64",
@@ -118,6 +120,7 @@ class View:
         programs: show the system's program directories, as far as a user without privileges
             and groups may read them; only shared libraries and the loader's cache if false.
         refused: collects what was kept from the guest.
+        links: collects the symlinks that it makes on the host.
     """
 
     guest: bytes | None = None
@@ -127,6 +130,7 @@ class View:
     files: tuple[bytes, ...] = ()
     programs: bool = False
     refused: Refusals = field(default_factory=Refusals)
+    links: PlantedLinks = field(default_factory=PlantedLinks)
 
     @classmethod
     def make(

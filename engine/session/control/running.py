@@ -22,7 +22,7 @@ _OFTEN: Final = 256
 """Steps between two looks at whether the user wants something."""
 
 
-class Abandoned(Exception):  # noqa: N818 - not an error
+class Abandoned(BaseException):
     """Leaves a system call in which the guest is blocked: its run is given up."""
 
 

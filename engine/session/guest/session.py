@@ -2,7 +2,7 @@
 
 import os
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -97,11 +97,13 @@ class Session(LoadedGuest):
         pc = end.crash.pc if end.crash else self.cpu.read_register(self.arch.roles.pc)
         remarks = (
             _ending(end, lambda: self.describe(self.hooks.original_pc(pc))),
+            _failures(self.process.failures.values()),
             _missing(self.process.missing),
             _refused(
                 [(item.path, item.option) for item in self.view.refused.listed()],
                 self.view.refused.dropped,
             ),
+            _planted(self.view.links.listed()),
         )
         found = tuple(remark for remark in remarks if remark is not None)
         return Reports(_exit_code(end), _reason(end), (*self.remarks, *found))
@@ -241,6 +243,28 @@ def _reason(end: Exit) -> str:
         why = f": {end.crash.why}" if end.crash is not None else ""
         return f"killed by {sig.name(end.signal)}{why}"
     return f"exited with {_exit_code(end)}"
+
+
+def _failures(found: Iterable[tuple[str, int]]) -> Report | None:
+    """The remark about system calls in which the engine failed."""
+    lines = [f"{what} ({count} times)" if count > 1 else what for what, count in found]
+    if not lines:
+        return None
+    more = len(lines) - _SHOWN
+    tail = (f"and {more} more",) if more > 0 else ()
+    head = "the engine failed in system calls, which gave the guest EIO; please report:"
+    return Report((head, *lines[:_SHOWN], *tail))
+
+
+def _planted(links: list[tuple[str, str]]) -> Report | None:
+    """The remark about symlinks that the guest leaves on the host."""
+    if not links:
+        return None
+    lines = [f"{path} -> {target}" for path, target in links]
+    more = len(lines) - _SHOWN
+    tail = (f"and {more} more",) if more > 0 else ()
+    head = f"symlinks that the guest left in writable shares ({len(links)}):"
+    return Report((head, *lines[:_SHOWN], *tail))
 
 
 def _missing(counts: dict[str, int]) -> Report | None:
