@@ -105,6 +105,8 @@ class PendingCalls:
         self.by_return.pop(address, None)
         if site is not None:
             for instance in site.pending.values():
+                for call in chain(instance):
+                    call.rp.unwatched += 1  # it may return there once code is there again
                 drop(instance)
             site.pending.clear()
 

@@ -69,6 +69,19 @@ __attribute__((noinline, aligned(4096), section(".text.kept"))) long kept(long x
     __asm__ volatile("" ::: "memory");
     return x + 4;
 }
+__attribute__((noinline, section(".text.kept"))) long leave(char *page) {
+    mprotect(page, P, PROT_READ);
+    mprotect(page, P, PROT_READ | PROT_EXEC);
+    char *spot = mmap(0, P, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mremap(page, P, P, MREMAP_MAYMOVE | MREMAP_FIXED, spot);
+    mremap(spot, P, P, MREMAP_MAYMOVE | MREMAP_FIXED, page);
+    return 1;
+}
+__attribute__((noinline, section(".text.moved"))) long away(char *page) {
+    long x = leave(page);
+    __asm__ volatile("" ::: "memory");
+    return x + 1;
+}
 #define CALL(f, at, x) ((long (*)(long))((at) + ((unsigned long)(f) & (P - 1))))(x)
 #define MOVE(from, to, size, how) mremap(from, P, size, MREMAP_MAYMOVE | MREMAP_FIXED | how, to)
 #define AGAIN(to) mmap(to, P, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, page - start)
@@ -100,6 +113,7 @@ int main(int argc, char **argv) {
     case 'u': munmap(page, P); at = AGAIN(page); break;
     case 'e': munmap(page, P); at = AGAIN(spot); break;
     case 'o': at = AGAIN(page); break;
+    case 'a': for (int i = 0; i < 3; i++) sum += away(page); break;
     case 'l': munmap(page, P); printf("%ld\\n", sum + kept(1)); return 0;
     }
     if (at == MAP_FAILED)
@@ -310,6 +324,24 @@ def test_probes_follow_the_code_of_the_program(mover: Path, way: str, technique:
         assert len(told) == 3 * FAR.get(way, 0)
         left = {item.probe.name for item in session.probes().left_behind()}
         assert left == ({"g/in", "g/out", "g/other"} if way == "l" else set())
+
+
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.value)
+def test_a_call_that_returns_to_code_that_was_away(mover: Path, mode: Mode) -> None:
+    """Where returns are watched, its return is not seen any more; that is told."""
+    with loaded(mover, "a") as plain:
+        plain.run()
+        want = plain.out
+    with loaded(mover, "a") as guest:
+        tracing = guest.tracing(TraceOptions(mode=mode))
+        tracing.definitions.define("r:g/out leave")
+        reports = guest.run(tracing)
+
+        assert guest.out == want
+        strict = mode is Mode.STRICT
+        assert len(guest.events) == (0 if strict else 3)
+        told = "calls that do not return, or to where no probe can stand:\ng/out: 3 of 3 calls"
+        assert heads(reports) == ([told] if strict else [])
 
 
 def test_a_move_that_fails_leaves_the_probes(mover: Path, monkeypatch: pytest.MonkeyPatch) -> None:
