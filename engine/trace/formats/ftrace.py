@@ -9,7 +9,7 @@ so. Events that are not made by probes, and what trace options change, are in `f
 
 import struct
 from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from engine.arch.program import ValueKind
 from engine.escaping import escaped
@@ -31,6 +31,9 @@ _LEGEND = b"""\
 
 _CACHED = 1 << 16
 """Texts of addresses to remember: values may be anything."""
+
+_STRINGS: Final = 1 << 12
+"""Texts of strings to remember."""
 
 Words: TypeAlias = Sequence[int]
 Arguments: TypeAlias = Sequence[int | bytes]
@@ -60,6 +63,7 @@ class FtraceFormat:
         self._lines: dict[int, Line] = {}
         self._prefixes: dict[int, bytes] = {}
         self._symbols: dict[int, bytes] = {}
+        self._strings: dict[bytes, bytes] = {}
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
         """The tracer, the counts if there are any, and the legend."""
@@ -125,6 +129,14 @@ class FtraceFormat:
             self._symbols[address] = text
         return text
 
+    def _string(self, data: bytes) -> bytes:
+        """A string between quotes, remembered: many events have the same few."""
+        text = self._names.quoted(data)
+        if len(self._strings) >= _STRINGS:
+            self._strings.clear()
+        self._strings[data] = text
+        return text
+
     def _prefix(self, thread_id: int) -> bytes:
         name = self._names.comm_text(thread_id)
         self._prefixes[thread_id] = self._options.prefix % (name, thread_id)
@@ -181,7 +193,7 @@ class FtraceFormat:
         if not (strings or symbols or characters or info.returns or info.symbolic):
             return None
         returns, symbolic, symbol = info.returns, info.symbolic, self.symbol
-        quoted, shown = self._names.quoted, self._names.shown
+        texts, text, shown = self._strings, self._string, self._names.shown
 
         def complete(words: Words, data: bytes, position: int) -> Arguments:
             out: list[int | bytes] = list(words)
@@ -197,7 +209,8 @@ class FtraceFormat:
                 size = word >> 32
                 if size:
                     start = position + (word & 0xFFFFFFFF)
-                    out[index] = quoted(data[start : start + size - 1])
+                    found = data[start : start + size - 1]
+                    out[index] = texts.get(found) or text(found)
                 else:
                     out[index] = b"(fault)"
             for index in symbols:
