@@ -13,10 +13,11 @@ end is stopped, a guest that only reserves is not.
 import ctypes
 import mmap
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 from typing import Final
 
+from engine.cpu.freeranges import FreeRanges
 from engine.errors import EngineError, GuestFaultError
 
 PAGE: Final = 4096
@@ -30,8 +31,11 @@ OUT_OF_MEMORY: Final = 99
 
 NO_LIMIT: Final = (1 << 64) - 1
 
-_ENTRY = 4  # words of a table entry: start, end, physical minus virtual, permissions
-_MAX_REGIONS = 65_530  # Linux's default vm.max_map_count
+_ENTRY_SIZE = 4 * 8  # words of a table entry: start, end, physical minus virtual, permissions
+_MAX_REGIONS = 1 << 20  # more than any address space has, with the gap
+_GAP, _WIDEST = 256, 1024
+"""Free entries of a page table where it changed last: made so many, and never more."""
+_NOWHERE = (1 << 64) - 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
@@ -80,7 +84,7 @@ class RamControl(ctypes.Structure):
     """The record that the TLB-fill callback reads and writes; native.py knows these offsets."""
 
     _fields_ = (
-        ("count", ctypes.c_uint64),  # 0: regions in the table
+        ("count", ctypes.c_uint64),  # 0: entries of the table
         ("table", ctypes.c_uint64),  # 8: address of the entries
         ("fault_address", ctypes.c_uint64),  # 16: page of the last refused access
         ("fault_access", ctypes.c_uint64),  # 24: its kind, 0 = none
@@ -96,7 +100,7 @@ class RamControl(ctypes.Structure):
 
 
 class Ram:
-    """The arena: guest-physical pages, allocated first fit, zero when handed out.
+    """The arena: guest-physical pages, zero when handed out.
 
     Attributes:
         view: its bytes; none after `close`.
@@ -125,7 +129,7 @@ class Ram:
         self.size = size
         self.view = memoryview((ctypes.c_char * size).from_address(base)).cast("B")
         self.budget = budget
-        self._free: list[tuple[int, int]] = [(0, size)]
+        self._free = FreeRanges(0, size)
         self._touched_map = mmap.mmap(-1, size // PAGE)
         self._touched_view = memoryview(self._touched_map)
         self.control = RamControl()
@@ -142,40 +146,40 @@ class Ram:
             _libc.munmap(self.base, self.size)
             self.base = 0
 
-    def allocate(self, size: int) -> int | None:
-        """Reserve `size` bytes (page multiple); the arena offset, None when none is left."""
-        for index, (start, end) in enumerate(self._free):
-            if end - start >= size:
-                if end - start == size:
-                    del self._free[index]
-                else:
-                    self._free[index] = (start + size, end)
-                return start
-        return None
+    def allocate(self, size: int, *, high: bool = False) -> int | None:
+        """Reserve `size` bytes (page multiple); the arena offset, None when none is left.
+
+        The lowest place that is free, or the highest.
+        """
+        if high:
+            free = self._free.highest(size)
+            offset = None if free is None else free[1] - size
+        else:
+            offset = self._free.lowest(size)
+        if offset is not None:
+            self._free.take(offset, offset + size)
+        return offset
+
+    def allocate_at(self, offset: int, size: int) -> bool:
+        """Reserve pages in one place; false if they are not free."""
+        return offset >= 0 and self._free.take(offset, offset + size)
 
     def release(self, offset: int, size: int) -> None:
         """Give pages back: their content is dropped and their budget returned."""
         self.discard(offset, size)
-        index = bisect_right(self._free, (offset, 0))
-        start, end = offset, offset + size
-        if index < len(self._free) and self._free[index][0] == end:
-            end = self._free.pop(index)[1]
-        if index and self._free[index - 1][1] == start:
-            start = self._free[index - 1][0]
-            index -= 1
-            del self._free[index]
-        self._free.insert(index, (start, end))
+        self._free.give(offset, offset + size)
 
     def discard(self, offset: int, size: int) -> None:
         """Make pages zero again (MADV_DONTNEED of anonymous memory)."""
         end = offset + size
-        if any(start < end and offset < stop for start, stop in self._host_mapped):
+        low, high = self._host_mapped_in(offset, end)
+        if low < high:
             protection = mmap.PROT_READ | mmap.PROT_WRITE
             flags = _ANONYMOUS | _MAP_FIXED
             _libc.mmap(self.base + offset, size, protection, flags, -1, 0)
-            self._host_mapped = [
+            self._host_mapped[low:high] = [
                 piece
-                for start, stop in self._host_mapped
+                for start, stop in self._host_mapped[low:high]
                 for piece in ((start, min(stop, offset)), (max(start, end), stop))
                 if piece[0] < piece[1]
             ]
@@ -190,6 +194,13 @@ class Ram:
                 self.control.budget += used
                 piece[:] = bytes(len(piece))
 
+    def _host_mapped_in(self, start: int, end: int) -> tuple[int, int]:
+        """Indices (from, to before) of the mapped files that overlap a stretch."""
+        low = bisect_right(self._host_mapped, (start, 0))
+        if low and self._host_mapped[low - 1][1] > start:
+            low -= 1
+        return low, bisect_left(self._host_mapped, (end, 0), low)
+
     def map_file(self, offset: int, size: int, descriptor: int, file_offset: int) -> bool:
         """Back pages by a private host mapping of a file; False if the host refuses.
 
@@ -201,7 +212,7 @@ class Ram:
         where = self.base + offset
         if _libc.mmap(where, size, protection, flags, descriptor, file_offset) == _FAILED:
             return False
-        self._host_mapped.append((offset, offset + size))
+        insort(self._host_mapped, (offset, offset + size))
         return True
 
     def show(self, address: int, size: int) -> int | None:
@@ -216,7 +227,7 @@ class Ram:
         if _mremap(address, 0, size, flags, where) != where:
             self.release(offset, size)
             return None
-        self._host_mapped.append((offset, offset + size))
+        insort(self._host_mapped, (offset, offset + size))
         return offset
 
     def touch(self, offset: int, size: int) -> bool:
@@ -249,26 +260,73 @@ class Ram:
 
 
 class PageTable:
-    """The regions the callback searches: sorted, never overlapping."""
+    """The regions the callback searches: sorted, never overlapping.
+
+    Its entries lie as in a gap buffer: those before the place of the last change at the front,
+    then free ones, then the rest, so that changes near each other move little. A free entry
+    covers nothing and begins where the region behind the gap does, which leaves the search as
+    it is.
+
+    Attributes:
+        regions: all of them; the list stays the same object.
+    """
 
     def __init__(self, ram: Ram) -> None:
         self.ram = ram
         self.regions: list[Region] = []
         self._starts: list[int] = []
-        self._entries = mmap.mmap(-1, _MAX_REGIONS * _ENTRY * 8)
-        self._words = memoryview(self._entries).cast("Q")
-        ram.control.table = ctypes.addressof(ctypes.c_char.from_buffer(self._entries))
+        self._entries = mmap.mmap(-1, _MAX_REGIONS * _ENTRY_SIZE)
+        self._at = ctypes.addressof(ctypes.c_char.from_buffer(self._entries))
+        self._front = self._gap = 0
+        ram.control.table = self._at
 
     def load(self, regions: list[Region]) -> None:
         """Replace the table; the caller flushes the emulator's TLB."""
-        self.regions = regions
-        self._starts = [region.start for region in regions]
-        words: list[int] = []
-        for region in regions:
-            delta = (PHYSICAL_BASE + region.physical - region.start) & 0xFFFFFFFFFFFFFFFF
-            words += (region.start, region.end, delta, region.perms)
-        self._words[: len(words)] = memoryview(_pack(words)).cast("B").cast("Q")
-        self.ram.control.count = len(regions)
+        self.replace(0, _NOWHERE, regions)
+
+    def replace(self, start: int, end: int, regions: list[Region]) -> None:
+        """Replace the regions that begin in [start, end); the caller flushes the TLB.
+
+        Args:
+            start: first address.
+            end: one past the last.
+            regions: what is there now, sorted, all within.
+        """
+        low = bisect_left(self._starts, start)
+        high = bisect_left(self._starts, end, low)
+        self.regions[low:high] = regions
+        self._starts[low:high] = [region.start for region in regions]
+        self._move_gap(low)
+        self._gap += high - low
+        if not len(regions) <= self._gap <= _WIDEST + len(regions):
+            self._set_gap(len(regions) + _GAP, len(self.regions) - low - len(regions))
+        if regions:
+            data = _pack(regions)
+            ctypes.memmove(self._at + low * _ENTRY_SIZE, data, len(data))
+            self._front += len(regions)
+            self._gap -= len(regions)
+        behind = low + len(regions)
+        begin = self._starts[behind] if behind < len(self._starts) else _NOWHERE
+        free = struct.pack("=4Q", begin, 0, 0, 0) * self._gap
+        ctypes.memmove(self._at + self._front * _ENTRY_SIZE, free, len(free))
+        self.ram.control.count = len(self.regions) + self._gap
+
+    def _move_gap(self, index: int) -> None:
+        """Let the gap stand before the entry of an index."""
+        low, high = sorted((index, self._front))
+        target, source = (low + self._gap, low) if index < self._front else (low, low + self._gap)
+        self._move(target, source, high - low)
+        self._front = index
+
+    def _set_gap(self, gap: int, behind: int) -> None:
+        """Give the gap another size; so many entries stand behind it."""
+        self._move(self._front + gap, self._front + self._gap, behind)
+        self._gap = gap
+
+    def _move(self, target: int, source: int, count: int) -> None:
+        size = count * _ENTRY_SIZE
+        at = self._at
+        ctypes.memmove(at + target * _ENTRY_SIZE, at + source * _ENTRY_SIZE, size)
 
     def find(self, address: int) -> Region | None:
         """The region that covers an address."""
@@ -279,7 +337,11 @@ class PageTable:
         return region if address < region.end else None
 
 
-def _pack(words: list[int]) -> bytes:
+def _pack(regions: list[Region]) -> bytes:
+    words: list[int] = []
+    for region in regions:
+        delta = (PHYSICAL_BASE + region.physical - region.start) & 0xFFFFFFFFFFFFFFFF
+        words += (region.start, region.end, delta, region.perms)
     return struct.pack(f"={len(words)}Q", *words)
 
 

@@ -1,15 +1,23 @@
-"""The sorted list of a guest's mappings: looking up, putting in, taking out, merging."""
+"""The sorted list of a guest's mappings: looking up, putting in, taking out, merging.
+
+Nothing that is done to one mapping looks at all the others: what is known of all of them (free
+places, sums, views of shared pages) is kept up to date with each change.
+"""
 
 import errno
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from engine.guest.mapping import Mapping, MappingError
+from engine.cpu.freeranges import FreeRanges
+from engine.cpu.ram import EXECUTE, WRITE
+from engine.guest.mapping import Mapping, MappingError, SharedExtent
 
 MAX_MAPPINGS: Final = 65_530
 """Linux's default vm.max_map_count."""
+MAX_PIECES: Final = 1 << 17
+"""Most entries of the table, of which several may be one mapping to the program."""
 
 
 def _finder(starts: list[int], mappings: list[Mapping]) -> Callable[[int], Mapping | None]:
@@ -25,6 +33,27 @@ def _finder(starts: list[int], mappings: list[Mapping]) -> Callable[[int], Mappi
     return find
 
 
+class ExtentViews:
+    """The mappings that show one extent, counted.
+
+    Attributes:
+        mappings: all.
+        writing: those that may write and not execute.
+        executing: those that may execute.
+    """
+
+    __slots__ = ("executing", "mappings", "writing")
+
+    def __init__(self) -> None:
+        self.mappings = self.writing = self.executing = 0
+
+    def count(self, mapping: Mapping, sign: int) -> None:
+        """One mapping more, or one fewer."""
+        self.mappings += sign
+        self.writing += sign * (mapping.perms & (WRITE | EXECUTE) == WRITE)
+        self.executing += sign * bool(mapping.perms & EXECUTE)
+
+
 class MappingTable:
     """Mappings by address; they never overlap.
 
@@ -33,44 +62,65 @@ class MappingTable:
         starts: their first addresses; the same list always.
         find: gives the mapping that covers an address, or None.
         layout: another object after each change: what was remembered of a mapping is void then.
-        changed: the emulator's page table is older than this one.
+        dirty: ranges (start, end) in which the emulator's page table is older than this one.
+        stale: the page table is older everywhere.
+        size: bytes of the program's mappings.
+        data: bytes of those that are private and writable, without the stack.
+        views: the mappings that show an extent, by extent.
+        mixing: extents whose views have changed.
     """
 
     def __init__(self) -> None:
         self.mappings: list[Mapping] = []
         self.starts: list[int] = []
         self.layout = object()
-        self.changed = False
+        self.dirty: list[tuple[int, int]] = []
+        self.stale = False
+        self.size = self.data = 0
+        self.views: dict[SharedExtent, ExtentViews] = {}
+        self.mixing: set[SharedExtent] = set()
         self.find = _finder(self.starts, self.mappings)
+        self._free = FreeRanges(0, 1 << 64)
+        self._joints = 0
+
+    @property
+    def changed(self) -> bool:
+        """True if the emulator's page table is older than this one."""
+        return self.stale or bool(self.dirty)
+
+    def touch(self, start: int, end: int) -> None:
+        """The emulator's page table is older than this one in a range."""
+        self.dirty.append((start, end))
 
     def overlapping(self, start: int, end: int) -> list[Mapping]:
         """Mappings with at least one byte in [start, end)."""
-        index = max(bisect_right(self.starts, start) - 1, 0)
-        found = []
-        for mapping in self.mappings[index:]:
-            if mapping.start >= end:
-                break
-            if mapping.end > start:
-                found.append(mapping)
-        return found
+        low = bisect_right(self.starts, start) - 1
+        if low < 0 or self.mappings[low].end <= start:
+            low += 1
+        return self.mappings[low : bisect_left(self.starts, end, low)]
 
     def free_range(self, size: int, low: int, top: int) -> int | None:
         """The highest free place of `size` bytes between two addresses, as Linux picks."""
-        end = top
-        index = bisect_right(self.starts, end - 1)
-        for mapping in reversed(self.mappings[:index]):
-            if end - max(mapping.end, low) >= size and mapping.end <= end:
-                return end - size
-            end = min(end, mapping.start)
-        return end - size if end - size >= low else None
+        last = self._free.last_before(top)
+        if last is None:
+            return None
+        if min(last[1], top) - max(last[0], low) >= size:
+            return min(last[1], top) - size
+        found = self._free.highest(size, last[0])
+        if found is None or found[1] - max(found[0], low) < size:
+            return None
+        return found[1] - size
 
     def need_room(self, more: int) -> None:
         """Make sure that so many more mappings are not too many.
 
+        Neighbours that differ in nothing are one to the program, as in Linux.
+
         Raises:
             MappingError: ENOMEM if they are.
         """
-        if more and len(self.mappings) + more > MAX_MAPPINGS:
+        pieces = len(self.mappings) + more
+        if more and (pieces - self._joints > MAX_MAPPINGS or pieces > MAX_PIECES):
             raise MappingError(errno.ENOMEM)
 
     def insert(self, mapping: Mapping) -> None:
@@ -78,14 +128,18 @@ class MappingTable:
         index = bisect_right(self.starts, mapping.start)
         self.mappings.insert(index, mapping)
         self.starts.insert(index, mapping.start)
-        self.changed = True
+        self._free.take(mapping.start, mapping.end)
+        self._account(index, 1)
+        self.touch(mapping.start, mapping.end)
         self.layout = object()
 
     def remove(self, mapping: Mapping) -> None:
         """Take a mapping out."""
         index = bisect_right(self.starts, mapping.start) - 1
+        self._account(index, -1)
         del self.mappings[index], self.starts[index]
-        self.changed = True
+        self._free.give(mapping.start, mapping.end)
+        self.touch(mapping.start, mapping.end)
         self.layout = object()
 
     def split(self, mapping: Mapping, start: int, end: int) -> Mapping:
@@ -103,15 +157,17 @@ class MappingTable:
 
     def replace(self, index: int, mapping: Mapping) -> None:
         """Put a mapping with the same addresses in an old one's place."""
+        self._account(index, -1)
         self.mappings[index] = mapping
-        self.changed = True
+        self._account(index, 1)
+        self.touch(mapping.start, mapping.end)
         self.layout = object()
 
     def merge(self, start: int, end: int) -> None:
         """Make one mapping of neighbours that differ in nothing and have adjacent pages."""
         mappings = self.mappings
         index = max(bisect_right(self.starts, start) - 2, 0)
-        while index + 1 < len(mappings) and self.starts[index] < end:
+        while index + 1 < len(mappings) and self.starts[index] <= end:
             first, second = mappings[index], mappings[index + 1]
             if not first.continues(second) or (first.physical is None) != (
                 second.physical is None
@@ -123,4 +179,28 @@ class MappingTable:
                 continue
             mappings[index] = replace(first, end=second.end)
             del mappings[index + 1], self.starts[index + 1]
-            self.changed = True
+            self._joints -= 1
+            if first.extent is not None:
+                self.views[first.extent].count(second, -1)
+            self.touch(first.start, second.end)
+            self.layout = object()
+
+    def _account(self, index: int, sign: int) -> None:
+        """Count the mapping of an index in, or out."""
+        mappings, mapping = self.mappings, self.mappings[index]
+        if index:
+            self._joints += sign * mappings[index - 1].continues(mapping)
+        if index + 1 < len(mappings):
+            self._joints += sign * mapping.continues(mappings[index + 1])
+        if not mapping.reserved:
+            size = sign * mapping.size
+            self.size += size
+            if not mapping.shared and mapping.perms & WRITE and mapping.name != "[stack]":
+                self.data += size
+        extent = mapping.extent
+        if extent is not None and mapping.physical is not None:
+            views = self.views.setdefault(extent, ExtentViews())
+            views.count(mapping, sign)
+            if not views.mappings:
+                del self.views[extent]
+            self.mixing.add(extent)

@@ -8,15 +8,21 @@ so a program may reserve terabytes.
 import errno
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from engine.arch.base import AddressPlan
 from engine.cpu.base import Cpu
-from engine.cpu.ram import EXECUTE, READ, WRITE, Ram
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.guest.bytes import MappedBytes
 from engine.guest.mapping import Backing, Mapping, MappingError, page_up
 from engine.guest.mappingtable import MappingTable
 from engine.guest.pager import Pager
 from engine.guest.pages import MixedViews, regions
+
+HEAP: Final = "[heap]"
+"""Name of the mapping that brk moves the end of."""
+_MANY: Final = 64
+"""Ranges beyond which the emulator's page table is made anew."""
 
 __all__ = ["Backing", "Mapping", "MappingError", "Memory", "page_up"]
 
@@ -96,8 +102,10 @@ class Memory:
         self.unmap(start, end - start)
         mapping = Mapping(start, end, perms, None, name, offset, backing, shared, inode, reserved)
         if perms or backing is not None or shared:
-            mapping = self.pager.back(mapping)
+            mapping = self.pager.back(mapping, grows=name == HEAP)
         self.table.insert(mapping)
+        if backing is None and not shared and not reserved:
+            self.table.merge(start, end)
         self.on_change("map", start, end - start)
 
     def unmap(self, start: int, size: int) -> None:
@@ -151,7 +159,7 @@ class Memory:
             self._cpu.invalidate(low, high - low)
         piece = replace(mapping.part(low, high), perms=perms)
         if perms and piece.physical is None:
-            piece = self.pager.back(piece)
+            piece = self.pager.back(piece, grows=True)
         elif piece.extent is not None and perms & WRITE:
             piece.extent.written = True
         self.table.split(mapping, low, high)
@@ -179,7 +187,7 @@ class Memory:
         self.shared.refresh(identity)
         for mapping in self.mappings:
             if mapping.backing is not None and mapping.backing.identity is identity:
-                self.table.changed = True
+                self.table.touch(mapping.start, mapping.end)
                 if mapping.perms & EXECUTE:
                     self._cpu.invalidate(mapping.start, mapping.size)
 
@@ -188,10 +196,26 @@ class Memory:
         table = self.table
         if not table.changed:
             return
-        table.changed = False
         self.views.mix()
-        self._cpu.page_table.load(list(regions(self.mappings, self.closed)))
+        if table.stale or len(table.dirty) > _MANY:
+            self._cpu.page_table.load(list(regions(self.mappings, self.closed)))
+        else:
+            for start, end in table.dirty:
+                self._show(start, end)
+        table.stale = False
+        table.dirty.clear()
         self._cpu.flush_tlb()
+
+    def _show(self, start: int, end: int) -> None:
+        """Bring a range of the emulator's page table up to date.
+
+        A region that reaches into the range is of a mapping that does, now or before.
+        """
+        for mapping in (self.find(start), self.find(end - 1)):
+            if mapping is not None:
+                start, end = min(start, mapping.start), max(end, mapping.end)
+        pieces = self.overlapping(start, end)
+        self._cpu.page_table.replace(start, end, list(regions(pieces, self.closed)))
 
     def close_pages(self, pages: dict[int, int]) -> None:
         """Take permissions from single pages (address to the bits that stay), nobody else's.
@@ -199,9 +223,11 @@ class Memory:
         The mappings keep theirs: an access that is refused only for this is the business of
         the one who closed the page.
         """
+        for page in pages.keys() | self.closed.keys():
+            if pages.get(page) != self.closed.get(page):
+                self.table.touch(page, page + PAGE)
         self.closed.clear()
         self.closed.update(pages)
-        self.table.changed = True
 
     def commit(self, start: int, size: int) -> None:
         """Make a part of an engine window readable and executable, for the engine's code.
@@ -242,7 +268,7 @@ class Memory:
 
     def total(self) -> int:
         """Bytes of all the program's mappings."""
-        return sum(mapping.size for mapping in self.mappings if not mapping.reserved)
+        return self.table.size
 
     def used(self) -> int:
         """Bytes of physical pages in use by the guest: the engine's windows do not show."""

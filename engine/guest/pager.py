@@ -27,15 +27,25 @@ class Pager:
         self._cpu = cpu
         self.shared = SharedPages(ram, self._repoint)
 
-    def back(self, mapping: Mapping) -> Mapping:
+    def back(self, mapping: Mapping, *, grows: bool = False) -> Mapping:
         """The mapping with pages of its own, filled from its file; or with its object's.
+
+        Anonymous pages stand beside those of a neighbour where they can, so that the two are
+        one mapping. Those of mappings go down as their addresses do, those of what grows up.
+
+        Args:
+            mapping: not yet in the table.
+            grows: what will come beside it comes behind it.
 
         Raises:
             MappingError: ENOMEM without room.
         """
         if mapping.shared:
             return self.shared.attach(mapping)
-        physical = self._allocate(mapping.size)
+        physical = self._beside(mapping)
+        if physical is None:
+            high = mapping.backing is None and not grows
+            physical = self._allocate(mapping.size, high=high)
         backed = replace(mapping, physical=physical)
         if mapping.backing is not None:
             try:
@@ -108,8 +118,25 @@ class Pager:
                 copy_pages(self._ram, mapping.physical, target, mapping.size)
         return replace(joined, physical=physical)
 
-    def _allocate(self, size: int) -> int:
-        physical = self._ram.allocate(size)
+    def _beside(self, mapping: Mapping) -> int | None:
+        """Pages next to those of a neighbour that differs in nothing, if they are free."""
+        if mapping.backing is not None or mapping.reserved:
+            return None
+        size = mapping.size
+        right = self._table.find(mapping.end)
+        if right is not None and right.physical is not None and mapping.continues(right):
+            physical = right.physical - size
+            if self._ram.allocate_at(physical, size):
+                return physical
+        left = self._table.find(mapping.start - 1)
+        if left is not None and left.physical is not None and left.continues(mapping):
+            physical = left.physical + left.size
+            if self._ram.allocate_at(physical, size):
+                return physical
+        return None
+
+    def _allocate(self, size: int, *, high: bool = False) -> int:
+        physical = self._ram.allocate(size, high=high)
         if physical is None:
             raise MappingError(errno.ENOMEM)
         return physical
@@ -121,4 +148,3 @@ class Pager:
                 if mapping.perms & EXECUTE:
                     self._cpu.invalidate(mapping.start, mapping.size)
                 self._table.replace(index, replace(mapping, physical=mapping.physical + delta))
-        self._table.changed = True

@@ -1,6 +1,6 @@
 """The mappings as the emulator may see them at the moment."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Region
@@ -21,15 +21,20 @@ class MixedViews:
 
     def mix(self) -> None:
         """Find shared pages that one mapping may write and another execute."""
-        mappings = self._table.mappings
-        views = [m for m in mappings if m.extent is not None and m.physical is not None]
-        written = {m.extent for m in views if m.perms & (WRITE | EXECUTE) == WRITE}
-        executed = {m.extent for m in views if m.perms & EXECUTE}
-        for extent in {m.extent for m in views if m.extent is not None}:
-            mixed = extent in written and extent in executed
+        for extent in self._table.mixing:
+            views = self._table.views.get(extent)
+            mixed = views is not None and bool(views.writing and views.executing)
+            if mixed != extent.mixed:
+                self._show_anew(extent)
             if mixed and not extent.mixed:
                 self._forget_views(extent)
             extent.mixed, extent.executing = mixed, mixed and extent.executing
+        self._table.mixing.clear()
+
+    def _show_anew(self, extent: SharedExtent) -> None:
+        for mapping in self._table.mappings:
+            if mapping.extent is extent:
+                self._table.touch(mapping.start, mapping.end)
 
     def _forget_views(self, extent: SharedExtent) -> None:
         for mapping in self._table.mappings:
@@ -48,7 +53,7 @@ class MixedViews:
         if not execute:
             self._forget_views(extent)
         extent.executing = execute
-        self._table.changed = True
+        self._show_anew(extent)
         return extent
 
     def open_both(self, extent: SharedExtent) -> None:
@@ -57,10 +62,11 @@ class MixedViews:
         What it changes near itself may then be executed as it was.
         """
         self._forget_views(extent)
-        extent.both = self._table.changed = True
+        extent.both = True
+        self._show_anew(extent)
 
 
-def regions(mappings: list[Mapping], closed: dict[int, int]) -> Iterator[Region]:
+def regions(mappings: Iterable[Mapping], closed: dict[int, int]) -> Iterator[Region]:
     """The emulator's page table; `closed`: pages to the permissions they keep."""
     for mapping in mappings:
         if mapping.physical is None or not mapping.perms:

@@ -3,7 +3,7 @@
 import errno
 
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
-from engine.guest.memory import Mapping, MappingError, page_up
+from engine.guest.memory import HEAP, Mapping, MappingError, page_up
 from engine.guest.mremap import Mremap
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
@@ -68,7 +68,7 @@ def brk(k: Process, address: int) -> int:
         if new - start > k.limit("data") or over or not k.memory.is_free(old, new + PAGE):
             return end
         try:
-            k.memory.map(old, new - old, READ | WRITE, name="[heap]")
+            k.memory.map(old, new - old, READ | WRITE, name=HEAP)
         except MappingError:
             return end
     elif new < old:
@@ -123,11 +123,7 @@ def _data(k: Process) -> int:
     """Private writable bytes, where a limit asks for them; the stack does not count."""
     if k.limit("data") in (0, INFINITY):  # 0 does not mean mappings: may_expand_vm
         return -(1 << 64)
-    return sum(
-        mapping.size
-        for mapping in k.memory.mappings
-        if not mapping.shared and mapping.perms & WRITE and mapping.name != "[stack]"
-    )
+    return k.memory.table.data
 
 
 def _file_backing(

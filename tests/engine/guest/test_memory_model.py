@@ -1,20 +1,25 @@
 """The address space against a dictionary of pages: any sequence of calls, bytes included."""
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from ctypes import string_at
+from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from workcount import calls
 
 from engine.arch.x86_64 import X86_64
 from engine.cpu.base import Cpu
-from engine.cpu.ram import PAGE, READ, WRITE, PageTable, Ram
+from engine.cpu.ram import EXECUTE, PAGE, PHYSICAL_BASE, READ, WRITE, PageTable, Ram
 from engine.errors import GuestFaultError
-from engine.guest.memory import MappingError, Memory
+from engine.guest.memory import Mapping, MappingError, Memory
 from engine.guest.mremap import Mremap
+from engine.guest.pages import regions
 
 _BASE = 0x10_0000
 _PAGES = 24
@@ -51,6 +56,7 @@ _STEP = st.one_of(
     st.tuples(st.just("protect"), _PAGE, _COUNT, _PERMS),
     st.tuples(st.just("move"), _PAGE, _COUNT, _COUNT, _PAGE),
     st.tuples(st.just("discard"), _PAGE, _COUNT),
+    st.tuples(st.just("close"), _PAGE, st.integers(0, 3)),
     st.tuples(st.just("write"), _PAGE, st.integers(1, 255)),
 )
 
@@ -78,8 +84,7 @@ def _check(memory: Memory, model: dict[int, _Page]) -> None:
             pages = set(range(mapping.physical, mapping.physical + mapping.size, PAGE))
             assert not pages & physical
             physical |= pages
-    regions = memory._cpu.page_table.regions
-    assert all(a.end <= b.start for a, b in pairwise(regions))
+    _check_tables(memory)
     for page in range(_PAGES + 16):
         known = model.get(page)
         found = memory.find(_at(page))
@@ -92,6 +97,37 @@ def _check(memory: Memory, model: dict[int, _Page]) -> None:
         else:
             with pytest.raises(GuestFaultError):
                 memory.read(_at(page), 1)
+
+
+def _check_tables(memory: Memory) -> None:
+    """What is kept up to date is what a look at all mappings finds."""
+    page_table, table = memory._cpu.page_table, memory.table
+    assert page_table.regions == list(regions(memory.mappings, memory.closed))
+    assert all(a.end <= b.start for a, b in pairwise(page_table.regions))
+    control = page_table.ram.control
+    words = struct.unpack(f"={control.count * 4}Q", string_at(control.table, control.count * 32))
+    entries = [words[at : at + 4] for at in range(0, len(words), 4)]
+    assert [start for start, *_ in entries] == sorted(start for start, *_ in entries)
+    delta = [(r.start, r.end, PHYSICAL_BASE + r.physical) for r in page_table.regions]
+    live = [(start, end, (start + skip) & 2**64 - 1) for start, end, skip, _ in entries if end]
+    assert live == delta
+    at = 0
+    gaps = []
+    for mapping in (*memory.mappings, Mapping(1 << 64, 1 << 64, 0)):
+        gaps += [(at, mapping.start)] if at < mapping.start else []
+        at = mapping.end
+    assert table._free.all() == gaps
+    assert memory.total() == sum(m.size for m in memory.mappings)
+    private = [m for m in memory.mappings if not m.shared and m.perms & WRITE]
+    assert table.data == sum(m.size for m in private)
+    assert table._joints == sum(a.continues(b) for a, b in pairwise(memory.mappings))
+    for extent, views in table.views.items():
+        shown = [m for m in memory.mappings if m.extent is extent and m.physical is not None]
+        writing = [m for m in shown if m.perms & (WRITE | EXECUTE) == WRITE]
+        executing = [m for m in shown if m.perms & EXECUTE]
+        counted = (views.mappings, views.writing, views.executing)
+        assert counted == (len(shown), len(writing), len(executing))
+        assert extent.mixed == bool(writing and executing)
 
 
 @settings(max_examples=250, deadline=None)
@@ -134,6 +170,8 @@ def _apply(memory: Memory, model: dict[int, _Page], step: tuple[Any, ...], group
         for index in range(page, page + rest[0]):
             if index in model and not model[index].shared:
                 model[index].value = 0
+    elif kind == "close":
+        memory.close_pages({_at(page + 2 * index): READ for index in range(rest[0])})
     elif kind == "write":
         known = model.get(page)
         if known is not None and known.perms & WRITE:
@@ -173,6 +211,63 @@ def test_free_ranges_are_the_highest() -> None:
         memory.map(top - 2 * PAGE, PAGE, READ)
         assert memory.free_range(PAGE) == top - PAGE
         assert memory.free_range(2 * PAGE) == top - 4 * PAGE
+
+
+def _map_alternately(memory: Memory, count: int) -> None:
+    for index in range(count):
+        where = memory.free_range(PAGE)
+        assert where is not None
+        memory.map(where, PAGE, READ | index % 2 * WRITE)
+        memory.sync()
+
+
+def _cut_up(change: Callable[[Memory, int], None]) -> Callable[[Memory, int], None]:
+    def work(memory: Memory, count: int) -> None:
+        memory.map(1 << 40, 2 * count * PAGE, READ | WRITE)
+        for index in range(count):
+            change(memory, (1 << 40) + 2 * index * PAGE)
+            memory.sync()
+
+    return work
+
+
+def _shrink_and_fill(memory: Memory, count: int) -> None:
+    _cut_up(lambda memory, at: memory.unmap(at, PAGE))(memory, count)
+    for _ in range(count):
+        where = memory.free_range(3 * PAGE)  # none of the holes is large enough
+        assert where is not None
+        memory.map(where, PAGE, READ)
+        memory.sync()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        _map_alternately,
+        _cut_up(lambda memory, at: memory.protect(at, PAGE, READ)),
+        _cut_up(lambda memory, at: memory.unmap(at, PAGE)),
+        _shrink_and_fill,
+    ],
+)
+def test_four_times_the_mappings_are_four_times_the_work(
+    work: Callable[[Memory, int], None],
+) -> None:
+    done = []
+    for count in (100, 400):
+        with _memory() as memory:
+            done.append(calls(partial(work, memory, count), 400_000))
+    assert done[1] < 4.4 * done[0]
+
+
+def test_neighbours_that_differ_in_nothing_are_one_mapping() -> None:
+    with _memory() as memory:
+        for _ in range(50):
+            where = memory.free_range(PAGE)
+            assert where is not None
+            memory.map(where, PAGE, READ | WRITE)
+        for index in range(50):
+            memory.map(_BASE + index * PAGE, PAGE, READ | WRITE, name="[heap]")
+        assert [m.size for m in memory.mappings] == [50 * PAGE, 50 * PAGE]
 
 
 def test_a_reservation_takes_no_pages() -> None:
