@@ -113,6 +113,14 @@ class Guest:
         assert offset is not None
         return Region(start, end, offset, perms)
 
+    def add(self, start: int, perms: int, data: bytes) -> None:
+        """Map a page with some bytes."""
+        region = self._region(start, start + PAGE, perms)
+        regions = [*self.cpu.page_table.regions, region]
+        self.cpu.page_table.load(sorted(regions, key=lambda region: region.start))
+        self.cpu.flush_tlb()
+        self.cpu.write(start, data)
+
     def system_call(self) -> None:
         """Do what the guest asks for."""
         cpu = self.cpu

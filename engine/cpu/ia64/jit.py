@@ -45,7 +45,7 @@ from engine.cpu.ia64.stops import Interruption
 from engine.cpu.ia64.translate import Block
 from engine.cpu.ram import READ, WRITE
 
-AFTER: Final = 4000
+AFTER: Final = 1000
 """Runs of a block after which machine code is made."""
 _LOOK: Final = 32
 """Entries into a region between two looks whether it pays."""
@@ -88,18 +88,25 @@ class Compiler:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         target = llvm.Target.from_default_triple()
-        self._machine = target.create_target_machine(
-            cpu=llvm.get_host_cpu_name(),
-            features=llvm.get_host_cpu_features().flatten(),
-            opt=1,
-            jit=True,
+        quick, best = (
+            target.create_target_machine(
+                cpu=llvm.get_host_cpu_name(),
+                features=llvm.get_host_cpu_features().flatten(),
+                opt=level,
+                jit=True,
+            )
+            for level in (0, 3)
         )
+        self._machine = best
         # A pipeline of four passes takes a quarter of the time of -O2, for the same speed.
         options = llvm.create_pipeline_tuning_options(speed_level=2)
         self._builder = llvm.create_pass_builder(self._machine, options)
         self._jit = llvm.create_lljit_compiler(self._machine)
         self._count = 0
         self._runtime, self.runtime = self.compile(RUNTIME, *FUNCTIONS.values())
+        # Regions keep registers in memory: better code for them would be no quicker, and takes
+        # four times as long to make.
+        self._machine = quick
 
     def compile(self, text: str, *names: str) -> tuple[Any, tuple[int, ...]]:
         """A module's machine code: what keeps it alive, and the addresses of functions."""

@@ -67,11 +67,12 @@ _IN_M: Final = frozenset((25, 32, 36))
 def to_application(c: JitCode, insn: SlotInsn) -> None:
     """`mov` ar= of those that mean nothing to the core itself."""
     at = insn.field("r3")
+    mask = _mask(insn, at)
     if insn.format in ("I27", "M30"):
         value = number(insn.immediate("imm8"))
     else:
         value = c.gr(insn.field("r2"))
-    c.store(APPLICATION[at], c.masked(value, _mask(insn, at)))
+    c.store(APPLICATION[at], c.masked(value, mask))
 
 
 def from_application(c: JitCode, insn: SlotInsn) -> None:

@@ -27,8 +27,190 @@ declare i128 @llvm.ctlz.i128(i128, i1)
 
 ; x * y + z, rounded once, of numbers that are normal or plain zeros; where z is one, x and y may
 ; be unnormal, as integers are. The third value is the new ar.fpsr, or -1 where Python is needed.
-; `what`: form, signs, product, status field.
+; `what`: form, signs, product, status field. This is for what divisions consist of, all normal in
+; the wide format; a flag that has to be set is left to the others, so that operations that follow
+; each other need not wait for ar.fpsr.
 define {i64, i64, i64} @fused(i64 %xm, i64 %xw, i64 %ym, i64 %yw, i64 %zm, i64 %zw,
+                              i64 %fpsr, i64 %what) nounwind {
+  %xe = and i64 %xw, 131071
+  %ye = and i64 %yw, 131071
+  %ze = and i64 %zw, 131071
+  %xym = and i64 %xm, %ym
+  %normal = icmp slt i64 %xym, 0
+  %xf = icmp ne i64 %xe, 131071
+  %yf = icmp ne i64 %ye, 131071
+  %zf = icmp ne i64 %ze, 131071
+  %zi = icmp slt i64 %zm, 0
+  %zb = or i64 %zm, %ze
+  %z0 = icmp eq i64 %zb, 0
+  %zn = and i1 %zi, %zf
+  %zok = or i1 %zn, %z0
+  %sf = lshr i64 %what, 5
+  %sf13 = mul i64 %sf, 13
+  %at = add i64 %sf13, 6
+  %control = lshr i64 %fpsr, %at
+  %mode = and i64 %control, 62
+  %wide = icmp eq i64 %mode, 14
+  %form = and i64 %what, 3
+  %isdyn = icmp eq i64 %form, 0
+  %k1 = and i1 %normal, %xf
+  %k2 = and i1 %yf, %zok
+  %k3 = and i1 %wide, %isdyn
+  %k4 = and i1 %k1, %k2
+  %k5 = and i1 %k3, %k4
+  br i1 %k5, label %numbers, label %any
+
+any:
+  %found = tail call {i64, i64, i64} @fused_any(i64 %xm, i64 %xw, i64 %ym, i64 %yw, i64 %zm,
+                                                i64 %zw, i64 %fpsr, i64 %what)
+  ret {i64, i64, i64} %found
+
+numbers:
+  %s1 = xor i64 %xw, %yw
+  %s2 = lshr i64 %s1, 17
+  %n1 = lshr i64 %what, 2
+  %s3 = xor i64 %s2, %n1
+  %ps = and i64 %s3, 1
+  %s4 = lshr i64 %zw, 17
+  %n2 = lshr i64 %what, 3
+  %s5 = xor i64 %s4, %n2
+  %zs = and i64 %s5, 1
+  %x16 = zext i64 %xm to i128
+  %y16 = zext i64 %ym to i128
+  %z16 = zext i64 %zm to i128
+  %p = mul i128 %x16, %y16
+  %pp0 = add i64 %xe, %ye
+  %pp = sub i64 %pp0, 131196
+  %zp = sub i64 %ze, 65598
+  br i1 %z0, label %round, label %sum
+
+sum:
+  %gap = sub i64 %pp, %zp
+  %lgap = sub i64 0, %gap
+  %fits = icmp ult i64 %lgap, 64
+  br i1 %fits, label %exact, label %apart
+
+exact:
+  %e1 = zext i64 %lgap to i128
+  %e2 = shl i128 %z16, %e1
+  br label %add
+
+; Where one is far larger than the other no digits go, and what is lost is one bit.
+apart:
+  %up = icmp sgt i64 %gap, 0
+  br i1 %up, label %small, label %large
+
+small:
+  %s6 = icmp sgt i64 %gap, 63
+  br i1 %s6, label %any, label %small1
+
+small1:
+  %s7 = lshr i64 %zm, %gap
+  %s8 = shl i64 %s7, %gap
+  %slost = icmp ne i64 %s8, %zm
+  %so = zext i64 %s7 to i128
+  br label %add
+
+large:
+  %h1 = sub i64 %lgap, 63
+  %h2 = icmp ugt i64 %h1, 127
+  %h3 = icmp ult i64 %h1, 3
+  %h4 = or i1 %h2, %h3
+  br i1 %h4, label %any, label %large1
+
+large1:
+  %h5 = zext i64 %h1 to i128
+  %h6 = lshr i128 %p, %h5
+  %h7 = shl i128 %h6, %h5
+  %hlost = icmp ne i128 %h7, %p
+  %ho = shl i128 %z16, 63
+  %hpower = sub i64 %zp, 63
+  br label %add
+
+add:
+  %v = phi i128 [ %p, %exact ], [ %p, %small1 ], [ %h6, %large1 ]
+  %o = phi i128 [ %e2, %exact ], [ %so, %small1 ], [ %ho, %large1 ]
+  %lost = phi i1 [ false, %exact ], [ %slost, %small1 ], [ %hlost, %large1 ]
+  %power = phi i64 [ %pp, %exact ], [ %pp, %small1 ], [ %hpower, %large1 ]
+  %same = icmp eq i64 %ps, %zs
+  br i1 %same, label %plus, label %minus
+
+plus:
+  %a1 = add i128 %v, %o
+  %carry = icmp ult i128 %a1, %v
+  %a2 = lshr i128 %a1, 1
+  %a3 = or i128 %a2, -170141183460469231731687303715884105728
+  %a4 = select i1 %carry, i128 %a3, i128 %a1
+  %a5 = trunc i128 %a1 to i1
+  %a6 = and i1 %a5, %carry
+  %alost = or i1 %a6, %lost
+  %a7 = zext i1 %carry to i64
+  %apower = add i64 %power, %a7
+  br label %round
+
+; What is lost belongs to the smaller one: one more is taken away.
+minus:
+  %more = icmp uge i128 %v, %o
+  %m1 = sub i128 %v, %o
+  %m2 = sub i128 %o, %v
+  %m3 = select i1 %more, i128 %m1, i128 %m2
+  %m4 = zext i1 %lost to i128
+  %m5 = sub i128 %m3, %m4
+  %msign = select i1 %more, i64 %ps, i64 %zs
+  %mzero = icmp eq i128 %m5, 0
+  br i1 %mzero, label %any, label %round
+
+round:
+  %value = phi i128 [ %p, %numbers ], [ %a4, %plus ], [ %m5, %minus ]
+  %sticky = phi i1 [ false, %numbers ], [ %alost, %plus ], [ %lost, %minus ]
+  %exp0 = phi i64 [ %pp, %numbers ], [ %apower, %plus ], [ %power, %minus ]
+  %sign = phi i64 [ %ps, %numbers ], [ %ps, %plus ], [ %msign, %minus ]
+  %lead128 = call i128 @llvm.ctlz.i128(i128 %value, i1 true)
+  %lead = trunc i128 %lead128 to i64
+  %e127 = sub i64 127, %lead
+  %exponent = add i64 %exp0, %e127
+  %r1 = add i64 %exponent, 65534
+  %in = icmp ult i64 %r1, 131069
+  %norm = shl i128 %value, %lead128
+  %top128 = lshr i128 %norm, 64
+  %top = trunc i128 %top128 to i64
+  %low = trunc i128 %norm to i64
+  %halfway = icmp slt i64 %low, 0
+  %rest = shl i64 %low, 1
+  %restany = icmp ne i64 %rest, 0
+  %some = icmp ne i64 %low, 0
+  %beyond = or i1 %restany, %sticky
+  %odd = trunc i64 %top to i1
+  %tieup = or i1 %beyond, %odd
+  %ups = and i1 %halfway, %tieup
+  %inexact = or i1 %some, %sticky
+  %one = zext i1 %ups to i64
+  %sig0 = add i64 %top, %one
+  %wrapped = icmp eq i64 %sig0, 0
+  %flagat = add i64 %sf13, 18
+  %flag = shl i64 1, %flagat
+  %both = or i64 %flag, 32
+  %known = and i64 %fpsr, %both
+  %quiet = icmp eq i64 %known, %both
+  %exactly = xor i1 %inexact, true
+  %plain = or i1 %quiet, %exactly
+  %ok1 = and i1 %plain, %in
+  %unwrapped = xor i1 %wrapped, true
+  %ok = and i1 %ok1, %unwrapped
+  br i1 %ok, label %done, label %any
+
+done:
+  %biased = add i64 %exponent, 65535
+  %signword = shl i64 %sign, 17
+  %word = or i64 %signword, %biased
+  %d0 = insertvalue {i64, i64, i64} poison, i64 %sig0, 0
+  %d1 = insertvalue {i64, i64, i64} %d0, i64 %word, 1
+  %d2 = insertvalue {i64, i64, i64} %d1, i64 %fpsr, 2
+  ret {i64, i64, i64} %d2
+}
+
+; The same of any such numbers, in any precision.
+define private {i64, i64, i64} @fused_any(i64 %xm, i64 %xw, i64 %ym, i64 %yw, i64 %zm, i64 %zw,
                               i64 %oldfpsr, i64 %what) nounwind {
   %xe = and i64 %xw, 131071
   %ye = and i64 %yw, 131071
@@ -132,7 +314,8 @@ numbers:
   %low = select i1 %wre, i64 -65534, i64 %low0
   br i1 %pz, label %noproduct, label %quick
 
-; In 128 bits and one bit for all that is lost, which does for what is usual.
+; In 128 bits and one bit for all that is lost, which does for what is usual. A flag that has to be
+; set is not: so operations that follow each other need not wait for its value.
 quick:
   br i1 %zz, label %qround, label %qsum
 
@@ -264,20 +447,19 @@ qround:
   %qsignword = shl i64 %qsign, 17
   %qword = or i64 %qsignword, %qbiased
   %qflagat = add i64 %sf13, 18
-  %qflag0 = shl i64 1, %qflagat
-  %qflag = select i1 %qinexact, i64 %qflag0, i64 0
-  %qfpsr = or i64 %fpsr, %qflag
-  %qmask = and i64 %fpsr, 32
-  %qquiet0 = icmp ne i64 %qmask, 0
+  %qflag = shl i64 1, %qflagat
+  %qboth = or i64 %qflag, 32
+  %qknown = and i64 %fpsr, %qboth
+  %qquiet = icmp eq i64 %qknown, %qboth
   %qexactly = xor i1 %qinexact, true
-  %qquiet = or i1 %qquiet0, %qexactly
-  %qok = and i1 %qquiet, %qin1
+  %qplain = or i1 %qquiet, %qexactly
+  %qok = and i1 %qplain, %qin1
   br i1 %qok, label %qdone, label %product
 
 qdone:
   %qr0 = insertvalue {i64, i64, i64} poison, i64 %qsig, 0
   %qr1 = insertvalue {i64, i64, i64} %qr0, i64 %qword, 1
-  %qr2 = insertvalue {i64, i64, i64} %qr1, i64 %qfpsr, 2
+  %qr2 = insertvalue {i64, i64, i64} %qr1, i64 %fpsr, 2
   ret {i64, i64, i64} %qr2
 
 noproduct:
