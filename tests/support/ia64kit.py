@@ -91,7 +91,7 @@ class Guest:
         """`start` is the first line of a recorded run."""
         self.memory = Ram(size=1 << 28, budget=1 << 26)
         self.cpu = Ia64Cpu(self.memory, classify_break=break_kind, jit_after=JIT_AFTER)
-        self.output = b""
+        self.output = bytearray()
         self.exit: int | None = None
         pages = dict(_pages(elf))
         regions = [self._region(page * PAGE, (page + 1) * PAGE, pages[page]) for page in pages]

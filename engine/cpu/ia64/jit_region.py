@@ -235,7 +235,10 @@ def _goes_on(insn: SlotInsn) -> bool:
 
 def _may_be_passed(insn: SlotInsn) -> bool:
     """True if the instruction does nothing where its predicate is false."""
-    return insn.form is not None and insn.form.predicated and insn.format not in _COMPARES
+    if insn.format in _COMPARES or insn.format in jit_moves.NOT_PREDICATED:
+        return False
+    # br.wtop and br.wexit look at their predicate themselves.
+    return insn.format not in ("B1", "M25") and insn.form is not None and insn.form.predicated
 
 
 def emit(code: JitCode, insn: SlotInsn) -> None:
