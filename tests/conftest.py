@@ -11,7 +11,7 @@ import engine
 # Tests that may be skipped even there: pattern of the name, pattern of the reason.
 MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     # They change the kernel's probes, and few machines let them: only if the environment says so.
-    (r"trace/test_(definition|filter)_live\.py", "KPROBE_TUI_LIVE_KERNEL"),
+    (r"(trace/test_(definition|filter)|tracing/test_tracing)_live\.py", "KPROBE_TUI_LIVE_KERNEL"),
     # Root is refused no file.
     (r"test_malformed\.py::test_an_unreadable_file_is_refused", "this user reads everything"),
     # A static program has neither a search table nor dynamic symbols to be looked at.

@@ -192,8 +192,9 @@ def _text(op: PredicateOp, context: PredicateContext) -> Callable[[Any, int], by
 
     def string(data: Any, position: int) -> bytes:
         where, size = unpack(data, position + offset)
-        # What could not be read is the empty string; the kernel looks at other bytes then.
-        return bytes(data[position + where : position + where + size]) or b"\0"
+        # What could not be read has no byte; of the kernel's ways to compare only that of an end
+        # asks, the others look at other bytes then: here it is as the empty string to them.
+        return bytes(data[position + where : position + where + size])
 
     return string
 
@@ -214,7 +215,7 @@ def _matcher(op: PredicateOp) -> Callable[[bytes], bool]:
         return lambda value: pattern in value
     if op.match is Match.END:
         # Before the last byte, whatever stands there: COMM has 16 of them.
-        return lambda value: value[:-1].endswith(pattern)
+        return lambda value: bool(value) and value[:-1].endswith(pattern)
     glob = re.compile(glob_regex(pattern), re.DOTALL).fullmatch
     return lambda value: glob(value.partition(b"\0")[0]) is not None
 

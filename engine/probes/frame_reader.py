@@ -1,6 +1,7 @@
 """Frames of calls: what tells one from another at a function's entry, and after its return."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from operator import itemgetter
 
@@ -80,6 +81,24 @@ class FrameReader:
         if sp & self.word - 1:
             return sp, int.from_bytes(memory.read(sp, self.word), "little")
         return sp, self._words[sp - stack.start >> 3]
+
+    def leave(self, sp: int, address: int) -> None:
+        """Put the address that a call has returned to where its frame had the return address.
+
+        A trampoline of Linux returns by it (arch/x86/kernel/uprobes.c, sys_uretprobe).
+
+        Args:
+            sp: the stack pointer behind the return.
+            address: it.
+        """
+        place, stack = sp - self.word, self._stack
+        if stack is not None and not self._target.memory.closed and not place & self.word - 1:
+            index = place - stack.start >> 3
+            if 0 <= index < len(self._words) and stack.perms & _ACCESS == WRITE:
+                self._words[index] = address
+                return
+        with suppress(GuestFaultError):
+            self._target.step.store(place, address.to_bytes(self.word, "little"))
 
     def redirect(self, sp: int, address: int) -> bool:
         """Let the call that `frame` has just read return elsewhere; False if that cannot be."""

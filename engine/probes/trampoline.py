@@ -145,6 +145,8 @@ class TrampolineReturns:
         self.pool = InstancePool(target, self._sweep)
         self._hijack = hijack
         self._replace = hijack.replace
+        pushes = bool(target.arch.probes.pushes) and not hijack.explained
+        self._leaves = target.mode is Mode.KERNEL and pushes
         code = hijack.code
         self.address = address = start + code.entry
         self.threads: dict[int, HookedCalls] = {}
@@ -257,16 +259,14 @@ class TrampolineReturns:
         chained = ret_addr == self.address
         thread.begin(sp, chained, lambda instance: self._calls(instance, ret_addr))
         older = thread.newest(sp) if chained else None
-        if chained and older is None:
+        if chained and older is None:  # what is left of an old call on the stack
+            _missed(point)
             return
         uprobes = any(probe.rules is Rules.UPROBE for probe in point.probes)
         if uprobes and thread.depth >= DEPTH_MAX:
             self._cut(sp)
         if uprobes and thread.depth >= DEPTH_MAX:
-            for probe in point.enabled():
-                if isinstance(probe, Kretprobe):
-                    probe.hits += 1
-                    probe.nmissed += 1
+            _missed(point)
             return
         real = ret_addr if older is None else older.instance.ret_addr
         made = self.pool.made(point, real, sp)
@@ -299,7 +299,8 @@ class TrampolineReturns:
         Without anything pending the program has made the address up (or kept it: setjmp): the
         trampoline faults, which kills it as Linux does.
         """
-        frame = self._thread().take(self.frames.left_behind())
+        left = self.frames.left_behind()
+        frame = self._thread().take(left)
         if not frame:
             raise GuestFaultError(self.address, "execute")
         self.told = _of_frame(len(frame))
@@ -309,15 +310,18 @@ class TrampolineReturns:
             for instance in frame:
                 drop(instance)
             raise
-        return self._serve(frame)
+        return self._serve(frame, left)
 
-    def _serve(self, frame: list[KretprobeInstance]) -> int:
+    def _serve(self, frame: list[KretprobeInstance], left: int) -> int:
         """Calls have returned: where the guest goes on. Handlers see the caller's frame."""
         target, thread = self._target, self._target.thread()
         real = target.regs.ip = frame[0].ret_addr
         for instance in frame:
             self.pool.finish(instance, real, thread)
-        return target.regs.ip
+        goes_on = target.regs.ip
+        if self._leaves:
+            self.frames.leave(left, goes_on)
+        return goes_on
 
     def arriving(self, point: ProbePoint) -> tuple[KretprobeInstance, ...]:
         """Those of the newest frame that longjmp has not left."""
@@ -400,6 +404,13 @@ class TrampolineReturns:
     def as_seen(self, point: ProbePoint, stop: Stop) -> Stop:
         """A return to the trampoline that nobody made is an illegal instruction."""
         return Stop(StopKind.TRAP, TrapKind.ILLEGAL) if point is self.point else stop
+
+
+def _missed(point: ProbePoint) -> None:
+    for probe in point.enabled():
+        if isinstance(probe, Kretprobe):
+            probe.hits += 1
+            probe.nmissed += 1
 
 
 @cache

@@ -108,12 +108,16 @@ class EventTrigger:
             return False
         return self.kind.action is other.kind.action and self.target == other.target
 
-    def listing(self) -> str:
-        """As the event's `trigger` file lists it; histograms list themselves."""
+    def listing(self, left: int | None) -> str:
+        """As the event's `trigger` file lists it; histograms list themselves.
+
+        Args:
+            left: how often it may still fire, None for always.
+        """
         head = self.kind.name
         if self.target is not None:
             head += f":{self.target[0]}:{self.target[1]}"
-        head += ":unlimited" if self.count is None else f":count={self.count}"
+        head += ":unlimited" if left is None else f":count={left}"
         return f"{head} if {self.condition}" if self.condition else head
 
 

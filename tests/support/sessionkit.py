@@ -50,9 +50,14 @@ class Guest:
         return b"".join(self._written).decode()
 
     @property
+    def written(self) -> bytes:
+        """The whole trace."""
+        return self._stream.getvalue()
+
+    @property
     def text(self) -> str:
         """The whole trace."""
-        return self._stream.getvalue().decode()
+        return self.written.decode()
 
     @property
     def events(self) -> list[str]:

@@ -14,11 +14,13 @@ from engine.arch.x86_64.decode import (
     CS,
     DS,
     ES,
+    EVEX,
     LEGACY,
     LOCK,
     OPERAND_SIZE,
     PREFIX_BYTES,
     SS,
+    VEX,
     Decoded,
     mapped,
     opcodes,
@@ -36,6 +38,7 @@ _BAD_PREFIXES: Final = ES | CS | SS | DS | LOCK
 _PREFIX_BITS: Final = {byte: bit for bit, byte in PREFIX_BYTES.items()}
 _PREFIXES_MAX: Final = 4
 _REX: Final = 0x40
+_VEX2: Final = 0xC5
 _LONG_FORMS: Final = (0x62, 0x8F, 0xC4, 0xC5)
 _NOT_BOOSTABLE: Final = frozenset(opcodes("62 70-7f 9a cc-ce d6 d8-df e0-e3 e8 e9 eb f0-f4"))
 _BOOSTABLE_0F: Final = frozenset(
@@ -67,6 +70,61 @@ _MUST_VEX: Final = {
     for prefix, texts in _VEX_OPCODES.items()
 }
 _OF_VEX: Final = frozenset().union(*_MUST_VEX.values())
+# Opcodes that Linux knows with VEX and with EVEX, by map and pp; W and L do not matter to it.
+_VEX_TEXTS: Final = {
+    (1, 0): "10-17 28 29 2b 2e 2f 41 42 44-47 4a 4b 50-5f 77-79 90-93 98 99 c2 c6",
+    (1, 1): "10-17 28 29 2b 2e 2f 41 42 44-47 4a 4b 50 51 54-70 74-76 7c-7f 90-93 98 99 c2"
+    " c4-c6 d0-ef f1-fe",
+    (1, 2): "10-12 16 2a 2c 2d 51-53 58-5f 6f 70 7e 7f c2 e6",
+    (1, 3): "10-12 2a 2c 2d 51 58-5a 5c-5f 70 7c 7d 92 93 c2 d0 e6 f0",
+    (2, 0): "49 50 51 5e 6c b0 d2 d3 da f2 f5 f7",
+    (2, 1): "00-10 13-1a 1c-1e 20-25 28-41 45-47 49 4b 50-53 58-5a 5e 6c 78 79 8c 8e 90-93 96-9f"
+    " a6-b1 b4-bf cf d2 d3 da-ef f7",
+    (2, 2): "4b 50 51 5c 5e 72 b0 b1 d2 d3 da f5 f7",
+    (2, 3): "49 4b 50 51 5c 5e b0 cb-cd da f5-f7",
+    (3, 0): "08 0a",
+    (3, 1): "00-02 04-06 08-0f 14-19 1d 20-22 30-33 38 39 40-42 44 46 4a-4c 60-63 ce cf de df",
+    (3, 3): "f0",
+}
+_EVEX_TEXTS: Final = {
+    (1, 0): "10-17 28 29 2b 2e 2f 41 42 44-47 4a 4b 50-5f 77-79 90-93 98 99 c2 c6",
+    (1, 1): "10-17 28 29 2b 2e 2f 41 42 44-47 4a 4b 50 51 54-70 74-76 78-7f 90-93 98 99 c2"
+    " c4-c6 d0-ef f1-fe",
+    (1, 2): "10-12 16 2a 2c 2d 51-53 58-5f 6f 70 78-7b 7e 7f c2 e6",
+    (1, 3): "10-12 2a 2c 2d 51 58-5a 5c-5f 6f 70 78-7d 7f 92 93 c2 d0 e6 f0",
+    (2, 0): "49 50 51 5e 6c b0 d2 d3 da f2 f5 f7",
+    (2, 1): "00-47 49 4b-55 58-5b 5e 62-66 6c 70-73 75-7f 83 88-93 96-a3 a6-b1 b4-bf c4 c8 ca-cd"
+    " cf d2 d3 da-ef f7",
+    (2, 2): "10-15 20-2a 30-35 38-3a 4b 50-52 5c 5e 72 b0 b1 d2 d3 da f5 f7",
+    (2, 3): "49 4b 50-53 5c 5e 68 72 9a 9b aa ab b0 cb-cd da f5-f7",
+    (3, 0): "08 0a 26 27 56 57 66 67 c2",
+    (3, 1): "00-06 08-0f 14-1b 1d-23 25-27 30-33 38-3b 3e-44 46 4a-4c 50 51 54-57 60-63 66 67"
+    " 70-73 ce cf de df",
+    (3, 2): "c2",
+    (3, 3): "f0",
+    (5, 0): "1d 2e 2f 51 58-5f 78 79 7c 7d",
+    (5, 1): "1d 5a 5b 6e 78-7e",
+    (5, 2): "10 11 2a 2c 2d 51 58-5f 78 79 7b 7d",
+    (5, 3): "5a 7a 7d",
+    (6, 0): "13",
+    (6, 1): "13 2c 2d 42 43 4c-4f 96-9f a6-af b6-bf",
+    (6, 2): "56 57 d6 d7",
+    (6, 3): "56 57 d6 d7",
+}
+_LONG_KNOWN: Final = {
+    encoding: {key: frozenset(opcodes(text)) for key, text in texts.items()}
+    for encoding, texts in ((VEX, _VEX_TEXTS), (EVEX, _EVEX_TEXTS))
+}
+_VEX_GROUPS: Final = {
+    # Members that are known, by map, opcode and VEX.pp.
+    (1, 0x71, 1): (2, 4, 6),
+    (1, 0x72, 1): (0, 1, 2, 4, 6),
+    (1, 0x73, 1): (2, 3, 6, 7),
+    (1, 0xAE, 0): (2, 3),
+    **{(2, 0xF3, prefix): (1, 2, 3) for prefix in range(4)},
+    (2, 0xC6, 1): (1, 2, 5, 6),
+    (2, 0xC7, 1): (1, 2, 5, 6),
+}
 
 # What the strict rules look at twice; all else passes them at once.
 _NEAR_BRANCHES: Final = frozenset(
@@ -101,6 +159,12 @@ _CLOSER_LOOK: Final = (
 )
 
 
+def _vex_prefix(raw: bytes, insn: Decoded) -> int:
+    """VEX.pp: the mandatory prefix that a VEX prefix stands for."""
+    at = insn.extension_at
+    return raw[at + (1 if raw[at] == _VEX2 else 2)] & 3
+
+
 def undecodable(raw: bytes, uprobe: bool) -> Refusal:
     """The refusal of bytes that are no instruction."""
     shown = raw[:4].hex(" ") or "nothing"
@@ -117,6 +181,12 @@ def _linux_cannot_decode(insn: Decoded, raw: bytes) -> bool:
     Of the legacy prefixes the very last one decides between the forms of an opcode
     (insn_last_prefix_id), and where no form is known it knows nothing of VEX either.
     """
+    if insn.encoding in _LONG_KNOWN:
+        opcode, prefix = insn.key & 0xFF, _vex_prefix(raw, insn)
+        members = _VEX_GROUPS.get((insn.key >> 8, opcode, prefix))
+        if members is not None:
+            return insn.reg not in members
+        return opcode not in _LONG_KNOWN[insn.encoding].get((insn.key >> 8, prefix), ())
     if insn.encoding != LEGACY:
         return not mapped(insn)
     last = 0
@@ -170,7 +240,9 @@ def misread_refusal(prefixes: int, opcode: int) -> Refusal | None:
 
 def uprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
     """Refusal of a uprobe by Linux (uprobe_init_insn, branch_setup_xol_ops)."""
-    if (not insn.known or insn.key in _OF_VEX) and _linux_cannot_decode(insn, raw):
+    if (
+        not insn.known or insn.key in _OF_VEX or insn.encoding in _LONG_KNOWN
+    ) and _linux_cannot_decode(insn, raw):
         return undecodable(raw, True)
     if insn.prefixes & _BAD_PREFIXES:
         return _bad_prefix(insn.prefixes)

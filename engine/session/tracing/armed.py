@@ -42,7 +42,7 @@ class Armed:
         """Its line in the event's `trigger` file."""
         spec = self.trigger.hist
         if spec is None:
-            return self.trigger.listing()
+            return self.trigger.listing(self.left)
         return spec.listing(self.trigger.condition, self.paused)
 
 

@@ -149,7 +149,7 @@ def test_only_the_strict_mode_refuses(text: str, rule: str, rules: Rules) -> Non
         ("ffd0", Verdict.XOL, Verdict.EMULATED),
         ("9c", Verdict.XOL, Verdict.EMULATED),
         ("9d", Verdict.XOL, Verdict.EMULATED),
-        ("c5f871c100", Verdict.XOL, Verdict.XOL),  # VEX, whose opcode is jno's
+        ("c5f171d100", Verdict.XOL, Verdict.XOL),  # VEX, whose opcode is jno's
         ("4889c3", Verdict.XOL, Verdict.XOL),
     ],
 )

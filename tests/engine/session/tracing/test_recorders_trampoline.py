@@ -2,15 +2,18 @@
 
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from compiled import tool
+from compiled import build, tool
 from guestrun import run
+from liveevents import PROGRAM as PROGRAM_OF_LIVE
 from sessionkit import SAMPLES, loaded
 from sysroot import CHECKOUT
 
 from engine.arch.plan import Mode
+from engine.image import ElfImage, SymbolTable
 from engine.session.protocol.requests import TraceOptions
 
 PROGRAM = CHECKOUT / "tests" / "data" / "uprobes" / "kf_nopie"
@@ -91,3 +94,37 @@ def test_an_abort_of_the_programs_own_is_not_blamed_on_probes(tmp_path: Path) ->
     done = run("trace", "--mode", "kernel", "-e", "r middle", str(program), cwd=tmp_path)
     assert done.code == 128 + 4
     assert "exception" not in done.err
+
+
+def test_what_is_left_on_the_stack_is_the_return_address(tmp_path: Path) -> None:
+    """As a live kernel (6.18) has recorded these: a word that an older call has left decides.
+
+    f3 calls itself with 24 bytes between; where the return address of a call of f1 was is the
+    word that the probe inside f3 takes for its return address.
+    """
+    flags = ("-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none")
+    program = build(tmp_path, "kfmade", PROGRAM_OF_LIVE, *flags)
+    image = ElfImage.open(program)
+    symbols = SymbolTable(image, ())
+
+    def place(name: str, offset: int = 0) -> str:
+        found = symbols.find(name)
+        assert found is not None
+        return f"{program}:{image.file_offset(found.address + offset):#x}"
+
+    def counted(*lines: str) -> tuple[Counter[str], dict[str, int]]:
+        with loaded(program) as guest:
+            tracing = guest.tracing(TraceOptions(mode=Mode.KERNEL))
+            for line in lines:
+                tracing.definitions.define(line)
+            guest.run(tracing)
+        hits = {key[1]: sum(p.hits for p in e.probes) for key, e in tracing.events.items()}
+        return Counter(row.partition(":")[0] for row in guest.events), hits
+
+    found, hits = counted(
+        f"r:t/a {place('f1', 17)}", f"r:t/b {place('f3', 8)}", f"r:t/c {place('f3')}"
+    )
+    assert found == {"a": 8, "b": 3, "c": 12}
+    assert hits == {"a": 8, "b": 8, "c": 12}
+    found, hits = counted(f"r:t/b {place('f2')}", f"r:t/c {place('f3', 13)}")
+    assert hits == {"b": 4, "c": 8}
