@@ -17,6 +17,8 @@ from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.errors import GuestFaultError
 from engine.guest.memory import Memory
 
+_LONGEST: Final = 64
+"""More bytes than any patch stands over."""
 _MANY: Final = 64
 """Patches from which on dropping all translations is cheaper than one range each."""
 
@@ -219,11 +221,12 @@ class TextOverlay:
 
     def restore(self, address: int, data: bytes) -> bytes:
         """Bytes copied from memory at `address`, as they would be without the patches."""
+        low, high = address - _LONGEST, address + len(data) + _LONGEST
         found = {
             at
             for page in _pages(address, len(data))
             for at in self._pages.get(page, ())
-            if self._patches[at].planted
+            if low < at < high and self._patches[at].planted
         }
         if not found:
             return data

@@ -33,6 +33,7 @@ class InsnSlots:
         self.slot_size = slot_size
         self._free: list[int] = []
         self._state: dict[int, SlotState] = {}
+        self._dirty: dict[int, None] = {}
 
     def reaches(self, address: int, reach: int) -> bool:
         """True if code anywhere in the window can branch to an address and back."""
@@ -60,22 +61,17 @@ class InsnSlots:
         """Give a slot back; a dirty one is used again only after `collect`."""
         if dirty:
             self._state[slot] = SlotState.DIRTY
+            self._dirty[slot] = None
         else:
             del self._state[slot]
             self._free.append(slot)
 
     def collect(self, busy: Callable[[int], bool]) -> int:
         """Clean the dirty slots that nobody executes in; how many are still dirty."""
-        left = 0
-        for slot, state in list(self._state.items()):
-            if state is not SlotState.DIRTY:
-                continue
-            if busy(slot):
-                left += 1
-            else:
-                del self._state[slot]
-                self._free.append(slot)
-        return left
+        for slot in [slot for slot in self._dirty if not busy(slot)]:
+            del self._dirty[slot], self._state[slot]
+            self._free.append(slot)
+        return len(self._dirty)
 
     def state(self, slot: int) -> SlotState:
         """The state of a slot."""
