@@ -193,7 +193,8 @@ class Words:
             return
         stacked, filled = self._first_stacked(), 0
         for (kind, register), (start, end) in self._alat.items():
-            key = register if register < 1024 else register + stacked
+            # More frames may have been left than entered: numbers of stacked ones go down then.
+            key = register if 0 <= register < 32 else register + stacked
             words[at] = key if kind == "r" else register | FLOAT_KEY
             words[at + 1], words[at + 2] = start, min(end, (1 << 64) - 1)
             for place in range(start >> 3, (end - 1 >> 3) + 1):

@@ -274,3 +274,19 @@ def test_the_time_of_a_long_run_is_the_same(monkeypatch: pytest.MonkeyPatch) -> 
         assert guest.run() is None
         seen.append((guest.exit, guest.output, guest.cpu.blocks(), list(guest.cpu.last_branches)))
     assert seen[0] == seen[1]
+
+
+@needs_library
+def test_entries_of_frames_below_the_first_one() -> None:
+    """More frames may be left than were entered: as where a program switches its stacks."""
+    seen = []
+    for after in (0, 1):
+        cpu = BareIa64(code("M ld8.a r32=[r9]", "M ld8.c.nc r32=[r9]", _END), jit_after=after)
+        cpu.write_register("cfm", 8)
+        cpu.write_register("r9", DATA)
+        cpu.state.below = -2000
+        for _ in range(2):
+            cpu.write_register("ip", CODE)
+            cpu.run()
+        seen.append(dict(cpu.alat))
+    assert seen[0] == seen[1] == {("r", 1024 - 2000): (DATA, DATA + 8)}
