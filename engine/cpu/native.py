@@ -70,8 +70,9 @@ class Sieve(ctypes.Structure):
     `control` is the page table's `ram.RamControl`; `host` is what makes a physical address a host
     address; bit FIRST * 256 + SECOND of `pairs` says that these bytes are suspect, bit
     65,536 + FIRST that such a pair exists, bit 65,792 + BYTE that a block which ends in it and
-    two more, the last above 0x7F, is suspect; `ask` is the callback for blocks with such bytes,
-    and for those whose address has its bit, of `ENTRY_BITS`, set in `entries`.
+    two more, the last above 0x7F, is suspect, bit 66,048 + BYTE the same of it and one more;
+    `ask` is the callback for blocks with such bytes, and for those whose address has its bit, of
+    `ENTRY_BITS`, set in `entries`.
     """
 
     _fields_ = (
@@ -89,15 +90,18 @@ def sieve(
     ask: int,
     entries: int,
     ends: frozenset[int] = frozenset(),
+    lasts: frozenset[int] = frozenset(),
 ) -> tuple[Sieve, ctypes.Array[ctypes.c_char]]:
     """The callback's data and the bit field, which must live as long; so must `entries`."""
-    bits = bytearray((1 << 13) + 64)
+    bits = bytearray((1 << 13) + 96)
     for first, seconds in suspects.items():
         bits[1 << 13 | first >> 3] |= 1 << (first & 7)
         for second in seconds:
             bits[first << 5 | second >> 3] |= 1 << (second & 7)
     for byte in ends:
         bits[(1 << 13) + 32 + (byte >> 3)] |= 1 << (byte & 7)
+    for byte in lasts:
+        bits[(1 << 13) + 64 + (byte >> 3)] |= 1 << (byte & 7)
     pairs = ctypes.create_string_buffer(bytes(bits), len(bits))
     host = (ram.base - PHYSICAL_BASE) & 0xFFFFFFFFFFFFFFFF
     control = ctypes.addressof(ram.control)
@@ -260,7 +264,9 @@ def _trial_of_edge(code: HostCode) -> bool:
     ram = Ram(size=1 << 28, budget=3 * PAGE)
     table = PageTable(ram)
     table.load([Region(0x1000, 0x2000, 0x3000, 5), Region(0x5000, 0x6000, 0x8000, 5)])
-    ram.write(0x8000, b"\x90\xc5\x01\x02\x90\x0f\xae\x90\x0f\xaf\xc2\x00\x80\xc2\x80\x7f")
+    ram.write(
+        0x8000, b"\x90\xc5\x01\x02\x90\x0f\xae\x90\x0f\xaf\xc2\x00\x80\xc2\x80\x7f\xe1\x10\x90"
+    )
     asked: list[int] = []
     ask = _EdgeFunction(
         lambda uc, block, before, data: asked.append(ctypes.c_uint64.from_address(block).value)
@@ -269,14 +275,22 @@ def _trial_of_edge(code: HostCode) -> bool:
     entries = mmap.mmap(-1, ENTRY_BITS // 8)
     entries[0x7004 >> 3] |= 1 << (0x7004 & 7)
     entries_at = ctypes.addressof(ctypes.c_char.from_buffer(entries))
-    data, pairs = sieve(
-        ram, suspects, ctypes.cast(ask, ctypes.c_void_p).value or 0, entries_at, frozenset({0xC2})
-    )
+    ask_at = ctypes.cast(ask, ctypes.c_void_p).value or 0
+    ends_in, lasts = frozenset({0xC2}), frozenset({0xE1})
+    data, pairs = sieve(ram, suspects, ask_at, entries_at, ends_in, lasts)
     edge = _EdgeFunction(code.edge)
     suspect = ((0x5000, 2), (0x5000, 3), (0x5002, 4), (0x5005, 2), (0x5005, 1), (0x5FFE, 4))
-    ends = ((0x5009, 4), (0x500A, 3))
+    ends = ((0x5009, 4), (0x500A, 3), (0x5010, 2), (0x500F, 3))
     harmless = ((0x5000, 1), (0x5002, 3), (0x5007, 3), (0x5006, 2), (0x5007, 0))
-    no_ends = ((0x500B, 2), (0x500C, 1), (0x500D, 3), (0x500A, 4), (0x500A, 5))
+    no_ends = (
+        (0x500B, 2),
+        (0x500C, 1),
+        (0x500D, 3),
+        (0x500A, 4),
+        (0x500A, 5),
+        (0x5011, 1),
+        (0x5010, 3),
+    )
     far = 0x7004 + ENTRY_BITS
     for pc, size in (*suspect, *ends, *harmless, *no_ends, (0x4FFF, 1), (far, 1)):
         block = ctypes.create_string_buffer(struct.pack("<QHH", pc, 1, size))

@@ -153,7 +153,8 @@ PAUSE: Final = bytes.fromhex(
 # Asks `sieve.ask`, with the same arguments, about a new block whose address has its bit in
 # `sieve.entries`, and one that holds a suspect byte pair,
 # ends in the first byte of one (decoding stops at what is no instruction), ends in a suspect
-# byte and two more, the last above 0x7F, or goes over the end of its region.
+# byte and two more, the last above 0x7F, in a byte of another kind and one more, or goes over
+# the end of its region.
 EDGE: Final = bytes.fromhex(
     "4c8b01"  # mov r8, [rcx]           the RamControl
     "4d8b08"  # mov r9, [r8]            hi = count
@@ -163,11 +164,11 @@ EDGE: Final = bytes.fromhex(
     "4189c0"  # mov r8d, eax
     "4181e0ffff0f00"  # and r8d, 0xfffff
     "440fa302"  # bt [rdx], r8d
-    "0f82b3000000"  # jb ask
+    "0f82b4000000"  # jb ask
     "4531db"  # xor r11d, r11d          lo = 0
     # next:
     "4d39cb"  # cmp r11, r9
-    "0f83a7000000"  # jae ask
+    "0f83a8000000"  # jae ask
     "4b8d140b"  # lea rdx, [r11+r9]
     "48d1ea"  # shr rdx, 1              middle
     "4989d0"  # mov r8, rdx
@@ -186,7 +187,7 @@ EDGE: Final = bytes.fromhex(
     "440fb74e0a"  # movzx r9d, word [rsi+0xa]size of the block
     "4a8d1408"  # lea rdx, [rax+r9]
     "493b5008"  # cmp rdx, [r8+8]
-    "7771"  # ja ask
+    "7772"  # ja ask
     "49034010"  # add rax, [r8+0x10]
     "48034108"  # add rax, [rcx+8]      its host address
     "4c8b5110"  # mov r10, [rcx+0x10]   pairs
@@ -202,7 +203,7 @@ EDGE: Final = bytes.fromhex(
     "41c1eb05"  # shr r11d, 5
     "478b1c9a"  # mov r11d, [r10+r11*4]
     "410fa3d3"  # bt r11d, edx
-    "723f"  # jb ask
+    "7240"  # jb ask
     "4489c2"  # mov edx, r8d
     "ebd8"  # jmp pair
     # last:
@@ -210,7 +211,7 @@ EDGE: Final = bytes.fromhex(
     "41c1eb05"  # shr r11d, 5
     "478b9c9a00200000"  # mov r11d, [r10+r11*4+0x2000]
     "410fa3d3"  # bt r11d, edx
-    "7225"  # jb ask
+    "7226"  # jb ask
     "84d2"  # test dl, dl
     "7920"  # jns done
     "66837e0a03"  # cmp word [rsi+0xa], 3
@@ -220,11 +221,22 @@ EDGE: Final = bytes.fromhex(
     "41c1eb05"  # shr r11d, 5
     "478b9c9a20200000"  # mov r11d, [r10+r11*4+0x2020]
     "410fa3d3"  # bt r11d, edx
-    "7201"  # jb ask
+    "7202"  # jb ask
     # done:
-    "c3"  # ret
+    "eb03"  # jmp more
     # ask:
     "ff6118"  # jmp [rcx+0x18]          ask(uc, current, previous, sieve)
+    # more:
+    "66837e0a02"  # cmp word [rsi+0xa], 2
+    "7219"  # jb out
+    "0fb650ff"  # movzx edx, byte [rax-1]
+    "4189d3"  # mov r11d, edx
+    "41c1eb05"  # shr r11d, 5
+    "478b9c9a40200000"  # mov r11d, [r10+r11*4+0x2040]
+    "410fa3d3"  # bt r11d, edx
+    "72dd"  # jb ask
+    # out:
+    "c3"  # ret
 )
 
 ABORT_RECORD: Final = bytes.fromhex("1122334455667788")

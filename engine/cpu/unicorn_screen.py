@@ -100,7 +100,7 @@ class Screen:
         self._stop = stop
         self.entries = Entries()
         self._entered: list[int] = []
-        self._suspects = _pattern(arch.suspects, arch.suspect_ends)
+        self._suspects = _pattern(arch.suspects, arch.suspect_ends, arch.suspect_lasts)
         self._host_float = host_float
         self._at: dict[int, int] = {}
         self._blocks: list[tuple[int, int, tuple[int, ...]]] = []
@@ -142,7 +142,9 @@ class Screen:
         arch = self._arch
         ask = ctypes.cast(callback, api.VOID).value or 0
         bits = self.entries.bits
-        sieve, pairs = native.sieve(ram, arch.suspects, ask, bits, arch.suspect_ends)
+        sieve, pairs = native.sieve(
+            ram, arch.suspects, ask, bits, arch.suspect_ends, arch.suspect_lasts
+        )
         self._hooks.add(kind, code.edge, ctypes.addressof(sieve))
         self._kept = (callback, sieve, pairs)
 
@@ -308,13 +310,17 @@ def _readable(cpu: ArchCpu, address: int, size: int) -> bytes:
     return b""
 
 
-def _pattern(suspects: Mapping[int, frozenset[int]], ends: frozenset[int]) -> re.Pattern[bytes]:
+def _pattern(
+    suspects: Mapping[int, frozenset[int]], ends: frozenset[int], lasts: frozenset[int]
+) -> re.Pattern[bytes]:
     """A pattern of one of these byte pairs, the beginning of one at the very end, or an end."""
     pairs = [
         rb"\x%02x(?:[%b]|\Z)" % (first, _class(seconds)) for first, seconds in suspects.items()
     ]
     if ends:
         pairs.append(rb"[%b][\x00-\xff][\x80-\xff]\Z" % _class(ends))
+    if lasts:
+        pairs.append(rb"[%b][\x00-\xff]\Z" % _class(lasts))
     return re.compile(b"|".join(pairs))
 
 

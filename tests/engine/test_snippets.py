@@ -48,6 +48,34 @@ def test_x87(program: Path) -> None:
     compare(program, x87(87, QUICK))
 
 
+def sse(seed: int, count: int) -> list[Case]:
+    random_ = random.Random(seed)
+    return [snippets.sse(random_, unmasked=random_.choice((0, 0.4))) for _ in range(count)]
+
+
+def integer(seed: int, count: int) -> list[Case]:
+    random_ = random.Random(seed)
+    return [snippets.integer(random_) for _ in range(count)]
+
+
+def test_sse(program: Path) -> None:
+    compare(program, sse(42, QUICK))
+
+
+def test_integers_and_strings(program: Path) -> None:
+    compare(program, integer(86, QUICK))
+
+
+@pytest.mark.slow
+def test_sse_long(program: Path) -> None:
+    compare(program, sse(4242, LONG))
+
+
+@pytest.mark.slow
+def test_integers_and_strings_long(program: Path) -> None:
+    compare(program, integer(8086, LONG // 4))
+
+
 @pytest.mark.slow
 def test_x87_long(program: Path) -> None:
     compare(program, x87(8087, LONG))

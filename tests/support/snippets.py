@@ -12,6 +12,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import capstone
 
 CODE, STATE, DATA = 0x10000000, 0x20000000, 0x20000100
 SIZE = 1024
@@ -33,6 +36,7 @@ class Case:
         data: 256 bytes at DATA.
         fx: an fxsave image.
         undefined: status flags that it leaves undefined.
+        mmx: exponents of x87's registers are not compared.
     """
 
     code: bytes
@@ -42,6 +46,7 @@ class Case:
     data: bytes = bytes(256)
     fx: bytes = bytes(512)
     undefined: int = 0
+    mmx: bool = False
 
 
 def pack(cases: Sequence[Case]) -> tuple[bytes, bytes]:
@@ -73,7 +78,8 @@ def _comparable(case: Case, state: bytes) -> dict[str, object]:
     found |= {"mxcsr": hex(mxcsr), "data": state[256:512].hex()}
     for number in range(8):
         if tags >> ((number + (status >> 11)) & 7) & 1:
-            found[f"st{number}"] = fx[32 + 16 * number : 42 + 16 * number][::-1].hex()
+            size = 8 if case.mmx else 10
+            found[f"st{number}"] = fx[32 + 16 * number :][:size][::-1].hex()
     for number in range(16):
         found[f"xmm{number}"] = fx[160 + 16 * number : 176 + 16 * number][::-1].hex()
     return found
@@ -106,7 +112,7 @@ def run(program: Path, folder: Path, cases: Sequence[Case], *under: str) -> byte
     for path, content in zip((code, states), pack(cases), strict=True):
         path.write_bytes(content)
     done = subprocess.run(
-        [*under, program, code, states], capture_output=True, check=False, cwd=folder
+        [*under, program, code, states], capture_output=True, check=False, cwd=folder, timeout=300
     )
     assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
     return done.stdout
@@ -277,3 +283,177 @@ def x87(random_: random.Random, *, unmasked: float, empty: float) -> Case:
         bytes(data),
         fx_image(random_, unmasked=unmasked, empty=empty),
     )
+
+
+_CAPSTONE = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+_CAPSTONE.detail = True
+_VECTORS = {
+    getattr(capstone.x86, f"X86_GRP_{name}")
+    for name in ("SSE1", "SSE2", "SSE3", "SSE41", "SSE42", "SSSE3", "AES", "PCLMUL", "MMX")
+}
+_ROWS = (*range(0x10, 0x18), *range(0x28, 0x30), *range(0x50, 0x80), *range(0xC2, 0xC7))
+_AWAY = ("esp", "rsp", "spl", " sp")
+"""The stack's place is nobody's choice."""
+
+
+def _modrm(random_: random.Random) -> int:
+    """Two registers, or one and [rsi]."""
+    return random_.choice((0xC0 | random_.randrange(64), random_.randrange(8) << 3 | 6))
+
+
+def _vector_code(random_: random.Random) -> bytes:
+    prefix = random_.choice((b"", b"\x66", b"\xf3", b"\xf2"))
+    rex = random_.choice((b"", b"", b"\x48", b"\x45", b"\x44", b"\x41", b"\x4c"))
+    kind = random_.randrange(6)
+    if kind < 4:
+        opcode = bytes((random_.choice((*_ROWS, *range(0xD0, 0x100))),))
+    elif kind == 4:
+        opcode = bytes((0x38, random_.choice((*range(0x42), *range(0xD8, 0xE0)))))
+    else:
+        table = (*range(8, 0x18), *range(0x20, 0x23), *range(0x40, 0x45), *range(0x60, 0x64))
+        opcode = bytes((0x3A, random_.choice((*table, 0xDF))))
+    modrm = _modrm(random_)
+    if modrm >= 0xC0 and random_.random() < 0.3:
+        modrm = 0xC0 | (modrm & 7) * 9  # a register with itself
+        rex = random_.choice((b"", b"\x45"))
+    number = random_.choice((random_.randrange(256), random_.randrange(16)))
+    return prefix + rex + b"\x0f" + opcode + bytes((modrm, number))
+
+
+def sse(random_: random.Random, *, unmasked: float) -> Case:
+    """An instruction of MMX or SSE up to SSE4.2, AES and PCLMUL."""
+    while True:
+        code = _vector_code(random_)
+        insn = next(_CAPSTONE.disasm(code, 0), None)
+        if insn is None or not set(insn.groups) & _VECTORS or insn.size < len(code) - 1:
+            continue
+        text = f"{insn.mnemonic} {insn.op_str}"
+        code = bytes(insn.bytes)
+        compares = insn.mnemonic.startswith("cmp") and code[-1] > 7  # other numbers are AVX's
+        doubled = insn.mnemonic in ("movhlps", "movlhps", "movnti") and code[0] in b"\x66\xf2\xf3"
+        to_x87 = insn.mnemonic.startswith("cvtpi2") and "[" in text  # whether it leaves x87 alone
+        if compares or doubled or to_x87 or any(name in text for name in _AWAY):
+            continue
+        if not insn.mnemonic.startswith("maskmov"):
+            break
+    fx = bytearray(fx_image(random_, unmasked=unmasked))
+    (mxcsr,) = struct.unpack_from("<I", fx, 24)
+    # Underflow without loss is not told; an unmasked exception ends dpps between its steps.
+    masked = 0x1F80 if insn.mnemonic.startswith("dpp") else 0x800
+    struct.pack_into("<I", fx, 24, mxcsr | masked)
+    data = vector(random_) + random_.randbytes(240)
+    gpr, flags = _registers(random_), random_.getrandbits(12) & FLAGS
+    return Case(code, text, gpr, flags, data, bytes(fx), mmx=" mm" in text)
+
+
+_CF, _PF, _AF, _ZF, _SF, _OF = 1, 4, 0x10, 0x40, 0x80, 0x800
+_CONDITIONS = ("o", "no", "b", "ae", "e", "ne", "be", "a", "s", "ns", "p", "np", "l", "ge", "le")
+_INTEGER = {
+    **dict.fromkeys(
+        (
+            *("add", "adc", "sub", "sbb", "cmp", "inc", "dec", "neg", "not", "xadd", "xchg"),
+            *("mov", "movzx", "movsx", "movsxd", "bswap", "cbw", "cwde", "cdqe", "cwd", "cdq"),
+            *("cqo", "popcnt", "crc32", "clc", "stc", "cmc", "lahf"),
+            *("movsb", "movsw", "movsd", "movsq", "stosb", "stosw", "stosd", "stosq", "lodsb"),
+            *("lodsw", "lodsd", "lodsq", "scasb", "scasw", "scasd", "scasq", "cmpsb", "cmpsw"),
+            *("cmpsd", "cmpsq", "sahf", "cld", "std", "loop", "loope", "loopne", "jrcxz"),
+            *(f"set{condition}" for condition in _CONDITIONS),
+            *(f"cmov{condition}" for condition in _CONDITIONS),
+        ),
+        0,
+    ),
+    **dict.fromkeys(("and", "or", "xor", "test"), _AF),
+    **dict.fromkeys(("imul", "mul"), _SF | _ZF | _AF | _PF),
+    **dict.fromkeys(("shl", "sal", "shr", "sar", "rol", "ror", "rcl", "rcr"), _AF | _OF),
+    **dict.fromkeys(("bt", "bts", "btr", "btc"), FLAGS & ~(_CF | _ZF)),
+    **dict.fromkeys(("div", "idiv"), FLAGS),
+    **dict.fromkeys(("cmpxchg8b", "cmpxchg16b"), FLAGS & ~_ZF),  # lost behind lazy flags
+}
+"""Instructions to the flags that they leave undefined."""
+_PREFIXES = b"\x66\xf0\xf2\xf3"
+_STRINGS = ("movs", "stos", "lods", "scas", "cmps")
+
+
+def _integer_code(random_: random.Random) -> bytes:
+    prefix = random_.choice((b"", b"", b"\x66", b"\xf3", b"\xf2", b"\xf0"))
+    rex = random_.choice((b"", b"\x48", b"\x44", b"\x41", b"\x4d", b"\x40"))
+    opcode = bytes((random_.randrange(256),))
+    kind = random_.randrange(8)
+    if kind > 5:
+        opcode = random_.choice((b"\xc0", b"\xc1", b"\xd2", b"\xd3", b"\xf6", b"\xf7", b"\xe0\0"))
+    elif kind > 2:
+        opcode = random_.choice((b"\x0f" + opcode, b"\x0f\xc7", b"\x0f\x38\xf1", b"\xe1\0"))
+    behind = random_.choice((random_.randbytes(8), bytes((random_.randrange(70),) * 8)))
+    return prefix + rex + opcode + bytes((_modrm(random_),)) + behind
+
+
+def _fits(insn: Any, name: str, text: str) -> bool:
+    """Leave out what is no instruction to a processor, and what processors differ in."""
+    code = bytes(insn.bytes)
+    memory = "[" in text
+    lock = 0xF0 in code[:4]
+    if lock and (not memory or name == "neg" or insn.operands[0].type != capstone.x86.X86_OP_MEM):
+        return False
+    if lock and (name in ("cmp", "test", "mov", "bt") or name.startswith(("set", *_STRINGS))):
+        return False
+    if name in ("lahf", "sahf") and code[-2:-1] in tuple(bytes((b,)) for b in range(64, 80)):
+        return False
+    if name in ("loop", "loope", "loopne", "jrcxz"):
+        return code[-1] == 0 and b"\x66" not in code  # to what is next
+    opcode = next(byte for byte in code if byte & 0xF0 != 0x40 and byte not in _PREFIXES)
+    if opcode in (0xF6, 0xF7) and name == "test" and insn.modrm >> 3 & 7:
+        return False  # nobody writes it so
+    if opcode in (0xC6, 0xC7) and insn.rex & 4:
+        return False
+    if name.startswith(_STRINGS) and len(name) == 5 and "xmm" not in text:
+        return "cs:" not in text
+    if memory and "[rsi]" not in text and "[r14]" not in text:
+        return False
+    return name != "bt" or not memory
+
+
+def integer(random_: random.Random) -> Case:
+    """One to three instructions on general registers, strings and flags.
+
+    One that leaves flags undefined, or moves strings, stands alone.
+    """
+    code, undefined = b"", 0
+    texts: list[str] = []
+    strings = compares = False
+    wanted = random_.randrange(1, 4)
+    while len(texts) < wanted and len(code) < 14:
+        insn = next(_CAPSTONE.disasm(_integer_code(random_), 0), None)
+        if insn is None:
+            continue
+        name = insn.mnemonic.split()[-1]
+        text = f"{insn.mnemonic} {insn.op_str}"
+        if name not in _INTEGER or insn.size > 10 or not _fits(insn, name, text):
+            continue
+        moves = name.startswith(_STRINGS) and len(name) == 5
+        if "mm" in text or (
+            not moves and any(part in text for part in (*_AWAY, "s,", "s:", "[rip", "dr", "cr"))
+        ):
+            continue
+        if wanted > 1 and (moves or _INTEGER[name]):
+            continue
+        code += bytes(insn.bytes)
+        texts.append(text)
+        undefined |= _INTEGER[name]
+        strings |= moves
+        compares |= "cmpxchg" in name
+    gpr = _registers(random_)
+    gpr[7] = DATA + 128
+    data = bytearray(random_.randbytes(256))
+    flags = random_.getrandbits(12) & FLAGS
+    if strings:
+        gpr[6] = DATA + 64
+        gpr[1] = random_.randrange(8)
+        flags |= random_.choice((0, 0x400))
+        if random_.random() < 0.5:
+            data[32:96] = data[96:160]
+    if compares and random_.random() < 0.5:
+        gpr[0], gpr[2] = struct.unpack_from("<2Q", data)
+    return Case(code, "; ".join(texts), gpr, flags, bytes(data), bytes(_PLAIN), undefined)
+
+
+_PLAIN = struct.pack("<H22xI", 0x37F, 0x1F80).ljust(512, b"\0")

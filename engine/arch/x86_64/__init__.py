@@ -9,6 +9,7 @@ from engine.arch.x86_64.jumps import JUMPS
 from engine.arch.x86_64.probes import PROBES
 from engine.arch.x86_64.screen import (
     SUSPECT_ENDS,
+    SUSPECT_LASTS,
     SUSPECTS,
     emulate,
     emulate_trapped,
@@ -145,6 +146,7 @@ X86_64 = Arch(
     stack_alignment=16,
     suspects=SUSPECTS,
     suspect_ends=SUSPECT_ENDS,
+    suspect_lasts=SUSPECT_LASTS,
     screen=screen,
     prepare=prepare,
     emulate=emulate,

@@ -75,6 +75,7 @@ ENGINES: Final = EngineNames(
         arch="X86",
         modes=("UC_MODE_64",),
         target="x86_64",
+        cpu="UC_CPU_X86_IVYBRIDGE",
         start=_START,
         registers=(("fctrl", "FPCW"), ("fstat", "FPSW"), ("ftag", "FPTAG")),
         writable=(("eflags", _FLAGS_FREE, _FLAGS_FIXED),),

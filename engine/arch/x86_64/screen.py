@@ -1,8 +1,10 @@
 """Instructions of x86-64 that Unicorn 2.1.4 executes wrongly, and what is done about each.
 
 - VEX and EVEX encodings run as the legacy SSE instruction of the same opcode (or as a wholly
-  different one): refused, except BMI, which is right. CPUID does not offer AVX, so programs
-  that ask first never get here.
+  different one): refused. So is BMI, whose 32-bit forms heed the upper halves of registers, and
+  of which bzhi loses a bit and blsi has the wrong carry, and lzcnt with them. CPUID offers none
+  of these (the processor is an Ivy Bridge without AVX), so programs that ask first never get
+  here. tzcnt is bsf on such a processor.
 - MXCSR does not show the sticky exception flags: they are put into it before an instruction
   stores it, and forgotten before one loads it. Not where the host computes, see
   `engine.cpu.unicorn_float`.
@@ -11,6 +13,8 @@
   that nobody has set: that of an access before it, or the emulator gives up. Refused.
 - shld and shrd by an immediate miss a RIP-relative operand by one byte: carried out here.
 - ret with an operand above 0x7FFF takes it as signed: carried out here.
+- loope and loopne lose the flags where the count ends them: carried out here.
+- neg of memory with a lock prefix sets the wrong flags: refused.
 - The second opcode of test with an immediate (f6 /1, f7 /1), which no assembler makes, misses a
   RIP-relative operand by the immediate's size: refused.
 - AMD's XOP prefix, and other forms of 8f that are no instruction, run as pop: refused.
@@ -22,6 +26,9 @@ from typing import Final
 from engine.arch.base import Screened, Screening
 from engine.arch.machine import ArchCpu, Insn
 
+_NEG: Final = 3
+_NEG_OF_MEMORY: Final = frozenset(modrm for modrm in range(0xC0) if modrm >> 3 & 7 == _NEG)
+
 SUSPECTS: Final = {
     # Three-byte VEX: the second names the opcode map 1, 2 or 3; others are no instructions.
     0xC4: frozenset(byte for byte in range(256) if byte & 0x1F in (1, 2, 3)),
@@ -29,23 +36,26 @@ SUSPECTS: Final = {
     # EVEX: bit 3 is clear, the map is 1, 2, 3, 5 or 6.
     0x62: frozenset(byte for byte in range(256) if byte & 0xF in (1, 2, 3, 5, 6)),
     0x8F: frozenset(byte for byte in range(256) if byte & 0x38),
-    0xF6: frozenset({0x0D}),
-    0xF7: frozenset({0x0D}),
-    0x0F: frozenset({0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xC7}),
+    0xF6: frozenset({0x0D, *_NEG_OF_MEMORY}),
+    0xF7: frozenset({0x0D, *_NEG_OF_MEMORY}),
+    0x0F: frozenset({0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7}),
 }
 _RET: Final = 0xC2
 SUSPECT_ENDS: Final = frozenset({_RET})
+_LOOPNE, _LOOPE = 0xE0, 0xE1
+SUSPECT_LASTS: Final = frozenset({_LOOPNE, _LOOPE})
 _PREFIXES: Final = frozenset(b"\x66\x67\xf0\xf2\xf3\x2e\x36\x3e\x26\x64\x65")
 _NAMES: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
     *(f"r{number}" for number in range(8, 16)),
 )
-# (map, opcode) of the VEX instructions that Unicorn decodes as such: BMI1 and BMI2.
+# (map, opcode) of BMI1 and BMI2.
 _BMI: Final = frozenset({(2, 0xF2), (2, 0xF3), (2, 0xF5), (2, 0xF6), (2, 0xF7), (3, 0xF0)})
 _FXSAVE, _FXRSTOR, _LDMXCSR, _STMXCSR = range(4)
 _CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 1, 4, 0x40, 0x80, 0x800
 _ARITHMETIC = 0x8D5
 _BIT_TESTS: Final = (0xA3, 0xAB, 0xB3, 0xBB)
+_BSR: Final = 0xBD
 _BIT_TEST_IMMEDIATE, _SHLD, _SHRD = 0xBA, 0xA4, 0xAC
 _RIP_RELATIVE: Final = 5
 _POP: Final = 0x8F
@@ -81,20 +91,25 @@ def _classify(raw: bytes) -> tuple[Screening, str] | None:
         return None
     first = raw[index]
     if first in (0xC4, 0xC5, 0x62):
-        if _vex_is_bmi(raw, index):
-            return None
         kind = "AVX-512 (EVEX)" if first == 0x62 else "AVX (VEX)"
+        kind = "BMI" if _vex_is_bmi(raw, index) else kind
         return Screening.REFUSE, f"{kind} instruction, which the emulated CPU does not have"
     if first == _RET and 0x66 not in raw[:index] and raw[index + 2 : index + 3] >= b"\x80":
         return Screening.EMULATE, "return that pops more than 32 KiB"
+    if first in SUSPECT_LASTS:
+        return Screening.EMULATE, "loop that looks at ZF"
     if first == _POP and len(raw) > index + 1 and raw[index + 1] & 0x38:
         return Screening.REFUSE, "XOP instruction, which the emulated CPU does not have"
     if first in _TESTS and raw[index + 1 : index + 2] == _TEST_RIP_RELATIVE:
         return Screening.REFUSE, "test by its second opcode, at an address relative to rip"
+    if first in _TESTS and 0xF0 in raw[:index] and raw[index + 1] in _NEG_OF_MEMORY:
+        return Screening.REFUSE, "lock prefix on a negation"
     if first != 0x0F or len(raw) < index + 3:
         return None
     second, modrm = raw[index + 1], raw[index + 2]
     field, memory = modrm >> 3 & 7, modrm < 0xC0
+    if second == _BSR and 0xF3 in raw[:index]:
+        return Screening.REFUSE, "lzcnt, which the emulated CPU does not have"
     if second == 0xAE and memory and field <= _STMXCSR and 0xF3 not in raw[:index]:
         return Screening.PREPARE, "moves MXCSR"
     if second == 0xC7 and not memory and field in (6, 7) and 0xF3 not in raw[:index]:
@@ -145,11 +160,25 @@ def emulate(cpu: ArchCpu, insn: Insn) -> int:
     index, rex = _opcode(insn.raw)
     if insn.raw[index] == _RET:
         return _return(cpu, int.from_bytes(insn.raw[index + 1 : index + 3], "little"))
+    if insn.raw[index] in SUSPECT_LASTS:
+        return _loop(cpu, insn, index)
     if insn.raw[index + 1] in (_SHLD, _SHRD):
         _double_shift(cpu, insn, index, rex)
     else:
         _random(cpu, insn.raw, index, rex)
     return insn.address + insn.size
+
+
+def _loop(cpu: ArchCpu, insn: Insn, index: int) -> int:
+    """Loope and loopne (SDM volume 2, LOOPcc)."""
+    mask = 0xFFFFFFFF if 0x67 in insn.raw[:index] else 0xFFFFFFFFFFFFFFFF
+    count = cpu.read_register("rcx") - 1 & mask
+    cpu.write_register("rcx", count)
+    behind = insn.address + insn.size
+    zero = cpu.read_register("eflags") & _ZERO != 0
+    if not count or zero != (insn.raw[index] == _LOOPE):
+        return behind
+    return behind + int.from_bytes(insn.raw[index + 1 : index + 2], "little", signed=True)
 
 
 def _return(cpu: ArchCpu, popped: int) -> int:

@@ -200,12 +200,38 @@ def test_screening_reaches_every_kind_of_block() -> None:
     assert machine.run().trap is TrapKind.ILLEGAL
 
 
-def test_bmi_is_not_screened() -> None:
-    machine = x86("c4e270f2c2 0f05")  # andn eax, ecx, edx
-    machine.write_register("rcx", 0xF0)
-    machine.write_register("rdx", 0xFF)
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("c4e270f2c2", "BMI"),  # andn eax, ecx, edx
+        ("f30fbdc1", "lzcnt"),
+        ("f0f71b", "lock prefix"),  # lock neg dword [rbx]
+    ],
+)
+def test_what_the_processor_lacks_is_refused_in_words(code: str, said: str) -> None:
+    stop = x86(code + "0f05").run()
+    assert stop.trap is TrapKind.ILLEGAL
+    assert said in stop.detail
+
+
+@pytest.mark.parametrize(
+    ("code", "count", "left", "flags"),
+    [
+        ("0401 e100 0f05", 1, 0, 0x10),  # add al, 1; loope: the count is used up
+        ("04ff e0fc 0f05", 5, 3, 0x55),  # add al, -1; loopne, till al is 0
+        ("38c0 e1fc 0f05", 5, 0, 0x44),  # cmp al, al; loope
+        ("04ff 67e100 0f05", (7 << 32) + 1, 0, 0x11),  # with ecx
+    ],
+)
+def test_loops_that_look_at_zf_keep_the_flags(
+    code: str, count: int, left: int, flags: int
+) -> None:
+    machine = x86(code)
+    machine.write_register("rax", 2 if left else 0x0F)
+    machine.write_register("rcx", count)
     assert machine.run().kind is StopKind.SYSCALL
-    assert machine.read_register("rax") == 0x0F
+    assert machine.read_register("rcx") == left
+    assert machine.read_register("eflags") & 0x51 == flags & 0x51
 
 
 def test_screen_follows_rewritten_code() -> None:
