@@ -1,22 +1,26 @@
-"""Single instructions on odd values: the emulator against the host's own processor.
+"""Single instructions on odd values: the emulator against the host's own processor, or qemu.
 
 Seeded, so that a failure can be looked at again. Features that CPUID does not offer a guest are
 left out, and so are flags and results that the manuals leave undefined.
 """
 
 import random
+import subprocess
 from pathlib import Path
 
+import a64snippets
 import pytest
 import snippets
-from compiled import build
+from compiled import build, tool
 from snippets import Case, differences
 
 from engine.cpu import native
 
 SOURCE = Path(__file__).parents[1] / "data" / "snippets" / "x86_64.c"
 QUICK, LONG = 1500, 60_000
-pytestmark = pytest.mark.skipif(not native.possible(), reason="the host is no x86-64 to ask")
+needs_host = pytest.mark.skipif(
+    not native.possible(), reason="the host is no x86-64 to ask, or its code is not wanted"
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,7 @@ def x87(seed: int, count: int) -> list[Case]:
     ]
 
 
+@needs_host
 def test_x87(program: Path) -> None:
     compare(program, x87(87, QUICK))
 
@@ -58,24 +63,65 @@ def integer(seed: int, count: int) -> list[Case]:
     return [snippets.integer(random_) for _ in range(count)]
 
 
+@needs_host
 def test_sse(program: Path) -> None:
     compare(program, sse(42, QUICK))
 
 
+@needs_host
 def test_integers_and_strings(program: Path) -> None:
     compare(program, integer(86, QUICK))
 
 
+@needs_host
 @pytest.mark.slow
 def test_sse_long(program: Path) -> None:
     compare(program, sse(4242, LONG))
 
 
+@needs_host
 @pytest.mark.slow
 def test_integers_and_strings_long(program: Path) -> None:
     compare(program, integer(8086, LONG // 4))
 
 
+@needs_host
 @pytest.mark.slow
 def test_x87_long(program: Path) -> None:
     compare(program, x87(8087, LONG))
+
+
+@pytest.fixture(scope="module")
+def arm_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("a64snippets") / "snippets"
+    source = SOURCE.with_name("aarch64.c")
+    command = [tool("aarch64-linux-gnu-gcc"), "-static", "-O1", "-w", "-ffixed-x18", "-o"]
+    subprocess.run([*command, program, source], check=True)
+    return program
+
+
+def compare_arm(program: Path, seed: int, count: int) -> None:
+    """Nothing differs from what qemu makes of it."""
+    random_ = random.Random(seed)
+    cases = [a64snippets.case(random_, number) for number in range(count)]
+    names = ("code", "states")
+    for name, content in zip(names, a64snippets.files(cases), strict=True):
+        (program.parent / name).write_bytes(content)
+    ours, theirs = (
+        subprocess.run(
+            [*under, program, *names], cwd=program.parent, capture_output=True, check=True
+        ).stdout
+        for under in (snippets.EMULATOR, (tool("qemu-aarch64"), "-cpu", "max"))
+    )
+    found = a64snippets.differences(cases, ours, theirs)
+    shown = [(case.name, hex(case.word), difference) for case, difference in found[:5]]
+    assert not found, f"{len(found)} of {count} differ (ours, theirs): {shown}"
+
+
+def test_arm_floats_and_vectors(arm_program: Path) -> None:
+    compare_arm(arm_program, 64, QUICK)
+
+
+@pytest.mark.slow
+def test_arm_floats_and_vectors_long(arm_program: Path) -> None:
+    compare_arm(arm_program, 6464, LONG // 4)

@@ -250,9 +250,10 @@ class X86Encoder:
             self._zero = len(self._code), target
 
     def count_bytes(self, register: int) -> None:
-        """`tzcnt; shr 3`."""
+        """`bsf; jnz; or 64; shr 3`: bsf leaves 0 as it is, and says so."""
         rex = 0x48 | (register >> 3) * 5
-        self._code += bytes([0xF3, rex, 0x0F, 0xBC, 0xC0 | (register & 7) * 9])
+        self._code += bytes([rex, 0x0F, 0xBC, 0xC0 | (register & 7) * 9])
+        self._code += bytes([0x75, 4, 0x48 | register >> 3, 0x83, 0xC8 | register & 7, 64])
         self._shift(5, register, 3)
 
     def return_address(self, register: int) -> int:
