@@ -18,7 +18,7 @@ from cguest import SOURCES, compiled, emulated, natively
 from engine import arch as architectures
 
 PORTABLE = ("errors", "filemap", "misc", "mmap", "signals", "start", "sysv", "timers")
-OF_X86_64 = ("fpu", "siginfo", "x86")
+OF_X86_64 = ("fpu", "sigfpe", "siginfo", "x86")
 OF_AARCH64 = ("arm", "siginfo")
 """Compared with a file of what Linux does, as no AArch64 kernel is at hand."""
 
