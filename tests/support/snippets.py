@@ -405,7 +405,7 @@ def _fits(insn: Any, name: str, text: str) -> bool:
         return False  # nobody writes it so
     if opcode in (0xC6, 0xC7) and insn.rex & 4:
         return False
-    if name.startswith(_STRINGS) and len(name) == 5 and "xmm" not in text:
+    if name.startswith(_STRINGS) and name != "movsx" and len(name) == 5 and "xmm" not in text:
         return "cs:" not in text
     if memory and "[rsi]" not in text and "[r14]" not in text:
         return False
@@ -429,7 +429,7 @@ def integer(random_: random.Random) -> Case:
         text = f"{insn.mnemonic} {insn.op_str}"
         if name not in _INTEGER or insn.size > 10 or not _fits(insn, name, text):
             continue
-        moves = name.startswith(_STRINGS) and len(name) == 5
+        moves = name.startswith(_STRINGS) and name != "movsx" and len(name) == 5
         if "mm" in text or (
             not moves and any(part in text for part in (*_AWAY, "s,", "s:", "[rip", "dr", "cr"))
         ):
