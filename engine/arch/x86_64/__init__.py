@@ -77,8 +77,8 @@ _WINDOWS = 0x7FFF_F800_0000
 # What CPUID offers, by the names of asm/cpufeatures.h.
 _FLAGS = (
     "fpu de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse "
-    "sse2 syscall nx rdtscp lm pni pclmulqdq ssse3 cx16 sse4_1 sse4_2 movbe popcnt aes xsave "
-    "rdrand hypervisor lahf_lm abm fsgsbase bmi1 smep bmi2 erms"
+    "sse2 syscall nx rdtscp lm pni pclmulqdq ssse3 cx16 sse4_1 sse4_2 popcnt aes xsave rdrand "
+    "hypervisor lahf_lm fsgsbase smep erms"
 )
 
 X86_64 = Arch(
@@ -114,8 +114,8 @@ X86_64 = Arch(
         cpuinfo={
             "vendor_id": "GenuineIntel",
             "cpu family": "6",
-            "model": "60",
-            "stepping": "4",
+            "model": "58",
+            "stepping": "9",
             "flags": _FLAGS,
             "clflush size": "64",
             "address sizes": "40 bits physical, 48 bits virtual",
