@@ -189,6 +189,7 @@ class LinuxAbi:
         clone_backwards: clone's fourth argument is the TLS, its fifth the child's thread id
             (CONFIG_CLONE_BACKWARDS).
         cpuinfo: further lines of /proc/cpuinfo, as the kernel names them.
+        semid_padded: whether struct semid64_ds has a word behind each time (asm/sembuf.h).
         own_calls: system calls that no other architecture has, by name: given the registers
             (`RegisterFile`), the memory (`MemoryAccess`) and the arguments, they return what
             the kernel does: a result or -errno. A GuestFaultError becomes -EFAULT.
@@ -212,6 +213,7 @@ class LinuxAbi:
     syscall_before: Callable[[int], int] | None = None
     restorer: bool = True
     cpuinfo: Mapping[str, str] = field(default_factory=dict)
+    semid_padded: bool = False
     start: tuple[tuple[str, int], ...] = ()
     start_scratch: int = 0
     clone_backwards: bool = False

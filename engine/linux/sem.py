@@ -103,7 +103,7 @@ def semtimedop(k: Process, number: int, address: int, count: int, timeout: int) 
 def _told(k: Process, found: SemaphoreSet) -> bytes:
     form = order(k)
     size = len(found.values)
-    if k.arch.name == "x86_64":  # arch/x86/include/uapi/asm/sembuf.h has words in between
+    if k.arch.linux.semid_padded:
         tail = struct.pack(form + "7Q", found.operated, 0, found.changed, 0, size, 0, 0)
     else:
         tail = struct.pack(form + "5Q", found.operated, found.changed, size, 0, 0)

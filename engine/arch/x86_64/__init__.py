@@ -111,6 +111,7 @@ X86_64 = Arch(
         platform=b"x86_64",
         # CPUID leaf 1 edx of the emulated processor; HWCAP2: fsgsbase.
         hwcap=(0x078BFBFD, 2),
+        semid_padded=True,
         cpuinfo={
             "vendor_id": "GenuineIntel",
             "cpu family": "6",
