@@ -1,6 +1,7 @@
 """What .ci/run asks of a machine: nothing may be missing there, so no test may be skipped."""
 
 import re
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -30,6 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Tests send it to programs that they start; under nohup these would be deaf to it.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     strict = config.getoption("--nothing-missing")
     if strict and Path(engine.__file__).is_relative_to(config.rootpath / "engine"):
         raise pytest.UsageError(f"this is not what was installed: {engine.__file__}")

@@ -225,7 +225,7 @@ class UnicornCpu(UnicornState):
             return self._stop
         if screening:  # the block that was jumped to has not run
             self._clock.expect(self._clock.shared.expected)
-            self._progress = False
+            self._progress = self._moved(pc)
             return None
         if self._screen.met is not None:
             stop, self._progress = self._screen.handle(self)
@@ -241,7 +241,7 @@ class UnicornCpu(UnicornState):
             if at in self._screen.entries:  # decoding it went on behind the page
                 self._screen.entries.reached(at)
                 self._clock.expect(self._clock.shared.expected)
-                self._progress = False
+                self._progress = at != pc
                 return None
             last = 0 if end else self._fetchable(count)
             return self._run_once(count, last) if last else self._fault()
@@ -251,6 +251,10 @@ class UnicornCpu(UnicornState):
             at = self.read_register(self.arch.roles.pc)
             raise EngineError(f"the emulator failed at {at:#x}: error {error}")
         return None
+
+    def _moved(self, pc: int) -> bool:
+        """True if the instruction at an address, where the emulator was, has jumped elsewhere."""
+        return self.read_register(self.arch.roles.pc) != pc
 
     def _start(self, pc: int, end: int = 0, count: int = 0) -> int:
         """Enter the emulator, for `count` instructions if not 0.

@@ -119,6 +119,7 @@ class Bench:
         guest.memory.poke(DATA, values.data)
         guest.memory.poke(STACK, values.stack)
         guest.pc = SITE
+        guest.cpu.expect(SITE)  # a fetch that was refused leaves its tick to what comes next
         before = guest.cpu.blocks()
         stop = guest.run()
         pc = guest.pc

@@ -54,7 +54,10 @@ def test_a_return_probe_on_every_function_changes_nothing(path: Path, way: str) 
         assert probed.out == plain.out
         assert probed.session.cpu.blocks() == plain.session.cpu.blocks()
         assert len(probed.rows) >= 4 or path.stem == "signals"
-        assert sum(probe.nmissed for probe in probed.probes.values()) == 0
+        missed = [name for name, probe in probed.probes.items() if probe.nmissed]
+        # It is entered by a switch of stacks, with what an earlier call has left in b0.
+        begun = ["other"] if path == RETURNS and way != "watched" else []
+        assert missed == begun
         if way != "owens":  # there the stacks lie elsewhere
             known = plain.registers()
             assert all(known[name] == value for name, value in state(probed).items())

@@ -177,7 +177,7 @@ def test_a_guest_string_cannot_reach_the_terminal() -> None:
 
     async def steps(pilot: Pilot[None], app: Bench) -> None:
         text = "".join(app.rows())
-        assert r"\x1b]0;owned\x07\x1b[31m\xff\n" in text
+        assert r"\33]0;owned\7\33[31m\xff\n" in text
         assert "".join(app.rows()[:-1]).isascii()
 
     drive(pane, (120, 40), steps, ascii_only=True)

@@ -144,5 +144,5 @@ def test_copies_do_what_the_originals_do() -> None:
         assert (registers, memory) == expected, f"{raw.hex()} {found.scratch_copy.hex()}"
         compared += 1
     assert set(state) == set(names)
-    assert compared > 900
-    assert faulted < 100
+    assert compared > 700
+    assert faulted < 360  # 256 are BMI, which the emulated processor does not have
