@@ -13,6 +13,8 @@ import engine
 MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     # They change the kernel's probes, and few machines let them: only if the environment says so.
     (r"(trace/test_(definition|filter)|tracing/test_tracing)_live\.py", "KPROBE_TUI_LIVE_KERNEL"),
+    # libc-test is nobody's package; who has built it says where.
+    (r"engine/test_libc_math\.py", "KPROBE_TUI_LIBC_TEST"),
     # Root is refused no file.
     (r"test_malformed\.py::test_an_unreadable_file_is_refused", "this user reads everything"),
     # A static program has neither a search table nor dynamic symbols to be looked at.
