@@ -211,10 +211,9 @@ class Memory:
 
         A region that reaches into the range is of a mapping that does, now or before.
         """
-        for mapping in (self.find(start), self.find(end - 1)):
-            if mapping is not None:
-                start, end = min(start, mapping.start), max(end, mapping.end)
         pieces = self.overlapping(start, end)
+        if pieces:
+            start, end = min(start, pieces[0].start), max(end, pieces[-1].end)
         self._cpu.page_table.replace(start, end, list(regions(pieces, self.closed)))
 
     def close_pages(self, pages: dict[int, int]) -> None:
