@@ -129,9 +129,8 @@ def msgctl(k: Process, number: int, command: int, address: int) -> int:
         k.memory.write(address, struct.pack(form + "7iH2x", *limits))
         return table.highest()
     if command in (IPC_STAT, MSG_STAT, MSG_STAT_ANY):
-        queue = table.by_id(number) if command == IPC_STAT else table.by_slot(number)
-        if command != MSG_STAT_ANY:
-            queue.permits(k, MAY_READ)
+        slot, anyone = command != IPC_STAT, command == MSG_STAT_ANY
+        queue = table.described(k, number, slot=slot, anyone=anyone)
         k.memory.write(address, _told(queue, form))
         return 0 if command == IPC_STAT else queue.id
     queue = table.by_id(number)

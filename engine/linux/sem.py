@@ -122,9 +122,8 @@ def semctl(k: Process, number: int, which: int, command: int, argument: int) -> 
         k.memory.write(argument, struct.pack(form + "10i", *limits))
         return table.highest()
     if command in (IPC_STAT, SEM_STAT, SEM_STAT_ANY):
-        found = table.by_id(number) if command == IPC_STAT else table.by_slot(number)
-        if command != SEM_STAT_ANY:
-            found.permits(k, MAY_READ)
+        slot, anyone = command != IPC_STAT, command == SEM_STAT_ANY
+        found = table.described(k, number, slot=slot, anyone=anyone)
         k.memory.write(argument, _told(k, found))
         return 0 if command == IPC_STAT else found.id
     found = table.by_id(number)

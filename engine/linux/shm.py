@@ -143,9 +143,8 @@ def shmctl(k: Process, number: int, command: int, address: int) -> int:
         k.memory.write(address, struct.pack(form + "i4x5Q", len(table), pages, pages, 0, 0, 0))
         return table.highest()
     if command in (SHM_STAT, SHM_STAT_ANY, IPC_STAT):
-        segment = table.by_id(number) if command == IPC_STAT else table.by_slot(number)
-        if command != SHM_STAT_ANY:
-            segment.permits(k, MAY_READ)
+        slot, anyone = command != IPC_STAT, command == SHM_STAT_ANY
+        segment = table.described(k, number, slot=slot, anyone=anyone)
         times = (segment.attached, segment.detached, segment.changed)
         ids = (segment.creator, segment.last)
         told = struct.pack(

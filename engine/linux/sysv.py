@@ -181,6 +181,16 @@ class IpcTable(Generic[Kind]):
             raise LinuxError(errno.EIDRM)
         return found
 
+    def described(self, k: IpcCaller, number: int, *, slot: bool, anyone: bool) -> Kind:
+        """The object that IPC_STAT (by id), or SHM_STAT and its like (by slot) ask about.
+
+        EACCES unless the process may read it, or the command lets anyone.
+        """
+        found = self.by_slot(number) if slot else self.by_id(number)
+        if not anyone:
+            found.permits(k, MAY_READ)
+        return found
+
     def by_slot(self, slot: int) -> Kind:
         """The object in a slot (SHM_STAT and its like); EINVAL if there is none."""
         found = self._slots.get(s32(slot))
