@@ -216,7 +216,7 @@ class Arithmetic:
             product: z is f0, and drops out.
         """
         (xs, xe, xm), (ys, ye, ym), (zs, ze, zm) = x, y, z
-        numbers = xm >> 63 and ym >> 63 and (zm >> 63 or not (zm or ze))
+        numbers = xm >> 63 and xe and ym >> 63 and ye and ((zm >> 63 and ze) or not (zm or ze))
         if not numbers or NAN_EXPONENT in (xe, ye, ze):
             return self._fma(x, y, z, sf, form, signs, product)
         sign, value, power = xs ^ ys ^ signs & 1, xm * ym, xe + ye - 2 * (BIAS + 63)

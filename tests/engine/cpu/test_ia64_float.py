@@ -127,6 +127,21 @@ def test_directed_roundings_enclose_the_exact_product(
     assert not (up and got < value)
 
 
+@given(st.integers(1 << 63, (1 << 64) - 1), st.integers(1 << 63, (1 << 64) - 1))
+def test_an_exponent_of_0_means_that_of_the_least_extended_number(x: int, y: int) -> None:
+    small, large = (0, 0, x), (0, 0xFFFF + 100, y)
+    numbers = unit(0x3F | 0xE << 6)
+    for result in (
+        numbers.fma(small, large, ZERO, 0, DYNAMIC, 0, True),
+        numbers.fma(large, small, ZERO, 0, DYNAMIC, 0, True),
+        numbers.fma(ONE, ZERO, small, 0, DYNAMIC, 0, False),
+    ):
+        assert result[1] >= 0xFFFF - 16382
+    value = exact(small) * exact(large)
+    product = exact(numbers.fma(small, large, ZERO, 0, DYNAMIC, 0, True))
+    assert abs(product - value) <= value / (1 << 64)
+
+
 @given(finite, finite)
 def test_order_is_that_of_the_host(x: float, y: float) -> None:
     assert order(of(x), of(y)) == (x > y) - (x < y)
