@@ -79,13 +79,13 @@ class Compiling:
     """Adds up what the compiler takes.
 
     Attributes:
-        regions: compiled since the last `reset`.
+        modules: compiled since the last `reset`.
         seconds: CPU seconds that took.
     """
 
     def __init__(self) -> None:
         """Watch the compiler of this process."""
-        self.regions, self.seconds = 0, 0.0
+        self.modules, self.seconds = 0, 0.0
         made = compiler()
         assert made is not None
         self._compile = made.compile
@@ -95,12 +95,12 @@ class Compiling:
         begin = time.process_time()
         made = self._compile(text, *names)
         self.seconds += time.process_time() - begin
-        self.regions += 1
+        self.modules += 1
         return made
 
     def reset(self) -> None:
         """Begin at 0."""
-        self.regions, self.seconds = 0, 0.0
+        self.modules, self.seconds = 0, 0.0
 
 
 def _long_row(name: str, compiling: Compiling, runs: int) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _long_row(name: str, compiling: Compiling, runs: int) -> dict[str, Any]:
         if not best or seconds < best["seconds"]:
             best = {"guest": name, "way": "jit", "seconds": round(seconds, 3)}
             best["mslots"] = round(slots / seconds / 1e6, 2)
-            best["regions"] = compiling.regions
+            best["modules"] = compiling.modules
             best["compiling"] = round(compiling.seconds, 3)
     return best
 
@@ -144,7 +144,7 @@ def main() -> None:
                     best = {"guest": name, "way": way, "seconds": round(seconds, 3)}
                     best["mslots"] = round(slots / seconds / 1e6, 2)
                     if compiling is not None and way == "jit":
-                        best["regions"] = compiling.regions
+                        best["modules"] = compiling.modules
                         best["compiling"] = round(compiling.seconds, 3)
             rows.append(best)
     if compiling is not None and not given:
@@ -154,8 +154,8 @@ def main() -> None:
         return
     for row in rows:
         line = f"{row['guest']:12} {row['way']:6} {row['mslots']:8.2f} million slots/s"
-        if "regions" in row:
-            line += f"  ({row['regions']} regions compiled in {row['compiling']} s)"
+        if "modules" in row:
+            line += f"  ({row['modules']} modules compiled in {row['compiling']} s)"
         print(line)
     if compiling is not None:
         print(f"the compiler's own start, once a process: {start:.2f} s")

@@ -45,8 +45,11 @@ from engine.cpu.ia64.stops import Interruption
 from engine.cpu.ia64.translate import Block
 from engine.cpu.ram import READ, WRITE
 
-AFTER: Final = 1000
-"""Runs of a block after which machine code is made."""
+AFTER: Final = 250
+"""Runs of a block after which machine code is made: in Python they take as long as that."""
+_WARM: Final = 4
+"""That part of them makes a block one for which machine code is made along with another's: what
+a module of one short block costs is the module, for the most part."""
 _LOOK: Final = 32
 """Entries into a region between two looks whether it pays."""
 _PAYS: Final = 24
@@ -98,9 +101,6 @@ class Compiler:
             for level in (0, 3)
         )
         self._machine = best
-        # More passes than one take longer than they save, also in long runs.
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
-        self._builder = llvm.create_pass_builder(self._machine, options)
         self._jit = llvm.create_lljit_compiler(self._machine)
         self._count = 0
         self._runtime, self.runtime = self.compile(RUNTIME, *FUNCTIONS.values())
@@ -112,11 +112,6 @@ class Compiler:
         """A module's machine code: what keeps it alive, and the addresses of functions."""
         llvm = self._llvm
         module = llvm.parse_assembly(text)
-        passes = llvm.create_new_function_pass_manager()
-        passes.add_simplify_cfg_pass()
-        for function in module.functions:
-            if not function.is_declaration:
-                passes.run(function, self._builder)
         self._count += 1
         builder = llvm.JITLibraryBuilder().add_object_img(self._machine.emit_object(module))
         builder.add_current_process()
@@ -141,11 +136,14 @@ def compiler() -> Compiler | None:
 class JitEntry:
     """The stand-in of a block until it has run often."""
 
-    __slots__ = ("calls", "clocked", "function", "ip", "jit", "left", "level", "plain", "spent")
+    __slots__ = (
+        *("calls", "clocked", "function", "ip", "jit", "left", "level", "more", "plain", "spent"),
+    )
 
     def __init__(self, jit: "Jit", ip: int, plain: Block, clocked: bool) -> None:
         self.jit, self.ip, self.plain, self.clocked = jit, ip, plain, clocked
-        self.left = jit.after
+        self.left = max(jit.after // _WARM, 1)
+        self.more = jit.after - self.left
         self.level = self.calls = self.spent = 0
         self.function: Callable[[int], int] | None = None
 
@@ -192,6 +190,7 @@ class Jit:
         self._leaders: dict[int, frozenset[int]] = {}
         self._avoided: set[int] = set()
         self._cells: dict[int, int] = {}
+        self._warm: dict[int, JitEntry] = {}
         self._assists: dict[int, tuple[RegionRegisters, Block]] = {}
         self._raised: BaseException | None = None
         self._table: MutableMapping[int, Block] = {}
@@ -219,9 +218,13 @@ class Jit:
             table[ip] = JitEntry(self, ip, plain, clocked)
 
     def promote(self, entry: JitEntry) -> Block:
-        """Make machine code, if the block is not only Python's."""
+        """Make machine code, if the block is not only Python's and is not just warm."""
+        if entry.more:
+            entry.left, entry.more = entry.more, 0
+            self._warm[entry.ip] = entry
+            return entry.plain
         if entry.function is None:
-            entry.function = self._function(entry)
+            self._make(entry)
         if entry.function is None:
             block = self._table[entry.ip] = self._cache.looping(entry.ip, entry.clocked)
             return block
@@ -270,22 +273,43 @@ class Jit:
 
     # -- making and dropping -----------------------------------------------------------------
 
-    def _function(self, entry: JitEntry) -> Callable[[int], int] | None:
-        region = JitRegion(self._memory, entry.ip, self._outside)
-        if not region.useful:
-            return None
-        made = compiler()
-        if made is None:
-            return None
+    def _make(self, entry: JitEntry) -> None:
+        """Make machine code for a block, and for those that are warm: their `function`."""
+        others = set(self._libraries)
+        regions: list[tuple[JitEntry, JitRegion]] = []
+        for one in [entry, *self._warm.values()]:
+            if one.ip in others or self._outside(one.ip):
+                continue
+            region = JitRegion(
+                self._memory,
+                one.ip,
+                lambda ip: ip in others or self._outside(ip),
+                self._table.__contains__,
+            )
+            if region.useful:
+                regions.append((one, region))
+                others.add(one.ip)
+            elif one is entry:
+                break
+        self._warm.clear()
+        made = compiler() if regions else None
+        if made is None or len(self._cells) > CELLS - 256 * len(regions):
+            return
         self._compiler = made  # keeps its code alive
         for at, function in zip(FUNCTIONS, made.runtime, strict=True):
             self._words.words[at] = function
-        if len(self._cells) > CELLS - 2048:
-            return None
+        texts, helpers = [], set()
+        for at, (one, region) in enumerate(regions):
+            code = JitCode(one.clocked, region.leaders, self._cell)
+            texts.append(region.text(f"region{at}", code))
+            helpers |= code.helpers
+        names = [f"region{at}" for at in range(len(regions))]
+        library, addresses = made.compile("\n".join([*sorted(helpers), *texts]), *names)
+        for (one, region), address in zip(regions, addresses, strict=True):
+            self._made(one, region, library, address)
+
+    def _made(self, entry: JitEntry, region: JitRegion, library: Any, address: int) -> None:
         self.compiled += 1
-        code = JitCode(entry.clocked, region.leaders, self._cell)
-        text = region.text("region", code)
-        library, (address,) = made.compile(text, "region")
         for page in region.pages:
             self._cache.owns(entry.ip, page)
         self._libraries[entry.ip] = library, address
@@ -294,7 +318,8 @@ class Jit:
         if not entry.ip & 15:
             at = self._place(entry.ip)
             self._words.words[at], self._words.words[at + 1] = entry.ip, address
-        return _RUN(address)
+        entry.function = _RUN(address)
+        self._table[entry.ip] = entry.enter
 
     def _cell(self, target: int) -> int:
         if target not in self._cells:
@@ -309,6 +334,7 @@ class Jit:
     def drop(self, ip: int) -> None:
         """Forget the region of an entry."""
         self._assists.clear()
+        self._warm.pop(ip, None)
         if self._libraries.pop(ip, None) is None:
             return
         del self._leaders[ip]
@@ -320,6 +346,7 @@ class Jit:
     def avoid(self, ip: int) -> None:
         """Only Python goes on at a slot from now on: there is more to do than to execute it."""
         self._avoided.add(ip)
+        self._warm.pop(ip, None)
         for entry, leaders in list(self._leaders.items()):
             if ip in leaders:
                 self._table.pop(entry, None)
@@ -334,6 +361,7 @@ class Jit:
             self.drop(ip)
         self._assists.clear()
         self._cells.clear()
+        self._warm.clear()
 
     def _forget_pages(self) -> None:
         words = self._words.words

@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import MOSTLY, TABLE, JitCode, number
+from engine.cpu.ia64.jit_code import JitCode, number
 from engine.cpu.ia64.jit_words import (
     ALAT_COUNT,
     ALAT_FILTER,
@@ -21,9 +21,6 @@ from engine.cpu.ia64.jit_words import (
     SOR_WORD,
     TOP,
 )
-
-# Nothing else of a region reads or writes what they do, but for volatile loads.
-_APART: Final = "memory(inaccessiblemem: readwrite)"
 
 
 def general_key(c: JitCode, register: int) -> str:
@@ -50,15 +47,15 @@ def float_key(c: JitCode, register: int) -> str:
 
 def insert(c: JitCode, key: str, address: str, size: int) -> None:
     """An advanced load has been made."""
-    function = c.op(f"load ptr, ptr {c.word(ALAT_INSERT)}, {TABLE}")
+    function = c.op(f"load ptr, ptr {c.word(ALAT_INSERT)}")
     end = c.binary("add", address, str(size))
-    c.emit(f"call void {function}(ptr %s, i64 {key}, i64 {address}, i64 {end}) {_APART}")
+    c.emit(f"call void {function}(ptr %s, i64 {key}, i64 {address}, i64 {end})")
 
 
 def take(c: JitCode, key: str, clear: bool) -> str:
     """Condition that a register has an entry, which goes if `clear`."""
-    function = c.op(f"load ptr, ptr {c.word(ALAT_TAKE)}, {TABLE}")
-    held = c.op(f"call i64 {function}(ptr %s, i64 {key}, i64 {int(clear)}) {_APART}")
+    function = c.op(f"load ptr, ptr {c.word(ALAT_TAKE)}")
+    held = c.op(f"call i64 {function}(ptr %s, i64 {key}, i64 {int(clear)})")
     return c.test("ne", held, "0")
 
 
@@ -68,11 +65,11 @@ def stored(c: JitCode, address: str, size: int) -> None:
     found = c.binary("lshr", bits, c.masked(c.binary("lshr", address, "3"), 63))
     hit, on = c.name("overlap"), c.name("on")
     none = c.test("eq", c.masked(found, 3 if size > 8 else 1), "0")
-    c.emit(f"br i1 {none}, label %{on}, label %{hit}{MOSTLY}")
+    c.emit(f"br i1 {none}, label %{on}, label %{hit}")
     c.label(hit)
-    function = c.op(f"load ptr, ptr {c.word(ALAT_STORED)}, {TABLE}")
+    function = c.op(f"load ptr, ptr {c.word(ALAT_STORED)}")
     end = c.binary("add", address, str(size))
-    c.emit(f"call void {function}(ptr %s, i64 {address}, i64 {end}) {_APART}")
+    c.emit(f"call void {function}(ptr %s, i64 {address}, i64 {end})")
     c.emit(f"br label %{on}")
     c.label(on)
 

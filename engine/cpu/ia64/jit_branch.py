@@ -5,7 +5,7 @@ from typing import Final
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.jit_alat import float_key, general_key, take
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import RARELY, TABLE, JitCode, Unsupported, number
+from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
 from engine.cpu.ia64.jit_memory import is_natval
 from engine.cpu.ia64.jit_stack import enter_frame, leave_frame, rotate
 from engine.cpu.ia64.jit_words import APPLICATION, BRANCH, PLACE_TABLE, PLACES, PR
@@ -31,7 +31,7 @@ def go(c: JitCode, target: int) -> None:
 
 def go_far(c: JitCode, target: int) -> None:
     """The same to another region, or with another frame."""
-    function = c.op(f"load ptr, ptr {c.word(c.cell(target))}, {TABLE}")
+    function = c.op(f"load ptr, ptr {c.word(c.cell(target))}")
     _enter(c, function, number(target), target != c.behind)
 
 
@@ -41,9 +41,9 @@ def go_through(c: JitCode, register: str) -> None:
     folded = c.binary("xor", c.binary("lshr", target, "4"), c.binary("lshr", target, "16"))
     at = c.masked(folded, PLACES - 1)
     entry = c.op(f"getelementptr [2 x i64], ptr {c.word(PLACE_TABLE)}, i64 {at}")
-    place = c.op(f"load i64, ptr {entry}, {TABLE}")
+    place = c.op(f"load i64, ptr {entry}")
     second = c.op(f"getelementptr i64, ptr {entry}, i64 1")
-    found = c.op(f"load ptr, ptr {second}, {TABLE}")
+    found = c.op(f"load ptr, ptr {second}")
     same = c.test("eq", place, target)
     function = c.op(f"select i1 {same}, ptr {found}, ptr null")
     _enter(c, function, target, True)
@@ -53,9 +53,9 @@ def _enter(c: JitCode, function: str, target: str, ticks: bool) -> None:
     """Go on in another region; in Python, which sees to the clock, if there is none."""
     none = c.op(f"icmp eq ptr {function}, null")
     stop, on = c.name("none"), c.name("on")
-    c.emit(f"br i1 {none}, label %{stop}, label %{on}{RARELY}")
-    c.label(stop)
-    c.arrive(target, number(c.behind))
+    c.emit(f"br i1 {none}, label %{stop}, label %{on}")
+    with c.aside(stop):
+        c.arrive(target, number(c.behind))
     c.label(on)
     if ticks and c.clocked:
         with c.when(c.test("ne", target, number(c.behind))):

@@ -28,26 +28,6 @@ from engine.cpu.ia64.jit_words import (
     UM,
 )
 
-
-def _metadata() -> str:
-    """Alias scopes: words of the state, stacked registers and so on never overlap."""
-    lines = ["!0 = distinct !{!0}"]
-    for at in range(1, 6):
-        others = ", ".join(f"!{other}" for other in range(1, 6) if other != at)
-        lines += [f"!{at} = distinct !{{!{at}, !0}}", f"!{10 + at} = !{{!{at}}}"]
-        lines.append(f"!{20 + at} = !{{{others}}}")
-    lines.append('!30 = !{!"branch_weights", i32 1, i32 100000}')
-    lines.append('!31 = !{!"branch_weights", i32 100000, i32 1}')
-    return "\n".join(lines)
-
-
-METADATA: Final = _metadata()
-OURS, STACKED, GUEST, TABLE, FLOATS = (
-    f"!alias.scope !{10 + at}, !noalias !{20 + at}" for at in range(1, 6)
-)
-RARELY: Final = ", !prof !30"
-MOSTLY: Final = ", !prof !31"
-
 _SIGNED: Final = 1 << 63
 
 
@@ -89,9 +69,9 @@ class JitCode:
         self.clocked = clocked
         self._inside = inside
         self._lines: list[str] = []
-        self._head: list[str] = []
-        self._words: dict[int, str] = {}
-        self._stacked: dict[int, str] = {}
+        self._aside: list[str] = []
+        self._pointers: dict[tuple[str, int], str] = {}
+        self._has_top = False
         self._tails: dict[str, list[str]] = {}
         self._count = 0
         self.slot = self.behind = 0
@@ -107,13 +87,27 @@ class JitCode:
         """Add a line."""
         self._lines.append("  " + text)
 
-    def mark(self) -> int:
+    def mark(self) -> tuple[int, int]:
         """A place to go back to."""
-        return len(self._lines)
+        return len(self._lines), len(self._aside)
 
-    def back(self, mark: int) -> None:
+    def back(self, mark: tuple[int, int]) -> None:
         """Take back what has been added since."""
-        del self._lines[mark:]
+        del self._lines[mark[0] :]
+        del self._aside[mark[1] :]
+        self._pointers.clear()
+
+    @contextmanager
+    def aside(self, label: str) -> Iterator[None]:
+        """A block that control hardly ever comes to, emitted inside, behind all others."""
+        usual, self._lines = self._lines, []
+        known, self._pointers = self._pointers, {}
+        try:
+            self.label(label)
+            yield
+            self._aside += self._lines
+        finally:
+            self._lines, self._pointers = usual, known
 
     def name(self, prefix: str = "t") -> str:
         """A fresh name, without its sign."""
@@ -129,16 +123,20 @@ class JitCode:
     def label(self, name: str) -> None:
         """A block begins."""
         self._lines.append(f"{name}:")
+        self._pointers.clear()
 
-    def text(self, name: str) -> str:
-        """The whole function."""
+    def text(self, name: str, first: str) -> str:
+        """The whole function, which begins at a label."""
+        head = [f"  %topword = getelementptr i64, ptr %s, i64 {TOP}"] if self._has_top else []
+        head += ["  %top = load ptr, ptr %topword"] if self._has_top else []
         tails = [line for lines in self._tails.values() for line in lines]
         return "\n".join(
             [
                 f"define i64 @{name}(ptr noundef nonnull %s) nounwind {{",
-                *self._head,
-                "  br label %start",
+                *head,
+                f"  br label %{first}",
                 *self._lines,
+                *self._aside,
                 *tails,
                 "}",
             ]
@@ -146,29 +144,31 @@ class JitCode:
 
     # -- words of the state ----------------------------------------------------------------------
 
+    def _pointer(self, base: str, index: int) -> str:
+        # One for each block: the code generator has no registers for those of other blocks, but
+        # makes those of its own part of the instruction.
+        made = self._pointers.get((base, index))
+        if made is None:
+            made = self.op(f"getelementptr i64, ptr {base}, i64 {index}")
+            self._pointers[base, index] = made
+        return made
+
     def word(self, index: int) -> str:
         """Pointer to a word."""
-        if index not in self._words:
-            fresh = self._words[index] = f"%w{index}"
-            self._head.append(f"  {fresh} = getelementptr i64, ptr %s, i64 {index}")
-        return self._words[index]
+        return self._pointer("%s", index)
 
     def load(self, index: int) -> str:
         """A word's value."""
-        return self.op(f"load i64, ptr {self.word(index)}, {OURS}")
+        return self.op(f"load i64, ptr {self.word(index)}")
 
     def store(self, index: int, value: str) -> None:
         """Write a word."""
-        self.emit(f"store i64 {value}, ptr {self.word(index)}, {OURS}")
+        self.emit(f"store i64 {value}, ptr {self.word(index)}")
 
     def stacked(self, register: int) -> str:
         """Pointer to a stacked register."""
-        if register not in self._stacked:
-            if not self._stacked:
-                self._head.append(f"  %top = load ptr, ptr {self.word(TOP)}, {OURS}")
-            fresh = self._stacked[register] = f"%r{register}"
-            self._head.append(f"  {fresh} = getelementptr i64, ptr %top, i64 {register - 32}")
-        return self._stacked[register]
+        self._has_top = True
+        return self._pointer("%top", register - 32)
 
     # -- arithmetic ------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class JitCode:
             return "0"
         if register < 32:
             return self.load(register)
-        return self.op(f"load i64, ptr {self.stacked(register)}, {STACKED}")
+        return self.op(f"load i64, ptr {self.stacked(register)}")
 
     def check_target(self, register: int) -> None:
         """Leave the slot to Python if this general register may not be written.
@@ -217,7 +217,7 @@ class JitCode:
         if register < 32:
             self.store(register, value)
         else:
-            self.emit(f"store i64 {value}, ptr {self.stacked(register)}, {STACKED}")
+            self.emit(f"store i64 {value}, ptr {self.stacked(register)}")
 
     def predicate(self, register: int) -> str:
         """Condition that a predicate is set."""
@@ -242,17 +242,15 @@ class JitCode:
         if register < 2:
             return ("0", "0") if not register else (number(1 << 63), "65535")
         low, high = self.float_pointers(register)
-        return self.op(f"load i64, ptr {low}, {FLOATS}"), self.op(
-            f"load i64, ptr {high}, {FLOATS}"
-        )
+        return self.op(f"load i64, ptr {low}"), self.op(f"load i64, ptr {high}")
 
     def put_float(self, register: int, significand: str, exponent: str) -> None:
         """Write a floating-point register; the user mask notes which half was written."""
         if register < 2:
             raise Unsupported
         low, high = self.float_pointers(register)
-        self.emit(f"store i64 {significand}, ptr {low}, {FLOATS}")
-        self.emit(f"store i64 {exponent}, ptr {high}, {FLOATS}")
+        self.emit(f"store i64 {significand}, ptr {low}")
+        self.emit(f"store i64 {exponent}, ptr {high}")
         self.written_half(register)
 
     def written_half(self, register: int) -> None:
@@ -280,7 +278,7 @@ class JitCode:
             condition = self.op(f"and i1 {condition}, {self.guard}")
         go_on = self.name("on")
         tail = self._leaving(self.slot)
-        self.emit(f"br i1 {condition}, label %{tail}, label %{go_on}{RARELY}")
+        self.emit(f"br i1 {condition}, label %{tail}, label %{go_on}")
         self.label(go_on)
 
     def leave(self) -> None:
@@ -292,7 +290,9 @@ class JitCode:
         if name not in self._tails:
             lines = self._tails[name] = [f"{name}:"]
             if self.clocked:
-                lines.append(f"  store i64 {number(place)}, ptr {self.word(EXPECTED)}, {OURS}")
+                where = "%" + self.name("e")
+                lines.append(f"  {where} = getelementptr i64, ptr %s, i64 {EXPECTED}")
+                lines.append(f"  store i64 {number(place)}, ptr {where}")
             lines.append(f"  ret i64 {number(place)}")
         return name
 
@@ -303,9 +303,9 @@ class JitCode:
         ticks = self.load(TICKS)
         spent = self.test("uge", ticks, self.load(END))
         stop, go_on = self.name("spent"), self.name("on")
-        self.emit(f"br i1 {spent}, label %{stop}, label %{go_on}{RARELY}")
-        self.label(stop)
-        self.arrive(target, number(self.behind))
+        self.emit(f"br i1 {spent}, label %{stop}, label %{go_on}")
+        with self.aside(stop):
+            self.arrive(target, number(self.behind))
         self.label(go_on)
         self.store(TICKS, self.binary("add", ticks, "1"))
         self.store(LEFT_BEFORE, self.load(LEFT))
@@ -329,15 +329,15 @@ class JitCode:
         over = self.test("eq", fuel, "0")
         halted = self.test("ne", halted, "0")
         either = self.op(f"or i1 {over}, {halted}")
-        self.emit(f"br i1 {either}, label %{stop}, label %{go_on}{RARELY}")
-        self.label(stop)
-        self.arrive(target)
+        self.emit(f"br i1 {either}, label %{stop}, label %{go_on}")
+        with self.aside(stop):
+            self.arrive(target)
         self.label(go_on)
 
     def assist(self) -> None:
         """Python executes this instruction, and machine code goes on behind it."""
         self.assists.add(self.slot)
-        function = self.op(f"load ptr, ptr {self.word(ASSIST)}, {TABLE}")
+        function = self.op(f"load ptr, ptr {self.word(ASSIST)}")
         refused = self.op(f"call i64 {function}(i64 {number(self.slot)})")
         self.leave_if(self.test("ne", refused, "0"))
 

@@ -7,7 +7,7 @@ from typing import Final
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.floatformats import BIAS, INTEGER_EXPONENT, NAN_EXPONENT
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import MOSTLY, TABLE, JitCode, Unsupported, number
+from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
 from engine.cpu.ia64.jit_memory import from_memory, is_natval, to_memory
 from engine.cpu.ia64.jit_words import APPLICATION, FUSED, PR
 from engine.cpu.ia64.state import FPSR
@@ -21,10 +21,10 @@ Pair = tuple[str, str]
 def ordinary(c: JitCode, condition: str) -> Iterator[None]:
     """Code for ordinary operands, emitted inside; Python executes others' instruction."""
     usual, unusual, after = c.name("usual"), c.name("unusual"), c.name("after")
-    c.emit(f"br i1 {condition}, label %{usual}, label %{unusual}{MOSTLY}")
-    c.label(unusual)
-    c.assist()
-    c.emit(f"br label %{after}")
+    c.emit(f"br i1 {condition}, label %{usual}, label %{unusual}")
+    with c.aside(unusual):
+        c.assist()
+        c.emit(f"br label %{after}")
     c.label(usual)
     yield
     c.emit(f"br label %{after}")
@@ -47,8 +47,9 @@ def _sign(c: JitCode, value: Pair) -> str:
 
 
 def _normal(c: JitCode, value: Pair) -> str:
-    """A number with its integer bit set."""
-    finite = c.test("ne", _exponent(c, value), number(NAN_EXPONENT))
+    """A number with its integer bit set, and an exponent that says its power itself."""
+    less = c.binary("sub", _exponent(c, value), "1")
+    finite = c.test("ult", less, number(NAN_EXPONENT - 1))
     return _all(c, finite, c.test("slt", value[0], "0"))
 
 
@@ -73,12 +74,9 @@ def fused(c: JitCode, insn: SlotInsn) -> None:
     signs, sf = (0, 2, 1)[(major - 8) // 2], insn.word >> 34 & 3
     what = form | signs << 2 | (insn.field("f2") == 0) << 4 | sf << 5
     x3, y4, z2 = (c.fr(insn.field(part)) for part in ("f3", "f4", "f2"))
-    function = c.op(f"load ptr, ptr {c.word(FUSED)}, {TABLE}")
+    function = c.op(f"load ptr, ptr {c.word(FUSED)}")
     operands = ", ".join(f"i64 {word}" for value in (x3, y4, z2) for word in value)
-    made = c.op(
-        f"call {{i64, i64, i64}} {function}({operands}, i64 {c.load(_FPSR)}, i64 {what})"
-        " memory(none)"
-    )
+    made = c.op(f"call {{i64, i64, i64}} {function}({operands}, i64 {c.load(_FPSR)}, i64 {what})")
     parts = [c.op(f"extractvalue {{i64, i64, i64}} {made}, {at}") for at in range(3)]
     with ordinary(c, c.test("ne", parts[2], "-1")):
         c.put_float(f1, parts[0], parts[1])

@@ -18,9 +18,12 @@ define {i64, i64, i64} @fused(i64 %xm, i64 %xw, i64 %ym, i64 %yw, i64 %zm, i64 %
   %ze = and i64 %zw, 131071
   %xym = and i64 %xm, %ym
   %normal = icmp slt i64 %xym, 0
-  %xf = icmp ne i64 %xe, 131071
-  %yf = icmp ne i64 %ye, 131071
-  %zf = icmp ne i64 %ze, 131071
+  %xg = sub i64 %xe, 1
+  %xf = icmp ult i64 %xg, 131070
+  %yg = sub i64 %ye, 1
+  %yf = icmp ult i64 %yg, 131070
+  %zg = sub i64 %ze, 1
+  %zf = icmp ult i64 %zg, 131070
   %zi = icmp slt i64 %zm, 0
   %zb = or i64 %zm, %ze
   %z0 = icmp eq i64 %zb, 0
@@ -39,7 +42,26 @@ define {i64, i64, i64} @fused(i64 %xm, i64 %xw, i64 %ym, i64 %yw, i64 %zm, i64 %
   %k3 = and i1 %wide, %isdyn
   %k4 = and i1 %k1, %k2
   %k5 = and i1 %k3, %k4
-  br i1 %k5, label %numbers, label %any
+  br i1 %k5, label %numbers, label %integer
+
+; An integer is brought into the usual form by a product with 1, whose flag has been set before.
+integer:
+  %u1 = icmp ne i64 %xm, 0
+  %u2 = icmp ne i64 %xe, 0
+  %u3 = icmp slt i64 %ym, 0
+  %u4 = and i1 %u1, %u2
+  %u5 = and i1 %xf, %yf
+  %u6 = and i1 %u3, %z0
+  %u7 = and i1 %u4, %u5
+  %u8 = and i1 %u6, %u7
+  %u9 = and i1 %u8, %k3
+  %dat = add i64 %sf13, 14
+  %dbit = shl i64 1, %dat
+  %dboth = or i64 %dbit, 2
+  %dknown = and i64 %fpsr, %dboth
+  %dquiet = icmp eq i64 %dknown, %dboth
+  %u10 = and i1 %u9, %dquiet
+  br i1 %u10, label %numbers, label %any
 
 any:
   %found = tail call {i64, i64, i64} @fused_any(i64 %xm, i64 %xw, i64 %ym, i64 %yw, i64 %zm,
@@ -68,7 +90,7 @@ numbers:
 sum:
   %gap = sub i64 %pp, %zp
   %lgap = sub i64 0, %gap
-  %fits = icmp ult i64 %lgap, 64
+  %fits = icmp ult i64 %lgap, 65
   br i1 %fits, label %exact, label %apart
 
 exact:
@@ -139,7 +161,14 @@ minus:
   %m5 = sub i128 %m3, %m4
   %msign = select i1 %more, i64 %ps, i64 %zs
   %mzero = icmp eq i128 %m5, 0
-  br i1 %mzero, label %any, label %round
+  br i1 %mzero, label %none, label %round
+
+none:
+  br i1 %lost, label %any, label %nothing
+
+nothing:
+  %n0 = insertvalue {i64, i64, i64} {i64 0, i64 0, i64 0}, i64 %fpsr, 2
+  ret {i64, i64, i64} %n0
 
 round:
   %value = phi i128 [ %p, %numbers ], [ %a4, %plus ], [ %m5, %minus ]
@@ -175,16 +204,22 @@ round:
   %quiet = icmp eq i64 %known, %both
   %exactly = xor i1 %inexact, true
   %plain = or i1 %quiet, %exactly
-  %ok1 = and i1 %plain, %in
-  %unwrapped = xor i1 %wrapped, true
-  %ok = and i1 %ok1, %unwrapped
-  br i1 %ok, label %done, label %any
+  %ok = and i1 %plain, %in
+  br i1 %ok, label %fit, label %any
+
+fit:
+  br i1 %wrapped, label %wrap, label %done
+
+wrap:
+  br label %done
 
 done:
-  %biased = add i64 %exponent, 65535
+  %sig = phi i64 [ %sig0, %fit ], [ -9223372036854775808, %wrap ]
+  %bias = phi i64 [ 65535, %fit ], [ 65536, %wrap ]
+  %biased = add i64 %exponent, %bias
   %signword = shl i64 %sign, 17
   %word = or i64 %signword, %biased
-  %d0 = insertvalue {i64, i64, i64} poison, i64 %sig0, 0
+  %d0 = insertvalue {i64, i64, i64} poison, i64 %sig, 0
   %d1 = insertvalue {i64, i64, i64} %d0, i64 %word, 1
   %d2 = insertvalue {i64, i64, i64} %d1, i64 %fpsr, 2
   ret {i64, i64, i64} %d2
@@ -205,9 +240,12 @@ define private {i64, i64, i64} @fused_any(i64 %xm, i64 %xw, i64 %ym, i64 %yw, i6
   %xi = icmp slt i64 %xm, 0
   %yi = icmp slt i64 %ym, 0
   %zi = icmp slt i64 %zm, 0
-  %xf = icmp ne i64 %xe, 131071
-  %yf = icmp ne i64 %ye, 131071
-  %zf = icmp ne i64 %ze, 131071
+  %xg = sub i64 %xe, 1
+  %xf = icmp ult i64 %xg, 131070
+  %yg = sub i64 %ye, 1
+  %yf = icmp ult i64 %yg, 131070
+  %zg = sub i64 %ze, 1
+  %zf = icmp ult i64 %zg, 131070
   %xn = and i1 %xi, %xf
   %yn = and i1 %yi, %yf
   %zn = and i1 %zi, %zf

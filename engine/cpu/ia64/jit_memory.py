@@ -8,7 +8,7 @@ from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.floatformats import BIAS, INTEGER_EXPONENT, NAN_EXPONENT
 from engine.cpu.ia64.jit_alat import float_key, general_key, insert, stored, take
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import GUEST, MOSTLY, TABLE, JitCode, Unsupported, number
+from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
 from engine.cpu.ia64.jit_words import (
     APPLICATION,
     ENTRIES,
@@ -38,22 +38,21 @@ def pointer(c: JitCode, address: str, size: int, write: bool) -> str:
     table = c.word(WRITE_TABLE if write else READ_TABLE)
     entry = c.op(f"getelementptr [2 x i64], ptr {table}, i64 {at}")
     second = c.op(f"getelementptr i64, ptr {entry}, i64 1")
-    tag = c.op(f"load i64, ptr {entry}, {TABLE}")
-    found = c.op(f"load i64, ptr {second}, {TABLE}")
+    tag = c.op(f"load i64, ptr {entry}")
+    found = c.op(f"load i64, ptr {second}")
     known = c.test("eq", tag, page)
     begin, fill, filled = c.name("look"), c.name("fill"), c.name("filled")
     c.emit(f"br label %{begin}")
     c.label(begin)
-    c.emit(f"br i1 {known}, label %{filled}, label %{fill}{MOSTLY}")
-    c.label(fill)
-    function = c.op(f"load ptr, ptr {c.word(FILL_WRITE if write else FILL_READ)}, {TABLE}")
-    # It touches nothing but the table: registers may be kept across the call.
-    made = c.op(f"call i64 {function}(i64 {page}) memory(inaccessiblemem: readwrite)")
-    c.leave_if(c.test("eq", made, "0"))
-    last = c.name("made")
-    c.emit(f"br label %{last}")
-    c.label(last)
-    c.emit(f"br label %{filled}")
+    c.emit(f"br i1 {known}, label %{filled}, label %{fill}")
+    with c.aside(fill):
+        function = c.op(f"load ptr, ptr {c.word(FILL_WRITE if write else FILL_READ)}")
+        made = c.op(f"call i64 {function}(i64 {page})")
+        c.leave_if(c.test("eq", made, "0"))
+        last = c.name("made")
+        c.emit(f"br label %{last}")
+        c.label(last)
+        c.emit(f"br label %{filled}")
     c.label(filled)
     delta = c.op(f"phi i64 [ {found}, %{begin} ], [ {made}, %{last} ]")
     host = c.binary("add", address, delta)
@@ -63,7 +62,7 @@ def pointer(c: JitCode, address: str, size: int, write: bool) -> str:
 def read(c: JitCode, where: str, size: int) -> str:
     """A load, zero-extended."""
     kind = f"i{8 * size}"
-    value = c.op(f"load {kind}, ptr {where}, align 1, {GUEST}")
+    value = c.op(f"load {kind}, ptr {where}, align 1")
     return value if size == 8 else c.op(f"zext {kind} {value} to i64")
 
 
@@ -72,7 +71,7 @@ def write(c: JitCode, where: str, size: int, value: str) -> None:
     kind = f"i{8 * size}"
     if size < 8:
         value = c.op(f"trunc i64 {value} to {kind}")
-    c.emit(f"store {kind} {value}, ptr {where}, align 1, {GUEST}")
+    c.emit(f"store {kind} {value}, ptr {where}, align 1")
 
 
 def _increment(c: JitCode, insn: SlotInsn, address: str, immediate: str) -> None:

@@ -21,7 +21,7 @@ from engine.cpu.ia64 import (
     jit_parallel,
 )
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import METADATA, JitCode, Unsupported
+from engine.cpu.ia64.jit_code import JitCode, Unsupported
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
 
@@ -110,9 +110,22 @@ class JitRegion:
         pages: virtual pages that it was read from.
     """
 
-    def __init__(self, memory: Ia64Memory, entry: int, outside: Callable[[int], bool]) -> None:
-        """Find the region of an entry; `outside` says where no machine code may go."""
-        self._memory, self._outside = memory, outside
+    def __init__(
+        self,
+        memory: Ia64Memory,
+        entry: int,
+        outside: Callable[[int], bool],
+        reached: Callable[[int], bool],
+    ) -> None:
+        """Find the region of an entry.
+
+        Args:
+            memory: the guest's.
+            entry: where it begins.
+            outside: says of a slot if this region's code may not go on there.
+            reached: says of a branch's target if control has ever come to it.
+        """
+        self._memory, self._outside, self._reached = memory, outside, reached
         self.places: dict[int, RegionSlot] = {}
         self.leaders: dict[int, None] = {entry: None}
         self.pages: dict[int, bytes] = {}
@@ -147,7 +160,9 @@ class JitRegion:
 
     def _target(self, insn: SlotInsn, at: int) -> list[int]:
         target = insn.target(at & ~15)
-        return [] if target is None or self._outside(target) else [target]
+        if target is None or self._outside(target):
+            return []
+        return [target] if target in self.places or self._reached(target) else []
 
     def _place(self, at: int) -> RegionSlot | None:
         page = at >> SHIFT
@@ -166,16 +181,10 @@ class JitRegion:
         return RegionSlot(insn, next_slot(at, unpack(raw)))
 
     def text(self, name: str, code: JitCode) -> str:
-        """The module's text."""
-        first = True
+        """The function's text."""
         for leader in self.leaders:
-            if first:
-                code.label("start")
-                code.emit(f"br label %at_{leader:x}")
-                first = False
             self._block(code, leader)
-        body = code.text(name)
-        return "\n".join([*sorted(code.helpers), body, METADATA])
+        return code.text(name, f"at_{next(iter(self.leaders)):x}")
 
     def _block(self, code: JitCode, at: int) -> None:
         code.label(f"at_{at:x}")

@@ -3,7 +3,7 @@
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.jit_code import OURS, STACKED, JitCode, Unsupported, number
+from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
 from engine.cpu.ia64.jit_words import (
     APPLICATION,
     BOTTOM,
@@ -35,13 +35,13 @@ def rotate(c: JitCode) -> None:
         last = c.binary("sub", sor, "1")
         first, second = c.stacked(32), c.stacked(33)
         at = c.op(f"getelementptr i64, ptr {first}, i64 {last}")
-        moved = c.op(f"load i64, ptr {at}, {STACKED}")
+        moved = c.op(f"load i64, ptr {at}")
         size = c.binary("shl", last, "3")
         c.emit(
             f"call void @llvm.memmove.p0.p0.i64(ptr align 8 {second}, ptr align 8 {first},"
-            f" i64 {size}, i1 false), {STACKED}"
+            f" i64 {size}, i1 false)"
         )
-        c.emit(f"store i64 {moved}, ptr {first}, {STACKED}")
+        c.emit(f"store i64 {moved}, ptr {first}")
         _step(c, RRB_GR_WORD, sor)
     _turn_predicates(c, "1")
     for word, count in ((TURN, 96), (RRB_FR_WORD, 96), (RRB_PR_WORD, 48)):
@@ -77,7 +77,7 @@ def rotated(c: JitCode) -> str:
 def enter_frame(c: JitCode) -> None:
     """A taken call: the caller's locals go below, ar.pfs keeps its frame."""
     c.leave_if(rotated(c))
-    top = c.op(f"load ptr, ptr {c.word(TOP)}, {OURS}")
+    top = c.op(f"load ptr, ptr {c.word(TOP)}")
     at = c.op(f"ptrtoint ptr {top} to i64")
     c.leave_if(c.test("ugt", at, c.load(LIMIT)))
     sof, sol, sor, ec = (c.load(word) for word in (SOF_WORD, SOL_WORD, SOR_WORD, _EC))
@@ -91,7 +91,7 @@ def enter_frame(c: JitCode) -> None:
     beyond = c.op(f"getelementptr i64, ptr {top}, i64 96")
     c.emit(
         f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {beyond}, ptr align 8 {top},"
-        f" i64 {size}, i1 false), {STACKED}"
+        f" i64 {size}, i1 false)"
     )
     c.store(TOP, c.binary("add", at, size))
     c.store(SOF_WORD, c.binary("sub", sof, sol))
@@ -141,13 +141,13 @@ def settle(c: JitCode) -> None:
     last = c.binary("sub", c.load(SOR_WORD), "1")
     first, second = c.stacked(32), c.stacked(33)
     at = c.op(f"getelementptr i64, ptr {first}, i64 {last}")
-    moved = c.op(f"load i64, ptr {at}, {STACKED}")
+    moved = c.op(f"load i64, ptr {at}")
     size = c.binary("shl", last, "3")
     c.emit(
         f"call void @llvm.memmove.p0.p0.i64(ptr align 8 {second}, ptr align 8 {first},"
-        f" i64 {size}, i1 false), {STACKED}"
+        f" i64 {size}, i1 false)"
     )
-    c.emit(f"store i64 {moved}, ptr {first}, {STACKED}")
+    c.emit(f"store i64 {moved}, ptr {first}")
     c.store(RRB_GR_WORD, c.binary("sub", left, "1"))
     c.emit(f"br label %{begin}")
     c.label(done)
@@ -165,8 +165,8 @@ def alloc(c: JitCode, insn: SlotInsn) -> None:
     for register in range(sof):
         fresh = c.test("ule", old, str(register))
         where = c.stacked(32 + register)
-        value = c.op(f"load i64, ptr {where}, {STACKED}")
-        c.emit(f"store i64 {c.choose(fresh, '0', value)}, ptr {where}, {STACKED}")
+        value = c.op(f"load i64, ptr {where}")
+        c.emit(f"store i64 {c.choose(fresh, '0', value)}, ptr {where}")
     c.store(SOF_WORD, str(sof))
     c.store(SOL_WORD, str(sol))
     c.store(SOR_WORD, str(sor))

@@ -1,5 +1,6 @@
 """Machine code for the IA-64 core: when it is made, what it leaves to Python, when it ends."""
 
+import random
 import signal
 from collections.abc import Iterator
 from types import FrameType
@@ -235,6 +236,82 @@ def test_a_break_that_does_not_happen_is_passed(
     stop = cpu.run()
     assert (stop.kind, cpu.read_register("ip") & ~15) == (StopKind.TRAP, CODE + 16)
     assert (cpu.read_register("r8"), cpu.read_register("r9")) == (3001, 3000)
+
+
+@needs_library
+def test_blocks_that_run_together_are_made_machine_code_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    modules: list[int] = []
+    compile_ = jit_module.Compiler.compile
+
+    def noted(compiler: jit_module.Compiler, text: str, *names: str) -> tuple[object, object]:
+        modules.append(len(names))
+        return compile_(compiler, text, *names)
+
+    monkeypatch.setattr(jit_module.Compiler, "compile", noted)
+    calls = [f"B br.call.sptk.few b0={CODE + 0x400 + 0x20 * at:#x}" for at in range(4)]
+    leaves = b"".join(
+        code("M adds r8=1,r8", "B br.ret.sptk.many b0", address=CODE + 0x400 + 0x20 * at)
+        for at in range(4)
+    )
+    loop = _loop(*calls)
+    cpu = BareIa64(loop + bytes(0x400 - len(loop)) + leaves, jit_after=40)
+    cpu.write_register("lc", 499)
+    cpu.run()
+    assert cpu.read_register("r8") == 2000
+    assert _jit(cpu).compiled >= 8
+    assert len(modules) <= 3
+
+
+def _near(source: random.Random) -> tuple[int, int, int]:
+    """Factors and a number of about their product's size, most of the time."""
+    x, y, z = (
+        source.getrandbits(1) << 81
+        | 0xFFFF + source.randrange(-3, 4) << 64
+        | 1 << 63
+        | source.choice((0, (1 << 63) - 1, source.getrandbits(63)))
+        for _ in range(3)
+    )
+    significands = x & (1 << 64) - 1, y & (1 << 64) - 1
+    exponents = (x >> 64 & 0x1FFFF) + (y >> 64 & 0x1FFFF) - 0xFFFF
+    product = significands[0] * significands[1]
+    kind = source.random()
+    if kind < 0.3:  # the product but for its last bits
+        exponents += product.bit_length() - 127
+        top = (product >> product.bit_length() - 64) + source.choice((0, 0, 1, -1))
+        z = source.getrandbits(1) << 81 | exponents << 64 | min(max(top, 1 << 63), (1 << 64) - 1)
+    elif kind < 0.7:  # at all distances
+        far = source.choice((0, 1, 2, *range(60, 67), *range(125, 130), 190, 192))
+        exponents += source.choice((far, -far))
+        z = z & (1 << 81 | (1 << 64) - 1) | exponents << 64
+    elif kind < 0.8:  # an integer, to be brought into the usual form
+        x, y, z = (
+            0x1003E << 64 | source.getrandbits(source.randrange(64)),
+            0xFFFF << 64 | 1 << 63,
+            0,
+        )
+    return x, y, z
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "text", ["fma.s1 f8=f6,f7,f9", "fnma.s1 f8=f6,f7,f9", "fms.d.s0 f8=f6,f7,f9"]
+)
+def test_fused_operations_are_the_same(text: str) -> None:
+    cores = [BareIa64(code(f"F {text}", _END), jit_after=after) for after in (0, 1)]
+    source = random.Random(text)
+    for _ in range(400):
+        numbers = _near(source)
+        fpsr = 0x9804C0270033F | source.choice((0, 0x22 << 26, 0x3F << 26))
+        for cpu in cores:
+            for name, value in zip(("f6", "f7", "f9"), numbers, strict=True):
+                cpu.write_register(name, value)
+            cpu.write_register("fpsr", fpsr)
+            cpu.write_register("ip", CODE)
+            cpu.run()
+        first, second = (cpu.read_registers(("f8", "fpsr")) for cpu in cores)
+        assert first == second, [hex(value) for value in numbers]
 
 
 @needs_library

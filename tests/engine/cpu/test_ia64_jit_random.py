@@ -140,7 +140,8 @@ def _number(source: random.Random) -> int:
     if kind < 0.1:
         return source.getrandbits(82)
     if kind < 0.2:
-        return source.choice((0, 1 << 81, 0x1FFFE << 64, 0x1FFFF << 64 | 1 << 63, 0x1003E << 64))
+        special = (0, 1 << 81, 1 << 63, 0x1FFFE << 64, 0x1FFFF << 64 | 1 << 63, 0x1003E << 64)
+        return source.choice(special)
     exponent = 0xFFFF + source.choice((0, 0, 1, -1, 60, -60, 63, 300, -300, 1023, -1022))
     fraction = source.choice((0, source.getrandbits(11) << 52, source.getrandbits(63)))
     return source.getrandbits(1) << 81 | exponent << 64 | 1 << 63 | fraction
