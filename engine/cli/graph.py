@@ -8,8 +8,8 @@ from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options
 from engine.cli.probe_options import probe_options, returns_option
-from engine.cli.run import show
-from engine.session.headless.traces import trace_functions
+from engine.cli.run import remarks, show
+from engine.session.headless.traces import LIST_FORMS, opened_graph
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import TRACERS, GraphOptions, GraphRequest, TraceOptions
 
@@ -67,6 +67,18 @@ _ONLY_GRAPH = ("depth_max", "retval", "under")
 )
 @click.option("--overwrite", is_flag=True, help="With --buffer: keep the last events.")
 @click.option("--summary", is_flag=True, help="Say at the end what was traced and what it took.")
+@click.option(
+    "--list",
+    "listing",
+    is_flag=True,
+    help="List the functions as definitions of events and do not run.",
+)
+@click.option(
+    "--list-as",
+    "list_form",
+    type=click.Choice(LIST_FORMS),
+    help="List them as commands for another tool, and do not run.",
+)
 @probe_options
 @returns_option
 @guest_options
@@ -83,6 +95,8 @@ def graph(
     buffer: int | None,
     overwrite: bool,
     summary: bool,
+    listing: bool,
+    list_form: str | None,
     mode_name: str,
     **values: Any,
 ) -> int:
@@ -102,15 +116,19 @@ def graph(
                     f"with their returns, not for --tracer {tracer}"
                 )
     keep = TraceOptions(
-        output=output,
+        output=None if listing or list_form is not None else output,
         buffer=buffer,
         overwrite=overwrite,
         mode=Mode(mode_name),
     )
     options = GraphOptions(tracer, depth_max, args_, retval, under, without)
     request = GraphRequest(config_of(values), globs, options, keep, text_options, summary)
-    reports = trace_functions(
-        request, console.errors(), lambda session: attached(session, values["timeout"])
-    )
+    with opened_graph(request, console.errors()) as traced:
+        if listing or list_form is not None:
+            for line in traced.listed(list_form or LIST_FORMS[0]):
+                console.put(line)
+            remarks(traced.remarks, values["color"])
+            return 0
+        reports = traced.run(lambda session: attached(session, values["timeout"]))
     show(reports, values["color"])
     return reports.exit_code

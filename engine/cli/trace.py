@@ -140,10 +140,12 @@ def trace(
     if overwrite and buffer is None:
         raise click.UsageError("--overwrite needs --buffer N")
     mode = Mode(mode_name)
+    runs = not (describe or listing or list_form is not None)
+    kept = output if runs else None
     request = TraceRequest(
         config_of(values),
         ProbeRequest(tuple(lines_of(definitions)), globs, returns),
-        TraceOptions(form, output, buffer, overwrite, mode, stack, profile, text_options),
+        TraceOptions(form, kept, buffer, overwrite, mode, stack, profile, text_options),
         filters,
         triggers,
         handlers,
@@ -152,7 +154,7 @@ def trace(
     with opened_trace(request, console.errors()) as traced:
         for text in traced.refused:
             console.text(text)
-        if describe or listing or list_form is not None:
+        if not runs:
             lines = traced.described() if describe else traced.listed(list_form or LIST_FORMS[0])
             for line in lines:
                 console.put(line)

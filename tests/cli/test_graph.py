@@ -104,6 +104,35 @@ def test_the_last_events_of_a_ring(guest: Path) -> None:
     ]
 
 
+def test_a_list_defines_what_would_be_traced(guest: Path, tmp_path: Path) -> None:
+    """Nothing runs, a file that is there stays; the lines give `trace` the same calls."""
+    kept = tmp_path / "trace"
+    kept.write_text("precious")
+    words = ("--args", "--retval", "--not", "two", "-o", str(kept))
+    done = run("graph", "--list", *ALL, *words, str(guest), cwd=tmp_path)
+    assert (done.code, done.err, kept.read_text()) == (0, "", "precious")
+    lines = done.out.splitlines()
+    assert lines[2:4] == [
+        "p:kprobes/p_outer_0 outer a=a",
+        "r:kprobes/r_outer_0 outer ret=$retval",
+    ]
+    assert not any("two" in line for line in lines)
+    again = [word for line in lines for word in ("-e", line)]
+    traced = run("trace", *again, str(guest), cwd=tmp_path)
+    rows = re.findall(r": ([pr]_\w+)_0: \(", traced.err)
+    assert rows == [
+        *("p_main", "p_outer", "p_inner", "p_leaf", "r_leaf", "r_inner"),
+        *("p_inner", "p_leaf", "r_leaf", "r_inner", "r_outer", "r_main"),
+    ]
+    for_perf = run("graph", "--list-as", "perf", "-f", "two", str(guest), cwd=tmp_path).out
+    assert for_perf.splitlines() == [
+        f"perf probe -x {guest} kprobes:p_two_0=two",
+        f"perf probe -x {guest} kprobes:r_two_0=two%return",
+    ]
+    calls = run("graph", "--list", "--tracer", "function", *ALL, str(guest), cwd=tmp_path).out
+    assert [line[0] for line in calls.splitlines()] == ["p"] * 5
+
+
 @pytest.mark.parametrize(
     ("words", "what"),
     [

@@ -104,6 +104,15 @@ def test_a_list_does_not_run(home: Path) -> None:
     assert done.out.splitlines() == ["p:g/x fibonacci n=%di:u32", "p:kprobes/p_main_0 main"]
 
 
+@pytest.mark.parametrize("word", ["--list", "--describe", "--list-as=perf"])
+def test_a_list_leaves_the_file_of_a_trace_alone(word: str, home: Path) -> None:
+    kept = home / "kept"
+    kept.write_text("precious")
+    done = trace(home, word, "-e", "p main", "-o", str(kept))
+    assert (done.code, done.err, kept.read_text()) == (0, "", "precious")
+    assert "main" in done.out
+
+
 def test_lines_of_one_option_are_as_many_writes(home: Path) -> None:
     """As of one write to `kprobe_events`: comments end with their lines, lines run in order."""
     text = "p:g/x fibonacci # remark\n\n  # nothing\np:g/y main\n-:g/x\np:g/z factorial n=%di\n"

@@ -142,32 +142,48 @@ def opened_trace(request: TraceRequest, stream: BinaryIO) -> Iterator[TraceRun]:
         session.close()
 
 
-def trace_functions(request: GraphRequest, stream: BinaryIO, attach: Attach) -> Reports:
-    """Run a guest with its functions traced.
+class GraphRun:
+    """A guest whose functions are traced, before its first instruction."""
 
-    Args:
-        request: what is traced and how.
-        stream: for text where the request names no file.
-        attach: connects the run with the host.
+    def __init__(self, session: Session, request: GraphRequest, stream: BinaryIO) -> None:
+        """Set up the trace.
 
-    Raises:
-        ImageError: the guest cannot be run.
-        ProbeError: no function matches.
-        CommandError: the output cannot be written.
-    """
-    graph, given = request.graph, request.text
-    recorded = replace(
-        graph,
-        args=graph.args or not _ARGS.isdisjoint(given),
-        retval=graph.retval or not _RETVALS.isdisjoint(given),
-    )
-    session = Session(request.config)
-    try:
-        tracing = Tracing(session, request.options, stream)
+        Args:
+            session: the guest.
+            request: what is traced and how.
+            stream: for text where the request names no file.
+
+        Raises:
+            ProbeError: no function matches.
+            CommandError: the output cannot be written.
+        """
+        graph, given = request.graph, request.text
+        recorded = replace(
+            graph,
+            args=graph.args or not _ARGS.isdisjoint(given),
+            retval=graph.retval or not _RETVALS.isdisjoint(given),
+        )
+        self._session = session
+        self._request = request
+        self._tracing = tracing = Tracing(session, request.options, stream)
         shown = (*given, *_implied(graph.tracer, graph.args, graph.retval, given))
         tracing.print_as(_GRAPH_FORMATS[graph.tracer], shown)
-        graphing = Graphing(tracing, recorded)
+        self._graphing = graphing = Graphing(tracing, recorded)
         graphing.add(*(request.functions or ("*",)))
+
+    def listed(self, form: str) -> Iterator[str]:
+        """The functions as lines of definitions, in one of `LIST_FORMS`."""
+        return self._graphing.listed(form)
+
+    @property
+    def remarks(self) -> tuple[Report, ...]:
+        """Remarks about what was set up, for those who do not run it."""
+        mine = self._graphing.remarks(every=self._request.summary)
+        return (*mine, *self._session.remarks)
+
+    def run(self, attach: Attach) -> Reports:
+        """Run the guest to its end, with the trace written."""
+        session, tracing, request = self._session, self._tracing, self._request
         tracing.start()
         if request.options.output is None:
             tracing.drain_at_calls()
@@ -175,10 +191,23 @@ def trace_functions(request: GraphRequest, stream: BinaryIO, attach: Attach) -> 
             try:
                 reports = session.run()
             finally:
-                remarks = [*graphing.remarks(every=request.summary), *tracing.finish()]
+                remarks = [*self._graphing.remarks(every=request.summary), *tracing.finish()]
         if request.summary:
-            remarks.append(graphing.summary())
+            remarks.append(self._graphing.summary())
         return reports.behind(*remarks)
+
+
+@contextmanager
+def opened_graph(request: GraphRequest, stream: BinaryIO) -> Iterator[GraphRun]:
+    """The guest of a request with its functions traced, closed at the end.
+
+    Raises:
+        ImageError: the guest cannot be run.
+        KprobeTuiError: see `GraphRun`.
+    """
+    session = Session(request.config)
+    try:
+        yield GraphRun(session, request, stream)
     finally:
         session.close()
 

@@ -231,7 +231,7 @@ class Definitions:
         wanted: list[Wanted] = []
         owners: dict[int, TraceEvent] = {}
         for place in places:
-            name = _identifier(place, is_return)
+            name = identifier(place, is_return)
             event = self._events.named("kprobes", name, layout, "kprobe")
             probe = _make(place, self._mode, f"kprobes/{name}", is_return)
             wanted.append((place, probe, self._recorders.ready(place, event.info.id, layout)))
@@ -289,8 +289,8 @@ def _explained(definition: Definition, code: str, why: str) -> ProbeError:
     return error
 
 
-def _identifier(place: Place, is_return: bool = False) -> str:
-    """The kernel's automatic name for a probe on a function."""
+def identifier(place: Place, is_return: bool = False) -> str:
+    """The kernel's automatic name for a probe on a function, or for its returns."""
     name = place.symbol or f"{place.link:#x}"
     letter = "r" if is_return else "p"
     return f"{letter}_{_UNNAMEABLE.sub('_', name)}_{place.offset}"

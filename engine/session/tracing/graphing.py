@@ -24,6 +24,7 @@ from engine.session.program.places import Place
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TRACERS, GraphOptions
 from engine.session.tracing.defining import collector_paused
+from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
 from engine.trace.function import function_info, function_recorder
 from engine.trace.graph import Calls, GraphProbe, Stack, entry_info, exit_info
@@ -277,6 +278,22 @@ class Graphing:
         if size and low <= base < high:
             low, high = (low, base) if slot < base else (base + size, high)
         return Stack(low, high, exact)
+
+    # -- as definitions -------------------------------------------------------------------
+
+    def listed(self, form: str) -> Iterator[str]:
+        """The lines that define events for what is traced, in one of the forms of a listing."""
+        shown = [place for key, place in self._places.items() if key not in self._muted]
+        listing = TraceListing(self._tracing)
+        yield from listing.functions(form, shown, returns=self._graph, words=self._words)
+
+    def _words(self, place: Place, is_return: bool) -> str:
+        if is_return:
+            return "ret=$retval" if self.options.retval else ""
+        if not self.options.args:
+            return ""
+        args = _arguments(self._probing.verdicts.lookup.scope_at(place))
+        return " ".join(f"{arg.name}={arg.name}" for arg in args)
 
     # -- what it comes to -----------------------------------------------------------------
 

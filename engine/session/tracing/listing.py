@@ -6,12 +6,12 @@ of the function if that is enough to find it again.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from engine.session.program.libraries import ProgramFile
 from engine.session.program.places import Place
-from engine.session.tracing.defining import Patterned
+from engine.session.tracing.defining import identifier
 from engine.session.tracing.tracing import Tracing
 from engine.trace.definition import Definition, parse
 from engine.trace.export import ExportPlace, render, render_tracepoint
@@ -19,6 +19,9 @@ from engine.trace.rows import EventInfo
 
 KERNEL_FORM: Final = "kernel"
 """The lines as the kernel lists them."""
+
+WordsAt = Callable[[Place, bool], str]
+"""The arguments of an event at the entry of a function, or of its returns, in a definition."""
 
 _WORD: Final = re.compile(r"(?!\d)[\w.$]+", re.ASCII)
 _NEAREST: Final = 64
@@ -52,19 +55,50 @@ class TraceListing:
                 found.append(self._exported(one.place, here, told))
             yield from self._rendered(form, found)
         for patterned in self._tracing.definitions.patterned:
-            definition = self._definition(patterned)
-            if definition is None:
-                yield f"# {patterned.place.name}: no name stands for this place alone"
-            elif kernel:
-                yield definition.listing()
-            else:
-                exported = self._exported(patterned.place, definition, told)
-                yield from self._rendered(form, [exported])
+            info = patterned.event.info
+            name = f"{info.group}/{info.name}"
+            yield from self._at_entry(form, patterned.place, name, told, patterned.is_return)
         for info in self._tracing.syscalls.infos:
             if kernel:
                 yield f"{info.group}/{info.name}"
             else:
                 yield from render_tracepoint(form, info.group, info.name, *self._conditions(info))
+
+    def functions(
+        self, form: str, places: Iterable[Place], *, returns: bool, words: WordsAt
+    ) -> Iterator[str]:
+        """Lines of events that record what a tracer of functions does at their entries.
+
+        Args:
+            form: see `lines`.
+            places: the entries.
+            returns: an event for returns as well.
+            words: the arguments that the tracer records at a place, for entries or returns.
+        """
+        told: set[tuple[str, str]] = set()
+        for place in places:
+            for is_return in (False, True) if returns else (False,):
+                name = f"kprobes/{identifier(place, is_return)}"
+                given = words(place, is_return)
+                yield from self._at_entry(form, place, name, told, is_return, given)
+
+    def _at_entry(
+        self,
+        form: str,
+        place: Place,
+        name: str,
+        told: set[tuple[str, str]],
+        is_return: bool,
+        words: str = "",
+    ) -> Iterator[str]:
+        """The line of an event that no definition has made."""
+        definition = self._definition(place, name, is_return, words)
+        if definition is None:
+            yield f"# {place.name}: no name stands for this place alone"
+        elif form == KERNEL_FORM:
+            yield definition.listing()
+        else:
+            yield from self._rendered(form, [self._exported(place, definition, told)])
 
     def _rendered(self, form: str, places: list[ExportPlace | None]) -> list[str]:
         found = [place for place in places if place is not None]
@@ -84,7 +118,7 @@ class TraceListing:
             return None
         key = definition.group, definition.event
         condition, triggers = "", tuple[str, ...]()
-        if key not in told:
+        if key not in told and key in self._tracing.infos:
             condition, triggers = self._conditions(self._tracing.infos[key])
             told.add(key)
         return ExportPlace(
@@ -107,14 +141,16 @@ class TraceListing:
 
     # -- definitions for patterns --------------------------------------------------------
 
-    def _definition(self, patterned: Patterned) -> Definition | None:
-        where = self._where(patterned.place)
+    def _definition(
+        self, place: Place, name: str, is_return: bool, words: str
+    ) -> Definition | None:
+        where = self._where(place)
         if where is None:
             return None
-        info = patterned.event.info
-        letter = "r" if patterned.is_return else "p"
-        line = f"{letter}:{info.group}/{info.name} {where}"
-        found = parse(line, self._tracing.session.arch, mode=self._tracing.options.mode)
+        line = f"{'r' if is_return else 'p'}:{name} {where} {words}"
+        lookup = self._tracing.session.probes().verdicts.lookup
+        mode = self._tracing.options.mode
+        found = parse(line, self._tracing.session.arch, mode=mode, lookup=lookup)
         assert isinstance(found, Definition), "the line defines a probe"
         return found
 
