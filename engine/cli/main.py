@@ -11,6 +11,7 @@ import click
 
 from engine.cli import console
 from engine.errors import CutOff, EngineError, KprobeTuiError, ProbeSyntaxError
+from engine.session.protocol.report import TIMED_OUT
 
 if TYPE_CHECKING:
     from engine.cli.interface import Interface
@@ -30,6 +31,7 @@ COMMANDS: Final[dict[str, str]] = {
 }
 """The subcommands and the first sentence of their help: `engine.cli.NAME` has the command NAME."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_OUT_OF_TIME: Final = 124
 _HELPS: Final = ("-h", "--help", "--version")
 
 
@@ -130,6 +132,8 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
             console.remark(f"hint: {error.hint}")
         return 125 if isinstance(error, EngineError) else 2
     except CutOff as end:
+        if end.code == _OUT_OF_TIME:
+            console.remark(TIMED_OUT)
         return end.code
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _FULL:

@@ -154,19 +154,20 @@ def trace(
     with opened_trace(request, console.errors()) as traced:
         for text in traced.refused:
             console.text(text)
-        if not runs:
-            lines = traced.described() if describe else traced.listed(list_form or LIST_FORMS[0])
-            for line in lines:
-                console.put(line)
-            remarks(traced.remarks, values["color"])
-            return 0
         special: dict[int, Callable[[], None]] = {}
-        if buffer is not None and overwrite:
+        if runs and buffer is not None and overwrite:
             special[signal.SIGUSR1] = traced.write_ring
 
         def attach(session: Session) -> AbstractContextManager[None]:
             return attached(session, values["timeout"], special)
 
+        if not runs:
+            with traced.attached(attach):  # a file of handlers is executed for it
+                form = list_form or LIST_FORMS[0]
+                for line in traced.described() if describe else traced.listed(form):
+                    console.put(line)
+            remarks(traced.remarks, values["color"])
+            return 0
         reports = traced.run(attach)
     show(reports, values["color"])
     return reports.exit_code

@@ -244,6 +244,13 @@ class ProbeManager:
             if not all(probe.machinery for probe in point.probes)
         ]
 
+    def asked(self) -> Sequence[Kprobe]:
+        """The probes that somebody has asked for, in the order of their registration.
+
+        Those that were taken out again are among them if they have hits that were not served.
+        """
+        return tuple(self._registry.asked.values())
+
     def trampoline(self) -> tuple[int, int] | None:
         """(start, end) of the return trampoline; None while nothing returns to one.
 

@@ -20,7 +20,12 @@ Unmapped = Callable[[list[Kprobe]], Collection[Kprobe]]
 
 
 class ProbeRegistry:
-    """The probes of one guest."""
+    """The probes of one guest.
+
+    Attributes:
+        asked: by identity, the probes that somebody has asked for and not taken out again, and
+            of those that were, the ones with hits that were not served.
+    """
 
     def __init__(
         self,
@@ -41,6 +46,7 @@ class ProbeRegistry:
             notify: told, in words, what happened to a probe without the user's doing.
             unmapped: see `Unmapped`.
         """
+        self.asked: dict[int, Kprobe] = {}
         self._points = arming.points
         self._admission = admission
         self._arming = arming
@@ -81,6 +87,7 @@ class ProbeRegistry:
             self._undo(done, fresh)
             raise
         self._admission.settled()
+        self.asked.update({id(p): p for p in done if not p.machinery and not p.stops})
         self._points.update(fresh)
         self._return_probes.admit([probe for probe in done if isinstance(probe, Kretprobe)])
         self._arming.arm([point for point in fresh.values() if point.enabled()])
@@ -137,6 +144,9 @@ class ProbeRegistry:
             ProbeRejectedError: EINVAL for one that is not registered; the others are gone.
         """
         gone, unknown = self._arming.remove(probes)
+        for probe in gone:
+            if not probe.nmissed and not (isinstance(probe, Kretprobe) and probe.unwatched):
+                self.asked.pop(id(probe), None)
         self._return_probes.dismiss([probe for probe in gone if isinstance(probe, Kretprobe)])
         if unknown:
             probe = unknown[-1]

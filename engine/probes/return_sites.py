@@ -162,7 +162,7 @@ class ReturnSites:
     def action(self, point: ProbePoint, go: TrapAction) -> TrapAction:
         """Record the call; places not watched yet are the engine's business."""
         enabled = point.enabled()
-        plain = [probe for probe in enabled if probe.record is not None]
+        plain = [probe for probe in enabled if not isinstance(probe, Kretprobe)]
         probes = [probe for probe in enabled if isinstance(probe, Kretprobe)]
         frame, find, behind = self.frames.frame, self.pending_calls.by_return.get, self._behind
         thread, clear, begin = self._target.thread, self.pending_calls.clear, self._begin
@@ -179,7 +179,8 @@ class ReturnSites:
             calls.sync()
             for other in plain:
                 other.hits += 1
-                other.record(thread())  # type: ignore[misc]
+                if other.record is not None:
+                    other.record(thread())
             if pending is NOWHERE:
                 self._unwatched(probes, sp, ret_addr)
             else:

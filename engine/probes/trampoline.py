@@ -226,7 +226,7 @@ class TrampolineReturns:
 
     def action(self, point: ProbePoint, go: TrapAction) -> TrapAction:
         """Replace the return address, whatever else is on the point."""
-        plain = [probe for probe in point.enabled() if probe.record is not None]
+        plain = [probe for probe in point.enabled() if not isinstance(probe, Kretprobe)]
         thread, frame, hook = self._target.thread, self.frames.frame, self._hook
 
         def action() -> int:
@@ -236,7 +236,8 @@ class TrampolineReturns:
                 return LEAVE
             for probe in plain:
                 probe.hits += 1
-                probe.record(thread())  # type: ignore[misc]
+                if probe.record is not None:
+                    probe.record(thread())
             hook(point, sp, ret_addr)
             return go()
 

@@ -129,6 +129,32 @@ def test_the_limit_of_time_holds_for_handlers(home: Path) -> None:
     assert "the time limit (--timeout) ran out\n" in done.err
 
 
+LOOP = "while True: pass"
+PLACED = "probes = [Kprobe(symbol_name='main')]\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "printed"),
+    [
+        (LOOP, (), "# tracer: nop\n"),
+        (f"{PLACED}def init():\n    {LOOP}", ("--profile",), "# profile\n  main+0x0 "),
+        (f"{PLACED}def exit():\n    {LOOP}", ("-e", "p:g/f factorial"), " f: (factorial+0x0/"),
+        (LOOP, ("--list", "-e", "p main"), ""),
+    ],
+    ids=["body", "init", "exit", "list"],
+)
+def test_it_holds_for_all_of_a_handlers_file(
+    home: Path, source: str, words: tuple[str, ...], printed: str
+) -> None:
+    (home / "loop.py").write_text(source)
+    done = run("trace", "--timeout", "0.2", *words, "--handlers", "loop.py", SAMPLE, cwd=home)
+
+    assert done.code == 124
+    assert "the time limit (--timeout) ran out\n" in done.err
+    assert printed in done.err
+    assert ("fibonacci" in done.out) is (f"{PLACED}def exit" in source)
+
+
 def test_a_reader_that_does_not_read_holds_nobody(home: Path) -> None:
     reading, writing = os.pipe()
     process = subprocess.Popen(

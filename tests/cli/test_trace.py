@@ -247,6 +247,21 @@ def test_an_error_in_handlers(home: Path, source: str, text: str) -> None:
     assert text in done.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("trace", "-e", "p nosuch"),
+        ("trace", "--handlers", "wrong.py"),
+        ("trace", "-e", "p main", "--filter", "kprobes/p_main_0:nosuch == 1"),
+        ("graph", "-f", "nosuch"),
+    ],
+)
+def test_what_never_starts_leaves_no_ring(home: Path, words: tuple[str, ...]) -> None:
+    (home / "wrong.py").write_text("1 / 0\n")
+    assert run(*words, "-o", "out", GUEST, cwd=home).code == 2
+    assert [path.name for path in home.iterdir() if path.suffix == ".ring"] == []
+
+
 def test_an_error_at_a_hit_keeps_the_trace(home: Path) -> None:
     (home / "h.py").write_text(
         "def pre(p, regs):\n    raise ValueError('boom')\n"

@@ -16,7 +16,7 @@ from engine.linux.fs.vfs import OpenFile
 from engine.session.guest.loading import LoadedGuest
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol.config import GuestConfig
-from engine.session.protocol.report import Report, Reports
+from engine.session.protocol.report import TIMED_OUT, Report, Reports
 
 if TYPE_CHECKING:
     from engine.session.guest.probing import Probing
@@ -77,20 +77,35 @@ class Session(LoadedGuest):
             self.probing = Probing(self, mode)
         return self.probing
 
-    def run(self) -> Reports:
-        """Run the program to its end."""
+    def run(self, begin: Callable[[], object] = lambda: None) -> Reports:
+        """Run the program to its end.
+
+        Args:
+            begin: goes before its first instruction; limits of the run hold there, too.
+        """
         try:
+            begin()
             end = self.kernel.run()
         except CutOff as cut:
-            self.process.hear_host()
-            end = self.process.exit or Exit(signal=cut.code - 128, by_user=True)
-            self.process.exit = end
+            end = self._cut(cut)
         finally:
             restore_terminals()
         self.end = end
-        for call in self.at_end:
-            call()
+        try:
+            for call in self.at_end:
+                call()
+        except CutOff as cut:
+            self.end = end = self._cut(cut)
         return self.report(end)
+
+    def _cut(self, cut: CutOff) -> Exit:
+        """The end of a run that was cut off."""
+        self.process.hear_host()
+        end = self.process.exit
+        if end is None or not (end.limit or end.by_user):
+            end = Exit(signal=cut.code - 128, by_user=True)
+        self.process.exit = end
+        return end
 
     def report(self, end: Exit) -> Reports:
         """Report on a run that has ended."""
@@ -215,7 +230,7 @@ def _ending(end: Exit, place: Callable[[], str]) -> Report | None:
     `place` describes the instruction it ended at: it costs a disassembler and symbols.
     """
     if end.limit == "timeout":
-        return Report(("stopped: the time limit (--timeout) ran out", f"at {place()}"))
+        return Report((TIMED_OUT, f"at {place()}"))
     if end.limit:
         return Report(("stopped: the block limit (--max-blocks) ran out", f"at {place()}"))
     name = sig.name(end.signal)

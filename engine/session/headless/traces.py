@@ -1,15 +1,16 @@
 """Runs whose events are recorded, and definitions as text for other tools."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import BinaryIO, Final
 
-from engine.errors import ProbeError, ProbeSyntaxError
+from engine.errors import CutOff, ProbeError, ProbeSyntaxError
 from engine.session.guest.session import Attach, Session
+from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
-from engine.session.protocol.requests import TRACERS, GraphRequest, TraceRequest
+from engine.session.protocol.requests import TRACERS, GraphRequest, TraceOptions, TraceRequest
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.handlers import blamed, load_handlers
 from engine.session.tracing.listing import KERNEL_FORM, TraceListing
@@ -41,21 +42,19 @@ class TraceRun:
         refused: filters and triggers that kernel mode goes on without, in words.
     """
 
-    def __init__(self, session: Session, request: TraceRequest, stream: BinaryIO) -> None:
+    def __init__(self, tracing: Tracing, request: TraceRequest) -> None:
         """Set up the trace.
 
         Args:
-            session: the guest.
+            tracing: it, empty.
             request: what is traced and how.
-            stream: for text where the request names no file.
 
         Raises:
             ProbeError: a definition, a filter or a trigger is not accepted.
-            CommandError: the output cannot be written.
         """
-        self._session = session
+        self._session = session = tracing.session
         self._request = request
-        self._tracing = tracing = Tracing(session, request.options, stream)
+        self._tracing = tracing
         if request.linux_instances:
             session.probes().manager.kernel_maxactive = True
         tracing.definitions.place(request.probes)
@@ -87,6 +86,10 @@ class TraceRun:
         yield from TraceListing(self._tracing).lines(form)
         yield from self._handled()
 
+    def attached(self, attach: Attach) -> AbstractContextManager[None]:
+        """Limits and signals of the host hold for what is done without a run, too."""
+        return attach(self._session)
+
     def _handled(self) -> Iterator[str]:
         """The probes of the file of handlers, as comment: they are no events."""
         path = self._request.handlers
@@ -111,19 +114,33 @@ class TraceRun:
             ProbeError: a probe of it cannot be placed.
         """
         session, tracing, handlers = self._session, self._tracing, self._request.handlers
-        if handlers is not None:
-            tracing.handled += load_handlers(handlers, session)["probes"]
-        tracing.start()
         options = self._request.options
-        if options.output is None:
-            tracing.drain_at_calls()
-        if options.buffer is not None and options.overwrite:
-            session.hooks.attention = tracing.dump
+        begun = False
+        remarks: list[Report] = []
+
+        def begin() -> None:
+            nonlocal begun
+            try:
+                if handlers is not None:
+                    tracing.handled += load_handlers(handlers, session)["probes"]
+                begun = True
+            except CutOff:
+                begun = True
+                raise
+            finally:
+                if begun:
+                    tracing.start()
+            if options.output is None:
+                tracing.drain_at_calls()
+            if options.buffer is not None and options.overwrite:
+                session.hooks.attention = tracing.dump
+
         with attach(session), blamed(handlers):
             try:
-                reports = session.run()
+                reports = session.run(begin)
             finally:
-                remarks = tracing.finish()
+                if begun:
+                    remarks = tracing.finish()
         return reports.behind(*remarks)
 
 
@@ -135,27 +152,22 @@ def opened_trace(request: TraceRequest, stream: BinaryIO) -> Iterator[TraceRun]:
         ImageError: the guest cannot be run.
         KprobeTuiError: see `TraceRun`.
     """
-    session = Session(request.config)
-    try:
-        yield TraceRun(session, request, stream)
-    finally:
-        session.close()
+    with _empty_trace(request.config, request.options, stream) as tracing:
+        yield TraceRun(tracing, request)
 
 
 class GraphRun:
     """A guest whose functions are traced, before its first instruction."""
 
-    def __init__(self, session: Session, request: GraphRequest, stream: BinaryIO) -> None:
+    def __init__(self, tracing: Tracing, request: GraphRequest) -> None:
         """Set up the trace.
 
         Args:
-            session: the guest.
+            tracing: it, empty.
             request: what is traced and how.
-            stream: for text where the request names no file.
 
         Raises:
             ProbeError: no function matches.
-            CommandError: the output cannot be written.
         """
         graph, given = request.graph, request.text
         recorded = replace(
@@ -163,9 +175,9 @@ class GraphRun:
             args=graph.args or not _ARGS.isdisjoint(given),
             retval=graph.retval or not _RETVALS.isdisjoint(given),
         )
-        self._session = session
+        self._session = tracing.session
         self._request = request
-        self._tracing = tracing = Tracing(session, request.options, stream)
+        self._tracing = tracing
         shown = (*given, *_implied(graph.tracer, graph.args, graph.retval, given))
         tracing.print_as(_GRAPH_FORMATS[graph.tracer], shown)
         self._graphing = graphing = Graphing(tracing, recorded)
@@ -205,9 +217,32 @@ def opened_graph(request: GraphRequest, stream: BinaryIO) -> Iterator[GraphRun]:
         ImageError: the guest cannot be run.
         KprobeTuiError: see `GraphRun`.
     """
-    session = Session(request.config)
+    with _empty_trace(request.config, request.options, stream) as tracing:
+        yield GraphRun(tracing, request)
+
+
+@contextmanager
+def _empty_trace(
+    config: GuestConfig, options: TraceOptions, stream: BinaryIO
+) -> Iterator[Tracing]:
+    """A guest with a trace of nothing; if it never starts, nothing stays of it.
+
+    Args:
+        config: the guest.
+        options: how the trace is kept and shown.
+        stream: for text where the options name no file.
+
+    Raises:
+        ImageError: the guest cannot be run.
+        CommandError: the output cannot be written.
+    """
+    session = Session(config)
     try:
-        yield GraphRun(session, request, stream)
+        tracing = Tracing(session, options, stream)
+        try:
+            yield tracing
+        finally:
+            tracing.discard()
     finally:
         session.close()
 

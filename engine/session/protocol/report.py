@@ -1,6 +1,9 @@
 """The end of a run: exit code, reason and remarks."""
 
 from dataclasses import dataclass, replace
+from typing import Final
+
+TIMED_OUT: Final = "stopped: the time limit (--timeout) ran out"
 
 
 @dataclass(frozen=True, slots=True)

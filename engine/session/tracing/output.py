@@ -21,6 +21,7 @@ from engine.session.guest.probing import Probing
 from engine.session.protocol.report import Report
 from engine.session.tracing.event_set import TraceEvent
 from engine.trace.formats.base import Format
+from engine.trace.graph import GraphProbe
 from engine.trace.ring import Ring
 from engine.trace.ring_file import Progress, RingFile
 from engine.trace.rows import HEAD, count_rows, uniform
@@ -334,7 +335,8 @@ def remarks(
     unwatched = [
         f"{probe}: {probe.unwatched} of {probe.hits} calls"
         for probe in probes
-        if isinstance(probe, Kretprobe) and probe.unwatched
+        # A graph shows by itself which calls do not end.
+        if isinstance(probe, Kretprobe) and probe.unwatched and not isinstance(probe, GraphProbe)
     ]
     if unwatched:
         yield _list("calls that do not return, or to where no probe can stand:", unwatched)

@@ -359,6 +359,12 @@ class Tracing:
 
         hooks.syscall_enter = enter
 
+    def discard(self) -> None:
+        """Nothing was traced, and nothing will be: no file stays beside the output's."""
+        if not self._started:
+            self._staging.close()
+            self._output.close()
+
     def finish(self) -> list[Report]:
         """After the run: everything out, and what is to be said about it."""
         self._probing.manager.techniques.collect()
@@ -376,10 +382,16 @@ class Tracing:
                 failure,
                 self._staging.lost + output.lost,
                 self._probing,
-                [*(p for event in self.events.values() for p in event.probes), *self.handled],
+                [*(p for event in self.events.values() for p in event.probes), *self._others()],
             )
         )
         return said + self._stuck_exception()
+
+    def _others(self) -> list[Kprobe]:
+        """Probes without an event: those of a file of handlers, and what they have registered."""
+        named = {id(probe) for event in self.events.values() for probe in event.probes}
+        found = {id(probe): probe for probe in (*self.handled, *self._probing.manager.asked())}
+        return [probe for key, probe in found.items() if key not in named]
 
     def _stuck_exception(self) -> list[Report]:
         """The remark about an exception that met a return trampoline and ended the program."""
@@ -404,7 +416,7 @@ class Tracing:
         """The snapshot, histograms and the profile."""
         lines = list(self.controls.histograms())
         if self.options.profile:
-            profile = profile_lines(self.events.values(), self.handled)
+            profile = profile_lines(self.events.values(), self._others())
             shown = self._names().shown
             lines += [b"", b"# profile", *(shown(os.fsencode(line)) for line in profile)]
         snapshot = self.tail.snapshot() if self._output.format.is_text else b""

@@ -59,6 +59,18 @@ def test_calls_without_a_free_instance_are_missed(arch: str, mode: Mode, maxacti
 
 
 @each
+@either
+def test_hits_of_a_probe_beside_it_that_does_nothing_are_counted(arch: str, mode: Mode) -> None:
+    guest = guest_of(arch, RECURSION[arch], mode, n=9)
+    quiet, recording = Kprobe(addr=F), Kprobe(addr=F, record=lambda thread: None)
+    guest.manager.register_all([quiet, recording])
+    probe = registered(guest, maxactive=2)
+    guest.run_to_trap()
+
+    assert (quiet.hits, recording.hits, probe.hits, probe.nmissed) == (10, 10, 10, 8)
+
+
+@each
 def test_the_kernels_default_is_an_option_and_kernel_modes_rule(arch: str) -> None:
     for mode, asked, limit in (
         (Mode.STRICT, False, None),

@@ -195,3 +195,42 @@ def test_hits_and_misses_are_told_as_those_of_events_are(tmp_path: Path) -> None
     assert f"kprobe-tui:   fibonacci+0x0: {missed} of {CALLS} hits missed" in done.err
     events = run("trace", "-e", "r2:x fibonacci", "--profile", str(RECURSION), cwd=tmp_path)
     assert ["x", str(SERVED), missed] in [line.split() for line in events.err.splitlines()]
+
+
+def test_probes_that_handlers_register_are_told_too(tmp_path: Path) -> None:
+    """At the end, those that were taken out again among them."""
+    file = tmp_path / "handlers.py"
+    file.write_text(
+        "late = []\n"
+        "manager = guest.probes().manager\n"
+        "def fib(make, name):\n"
+        "    probe = make(name=name)\n"
+        "    probe.addr = guest.probes().verdicts.places.resolve('fibonacci')[0].link\n"
+        "    late.append(probe)\n"
+        "    manager.register(probe)\n"
+        "def few(name):\n"
+        "    return Kretprobe(maxactive=2, handler=lambda instance, regs: 0, name=name)\n"
+        "def place(probe, regs):\n"
+        "    fib(few, 'stays')\n"
+        "    fib(few, 'goes')\n"
+        "    fib(Kprobe, 'plain')\n"
+        "    fib(Kprobe, 'gone')\n"
+        "def drop(probe, regs):\n"
+        "    if probe.hits == 1:\n"
+        "        manager.unregister_all([late[1], late[3]])\n"
+        "probes = [Kprobe(symbol_name='main', pre_handler=place),\n"
+        "          Kprobe(symbol_name='ackermann', pre_handler=drop)]\n"
+    )
+    done = run("trace", "--handlers", str(file), "--profile", str(RECURSION), cwd=tmp_path)
+    profile = [line.split() for line in done.err.partition("# profile\n")[2].splitlines()]
+    served, missed = str(SERVED), str(CALLS - SERVED)
+    assert profile[:5] == [
+        ["main+0x0", "1", "0"],
+        ["ackermann+0x0", "20", "0"],
+        ["stays", served, missed],
+        ["goes", served, missed],
+        ["plain", str(CALLS), "0"],
+    ]
+    assert "gone" not in done.err
+    for name in ("stays", "goes"):
+        assert f"kprobe-tui:   {name}: {missed} of {CALLS} hits missed" in done.err
