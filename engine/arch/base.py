@@ -318,6 +318,7 @@ class Arch:
         suspect_ends: bytes that do the same as the third last of a block whose last byte is
             above 0x7F: operands of 16 bits that have their sign bit.
         suspect_lasts: bytes that do the same as the second last of a block.
+        float_suspects: suspects more where no host computes floating point for the guest.
         screen: the instructions of a block that must not run, given its decoded form.
         prepare: puts the state right before a screened instruction runs in place.
         emulate: executes a screened instruction; returns the next pc.
@@ -361,6 +362,7 @@ class Arch:
     jumps: ArchJumps | None = None
     suspect_ends: frozenset[int] = frozenset()
     suspect_lasts: frozenset[int] = frozenset()
+    float_suspects: Mapping[int, frozenset[int]] = field(default_factory=dict)
     core: str = "unicorn"
     decode: "Callable[[int, bytes], tuple[Insn, ...]] | None" = None
     code_unit: int = 1

@@ -1,7 +1,18 @@
 """An instruction, and the processor and memory that code of an architecture may touch."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+UNKNOWN: Final = "(unknown)"
+"""Mnemonic of what a decoder does not know."""
+
+
+class TrapError(Exception):
+    """An instruction that is carried out in software raises an exception of the processor."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"exception {number}")
+        self.number = number
 
 
 class RegisterFile(Protocol):
@@ -46,6 +57,11 @@ class Insn:
     def size(self) -> int:
         """Distance to the next instruction."""
         return self.step or len(self.raw)
+
+    @property
+    def unknown(self) -> bool:
+        """True if the decoder does not know it: the bytes may be those of several."""
+        return self.mnemonic == UNKNOWN
 
     @property
     def text(self) -> str:

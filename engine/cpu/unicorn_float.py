@@ -262,7 +262,6 @@ class _Linker:
         self.sse(name, "xmm", b"\x41\xff\xd3")  # call r11
 
 
-@cache
 def install(target: str) -> bool:
     """Lead Unicorn's functions to the host's own floating point, for the whole process.
 
@@ -270,10 +269,14 @@ def install(target: str) -> bool:
         target: how those functions end.
 
     Returns:
-        Whether they are: if not, nothing has changed.
+        Whether they are, and nobody has asked for the host to be left out.
     """
-    if not native.possible():
-        return False
+    return native.possible() and _led(target)
+
+
+@cache
+def _led(target: str) -> bool:
+    """Lead them, once; if that cannot be done nothing has changed."""
     library = _Library(target)
     links = [library.address(name) for name in _LINKS]
     places = [library.address(f"helper_{name}") for name in _functions()]

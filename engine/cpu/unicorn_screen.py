@@ -16,7 +16,7 @@ from typing import Any
 import unicorn.unicorn_const as uc_const
 
 from engine.arch.base import Arch, Screened, Screening, TrapKind
-from engine.arch.machine import ArchCpu, Insn
+from engine.arch.machine import UNKNOWN, ArchCpu, Insn, TrapError
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Cpu, Decode, EntryAction, Stop, StopKind
@@ -100,10 +100,12 @@ class Screen:
         self._stop = stop
         self.entries = Entries()
         self._entered: list[int] = []
-        self._suspects = _pattern(arch.suspects, arch.suspect_ends, arch.suspect_lasts)
+        self._pairs = {**arch.suspects, **({} if host_float else arch.float_suspects)}
+        self._suspects = _pattern(self._pairs, arch.suspect_ends, arch.suspect_lasts)
         self._host_float = host_float
         self._at: dict[int, int] = {}
         self._blocks: list[tuple[int, int, tuple[int, ...]]] = []
+        self._served: dict[int, tuple[bytes, Insn, Screened | None]] = {}
         self._pass = -1
         self.off = False
         self.met: int | None = None
@@ -143,7 +145,7 @@ class Screen:
         ask = ctypes.cast(callback, api.VOID).value or 0
         bits = self.entries.bits
         sieve, pairs = native.sieve(
-            ram, arch.suspects, ask, bits, arch.suspect_ends, arch.suspect_lasts
+            ram, self._pairs, ask, bits, arch.suspect_ends, arch.suspect_lasts
         )
         self._hooks.add(kind, code.edge, ctypes.addressof(sieve))
         self._kept = (callback, sieve, pairs)
@@ -178,7 +180,7 @@ class Screen:
         insns = self._decode(pc, raw)
         known = sum(insn.size for insn in insns)
         if known < len(raw):  # Unicorn has decoded what Capstone does not know
-            insns = (*insns, Insn(pc + known, raw[known:], "(unknown)", ""))
+            insns = (*insns, Insn(pc + known, raw[known:], UNKNOWN, ""))
         found = tuple(
             item.address for item in self._screened(insns) if item.address not in self._at
         )
@@ -227,28 +229,43 @@ class Screen:
         assert address is not None
         self.met = None
         raw = _readable(cpu, address, self._arch.insn_max)
-        insn = next(iter(self._decode(address, raw)), Insn(address, raw, "(unknown)", ""))
-        found = self._screened((insn,))
-        if not found:  # the guest has rewritten its code here
+        known = self._served.get(address)
+        if known is None or known[0] != raw:
+            known = raw, *self._decoded(address, raw)
+            self._served[address] = known
+        _, insn, found = known
+        if found is None:  # the guest has rewritten its code here
+            del self._served[address]
             hook = self._at.pop(address, None)  # a removed one may be called once more
             if hook is not None:
                 self._hooks.remove(hook)
             return None, False
-        if found[0].action is Screening.REFUSE:
-            return Stop(StopKind.TRAP, TrapKind.ILLEGAL, detail=found[0].what), False
-        if found[0].action is Screening.PREPARE:
+        if found.action is Screening.REFUSE:
+            return Stop(StopKind.TRAP, TrapKind.ILLEGAL, detail=found.what), False
+        if found.action is Screening.PREPARE:
             self._arch.prepare(cpu, insn)
             self._pass = address
             return None, False
         try:
             after = self._arch.emulate(_OwnRights(cpu), insn)
+        except TrapError as trap:
+            kind = self._arch.classify_trap(trap.number)
+            return Stop(StopKind.TRAP, kind, trap.number), False
         except GuestFaultError as fault:
             return Stop(StopKind.FAULT, address=fault.address, access=fault.access), False
         except _NoMemoryError as error:
             return Stop(StopKind.OUT_OF_MEMORY, address=error.page), False
-        self.behind = address + insn.size
+        self.behind = address + found.size
         cpu.write_register(self._arch.roles.pc, after)
         return None, True
+
+    def _decoded(self, address: int, raw: bytes) -> tuple[Insn, Screened | None]:
+        """The instruction at the front of some bytes, and what is to be done about it."""
+        insn = next(iter(self._decode(address, raw)), Insn(address, raw, UNKNOWN, ""))
+        found = next((item for item in self._screened((insn,)) if item.address == address), None)
+        if found is not None and insn.unknown:
+            insn = Insn(address, raw[: found.size], insn.mnemonic, insn.operands)
+        return insn, found
 
 
 class _NoMemoryError(Exception):

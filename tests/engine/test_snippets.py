@@ -6,7 +6,9 @@ left out, and so are flags and results that the manuals leave undefined.
 
 import random
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import a64snippets
 import pytest
@@ -29,21 +31,23 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(folder, "snippets", SOURCE.read_text(), "-static", "-no-pie", "-O1")
 
 
-def compare(program: Path, cases: list[Case]) -> None:
+def compare(
+    program: Path, cases: list[Case], variables: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Nothing differs; otherwise the first few are shown."""
     folder = program.parent
-    ours = snippets.run(program, folder, cases, *snippets.EMULATOR)
+    ours = snippets.run(program, folder, cases, *snippets.EMULATOR, variables=variables)
     theirs = snippets.run(program, folder, cases)
     found = differences(cases, ours, theirs)
     shown = [(case.name, case.code.hex(), difference) for case, difference in found[:5]]
     assert not found, f"{len(found)} of {len(cases)} differ (ours, theirs): {shown}"
 
 
-def x87(seed: int, count: int) -> list[Case]:
+def x87(seed: int, count: int, *, exact: bool = False) -> list[Case]:
     random_ = random.Random(seed)
     kinds = ((0.0, 0.0), (0.0, 0.0), (0.0, 0.15), (0.5, 0.1))
     return [
-        snippets.x87(random_, unmasked=unmasked, empty=empty)
+        snippets.x87(random_, unmasked=unmasked, empty=empty, exact=exact)
         for unmasked, empty in (random_.choice(kinds) for _ in range(count))
     ]
 
@@ -51,6 +55,11 @@ def x87(seed: int, count: int) -> list[Case]:
 @needs_host
 def test_x87(program: Path) -> None:
     compare(program, x87(87, QUICK))
+
+
+@needs_host
+def test_x87_without_the_host(program: Path) -> None:
+    compare(program, x87(78, QUICK, exact=True), snippets.PORTABLE)
 
 
 def sse(seed: int, count: int) -> list[Case]:
@@ -89,6 +98,12 @@ def test_integers_and_strings_long(program: Path) -> None:
 @pytest.mark.slow
 def test_x87_long(program: Path) -> None:
     compare(program, x87(8087, LONG))
+
+
+@needs_host
+@pytest.mark.slow
+def test_x87_without_the_host_long(program: Path) -> None:
+    compare(program, x87(7808, LONG // 4, exact=True), snippets.PORTABLE)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from engine.arch.x86_64.frames import UNWIND
 from engine.arch.x86_64.jumps import JUMPS
 from engine.arch.x86_64.probes import PROBES
 from engine.arch.x86_64.screen import (
+    FLOAT_SUSPECTS,
     SUSPECT_ENDS,
     SUSPECT_LASTS,
     SUSPECTS,
@@ -148,6 +149,7 @@ X86_64 = Arch(
     suspects=SUSPECTS,
     suspect_ends=SUSPECT_ENDS,
     suspect_lasts=SUSPECT_LASTS,
+    float_suspects=FLOAT_SUSPECTS,
     screen=screen,
     prepare=prepare,
     emulate=emulate,

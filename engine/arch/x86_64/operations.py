@@ -9,6 +9,7 @@ operation: the emulator refuses every one at user level, in a slot as in place.
 from collections.abc import Callable
 from typing import Final
 
+from engine.arch.machine import RegisterFile
 from engine.arch.plan import Operation, StepCpu
 from engine.arch.x86_64.decode import ADDRESS_SIZE, FS, GS, OPERAND_SIZE, REP, Decoded
 
@@ -33,7 +34,7 @@ _USER_FLAGS: Final = 0x244DD5
 _FIXED_FLAGS: Final = 2
 
 _Run = Callable[[StepCpu], int]
-_Address = Callable[[StepCpu], int]
+_Address = Callable[[RegisterFile], int]
 
 
 def holds(condition: int, flags: int) -> bool:
@@ -191,7 +192,7 @@ def _group_five(insn: Decoded, raw: bytes, address: int) -> Operation | None:
     behind = address + insn.size & _MASK
     calls = insn.reg == 2
     if insn.memory:
-        where, what = _operand(insn, raw, address)
+        where, what = operand_address(insn, raw, address)
 
         def target_of(cpu: StepCpu) -> int:
             return _load(cpu, where(cpu), size)
@@ -216,8 +217,8 @@ def _group_five(insn: Decoded, raw: bytes, address: int) -> Operation | None:
     return Operation(f"push the return address {behind:#x}, jump to {what}", run, size)
 
 
-def _operand(insn: Decoded, raw: bytes, address: int) -> tuple[_Address, str]:
-    """Computation of the address of a memory operand, and its text."""
+def operand_address(insn: Decoded, raw: bytes, address: int) -> tuple[_Address, str]:
+    """Computation of the address of a memory operand, by the registers, and its text."""
     mod, rm = insn.modrm >> 6, insn.modrm & 7
     at = insn.displacement_at
     size = insn.displacement_size
@@ -238,7 +239,7 @@ def _operand(insn: Decoded, raw: bytes, address: int) -> tuple[_Address, str]:
     mask = _LOW if insn.prefixes & ADDRESS_SIZE else _MASK
     segment = "fs_base" if insn.prefixes & FS else "gs_base" if insn.prefixes & GS else None
 
-    def where(cpu: StepCpu) -> int:
+    def where(cpu: RegisterFile) -> int:
         total = constant
         if base is not None:
             total += cpu.read_register(base)

@@ -8,6 +8,8 @@
 - MXCSR does not show the sticky exception flags: they are put into it before an instruction
   stores it, and forgotten before one loads it. Not where the host computes, see
   `engine.cpu.unicorn_float`.
+- x87's transcendentals and remainders have 53 bits, none of its exceptions is flagged or raised,
+  and there are no stack faults: carried out here where no host computes (`x87`).
 - rdrand and rdseed ask the host: given seeded bytes instead.
 - bt, bts, btr and btc of a register with a lock prefix, which is no instruction, use an address
   that nobody has set: that of an access before it, or the emulator gives up. Refused.
@@ -21,10 +23,13 @@
 - rdtsc is set up to fault (CR4.TSD) and emulated with the guest's deterministic counter.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from engine.arch.base import Screened, Screening
 from engine.arch.machine import ArchCpu, Insn
+from engine.arch.x86_64 import x87
+from engine.arch.x86_64.decode import length
 
 _NEG: Final = 3
 _NEG_OF_MEMORY: Final = frozenset(modrm for modrm in range(0xC0) if modrm >> 3 & 7 == _NEG)
@@ -40,6 +45,9 @@ SUSPECTS: Final = {
     0xF7: frozenset({0x0D, *_NEG_OF_MEMORY}),
     0x0F: frozenset({0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7}),
 }
+_X87: Final = frozenset((x87.FWAIT, *range(0xD8, 0xE0)))
+FLOAT_SUSPECTS: Final = {byte: frozenset(range(256)) for byte in _X87}
+"""Suspects where no host computes."""
 _RET: Final = 0xC2
 SUSPECT_ENDS: Final = frozenset({_RET})
 _LOOPNE, _LOOPE = 0xE0, 0xE1
@@ -98,6 +106,8 @@ def _classify(raw: bytes) -> tuple[Screening, str] | None:
         return Screening.EMULATE, "return that pops more than 32 KiB"
     if first in SUSPECT_LASTS:
         return Screening.EMULATE, "loop that looks at ZF"
+    if first in _X87:
+        return Screening.EMULATE, "x87"
     if first == _POP and len(raw) > index + 1 and raw[index + 1] & 0x38:
         return Screening.REFUSE, "XOP instruction, which the emulated CPU does not have"
     if first in _TESTS and raw[index + 1 : index + 2] == _TEST_RIP_RELATIVE:
@@ -130,15 +140,25 @@ def _tests_bit(opcode: int, field: int) -> bool:
 def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
     """The instructions among these that must not run as they stand."""
     found = []
-    for insn in insns:
+    for insn in _spelled(insns):
         verdict = _classify(insn.raw)
         if verdict is not None:
             what = verdict[1]
             if verdict[0] is Screening.REFUSE:
                 what = f"{insn.text}: {what}"
-            computes = verdict[0] is Screening.PREPARE
+            computes = verdict[0] is Screening.PREPARE or what == "x87"
             found.append(Screened(insn.address, insn.size, verdict[0], what, computes))
     return tuple(found)
+
+
+def _spelled(insns: tuple[Insn, ...]) -> Iterator[Insn]:
+    """The same, one by one where the disassembler does not know the first of several."""
+    for insn in insns:
+        raw, address = insn.raw, insn.address
+        while insn.unknown and 0 < (size := length(raw)) < len(raw):
+            yield Insn(address, raw[:size], insn.mnemonic, insn.operands)
+            raw, address = raw[size:], address + size
+        yield Insn(address, raw, insn.mnemonic, insn.operands)
 
 
 def prepare(cpu: ArchCpu, insn: Insn) -> None:
@@ -158,6 +178,9 @@ def show_float_flags(cpu: ArchCpu) -> None:
 def emulate(cpu: ArchCpu, insn: Insn) -> int:
     """A screened instruction that does not run in the emulator; where it leads to."""
     index, rex = _opcode(insn.raw)
+    if insn.raw[index] in _X87:
+        x87.emulate(cpu, insn)
+        return insn.address + insn.size
     if insn.raw[index] == _RET:
         return _return(cpu, int.from_bytes(insn.raw[index + 1 : index + 3], "little"))
     if insn.raw[index] in SUSPECT_LASTS:

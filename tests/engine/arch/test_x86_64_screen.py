@@ -32,8 +32,10 @@ _VEX = st.one_of(
 def _suspected(raw: bytes) -> bool:
     """Whether it has a pair of bytes, or could end as, what every screened instruction has."""
     pairs = pairwise(raw)
+    suspects = {**X86_64.suspects, **X86_64.float_suspects}
     return (
-        any(second in X86_64.suspects.get(first, ()) for first, second in pairs)
+        any(second in suspects.get(first, ()) for first, second in pairs)
+        or raw[-1] in suspects
         or any(first in X86_64.suspect_lasts for first in raw[:-1])
         or any(
             first in X86_64.suspect_ends and last > 0x7F
