@@ -19,6 +19,8 @@ from engine.arch.x86_64.verdicts import (
     kprobe_refusal,
     misread,
     misread_refusal,
+    rex2,
+    rex2_refusal,
     strict_refusal,
     undecodable,
     uprobe_refusal,
@@ -32,6 +34,7 @@ _FLOW: Final = _EMULATED_BRANCHES | _LOOPS | _RETURNS | {0xFF}
 _STRINGS: Final = frozenset((*range(0xA4, 0xA8), *range(0xAA, 0xB0), *range(0x6C, 0x70)))
 _SCRATCH: Final = {6: "rsi", 7: "rdi", 3: "rbx"}
 _STEP: Final = (Fixup.IP,)
+_REX2: Final = "REX2 prefix, which the emulated CPU does not have: no instruction"
 
 
 def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -> InsnPlan:
@@ -48,6 +51,14 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
     if not uprobe and forced_emulation(raw):
         reason = "forced-emulation prefix of a hypervisor: not copied"
         return _rejected(raw[:5], address, uprobe, ("EINVAL", "x86.forced-emulation", reason))
+    extended = rex2(raw)
+    if extended is not None:
+        refusal = rex2_refusal(extended, raw, uprobe)
+        if refusal is None and mode is Mode.STRICT:
+            refusal = ("ENOTSUPP" if uprobe else "EOPNOTSUPP", "x86.undefined", _REX2)
+        if refusal is not None:
+            return _rejected(raw[:4], address, uprobe, refusal)
+        return _uncertain(raw, address)
     insn = decode(raw)
     taken = misread(raw) if uprobe else None
     refusal = misread_refusal(*taken) if taken is not None else None
@@ -79,7 +90,7 @@ def _rejected(raw: bytes, address: int, proven: bool, refusal: tuple[str, str, s
 
 def _uncertain(raw: bytes, address: int) -> InsnPlan:
     """The plan for bytes that only Linux takes for an instruction: a copy of them faults."""
-    reason = "copied with what follows: no instruction, but Linux takes a prefix for its opcode"
+    reason = "copied with what follows: no instruction here, but Linux takes it for one"
     return InsnPlan(address, raw, Verdict.XOL, reason, rule="x86.copy", copy=raw, fixups=_STEP)
 
 

@@ -241,6 +241,11 @@ def mapped(insn: Decoded) -> bool:
     return bool(_TABLES[insn.encoding, insn.key >> 8][insn.key & 0xFF] & _KNOWN)
 
 
+def has_modrm(opcode_map: int, opcode: int) -> bool:
+    """True if an opcode of the maps of one byte (0) or of 0f (1) has a ModRM byte."""
+    return bool((_TWO if opcode_map else _ONE)[opcode] & _MODRM)
+
+
 def _decode(raw: bytes) -> Decoded | None:
     at = prefixes = rex = vvvv = 0
     while lead := _LEAD[raw[at]]:

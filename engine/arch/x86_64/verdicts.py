@@ -7,6 +7,7 @@ which always passes. Where its decoder takes a prefix for the opcode (`misread`)
 a uprobe is Linux's; else, and in strict mode, the processor's reading is used.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from engine.arch.x86_64.decode import (
@@ -22,6 +23,7 @@ from engine.arch.x86_64.decode import (
     SS,
     VEX,
     Decoded,
+    has_modrm,
     mapped,
     opcodes,
 )
@@ -48,6 +50,9 @@ _BOOSTABLE_0F: Final = frozenset(
     )
 ) - frozenset(opcodes("80-8f"))
 _EMULATE_PREFIXES: Final = (bytes.fromhex("0f0b78656e"), bytes.fromhex("0f0b6b766d"))
+_FAR_BY_NUMBER: Final = (0x9A, 0xEA)
+_MASKS: Final = "mov ss holds exceptions back: not stepped"
+_BRANCH_66: Final = "branch with operand-size prefix 66: Intel and AMD execute it differently"
 _JUMP: Final = 5
 _SLOT: Final = 16
 
@@ -238,6 +243,72 @@ def misread_refusal(prefixes: int, opcode: int) -> Refusal | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Rex2:
+    """What Linux reads where an instruction begins with REX2 (insn_get_prefixes, insn_get_opcode).
+
+    It knows the prefix whatever the processor, and judges the byte behind it as a one-byte
+    opcode, also where bit 7 of the prefix's second byte means the map of 0f.
+
+    Attributes:
+        prefixes: bits of the legacy prefixes in front of it.
+        opcode: the byte behind it.
+        wide: REX2.W.
+        modrm: the ModRM byte, -1 without.
+    """
+
+    prefixes: int
+    opcode: int
+    wide: bool
+    modrm: int
+
+
+def rex2(raw: bytes) -> Rex2 | None:
+    """REX2 at the front of some bytes, behind up to four different legacy prefixes."""
+    prefixes = at = 0
+    while at < len(raw) and (bit := _PREFIX_BITS.get(raw[at])):
+        prefixes |= bit
+        at += 1
+    if raw[at : at + 1] != b"\xd5" or len(raw) < at + 4 or prefixes.bit_count() > _PREFIXES_MAX:
+        return None
+    payload, opcode = raw[at + 1], raw[at + 2]
+    modrm = raw[at + 3] if has_modrm(payload >> 7, opcode) else -1
+    return Rex2(prefixes, opcode, bool(payload & 8), modrm)
+
+
+def rex2_refusal(insn: Rex2, raw: bytes, uprobe: bool) -> Refusal | None:
+    """Refusal by Linux of an instruction that begins with REX2."""
+    opcode, reg = insn.opcode, insn.modrm >> 3 & 7 if insn.modrm >= 0 else 0
+    if opcode in _FAR_BY_NUMBER and insn.wide:
+        return undecodable(raw, uprobe)
+    mov_ss = opcode == 0x8E and reg == 2
+    if uprobe:
+        if insn.prefixes & _BAD_PREFIXES:
+            return _bad_prefix(insn.prefixes)
+        if opcode in _BAD_FOR_UPROBES:
+            text = f"opcode {opcode:02x} is on the list that uprobes refuse"
+            return "ENOTSUPP", "x86.uprobe-opcode", text
+        if mov_ss:
+            return "ENOTSUPP", "x86.mask-exceptions", _MASKS
+        branch = opcode in (0xE8, 0xE9, 0xEB) or 0x70 <= opcode <= 0x7F
+        if branch and insn.prefixes & OPERAND_SIZE:
+            return "ENOTSUPP", "x86.branch-66", _BRANCH_66
+        return None
+    if 0xCC <= opcode <= 0xCE or opcode == 0xF1:
+        return "EILSEQ", "x86.exception", "software interrupt: never probed"
+    if mov_ss or opcode == 0x1F:
+        return "EINVAL", "x86.mask-exceptions", _MASKS
+    if opcode in _FAR_BY_NUMBER or opcode == 0xCF or (opcode == 0xFF and reg in (3, 5)):
+        return "EOPNOTSUPP", "x86.far", "far transfer or iret: kprobes do not emulate it"
+    if opcode == 0xFF and reg in (2, 4):
+        if insn.prefixes & ADDRESS_SIZE:
+            return "EOPNOTSUPP", "x86.address-size", "indirect branch with prefix 67: refused"
+        if insn.modrm < 0xC0:
+            text = "call or jump through memory: kprobes do not emulate it"
+            return "EOPNOTSUPP", "x86.branch-memory", text
+    return None
+
+
 def uprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
     """Refusal of a uprobe by Linux (uprobe_init_insn, branch_setup_xol_ops)."""
     if (
@@ -255,12 +326,12 @@ def uprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
             + ("" if insn.encoding == LEGACY else " (taken for the one-byte opcode)"),
         )
     if first == 0x8E and insn.reg == 2:
-        return "ENOTSUPP", "x86.mask-exceptions", "mov ss holds exceptions back: not stepped"
+        return "ENOTSUPP", "x86.mask-exceptions", _MASKS
     if insn.prefixes & OPERAND_SIZE and _uprobe_branch(insn):
         return (
             "ENOTSUPP",
             "x86.branch-66",
-            "branch with operand-size prefix 66: Intel and AMD execute it differently",
+            _BRANCH_66,
         )
     return None
 
@@ -294,8 +365,8 @@ def kprobe_refusal(insn: Decoded, raw: bytes) -> Refusal | None:
     if 0xCC <= first <= 0xCE or first == 0xF1:
         return "EILSEQ", "x86.exception", "software interrupt: never probed"
     if _masks_exceptions(insn):
-        return "EINVAL", "x86.mask-exceptions", "mov ss holds exceptions back: not stepped"
-    if first in (0x9A, 0xEA, 0xCF):
+        return "EINVAL", "x86.mask-exceptions", _MASKS
+    if first in _FAR_BY_NUMBER or first == 0xCF:
         return "EOPNOTSUPP", "x86.far", "far transfer or iret: kprobes do not emulate it"
     if first == 0xFF and 2 <= insn.reg <= 5:
         if insn.reg & 1:
@@ -375,6 +446,6 @@ def _operand_size(insn: Decoded) -> tuple[str, str] | None:
     if insn.prefixes & OPERAND_SIZE and not insn.wide:
         return (
             "x86.branch-66",
-            "branch with operand-size prefix 66: Intel and AMD execute it differently",
+            _BRANCH_66,
         )
     return None

@@ -75,9 +75,48 @@ def test_uprobes_as_the_kernel_reads_them(text: str, errno: str, rule: str) -> N
     assert (found.errno, found.rule) == (errno, rule)
 
 
+REX2_REFUSED = bytes.fromhex(
+    "06070e16171e1f272f373f6061626c6d6e6f829acccdcecfd4d5d6e4e5e6e7eaecedeeeff1f4fafb"
+)
+"""Bytes behind REX2 with which a live 6.18 says ENOTSUPP to a uprobe; it takes all others."""
+BRANCHES = bytes.fromhex("707172737475767778797a7b7c7d7e7fe8e9eb")
+"""Those it says it to besides behind 66."""
+
+
+@pytest.mark.parametrize(
+    ("front", "refused", "cut"),
+    [
+        ("d500", REX2_REFUSED, b""),
+        ("d511", REX2_REFUSED, b""),
+        ("d580", REX2_REFUSED, b""),  # the map of 0f is judged by the one-byte opcodes, too
+        ("d508", REX2_REFUSED, b"\x9a\xea"),  # a far pointer of 64 bits is none
+        ("66d580", REX2_REFUSED + BRANCHES, b""),
+        ("2ed500", bytes(range(256)), b""),
+        ("40d500", bytes(range(256)), b""),  # behind a REX it is the opcode d5
+        ("f3d500", REX2_REFUSED, b""),
+    ],
+)
+def test_rex2_as_a_live_kernel_reads_it(front: str, refused: bytes, cut: bytes) -> None:
+    for opcode in range(256):
+        text = f"{front}{opcode:02x}c0"
+        expected = "ENOEXEC" if opcode in cut else "ENOTSUPP" if opcode in refused else ""
+        assert plan(text, mode=Mode.KERNEL).errno == expected, text
+        assert plan(text, mode=Mode.STRICT).errno == (expected or "ENOTSUPP"), text
+    assert plan("d5008ed0", mode=Mode.KERNEL).errno == "ENOTSUPP"
+    assert plan("d5008e10", mode=Mode.KERNEL).errno == "ENOTSUPP"
+    assert plan("d5008ec0", mode=Mode.KERNEL).errno == ""
+
+
 @pytest.mark.parametrize(
     ("text", "errno", "rule"),
     [
+        ("d500ccc0", "EILSEQ", "x86.exception"),
+        ("d5008ed0", "EINVAL", "x86.mask-exceptions"),
+        ("d500cfc0", "EOPNOTSUPP", "x86.far"),
+        ("d500ff10", "EOPNOTSUPP", "x86.branch-memory"),
+        ("67d500ffd0", "EOPNOTSUPP", "x86.address-size"),
+        ("d5089ac0", "EILSEQ", "x86.undecodable"),
+        ("d50001c0", "", "x86.copy"),
         ("cc", "EILSEQ", "x86.exception"),
         ("cd80", "EILSEQ", "x86.exception"),
         ("f1", "EILSEQ", "x86.exception"),
