@@ -50,6 +50,7 @@ class GuestHooks:
         unwind_info: (start, unwind information) of the machinery's own code around an address.
         mapped: (start, size) has been mapped with execute permission or gained it.
         unmapped: (start, size) is gone or lost its execute permission.
+        discarded: (start, size) has its file's content again: private pages were dropped.
         syscall_enter: (number, name, arguments) before a system call is carried out.
         syscall_exit: (number, name, result) after it.
         renamed: a thread has another name.
@@ -70,6 +71,7 @@ class GuestHooks:
     unwind_info: Callable[[int], tuple[int, bytes] | None] = lambda pc: None
     mapped: Callable[[int, int], None] = _ignore
     unmapped: Callable[[int, int], None] = _ignore
+    discarded: Callable[[int, int], None] = _ignore
     syscall_enter: Callable[[int, str, tuple[int, ...]], None] = _ignore
     syscall_exit: Callable[[int, str, int], None] = _ignore
     renamed: Callable[[], None] = _ignore

@@ -42,7 +42,7 @@ class Memory:
         mappings: all mappings, sorted by address.
         shared: the pages that shared mappings have in common.
         closed: pages that keep only some of their permissions, and which; see `close_pages`.
-        on_change: told (what, start, size) of a range: "map", "unmap" or "protect".
+        on_change: told (what, start, size) of a range: "map", "unmap", "protect" or "discard".
         before_move: told (start, size) of pages that are about to go to other addresses.
     """
 
@@ -173,7 +173,16 @@ class Memory:
                 continue
             piece = mapping.part(max(start, mapping.start), min(end, mapping.end))
             self.pager.discard(piece)
-            self.on_change("map", piece.start, piece.size)
+            self.on_change("discard", piece.start, piece.size)
+
+    def punch(self, start: int, size: int) -> None:
+        """MADV_REMOVE: shared pages become zeros, in their files too."""
+        end = start + page_up(size)
+        for mapping in self.overlapping(start, end):
+            piece = mapping.part(max(start, mapping.start), min(end, mapping.end))
+            if mapping.extent is not None:
+                self.shared.punch(mapping.extent, piece.offset, piece.size)
+                self.on_change("map", piece.start, piece.size)
 
     def shows(self, identity: object) -> bool:
         """Tell whether any mapping shows this file."""

@@ -148,6 +148,15 @@ class SharedPages:
             if data != backing.read_at(at, size):
                 backing.write_back(at, data)
 
+    def punch(self, extent: SharedExtent, offset: int, size: int) -> None:
+        """Make pages of an object zeros; a file keeps its size."""
+        self._ram.discard(extent.physical + offset - extent.low, size)
+        backing = extent.backing
+        if backing is None:
+            return
+        for at in range(offset, min(offset + size, backing.size), _PIECE):
+            backing.write_back(at, _ZERO[: min(_PIECE, offset + size - at, backing.size - at)])
+
     def refresh(self, identity: object) -> None:
         """Bring a file's content to its mappings, after it has changed or has another size."""
         extent = self._of_files.get(identity)

@@ -16,10 +16,14 @@ MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_TYPE = 1, 2, 3, 0xF
 MAP_FIXED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x100000
 _MAP_FLAGS = 0x17F_FF33
 MREMAP_MAYMOVE, MREMAP_FIXED, MREMAP_DONTUNMAP = 1, 2, 4
-MADV_DONTNEED, MADV_FREE, MADV_REMOVE = 4, 8, 9
-_MADVICE_IGNORED = frozenset({0, 1, 2, 3, 8, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 25})
+MADV_DONTNEED, MADV_FREE, MADV_REMOVE, MADV_WIPEONFORK = 4, 8, 9, 18
+_ADVICE = frozenset({0, 1, 2, 3, 4, 8, 9, 10, 11, *range(12, 25)})
+"""All that there are but MADV_COLLAPSE (no huge pages here) and what needs privileges."""
+_DROPPING = frozenset({MADV_DONTNEED, 24})
+"""MADV_DONTNEED_LOCKED is the same where nothing is locked."""
 _WORD = (1 << 64) - 1
-_POPULATE = frozenset({22, 23})
+_POPULATE_READ = 22
+_POPULATE = frozenset({_POPULATE_READ, 23})
 
 
 class FileBacking:
@@ -239,19 +243,45 @@ def mremap(k: Process, old: int, old_size: int, new_size: int, flags: int, targe
 
 
 def madvise(k: Process, address: int, size: int, advice: int) -> int:
-    """Advice; only what changes contents has an effect."""
+    """Advice; only what changes contents has an effect (mm/madvise.c).
+
+    Linux goes from mapping to mapping and stops at the first that the advice is not for; a hole
+    is told when all is done.
+    """
     advice = s32(advice)
-    known = advice in (MADV_DONTNEED, MADV_REMOVE) or advice in _POPULATE | _MADVICE_IGNORED
-    if address % PAGE or not known or (size and not page_up(size) & _WORD):
+    if address % PAGE or advice not in _ADVICE or (size and not page_up(size) & _WORD):
         raise LinuxError(errno.EINVAL)
     size = page_up(size)
     if address + size > _WORD:
         raise LinuxError(errno.EINVAL)
-    if advice in (MADV_DONTNEED, MADV_REMOVE):
-        k.memory.discard(address, size)
-    elif advice in _POPULATE and not k.memory.accessible(address, size, advice == 23):
-        raise LinuxError(errno.ENOMEM)
+    for mapping in k.memory.overlapping(address, address + size):
+        code = _refused_advice(mapping, advice)
+        if code:
+            raise LinuxError(code)
+        low, high = max(address, mapping.start), min(address + size, mapping.end)
+        if advice in _DROPPING:
+            k.memory.discard(low, high - low)
+        elif advice == MADV_REMOVE:
+            k.memory.punch(low, high - low)
     _check_mapped(k, address, size)
+    return 0
+
+
+def _refused_advice(mapping: Mapping, advice: int) -> int:
+    """The errno with which a mapping refuses an advice, 0 if it takes it."""
+    backing = mapping.backing
+    anonymous = backing is None and not mapping.shared
+    if advice in (MADV_FREE, MADV_WIPEONFORK):
+        return 0 if anonymous else errno.EINVAL
+    if advice == MADV_REMOVE:
+        if anonymous:
+            return errno.EINVAL
+        writable = not isinstance(backing, FileBacking) or backing.writable
+        return 0 if mapping.shared and writable else errno.EACCES
+    if advice in _POPULATE:
+        needed = READ if advice == _POPULATE_READ else WRITE
+        # On x86 and elsewhere what may be written may be read.
+        return 0 if mapping.perms & (needed | WRITE) else errno.EINVAL
     return 0
 
 

@@ -72,10 +72,10 @@ def natively(program: Path, cwd: Path, *args: str, under: str | None = None) -> 
     return _run([*([under] if under else []), str(program), *args], cwd, user)
 
 
-def emulated(program: Path, cwd: Path, *args: str) -> str:
+def emulated(program: Path, cwd: Path, *args: str, options: tuple[str, ...] = ()) -> str:
     """Standard output and exit code in the emulator."""
     done = run(
-        *("run", "--timeout", "40", "--clean-env", "--env", "PATH=/usr/bin:/bin"),
+        *("run", *options, "--timeout", "40", "--clean-env", "--env", "PATH=/usr/bin:/bin"),
         *("--env", "LANG=C", str(program), *args),
         cwd=cwd,
     )

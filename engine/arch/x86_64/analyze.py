@@ -58,14 +58,14 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
             refusal = ("ENOTSUPP" if uprobe else "EOPNOTSUPP", "x86.undefined", _REX2)
         if refusal is not None:
             return _rejected(raw[:4], address, uprobe, refusal)
-        return _uncertain(raw, address)
+        return _uncertain(raw, address, uprobe)
     insn = decode(raw)
     taken = misread(raw) if uprobe else None
     refusal = misread_refusal(*taken) if taken is not None else None
     if insn is None and refusal is not None:
         return _rejected(raw[:1], address, uprobe, refusal)
     if insn is None and taken is not None and mode is Mode.KERNEL:
-        return _uncertain(raw, address)
+        return _uncertain(raw, address, True)
     if insn is None:
         return _rejected(raw[:1], address, uprobe, undecodable(raw, uprobe))
     raw = raw[: insn.size]
@@ -88,10 +88,19 @@ def _rejected(raw: bytes, address: int, proven: bool, refusal: tuple[str, str, s
     return InsnPlan(address, raw, Verdict.REJECTED, reason, errno=errno, rule=rule, proven=proven)
 
 
-def _uncertain(raw: bytes, address: int) -> InsnPlan:
+def _uncertain(raw: bytes, address: int, proven: bool) -> InsnPlan:
     """The plan for bytes that only Linux takes for an instruction: a copy of them faults."""
     reason = "copied with what follows: no instruction here, but Linux takes it for one"
-    return InsnPlan(address, raw, Verdict.XOL, reason, rule="x86.copy", copy=raw, fixups=_STEP)
+    return InsnPlan(
+        address,
+        raw,
+        Verdict.XOL,
+        reason,
+        rule="x86.copy",
+        proven=proven,
+        copy=raw,
+        fixups=_STEP,
+    )
 
 
 def _emulated(raw: bytes, address: int, done: Operation, reason: str, proven: bool) -> InsnPlan:

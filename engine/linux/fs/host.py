@@ -31,10 +31,16 @@ def translated() -> Iterator[None]:
 class HostHandle:
     """A host descriptor that closes with its last user (open files, mappings, contents)."""
 
-    __slots__ = ("fd",)
+    __slots__ = ("__weakref__", "fd")
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
+
+    def reopened(self, flags: int) -> "HostHandle":
+        """The same file opened once more, whatever its name is by now."""
+        with translated():
+            path = f"/proc/self/fd/{self.fd}"
+            return HostHandle(os.open(path, flags | _FILE & ~os.O_NOFOLLOW))
 
     def close(self) -> None:
         """Close it now."""

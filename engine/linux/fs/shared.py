@@ -8,6 +8,7 @@ at the end. The sticky bit, which only takes rights away, stays.
 import contextlib
 import os
 import stat
+from weakref import WeakSet
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
@@ -34,25 +35,28 @@ def _make_plain(fd: int) -> None:
         os.fchmod(fd, mode & _ALLOWED)
 
 
-def _change_mode(lower: LowerRef, mode: int) -> None:
-    # Through a descriptor opened without following, because fchmodat follows symlinks.
+def _path_handle(lower: LowerRef) -> HostHandle:
+    """A descriptor of a place: opened without following, as fchmodat and utime would not be."""
     with translated():
         fd = lower.directory.fd()
-        path = os.open(lower.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
-        handle = HostHandle(path)
+        return HostHandle(os.open(lower.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd))
+
+
+def _change_mode(handle: HostHandle, mode: int) -> None:
+    with translated():
         if stat.S_ISLNK(os.fstat(handle.fd).st_mode):
             raise LinuxError(95)
         os.chmod(f"/proc/self/fd/{handle.fd}", mode & _ALLOWED)
 
 
-def _change_times(lower: LowerRef, atime: int | None, mtime: int | None) -> None:
+def _change_times(handle: HostHandle, atime: int | None, mtime: int | None) -> None:
     with translated():
-        now = lower.directory.lstat(lower.name)
+        now = os.fstat(handle.fd)
         times = (
             now.st_atime_ns if atime is None else atime,
             now.st_mtime_ns if mtime is None else mtime,
         )
-        os.utime(lower.name, ns=times, dir_fd=lower.directory.fd(), follow_symlinks=False)
+        os.utime(f"/proc/self/fd/{handle.fd}", ns=times)
 
 
 def _change_owner(node: Node, uid: int, gid: int) -> None:
@@ -62,45 +66,67 @@ def _change_owner(node: Node, uid: int, gid: int) -> None:
 
 
 class SharedFileNode(Node):
-    """A regular file of the host that the guest may change."""
+    """A regular file of the host that the guest may change.
 
-    __slots__ = ("lower",)
+    As long as the guest has it open or mapped it is that file, also if its name is gone or
+    belongs to another.
+    """
+
+    __slots__ = ("_opened", "lower")
 
     kind = stat.S_IFREG
 
     def __init__(self, volume: Volume, lower: LowerRef, ino: int) -> None:
         super().__init__(volume, ino)
         self.lower = lower
+        self._opened: WeakSet[HostHandle] = WeakSet()
 
-    def _check(self) -> None:
-        """ESTALE if the name belongs to another file by now."""
-        host = self.lower.stat()
-        if self.volume.host_ino(host.st_dev, host.st_ino) != self.ino:
-            raise LinuxError(ESTALE)
+    def _find(self) -> tuple[os.stat_result, HostHandle | None]:
+        """Attributes, and a descriptor where the name no longer leads to the file.
+
+        Raises:
+            LinuxError: ENOENT or ESTALE, where nobody has it open either.
+        """
+        code = ESTALE
+        try:
+            host = self.lower.stat()
+            if self.volume.host_ino(host.st_dev, host.st_ino) == self.ino:
+                return host, None
+        except LinuxError as error:
+            code = error.code
+        kept = next(iter(self._opened), None)
+        if kept is None:
+            raise LinuxError(code)
+        with translated():
+            return os.fstat(kept.fd), kept
+
+    def _handle(self, flags: int) -> HostHandle:
+        kept = self._find()[1]
+        if kept is not None:
+            return kept.reopened(flags)
+        return self.lower.directory.open_file(self.lower.name, flags)
 
     def stat(self) -> Stat:
         """Its attributes."""
-        return self.volume.host_stat(self.lower.stat())
+        return self.volume.host_stat(self._find()[0])
 
     def open(self, flags: int) -> OpenFile:
         """A new open file description; permissions were checked."""
         access = flags & fl.O_ACCMODE
-        host_flags = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_RDWR)[access]
-        self._check()
-        return SharedFile(self, flags, self.lower.directory.open_file(self.lower.name, host_flags))
+        handle = self._handle((os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_RDWR)[access])
+        self._opened.add(handle)
+        return SharedFile(self, flags, handle)
 
     def truncate(self, size: int) -> None:
         """Set the size of a regular file."""
-        self._check()
-        handle = self.lower.directory.open_file(self.lower.name, os.O_WRONLY)
+        handle = self._handle(os.O_WRONLY)
         with translated():
             _make_plain(handle.fd)
             os.ftruncate(handle.fd, size)
 
     def change_mode(self, mode: int) -> None:
         """Set the permission bits."""
-        self._check()
-        _change_mode(self.lower, mode)
+        _change_mode(self._find()[1] or _path_handle(self.lower), mode)
 
     def change_owner(self, uid: int, gid: int) -> None:
         """Set owner and group; -1 leaves one alone."""
@@ -108,8 +134,7 @@ class SharedFileNode(Node):
 
     def change_times(self, atime: int | None, mtime: int | None) -> None:
         """Set times in nanoseconds; None leaves one alone."""
-        self._check()
-        _change_times(self.lower, atime, mtime)
+        _change_times(self._find()[1] or _path_handle(self.lower), atime, mtime)
 
 
 class SharedFile(SeekableFile):
@@ -208,7 +233,14 @@ class SharedSymlink(SymlinkNode):
     def change_times(self, atime: int | None, mtime: int | None) -> None:
         """Set times in nanoseconds; None leaves one alone."""
         assert self.lower is not None
-        _change_times(self.lower, atime, mtime)
+        with translated():
+            now = self.lower.directory.lstat(self.lower.name)
+            times = (
+                now.st_atime_ns if atime is None else atime,
+                now.st_mtime_ns if mtime is None else mtime,
+            )
+            fd = self.lower.directory.fd()
+            os.utime(self.lower.name, ns=times, dir_fd=fd, follow_symlinks=False)
 
 
 class SharedDirectory(Directory):

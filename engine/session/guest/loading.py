@@ -188,6 +188,8 @@ class LoadedGuest:
             mapping.perms & EXECUTE for mapping in self.memory.overlapping(start, start + size)
         ):
             self.hooks.mapped(start, size)
+            if what == "discard":
+                self.hooks.discarded(start, size)
         else:
             self.hooks.unmapped(start, size)
 

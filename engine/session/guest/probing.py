@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from engine.arch.plan import Mode
+from engine.arch.plan import Mode, Rules
 from engine.errors import ProbeRejectedError
 from engine.guest.modules import Module
 from engine.guest.text import TextOverlay
@@ -114,6 +114,7 @@ class PendingProbe:
         ready: see `Wanted`.
         again: its file was mapped before.
         left: where its code was before the program moved it or took it away; None else.
+        dropped: its breakpoint went with the page; the code is still there.
     """
 
     place: Place
@@ -122,6 +123,7 @@ class PendingProbe:
     ready: "Ready"
     again: bool = False
     left: int | None = None
+    dropped: bool = False
 
 
 class Probing:
@@ -174,6 +176,7 @@ class Probing:
         hooks.original = self.overlay.restore
         hooks.mapped = self._mapped
         hooks.unmapped = self._gone
+        hooks.discarded = self._dropped
         guest.memory.before_move = self._before_move
         self._arming = False
 
@@ -277,7 +280,7 @@ class Probing:
             return
         self._arming = True  # committing slots maps memory too
         try:
-            self._arm_pending()
+            self._arm_pending(start, size)
         finally:
             self._arming = False
 
@@ -290,14 +293,45 @@ class Probing:
         self._symbols.clear()
         self.manager.counters.changed()
 
-    def _arm_pending(self) -> None:
+    def _dropped(self, start: int, size: int) -> None:
+        """Private pages of code were dropped (MADV_DONTNEED).
+
+        On Linux the breakpoints of uprobes go with them, until the code is mapped anew or its
+        mapping is split; kprobes know no such thing.
+        """
+        if self.manager.mode is not Mode.KERNEL:
+            return
+        gone = [
+            probe
+            for address, point in self.manager.points.items()
+            if start <= address < start + size
+            for probe in point.probes
+            if probe.rules is Rules.UPROBE and not probe.machinery
+        ]
+        if not gone:
+            return
+        self.manager.unregister_all(gone)
+        for probe in gone:
+            self.notices.append(
+                f"{probe}: the guest has dropped its page at {probe.addr or 0:#x}, and with it "
+                f"the breakpoint, as on Linux (--mode strict keeps it)"
+            )
+            item = self._placed.pop(id(probe), None)
+            if item is not None:
+                item.again = item.dropped = True
+                self.pending.append(item)
+
+    def _arm_pending(self, start: int, size: int) -> None:
+        """Register what waits, after a range was mapped or has other permissions."""
         guest = self._guest
         waiting, ready = [], []
         for item in self.pending:
             address = guest_address(item.place, guest.modules, guest.memory)
-            if address is None:
+            here = guest.memory.find(address) if address is not None and item.dropped else None
+            if address is None or (here and not (here.start < start + size and start < here.end)):
                 waiting.append(item)
             else:
+                item.dropped = False
                 item.probe.addr = address
                 item.ready(item.probe)
                 ready.append(item)

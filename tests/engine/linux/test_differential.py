@@ -17,7 +17,12 @@ from cguest import SOURCES, compiled, emulated, natively
 
 from engine import arch as architectures
 
-PORTABLE = ("errors", "filemap", "misc", "mmap", "signals", "start", "sysv", "timers")
+PORTABLE = (
+    *("errors", "filemap", "madvise", "misc", "mmap", "signals", "start", "sysv", "timers"),
+    "unlinked",
+)
+SHARED = ("filemap", "madvise", "unlinked")
+"""Those whose files are the host's, too, where they are in a writable share."""
 OF_X86_64 = ("fpu", "sigfpe", "siginfo", "x86")
 OF_AARCH64 = ("arm", "siginfo")
 """Compared with a file of what Linux does, as no AArch64 kernel is at hand."""
@@ -55,6 +60,15 @@ def _host(name: str, folder: Path) -> str:
 def test_portable(name: str, arch: str, tmp_path: Path) -> None:
     program = compiled(name, arch)
     _same(_host(name, tmp_path), emulated(program, tmp_path, "a", "b c"))
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_files_of_the_host(name: str, tmp_path: Path) -> None:
+    program = compiled(name, "x86_64")
+    expected = _host(name, tmp_path)
+    shared = ("--share", f"{tmp_path}:rw", "--start", "now")
+    _same(expected, emulated(program, tmp_path, "a", "b c", options=shared))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", OF_X86_64)

@@ -110,6 +110,12 @@ int main(int argc, char **argv) {
         break;
     case 'r': mprotect(page, P, PROT_READ); mprotect(page, P, PROT_READ | PROT_EXEC); break;
     case 'c': madvise(page, P, MADV_DONTNEED); break;
+    case 's':
+        madvise(page, P, MADV_DONTNEED);
+        sum += work(1);
+        mprotect(page, P, PROT_READ);
+        mprotect(page, P, PROT_READ | PROT_EXEC);
+        break;
     case 'u': munmap(page, P); at = AGAIN(page); break;
     case 'e': munmap(page, P); at = AGAIN(spot); break;
     case 'o': at = AGAIN(page); break;
@@ -324,6 +330,33 @@ def test_probes_follow_the_code_of_the_program(mover: Path, way: str, technique:
         assert len(told) == 3 * FAR.get(way, 0)
         left = {item.probe.name for item in session.probes().left_behind()}
         assert left == ({"g/in", "g/out", "g/other"} if way == "l" else set())
+
+
+@both
+@pytest.mark.parametrize(("way", "hits", "kept"), [("c", 600, 900), ("s", 900, 901)])
+def test_breakpoints_of_uprobes_go_with_a_dropped_page(
+    mover: Path, mode: Mode, way: str, hits: int, kept: int
+) -> None:
+    """As on Linux (live, 6.18), until the mapping is split; strict mode keeps them."""
+    with loaded(mover, way) as plain:
+        plain.run()
+        want = plain.out
+    with loaded(mover, way) as guest:
+        tracing = guest.tracing(TraceOptions(mode=mode))
+        place = f"{mover}:{offset_of(mover, 'work'):#x}"
+        tracing.definitions.define(f"p:g/in {place}")
+        tracing.definitions.define(f"r:g/out {place}")
+        tracing.definitions.define("p:g/own other")
+        guest.run(tracing)
+
+        assert guest.out == want
+        names = [row.partition(":")[0] for row in guest.events]
+        kernel = mode is Mode.KERNEL
+        for name in ("in", "out"):
+            assert names.count(name) == (hits if kernel else kept)
+        assert names.count("own") == 300  # a kprobe knows no such thing
+        told = [text for text in guest.session.probes().notices if "has dropped its page" in text]
+        assert len(told) == (2 if kernel else 0)
 
 
 @pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.value)
