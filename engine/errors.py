@@ -4,15 +4,23 @@ Each carries text for the user and a class-level `hint`: the way out.
 Control flow ("not mine", "end of stack", a guest's errno) never uses these.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from engine.escaping import escaped
 
 
+TIMED_OUT: Final = "stopped: the time limit (--timeout) ran out"
+
+
 class KprobeTuiError(Exception):
-    """Root of all errors of the engine; front ends show it without a traceback."""
+    """Root of all errors of the engine; front ends show it without a traceback.
+
+    Attributes:
+        before: lines of a remark that may explain it, to be shown before it.
+    """
 
     hint: ClassVar[str] = ""
+    before: tuple[str, ...] = ()
 
 
 class ImageError(KprobeTuiError):

@@ -8,7 +8,7 @@ from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of
 from engine.cli.probe_options import probe_options, returns_option
-from engine.cli.run import show
+from engine.cli.run import remarks, show
 from engine.escaping import json_text
 from engine.session.headless.backtraces import UNWINDER_NAMES, Backtrace, backtrace_at
 from engine.session.protocol.config import Mode
@@ -77,6 +77,7 @@ def bt(
         console.remark(f"{where}: {stopped.hits} of {hit} hits")
         return 1
     _print(stopped.backtrace, as_json=as_json, registers=registers)
+    remarks(stopped.reports.damage, values["color"])
     return 0
 
 

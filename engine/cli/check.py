@@ -10,6 +10,7 @@ import click
 from engine.cli import console
 from engine.cli.options import config_of, lines_of, program_options
 from engine.cli.probe_options import probe_options
+from engine.cli.run import remarks
 from engine.escaping import json_text
 from engine.session.headless.checks import Placed
 from engine.session.headless.checks import check as checked
@@ -67,7 +68,7 @@ def check(
     """
     if everything and (definitions or globs):
         raise click.UsageError("--all stands alone: it has every place that -e and -f can name")
-    asked, rest = checked(
+    result = checked(
         CheckRequest(
             config_of({**values, "args": ()}),
             tuple(lines_of(definitions)),
@@ -77,14 +78,15 @@ def check(
             Mode(mode_name),
         )
     )
-    found = chain(asked, rest)
+    found = chain(result.asked, result.rest)
     if summary:
         _show_summary(found, as_json=as_json)
     elif as_json:
         _show_json(found, notes=not everything)
     else:
         _show_lines(found, notes=not everything)
-    return int(any(not placed.judgement.ok for placed in asked))
+    remarks(result.damage(), values["color"])
+    return int(any(not placed.judgement.ok for placed in result.asked))
 
 
 # -- output ----------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def remark(*lines: str, color: str = "never") -> None:
     """Write a remark to standard error.
 
     Args:
-        lines: the first one says it, the others explain.
+        lines: the first one says it, the others explain; none say nothing.
         color: of the words in front, "auto", "always" or "never".
     """
     wanted = color == "auto" and not os.environ.get("NO_COLOR") and errors().isatty()

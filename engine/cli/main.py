@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from engine.cli import console
-from engine.errors import CutOff, EngineError, KprobeTuiError, ProbeSyntaxError
-from engine.session.protocol.report import TIMED_OUT
+from engine.errors import TIMED_OUT, CutOff, EngineError, KprobeTuiError, ProbeSyntaxError
+from engine.escaping import escaped
 
 if TYPE_CHECKING:
     from engine.cli.interface import Interface
@@ -115,18 +115,18 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
         )
         console.flush()
     except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(shown)
-        console.text(shown.getvalue().rstrip("\n"))
+        console.text(_shown(error))
         return 2
     except click.Abort:
         return 130
     except ProbeSyntaxError as error:
+        console.remark(*error.before)
         console.text(str(error))  # as error_log shows it
         return 2
     except KprobeTuiError as error:
         if debug:
             console.text(traceback.format_exc())
+        console.remark(*error.before)
         console.remark(str(error))
         if error.hint:
             console.remark(f"hint: {error.hint}")
@@ -145,6 +145,14 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
         console.remark(f"hint: {EngineError.hint}")
         return 125
     return result if isinstance(result, int) else 0
+
+
+def _shown(error: click.ClickException) -> str:
+    """An error as click shows it; a word of the command line cannot make a line of its own."""
+    shown = io.StringIO()
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    click.UsageError("", context).show(shown)
+    return shown.getvalue().rstrip("\n") + escaped(error.format_message())
 
 
 def _entry(argv: list[str]) -> click.Command:

@@ -33,7 +33,7 @@ def run(**values: Any) -> int:
 
 def show(reports: Reports, color: str) -> None:
     """Print the remarks about a run."""
-    remarks(reports.remarks, color)
+    remarks((*reports.damage, *reports.remarks), color)
 
 
 def remarks(found: Iterable[Report], color: str) -> None:

@@ -5,7 +5,7 @@ question, because a debugger opens dozens of libraries and asks most of them not
 Whatever a program needs to run comes from its program headers, with Linux's rules
 (`checks`), and damage there is an `ImageError`. Everything else - sections, symbols,
 unwind tables, lines - is help for people: damage there means "not known", with the reason
-in `problems`, and never keeps a program from running.
+in `damage`, and never keeps a program from running.
 
 The parsers are our own where the input decides how much work is done: pyelftools reads
 whole tables at once (5.8 s for 258,000 symbols that `index` sorts in a tenth), and on

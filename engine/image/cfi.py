@@ -84,6 +84,7 @@ class _Frames:
 
     def __init__(self, image: ElfImage) -> None:
         # No reference to the image stays here, or the weak cache would never let go.
+        self._name, self._damage = image.name, image.damage
         self._parser = FrameParser(image.bits, image.layout.order)
         self._code = [
             (s.vaddr, s.vaddr + s.memsz) for s in image.load_segments if s.flags & headers.PF_X
@@ -95,8 +96,8 @@ class _Frames:
         eh_address: int | None = None
         try:
             eh_address = self._read_header(image)
-        except DamagedError:
-            pass
+        except DamagedError as error:
+            self._note("header of .eh_frame", error)
         section = image.section(".eh_frame")
         if section and section.type != headers.SHT_NOBITS and section.size:
             end = min(section.offset + section.size, image.size)
@@ -132,6 +133,9 @@ class _Frames:
             self._table = _Table(reader.place, count, base)
         return eh_address
 
+    def _note(self, what: str, error: DamagedError) -> None:
+        self._damage.note(f"{self._name}: {what}: {error}")
+
     # -- lookups -----------------------------------------------------------------
 
     def find(self, address: int) -> Fde | None:
@@ -139,7 +143,8 @@ class _Frames:
         if self._table is not None and self._eh is not None:
             try:
                 fde = self._by_table(self._table, self._eh, address)
-            except DamagedError:
+            except DamagedError as error:
+                self._note("search table of .eh_frame", error)
                 self._table = None  # do not trust it again; the records may still be good
                 self._index = None
             else:
@@ -151,7 +156,8 @@ class _Frames:
         _, _, offset, area = row
         try:
             return self._parser.fde(area, offset)
-        except DamagedError:
+        except DamagedError as error:
+            self._note(f"{area.name}, record {offset - area.start:#x}", error)
             return None
 
     def range_at(self, address: int) -> tuple[int, int] | None:
@@ -245,14 +251,15 @@ class _Frames:
                 continue
             try:
                 reader, cie_offset, after = self._parser.record(area, place)
-            except DamagedError:
+            except DamagedError as error:
+                self._note(f"{area.name}, record {place - area.start:#x} and all behind it", error)
                 return  # without a length there is no next record
             if cie_offset is not None:
                 try:
                     cie = self._parser.cie(area, cie_offset)
                     start, size = self._parser.range(reader, area, cie)
-                except DamagedError:
-                    pass
+                except DamagedError as error:
+                    self._note(f"{area.name}, record {place - area.start:#x}", error)
                 else:
                     common[cie_offset] = cie.fde_encoding == PE_PCREL_SDATA4
                     if size and self._is_code(start, size):

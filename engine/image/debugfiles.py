@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from engine.errors import ImageError
 from engine.image import headers
+from engine.image.damage import Damage
 from engine.image.elf import ElfImage
 from engine.image.headers import Section
 
@@ -65,15 +66,23 @@ def find_debug_file(image: ElfImage, debug_dirs: Sequence[str] | None = None) ->
     return known[folders]
 
 
-def by_build_id(ident: str, folders: Sequence[str]) -> ElfImage | None:
-    """Open the debug file of a build-id in lower-case hex."""
+def by_build_id(ident: str, folders: Sequence[str], damage: Damage) -> ElfImage | None:
+    """Open the debug file of a build-id in lower-case hex.
+
+    Args:
+        ident: the build-id.
+        folders: to search.
+        damage: is told of files that are there and cannot be used.
+    """
     if len(ident) <= 2:
         return None
     for folder in folders:
         for name in (f".build-id/{ident[:2]}/{ident[2:]}.debug", f"{ident}/debuginfo"):
-            found = _try_open(os.path.join(folder, name))
+            found = _try_open(os.path.join(folder, name), damage)
             if found is not None and found.build_id == ident:
                 return found
+            if found is not None:
+                damage.note(f"{found.name}: has another build-id than its name says")
     return None
 
 
@@ -98,7 +107,7 @@ def embedded_debug_file(image: ElfImage) -> ElfImage | None:
         raise ImageError(f"{name}: {error}") from error
     if not unpacker.eof:
         raise ImageError(f"{name}: does not end, or is larger than {_MAX_EMBEDDED >> 20} MB")
-    found = ElfImage.from_bytes(data, name, runnable=False)
+    found = ElfImage.from_bytes(data, name, runnable=False, damage=image.damage)
     if _kind(found) != _kind(image):
         raise ImageError(f"{name}: is for another machine")
     return found
@@ -126,8 +135,14 @@ def moved_sections(image: ElfImage, debug: ElfImage) -> list[tuple[int, int]]:
 
 
 def is_moved(image: ElfImage, debug: ElfImage) -> bool:
-    """True if a program's code is not where its debug file says that it is."""
-    return any(shift for _, shift in moved_sections(image, debug))
+    """True if a program's code is not where its debug file says that it is; it is noted."""
+    moved = any(shift for _, shift in moved_sections(image, debug))
+    if moved:
+        image.damage.note(
+            f"{debug.name}: {image.name} was moved (prelinked) after this was split off: "
+            "its lines and variables are not used"
+        )
+    return moved
 
 
 ELSEWHERE: Final = 0xFEFF
@@ -136,9 +151,12 @@ ELSEWHERE: Final = 0xFEFF
 
 def _find(image: ElfImage, folders: tuple[str, ...]) -> ElfImage | None:
     inside = [image.root + folder for folder in folders] if image.root else []
-    found = by_build_id(image.build_id or "", (*inside, *folders))
+    found = by_build_id(image.build_id or "", (*inside, *folders), image.damage)
     found = found or _by_link(image, inside, folders)
-    return found if found is not None and _kind(found) == _kind(image) else None
+    if found is None or _kind(found) == _kind(image):
+        return found
+    image.damage.note(f"{found.name}: is for another machine than {image.name}")
+    return None
 
 
 def _by_link(image: ElfImage, inside: Sequence[str], folders: Sequence[str]) -> ElfImage | None:
@@ -154,17 +172,25 @@ def _by_link(image: ElfImage, inside: Sequence[str], folders: Sequence[str]) -> 
     places = [home, os.path.join(home, ".debug")]
     places += [folder + home.removeprefix(image.root) for folder in (*inside, *folders)]
     for folder in places:
-        found = _try_open(os.path.join(folder, name))
-        if found is not None and zlib.crc32(found.buffer) == crc:
+        found = _try_open(os.path.join(folder, name), image.damage)
+        if found is None:
+            continue
+        if zlib.crc32(found.buffer) == crc:
             return found
+        if not os.path.samefile(found.path or "", image.path):
+            image.damage.note(f"{found.name}: does not belong to {image.name} (its checksum)")
     return None
 
 
-def _try_open(path: str) -> ElfImage | None:
+def _try_open(path: str, damage: Damage) -> ElfImage | None:
     try:
-        return ElfImage.open(path, runnable=False) if os.path.isfile(path) else None
-    except (ImageError, ValueError):
-        return None
+        if os.path.isfile(path):
+            return ElfImage.open(path, runnable=False, damage=damage)
+    except ImageError as error:
+        damage.note(str(error))
+    except ValueError:  # a name that no file can have
+        pass
+    return None
 
 
 def _kind(image: ElfImage) -> tuple[int, int, str]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from engine.errors import ImageError
 from engine.image import dies, forms
+from engine.image.damage import Damage
 from engine.image.debugfiles import by_build_id, find_debug_file, is_moved, standard_dirs
 from engine.image.dies import Abbrev, Die, Unit
 from engine.image.elf import ElfImage
@@ -31,7 +32,7 @@ class DebugInfo:
     Attributes:
         name: for messages.
         order: "<" or ">" as struct spells it.
-        problems: why there is no information where there could be some.
+        damage: what cannot be read is noted there.
         definitions: its types by tag and name, once somebody has looked for one.
     """
 
@@ -42,7 +43,7 @@ class DebugInfo:
         read: Callable[[str], bytes],
         folders: Sequence[str] = (),
         debug_dirs: Sequence[str] = (),
-        problems: list[str] | None = None,
+        damage: Damage | None = None,
     ) -> None:
         """Nothing is read yet.
 
@@ -52,9 +53,9 @@ class DebugInfo:
             read: a section by its name; b"" for none.
             folders: where relative names of .dwo and supplementary files begin.
             debug_dirs: folders like /usr/lib/debug.
-            problems: where to tell them.
+            damage: where to tell what cannot be read, None for nowhere.
         """
-        self.problems = [] if problems is None else problems
+        self.damage = Damage() if damage is None else damage
         self.name = name
         self.order = order
         self._read = read
@@ -82,23 +83,20 @@ class DebugInfo:
         folders = [os.path.dirname(os.path.abspath(i.path)) for i in (image, holder) if i.path]
         read = partial(debug_bytes, holder)
         dirs = standard_dirs() if debug_dirs is None else debug_dirs
-        return cls(holder.name, holder.layout.order, read, folders, dirs)
+        return cls(holder.name, holder.layout.order, read, folders, dirs, image.damage)
 
     @classmethod
-    def within(
-        cls, image: ElfImage, debug_dirs: Sequence[str] | None, problems: list[str]
-    ) -> "DebugInfo":
+    def within(cls, image: ElfImage, debug_dirs: Sequence[str] | None) -> "DebugInfo":
         """The debug information that a file itself holds.
 
         Args:
             image: the file.
             debug_dirs: folders like /usr/lib/debug; None = the usual ones.
-            problems: where to tell what cannot be read.
         """
         folders = [os.path.dirname(os.path.abspath(image.path))] if image.path else []
-        read = partial(debug_bytes, image, problems=problems)
+        read = partial(debug_bytes, image)
         dirs = standard_dirs() if debug_dirs is None else debug_dirs
-        return cls(image.name, image.layout.order, read, folders, dirs, problems)
+        return cls(image.name, image.layout.order, read, folders, dirs, image.damage)
 
     def section(self, name: str) -> bytes:
         """The unpacked contents of a section; b"" for none."""
@@ -139,7 +137,7 @@ class DebugInfo:
                 reader.take(reader.initial_length()[0])
                 found.append(start)
         except DamagedError as error:
-            self.problems.append(f"{self.name}: .debug_info: {error}")
+            self.damage.note(f"{self.name}: .debug_info: {error}")
         return found
 
     def units(self, section: str = "info") -> Iterator[Unit]:
@@ -202,7 +200,7 @@ class DebugInfo:
             for one in read_aranges(self.section(".debug_aranges"), self.order):
                 rows += one
         except DamagedError as error:
-            self.problems.append(f"{self.name}: .debug_aranges: {error}")
+            self.damage.note(f"{self.name}: .debug_aranges: {error}")
         return sorted(rows)
 
     @cached_property
@@ -240,7 +238,7 @@ class DebugInfo:
         places += [os.path.join(home, os.path.basename(name)) for home in self._folders]
         wanted = unit.signature or unit.root.number(dies.AT_GNU_DWO_ID)
         for path in places:
-            info = _open_dwo(path, self.order)
+            info = _open_dwo(path, self.order, self.damage)
             for split in info.units() if info is not None else ():
                 found = split.signature or split.root.number(dies.AT_GNU_DWO_ID)
                 if split.kind not in dies.TYPE_UNITS and found == wanted:
@@ -265,16 +263,21 @@ class DebugInfo:
         ident_text = ident.hex()
         for folder in self._folders if path else ():
             try:
-                image = ElfImage.open(os.path.join(folder, path), runnable=False)
+                place = os.path.join(folder, path)
+                image = ElfImage.open(place, runnable=False, damage=self.damage)
             except ImageError:
                 continue
             if image.build_id == ident_text:
-                return DebugInfo(image.name, self.order, partial(debug_bytes, image))
-        found = by_build_id(ident_text, self._debug_dirs)
+                return self._supplement_of(image)
+        found = by_build_id(ident_text, self._debug_dirs, self.damage)
         if found is not None:
-            return DebugInfo(found.name, self.order, partial(debug_bytes, found))
+            return self._supplement_of(found)
         what = f"the supplementary file {path}" if path else "an unnamed supplementary file"
         raise ImageError(f"{self.name}: its debug information refers to {what}, which is missing")
+
+    def _supplement_of(self, image: ElfImage) -> "DebugInfo":
+        read = partial(debug_bytes, image)
+        return DebugInfo(image.name, self.order, read, damage=self.damage)
 
 
 def covering(rows: list[tuple[int, int, int]], address: int) -> list[int]:
@@ -288,21 +291,22 @@ def _has_info(image: ElfImage) -> bool:
     return found is not None and found.size > 0
 
 
-def _open_dwo(path: str, order: str) -> DebugInfo | None:
+def _open_dwo(path: str, order: str, damage: Damage) -> DebugInfo | None:
     """A .dwo file: an object file, which is no image, so pyelftools finds its sections."""
     if not os.path.isfile(path):  # the name is the guest's: it may be a FIFO or a device
         return None
     try:
         with open(path, "rb") as file:
             sections = _dwo_sections(file)
-    except Exception:  # whatever pyelftools raises: it is no such file
+    except Exception as error:  # whatever pyelftools raises: it is no such file
+        damage.note(f"{path}: split debug information: {error or type(error).__name__}")
         return None
 
     def read(name: str) -> bytes:
         # Addresses and what the skeleton holds are not in the file.
         return sections.get(name + ".dwo", b"")
 
-    return DebugInfo(path, order, read)
+    return DebugInfo(path, order, read, damage=damage)
 
 
 def _dwo_sections(file: Any) -> dict[str, bytes]:

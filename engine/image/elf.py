@@ -13,6 +13,7 @@ from functools import cached_property
 
 from engine.errors import ImageError, NotElfError
 from engine.image import checks, headers
+from engine.image.damage import Damage
 from engine.image.headers import Buffer, Header, Section, Segment
 
 _MAX_SECTIONS = 1 << 18  # a linked file has dozens; bounds what a damaged count can cost
@@ -49,6 +50,7 @@ class ElfImage:
         stack_executable: PF_X of PT_GNU_STACK; None without that header.
         size: bytes of the file. Pages of a segment behind it fault (SIGBUS on Linux).
         layout: struct formats of this class and byte order.
+        damage: what does not keep the program from running and was left out.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class ElfImage:
         *,
         runnable: bool = True,
         root: str = "",
+        damage: Damage | None = None,
     ) -> None:
         """Parse and check the headers of `data`.
 
@@ -69,16 +72,17 @@ class ElfImage:
             runnable: False for a separate debug file: its program headers describe the
                 program it was taken from and not what it stores, so they are not checked.
             root: the host's directory that is "/" to it.
+            damage: where to tell what cannot be read, if that is shared with other files.
 
         Raises:
             ImageError: not ELF, damaged, or nothing that can be loaded.
         """
+        self.damage = Damage() if damage is None else damage
         self.path = path
         self.root = root.rstrip("/")
         self.name = name
         self.size = len(data)
         self._data = data
-        self._problems: list[str] = []
         ident = data[:16]
         if len(data) == 0:
             raise NotElfError(f"{self.name}: the file is empty")
@@ -121,7 +125,12 @@ class ElfImage:
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], *, runnable: bool = True, root: str = ""
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        runnable: bool = True,
+        root: str = "",
+        damage: Damage | None = None,
     ) -> "ElfImage":
         """Read the regular file `path` and parse its headers.
 
@@ -129,6 +138,7 @@ class ElfImage:
             path: of the file.
             runnable: False to open a separate debug file.
             root: the host's directory that is "/" to it.
+            damage: where to tell what cannot be read, if that is shared with other files.
 
         Raises:
             ImageError: it cannot be read, is no regular file, or no loadable ELF file.
@@ -151,7 +161,7 @@ class ElfImage:
             raise NotElfError(f"{shown}: {error.strerror}") from error
         finally:
             os.close(handle)
-        return cls(data, shown, name, runnable=runnable, root=root)
+        return cls(data, shown, name, runnable=runnable, root=root, damage=damage)
 
     @classmethod
     def from_bytes(
@@ -162,6 +172,7 @@ class ElfImage:
         *,
         runnable: bool = True,
         root: str = "",
+        damage: Damage | None = None,
     ) -> "ElfImage":
         """Parse a file that is in memory.
 
@@ -171,11 +182,12 @@ class ElfImage:
             path: of the file on the host, if it is in one.
             runnable: False for a separate debug file.
             root: the host's directory that is "/" to it.
+            damage: as for `open`.
 
         Raises:
             ImageError: as `open`.
         """
-        return cls(data, name, path, runnable=runnable, root=root)
+        return cls(data, name, path, runnable=runnable, root=root, damage=damage)
 
     def __repr__(self) -> str:
         return f"<ElfImage {self.name} {self.machine_name} {self.kind}>"
@@ -292,11 +304,6 @@ class ElfImage:
 
     # -- sections ----------------------------------------------------------------
 
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Damage found so far that does not keep the program from running."""
-        return tuple(self._problems)
-
     @cached_property
     def sections(self) -> tuple[Section, ...]:
         """All section headers, index 0 included; empty when absent or damaged."""
@@ -320,7 +327,7 @@ class ElfImage:
         if 0 < names_at < count:
             start, end = rows[names_at][4], rows[names_at][4] + rows[names_at][5]
         if not 0 < end <= self.size:
-            self._problems.append(f"{self.name}: sections have no names: no usable .shstrtab")
+            self.damage.note(f"{self.name}: sections have no names: no usable .shstrtab")
             start = end = 0
         return tuple(Section(self._section_name(start, end, r[0]), *r[1:]) for r in rows)
 
@@ -328,7 +335,7 @@ class ElfImage:
         return headers.text(headers.cstring(self._data, start + offset, end) or b"")
 
     def _no_sections(self, reason: str) -> tuple[Section, ...]:
-        self._problems.append(f"{self.name}: section headers: {reason}")
+        self.damage.note(f"{self.name}: section headers: {reason}")
         return ()
 
     def section(self, name: str) -> Section | None:

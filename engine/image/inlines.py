@@ -67,7 +67,10 @@ class Inlines:
         """The inlined calls that an instruction is in, the innermost first."""
         try:
             found = tuple(self._at(address))
-        except (DamagedError, ImageError):
+        except DamagedError as error:
+            self._image.damage.note(f"{self._image.name}: inlined calls at {address:#x}: {error}")
+            return ()
+        except ImageError:  # a part of it is in a file that we do not have
             return ()
         return found[::-1]
 

@@ -6,6 +6,7 @@ the DIEs' structures for a table that describes itself.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from posixpath import join, normpath
@@ -188,15 +189,21 @@ def _form_value(reader: Reader, sections: LineSections, form: int, width: int) -
     return int.from_bytes(reader.block(size), "little" if reader.order == "<" else "big")
 
 
-def run(sections: LineSections, header: LineHeader, low: int, high: int) -> LineTable:
+def run(
+    sections: LineSections,
+    header: LineHeader,
+    low: int,
+    high: int,
+    damaged: Callable[[str], object] = lambda reason: None,
+) -> LineTable:
     """Execute a line program; keep the sequences that start in [low, high).
 
     Sequences of functions that the linker dropped start at 0 or another tombstone.
-    A damaged program ends where the damage is.
+    A damaged program ends where the damage is; `damaged` is told.
     """
     table = LineTable(header.files)
     rows: list[tuple[int, int, int, bool]] = []
-    for address, file, line, is_stmt, is_end in _rows(sections, header):
+    for address, file, line, is_stmt, is_end in _rows(sections, header, damaged):
         rows.append((address, file, line, is_stmt))
         if is_end:
             if low <= rows[0][0] < high:
@@ -217,7 +224,9 @@ def _add_sequence(table: LineTable, rows: list[tuple[int, int, int, bool]]) -> N
             previous = (file, line)
 
 
-def _rows(sections: LineSections, header: LineHeader) -> list[tuple[int, int, int, bool, bool]]:
+def _rows(
+    sections: LineSections, header: LineHeader, damaged: Callable[[str], object]
+) -> list[tuple[int, int, int, bool, bool]]:
     """Decode the opcodes (6.2.5) to (address, file, line, is_stmt, end of sequence).
 
     Every row costs a byte of the program at least; damage ends the list.
@@ -272,6 +281,6 @@ def _rows(sections: LineSections, header: LineHeader) -> list[tuple[int, int, in
                 op_index %= header.max_ops
             if emits:
                 found.append((address, file, line, is_stmt, False))
-    except DamagedError:
-        pass
+    except DamagedError as error:
+        damaged(str(error))
     return found

@@ -2,13 +2,13 @@
 
 The debug information is that of the file itself or of the separate debug file that its
 build-id or .gnu_debuglink names. Damaged information is no information: the reason is
-kept in `problems` and nothing is raised.
+noted as damage of the file and nothing is raised.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from posixpath import normpath
 
 from engine.errors import ImageError
@@ -42,7 +42,7 @@ class LineUnits:
     """The units of one file, each read when it is asked for; damaged ones are left out."""
 
     def __init__(self, info: DebugInfo) -> None:
-        """Read nothing yet; damage is told in the problems of `info`."""
+        """Read nothing yet; damage is noted where `info` notes its own."""
         self._info = info
         self._units: dict[int, LineUnit | None] = {}
 
@@ -95,9 +95,7 @@ class LineUnits:
 
     def _blame(self, offset: int, error: DamagedError) -> None:
         reason = str(error)[:200]
-        self._info.problems.append(
-            f"{self._info.name}: debug information, unit {offset:#x}: {reason}"
-        )
+        self._info.damage.note(f"{self._info.name}: debug information, unit {offset:#x}: {reason}")
 
 
 class Lines:
@@ -116,14 +114,8 @@ class Lines:
         """
         self.image = image
         self._debug_dirs = debug_dirs
-        self._problems: list[str] = []
         self._headers: dict[int, LineHeader | None] = {}
         self._tables: dict[int, LineTable] = {}
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Why there is no information where there could be some."""
-        return tuple(dict.fromkeys(self._problems))
 
     @cached_property
     def debug_image(self) -> ElfImage | None:
@@ -133,12 +125,7 @@ class Lines:
             if section is not None and section.size:
                 return self.image
         found = find_debug_file(self.image, self._debug_dirs)
-        if found is not None and is_moved(self.image, found):
-            self._problems.append(
-                f"{found.name}: {self.image.name} was moved (prelinked) after this was split off"
-            )
-            return None
-        return found
+        return None if found is None or is_moved(self.image, found) else found
 
     def line_at(self, address: int) -> tuple[str, int] | None:
         """The (file, line) that an instruction belongs to; None without information.
@@ -227,7 +214,7 @@ class Lines:
     @cached_property
     def _info(self) -> DebugInfo | None:
         image = self.debug_image
-        return None if image is None else DebugInfo.within(image, self._debug_dirs, self._problems)
+        return None if image is None else DebugInfo.within(image, self._debug_dirs)
 
     @cached_property
     def _units(self) -> LineUnits | None:
@@ -249,7 +236,7 @@ class Lines:
             try:
                 header = read_header(self._sections, unit.line_offset, unit.folder)
             except DamagedError as error:
-                self._problems.append(f"{self.image.name}: line table of a unit: {error}")
+                self._note(unit, str(error))
             else:
                 self._headers[unit.offset] = header
         return self._headers[unit.offset]
@@ -260,6 +247,11 @@ class Lines:
             return None
         table = self._tables.get(unit.offset)
         if table is None:
-            table = run(self._sections, header, max(self.image.low, 1), self.image.high)
+            low, high = max(self.image.low, 1), self.image.high
+            table = run(self._sections, header, low, high, partial(self._note, unit))
             self._tables[unit.offset] = table
         return table
+
+    def _note(self, unit: LineUnit, reason: str) -> None:
+        text = f"{self.image.name}: line table of unit {unit.offset:#x}: {reason}"
+        self.image.damage.note(text)

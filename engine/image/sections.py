@@ -17,13 +17,12 @@ _DEFLATE_RATIO: Final = 1040  # deflate reaches 1032:1 at best
 _MAX_UNPACKED: Final = 1 << 31
 
 
-def debug_bytes(image: ElfImage, name: str, problems: list[str] | None = None) -> bytes:
+def debug_bytes(image: ElfImage, name: str) -> bytes:
     """The unpacked contents of section `name` (".debug_line"), or of its .zdebug_ twin.
 
     Args:
         image: the file to look in.
         name: the section's modern name.
-        problems: where to say why there is nothing although the section exists.
 
     Returns:
         The contents; b"" when absent, damaged or packed in a way we do not know.
@@ -39,8 +38,7 @@ def debug_bytes(image: ElfImage, name: str, problems: list[str] | None = None) -
             if raw[:4] == b"ZLIB" and len(raw) >= 12:
                 return _inflate(raw[12:], int.from_bytes(raw[4:12], "big"))
     except (ValueError, zlib.error, struct.error) as error:
-        if problems is not None:
-            problems.append(f"{image.name}: section {name}: {error}")
+        image.damage.note(f"{image.name}: section {name}: {error}")
     return b""
 
 

@@ -47,12 +47,6 @@ class SymbolTable:
         self.image = image
         self._debug_dirs = debug_dirs
         self._has_mapping_symbols = has_mapping_symbols(image)
-        self._problems: list[str] = []
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Damage found so far in symbol tables."""
-        return tuple(self._problems)
 
     # -- by name -----------------------------------------------------------------
 
@@ -176,7 +170,7 @@ class SymbolTable:
         try:
             return found or debugfiles.embedded_debug_file(self.image)
         except ImageError as error:
-            self._problems.append(str(error))
+            self.image.damage.note(str(error))
             return None
 
     @cached_property
@@ -184,7 +178,7 @@ class SymbolTable:
         return symtab.dynamic_symbols(self.image, self._note)
 
     def _note(self, reason: str) -> None:
-        self._problems.append(f"{self.image.name}: {reason}")
+        self.image.damage.note(f"{self.image.name}: {reason}")
 
     @cached_property
     def _index(self) -> SymbolIndex:

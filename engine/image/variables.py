@@ -100,8 +100,10 @@ class Variables:
                     )
                     reader.walk(index)
                     return reader.inlined[-1] if reader.inlined else None
-        except (DamagedError, ImageError):
-            return None
+        except DamagedError as error:
+            self.image.damage.note(f"{self.image.name}: inlined copy at {pc:#x}: {error}")
+        except ImageError:  # a part of it is in a file that we do not have
+            pass
         return None
 
     def inlined(self, name: str) -> list[int]:

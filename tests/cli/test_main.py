@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+from guestrun import run
 
 from engine.cli import COMMANDS
 from engine.cli.main import cli
@@ -73,3 +74,12 @@ def test_a_plain_run_needs_no_probes() -> None:
         assert not {name for name in loaded if name.startswith(package)}, package
     for other in ("elftools", "keystone", "textual", "rich"):
         assert other not in loaded
+
+
+def test_words_of_a_wrong_command_line_stay_on_their_line(tmp_path: Path) -> None:
+    done = run("check", "main", "\x1b[1m\nkprobe-tui: no effect", cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines()[-1] == (
+        "Error: Got unexpected extra argument (\\33[1m\\nkprobe-tui: no effect)"
+    )
+    assert "Try 'kprobe-tui check --help' for help." in done.err.splitlines()

@@ -245,7 +245,7 @@ def misread_refusal(prefixes: int, opcode: int) -> Refusal | None:
 
 @dataclass(frozen=True, slots=True)
 class Rex2:
-    """What Linux reads where an instruction begins with REX2 (insn_get_prefixes, insn_get_opcode).
+    """An instruction with REX2 as Linux reads it (insn_get_prefixes, insn_get_opcode).
 
     It knows the prefix whatever the processor, and judges the byte behind it as a one-byte
     opcode, also where bit 7 of the prefix's second byte means the map of 0f.

@@ -89,7 +89,9 @@ class Control:
         self._graph = GraphSwitch()
         self._syscalls = SyscallSwitch()
         self._unwinder = UNWINDERS[0].name
-        self._begin(self._load(opened), ())
+        fresh = self._load(opened)
+        self._first, self._damage = fresh.opened, set[str]()
+        self._begin(fresh, ())
 
     def _load(self, opened: OpenedProgram | None = None) -> Session:
         streams = self._terminal.streams() if self._terminal else None
@@ -248,7 +250,7 @@ class Control:
         reports = self.session.report(end)
         self._exit_code = reports.exit_code
         self._running.reason = reports.reason
-        for remark in (*self._tracing.finish(), *reports.remarks):
+        for remark in (*reports.damage, *self._tracing.finish(), *reports.remarks):
             self._tell(ev.Notice("\n".join(remark.lines)))
 
     # -- while the guest runs ------------------------------------------------------------------
@@ -320,7 +322,16 @@ class Control:
         for text in notices[self._told :]:
             self._tell(ev.Notice(text))
         self._told = len(notices)
+        self._tell_damage()
         self._tell(ev.Viewed(self.view()))
+
+    def _tell_damage(self) -> None:
+        """Tell damage of the program's files found since, here and by those who show it."""
+        for remark in (*self._first.damage(), *self.session.opened.damage()):
+            for line in remark.lines[1:]:
+                if line not in self._damage:
+                    self._damage.add(line)
+                    self._tell(ev.Notice(f"{remark.lines[0]} {line}"))
 
     def _code_changes(self) -> int:
         return self._changed + self._probing.overlay.changes

@@ -216,7 +216,8 @@ class LoadedGuest:
             if source.size > _IMAGE_MAX:
                 return None
             data, root = source.read(0, source.size), os.fsdecode(self.view.root or b"")
-            return ElfImage.from_bytes(data, path, source.host_path, root=root)
+            damage = self.image.damage
+            return ElfImage.from_bytes(data, path, source.host_path, root=root, damage=damage)
         except LinuxError:
             return None
 

@@ -140,7 +140,7 @@ class Probing:
         """Wire the machinery to a loaded guest that has not run yet."""
         self._guest = guest
         config, memory, cpu = guest.config, guest.memory, guest.cpu
-        program = guest.opened.program(GuestTree(guest.fs))
+        program = guest.opened.program(GuestTree(guest.fs, guest.image.damage))
         self.verdicts = Verdicts(guest.arch, program, mode, config.technique)
         self.overlay = TextOverlay(memory, cpu)
         code = GuestCode(guest, self.verdicts)

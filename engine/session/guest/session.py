@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from engine.arch.plan import Mode
-from engine.errors import CutOff, GuestFaultError
+from engine.errors import TIMED_OUT, CutOff, GuestFaultError
 from engine.linux import signals as sig
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import restore_terminals
@@ -16,7 +16,7 @@ from engine.linux.fs.vfs import OpenFile
 from engine.session.guest.loading import LoadedGuest
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol.config import GuestConfig
-from engine.session.protocol.report import TIMED_OUT, Report, Reports
+from engine.session.protocol.report import Report, Reports
 
 if TYPE_CHECKING:
     from engine.session.guest.probing import Probing
@@ -121,7 +121,8 @@ class Session(LoadedGuest):
             _planted(self.view.links.listed()),
         )
         found = tuple(remark for remark in remarks if remark is not None)
-        return Reports(_exit_code(end), _reason(end), (*self.remarks, *found))
+        damage = self.opened.damage()
+        return Reports(_exit_code(end), _reason(end), (*self.remarks, *found), damage)
 
     def figures(self) -> Figures:
         """The engine's own figures so far."""

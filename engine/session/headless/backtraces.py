@@ -52,16 +52,17 @@ def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
     inputs = host_stdio()
     session = Session(request.config, (inputs[0], inputs[2], inputs[2]))
     try:
-        session.probes(request.mode)
-        tracing = Tracing(session, TraceOptions(output="/dev/null", mode=request.mode))
-        tracing.definitions.place(request.probes)
-        stopped = StoppedRun(
-            session, hit=request.hit, unwinder=request.unwinder, limit=request.limit
-        )
-        if request.place is not None:
-            stopped.at_place(request.place)
-        elif request.syscall is not None:
-            stopped.in_syscall(request.syscall)
+        with session.opened.explained():
+            session.probes(request.mode)
+            tracing = Tracing(session, TraceOptions(output="/dev/null", mode=request.mode))
+            tracing.definitions.place(request.probes)
+            stopped = StoppedRun(
+                session, hit=request.hit, unwinder=request.unwinder, limit=request.limit
+            )
+            if request.place is not None:
+                stopped.at_place(request.place)
+            elif request.syscall is not None:
+                stopped.in_syscall(request.syscall)
         tracing.start()
         with attach(session):
             try:

@@ -1,21 +1,50 @@
 """Verdicts on the places of a program, without a run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 
 from engine.errors import CommandError, ProbeError
 from engine.session.program.opening import OpenedProgram
 from engine.session.program.verdicts import Placed as Placed
 from engine.session.program.verdicts import Verdicts
+from engine.session.protocol.report import Report
 from engine.session.protocol.requests import CheckRequest, Rules
 from engine.trace.definition import Definition, parse
 
 
-def check(request: CheckRequest) -> tuple[list[Placed], Iterator[Placed]]:
-    """Judge the places that a request names.
+def _asked(opened: OpenedProgram, verdicts: Verdicts, request: CheckRequest) -> list[Placed]:
+    """The verdicts on the places of definitions."""
+    asked: list[Placed] = []
+    for line in request.definitions:
+        definition = parse(line, opened.arch, mode=request.mode, lookup=verdicts.lookup)
+        if isinstance(definition, Definition):
+            placed = verdicts.of_definition(definition, request.rules)
+            if not placed:
+                raise CommandError(f"-e {definition.command}: {verdicts.unhit(definition)}")
+            asked += placed
+        elif definition is not None:
+            raise CommandError(f"-e {line}: a deletion has no place to check")
+    return asked
 
-    Returns:
-        The verdicts on the places of definitions, and all others, judged as they are asked for.
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The verdicts on the places of a program.
+
+    Attributes:
+        asked: on the places of definitions.
+        rest: on all others, judged as they are asked for.
+        damage: remarks about what was damaged in its files up to now, once.
+    """
+
+    asked: list[Placed]
+    rest: Iterator[Placed]
+    damage: Callable[[], tuple[Report, ...]]
+
+
+def check(request: CheckRequest) -> Checked:
+    """Judge the places that a request names.
 
     Raises:
         ImageError: the guest is no program for a machine that is supported.
@@ -25,31 +54,27 @@ def check(request: CheckRequest) -> tuple[list[Placed], Iterator[Placed]]:
     config, rules = request.config, request.rules
     opened = OpenedProgram.open(config)
     verdicts = Verdicts(opened.arch, opened.inspected(), request.mode, config.technique)
-    asked: list[Placed] = []
-    for line in request.definitions:
-        definition = parse(line, opened.arch, mode=request.mode, lookup=verdicts.lookup)
-        if isinstance(definition, Definition):
-            placed = verdicts.of_definition(definition, rules)
-            if not placed:
-                raise CommandError(f"-e {definition.command}: {verdicts.unhit(definition)}")
-            asked += placed
-        elif definition is not None:
-            raise CommandError(f"-e {line}: a deletion has no place to check")
+    with opened.explained():
+        asked = _asked(opened, verdicts, request)
     default = rules or Rules.KPROBE
+    rest: Iterator[Placed] = iter(())
     if request.everything:
-        return asked, verdicts.of_all(default)
-    if request.functions:
-        found = (_functions(verdicts, glob, default) for glob in request.functions)
-        return asked, chain.from_iterable(found)
-    if request.definitions:
-        return asked, iter(())
-    return asked, verdicts.of_functions("*", default)
+        rest = verdicts.of_all(default)
+    elif request.functions:
+        found = (_functions(opened, verdicts, glob, default) for glob in request.functions)
+        rest = chain.from_iterable(found)
+    elif not request.definitions:
+        rest = verdicts.of_functions("*", default)
+    return Checked(asked, rest, opened.damage)
 
 
-def _functions(verdicts: Verdicts, glob: str, rules: Rules) -> Iterator[Placed]:
+def _functions(
+    opened: OpenedProgram, verdicts: Verdicts, glob: str, rules: Rules
+) -> Iterator[Placed]:
     none = True
     for placed in verdicts.of_functions(glob, rules):
         none = False
         yield placed
     if none:
-        raise ProbeError(f"-f {glob}: no function matches")
+        with opened.explained():
+            raise ProbeError(f"-f {glob}: no function matches")

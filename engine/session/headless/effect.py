@@ -25,7 +25,7 @@ from engine.session.guest.session import Attach, Session
 from engine.session.headless.declared import DeclaredChanges
 from engine.session.headless.replay import RecordedIO, ReplayedIO
 from engine.session.protocol.config import GuestConfig
-from engine.session.protocol.report import Reports
+from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import DiffRequest, TraceOptions
 from engine.session.tracing.tracing import Tracing
 
@@ -94,12 +94,14 @@ class Effect:
         plain: the run without probes.
         probed: the run with them.
         refused: remarks about places that take no probe.
+        damage: remarks about damaged files.
     """
 
     lines: tuple[str, ...]
     plain: Observed
     probed: Observed
     refused: tuple[str, ...] = ()
+    damage: tuple[Report, ...] = ()
 
 
 def compare(request: DiffRequest, attach: Attach) -> Effect:
@@ -118,7 +120,8 @@ def compare(request: DiffRequest, attach: Attach) -> Effect:
 
     def place(session: Session) -> None:
         tracing = Tracing(session, TraceOptions(output="/dev/null", mode=request.mode))
-        tracing.definitions.place(request.probes)
+        with session.opened.explained():
+            tracing.definitions.place(request.probes)
         if request.served:
             _serve(session, tracing)
         refused.extend(remark.lines[0] for remark in session.remarks)
@@ -182,7 +185,9 @@ def compared(
             place(session)
 
         probed = _observe(config, replayed, probe, attach, kept)
-        return Effect(tuple(_difference(plain, probed, replayed)), plain, probed)
+        lines = tuple(_difference(plain, probed, replayed))
+        damage = probed.reports.damage if probed.reports is not None else ()
+        return Effect(lines, plain, probed, damage=damage)
 
 
 def _observe(

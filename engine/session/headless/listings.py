@@ -1,7 +1,7 @@
 """Disassembly of programs and of files of plain bytes."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from engine import arch as architectures
 from engine.arch.base import Arch
@@ -9,6 +9,7 @@ from engine.errors import CommandError
 from engine.session.browse.listing import Area, ListedInsn, Listing
 from engine.session.program.opening import OpenedProgram
 from engine.session.program.places import Places
+from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ListingRequest, RawListingRequest
 
 
@@ -19,10 +20,12 @@ class ListedCode:
     Attributes:
         insns: its instructions, decoded as they are asked for.
         insn_max: bytes of the longest instruction of the architecture.
+        damage: remarks about what was damaged in its file up to now, once.
     """
 
     insns: Iterator[ListedInsn]
     insn_max: int
+    damage: Callable[[], tuple[Report, ...]] = tuple
 
 
 def disassemble(request: ListingRequest) -> Iterator[ListedCode]:
@@ -38,16 +41,18 @@ def disassemble(request: ListingRequest) -> Iterator[ListedCode]:
     if request.place is None:
         listing = Listing(arch, program.main)
         for area in listing.sections():
-            yield _listed(listing, area, arch)
+            yield replace(_listed(listing, area, arch), damage=opened.damage)
         return
     shown: set[int] = set()
-    for found in Places(arch, program).resolve(request.place):
+    with opened.explained():
+        places = Places(arch, program).resolve(request.place)
+    for found in places:
         listing = Listing(arch, program.at_path(found.path))
         area = listing.around(found)
         if not area.data:
             raise CommandError(f"{request.place}: the file stores nothing there")
         if area.start not in shown:
-            yield _listed(listing, area, arch)
+            yield replace(_listed(listing, area, arch), damage=opened.damage)
         shown.add(area.start)
 
 

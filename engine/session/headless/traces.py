@@ -100,7 +100,7 @@ class TraceRun:
     @property
     def remarks(self) -> tuple[Report, ...]:
         """Remarks about what was set up, for those who do not run it."""
-        return tuple(self._session.remarks)
+        return (*self._session.opened.damage(), *self._session.remarks)
 
     def write_ring(self) -> None:
         """Have what the ring holds written soon; from any thread."""
@@ -141,7 +141,7 @@ class TraceRun:
             finally:
                 if begun:
                     remarks = tracing.finish()
-        return reports.behind(*remarks)
+        return reports.behind(*remarks).after(*session.opened.damage())
 
 
 @contextmanager
@@ -191,7 +191,7 @@ class GraphRun:
     def remarks(self) -> tuple[Report, ...]:
         """Remarks about what was set up, for those who do not run it."""
         mine = self._graphing.remarks(every=self._request.summary)
-        return (*mine, *self._session.remarks)
+        return (*self._session.opened.damage(), *mine, *self._session.remarks)
 
     def run(self, attach: Attach) -> Reports:
         """Run the guest to its end, with the trace written."""
@@ -206,7 +206,7 @@ class GraphRun:
                 remarks = [*self._graphing.remarks(every=request.summary), *tracing.finish()]
         if request.summary:
             remarks.append(self._graphing.summary())
-        return reports.behind(*remarks)
+        return reports.behind(*remarks).after(*session.opened.damage())
 
 
 @contextmanager
@@ -240,7 +240,8 @@ def _empty_trace(
     try:
         tracing = Tracing(session, options, stream)
         try:
-            yield tracing
+            with session.opened.explained():
+                yield tracing
         finally:
             tracing.discard()
     finally:

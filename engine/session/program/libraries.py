@@ -16,6 +16,7 @@ from typing import Final
 from engine.arch.base import Arch
 from engine.errors import ImageError
 from engine.image import ElfImage, Lines, SymbolTable
+from engine.image.damage import Damage
 from engine.image.variables import Variables
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
@@ -75,9 +76,15 @@ class ProgramFile:
 class GuestTree:
     """Reads files of the guest's file system."""
 
-    def __init__(self, fs: FileSystem) -> None:
-        """Read through `fs`, as the guest itself would."""
+    def __init__(self, fs: FileSystem, damage: Damage) -> None:
+        """Read through `fs`, as the guest itself would.
+
+        Args:
+            fs: the guest's.
+            damage: of the program whose files these are.
+        """
         self._fs = fs
+        self._damage = damage
 
     def read(self, path: bytes) -> tuple[bytes, str, str | None] | None:
         """A regular file's bytes, its path without symlinks and that on the host, if any.
@@ -111,7 +118,8 @@ class GuestTree:
         if found is None:
             return None
         data, resolved, host = found
-        image = ElfImage.from_bytes(data, path, host, root=os.fsdecode(self._fs.view.root or b""))
+        root = os.fsdecode(self._fs.view.root or b"")
+        image = ElfImage.from_bytes(data, path, host, root=root, damage=self._damage)
         return ProgramFile(path, image, frozenset((path, resolved)))
 
     def problem(self, path: str) -> str:

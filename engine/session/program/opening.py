@@ -6,12 +6,14 @@ readers move through the file, are everybody's own.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from engine import arch as architectures
 from engine.arch.base import Arch
-from engine.errors import CommandError, ImageError
+from engine.errors import CommandError, ImageError, KprobeTuiError
 from engine.image import ElfImage, SymbolTable
 from engine.linux.clock import GuestClock
 from engine.linux.fs.filesystem import FileSystem
@@ -19,8 +21,10 @@ from engine.linux.fs.view import View
 from engine.linux.procview import ProcView
 from engine.session.program.libraries import GuestTree, Program, ProgramFile
 from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.report import Report
 
 _MAX_LINKS: Final = 40
+_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,29 @@ class OpenedProgram:
             )
         return cls(config, paths, image, SymbolTable(image), arch)
 
+    def damage(self) -> tuple[Report, ...]:
+        """The remark about what is damaged in its files and was not told yet, if there is any."""
+        lines = self.image.damage.untold()
+        if not lines:
+            return ()
+        more = len(lines) - _SHOWN
+        tail = (f"and {more} more",) if more > 0 else ()
+        return (Report(("damaged, and left out:", *lines[:_SHOWN], *tail)),)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Give an error the damage that it may come of.
+
+        Raises:
+            KprobeTuiError: those that come.
+        """
+        try:
+            yield
+        except KprobeTuiError as error:
+            for remark in self.damage():
+                error.before = remark.lines
+            raise
+
     def program(self, tree: GuestTree) -> Program:
         """The file with its libraries, which are found in the guest's tree."""
         config, paths = self.config, self.paths
@@ -100,7 +127,7 @@ class OpenedProgram:
         """
         clock = GuestClock(start=self.config.start)
         fs = FileSystem(view_of(self.config), ProcView(), clock=clock, random_bytes=os.urandom)
-        return self.program(GuestTree(fs))
+        return self.program(GuestTree(fs, self.image.damage))
 
 
 def view_of(config: GuestConfig) -> View:

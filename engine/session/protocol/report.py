@@ -1,9 +1,6 @@
 """The end of a run: exit code, reason and remarks."""
 
 from dataclasses import dataclass, replace
-from typing import Final
-
-TIMED_OUT: Final = "stopped: the time limit (--timeout) ran out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +18,17 @@ class Reports:
         exit_code: the process exit code that stands for it: 128+N for signal N, 124 for a limit.
         reason: in a few words on one line.
         remarks: in the order to show them.
+        damage: remarks about damaged files, which come before all others.
     """
 
     exit_code: int
     reason: str
     remarks: tuple[Report, ...] = ()
+    damage: tuple[Report, ...] = ()
+
+    def after(self, *damage: Report) -> "Reports":
+        """The same with more about damaged files."""
+        return replace(self, damage=(*self.damage, *damage))
 
     def behind(self, *first: Report) -> "Reports":
         """The same with these remarks in front."""

@@ -66,7 +66,7 @@ def moved_away(split: Split, tmp_path: Path) -> Split:
 def check(path: Path, full: Path, debug_dirs: tuple[str, ...] | None = ()) -> SymbolTable:
     """Each symbol and each address is called as in the program that was not stripped."""
     table, whole = SymbolTable(ElfImage.open(path), debug_dirs), SymbolTable(ElfImage.open(full))
-    assert table.problems == ()
+    assert table.image.damage.found() == ()
     assert [(f.name, f.address, f.size) for f in table.functions()] == [
         (f.name, f.address, f.size) for f in whole.functions()
     ]
@@ -185,8 +185,8 @@ def test_what_is_damaged_is_told(moved_away: Split) -> None:
         embed(moved_away, content)
         table = SymbolTable(ElfImage.open(moved_away.stripped), ())
         assert {f.name for f in table.functions()} == bare
-        assert len(table.problems) == 1
-        assert re.search(f"section .gnu_debugdata.*{reason}", table.problems[0])
+        assert len(table.image.damage.found()) == 1
+        assert re.search(f"section .gnu_debugdata.*{reason}", table.image.damage.found()[0])
         objcopy("--remove-section=.gnu_debugdata", moved_away.stripped)
 
 
@@ -197,7 +197,7 @@ def test_an_embedded_bomb_is_not_unpacked(
     embed(moved_away, lzma.compress(bytes(1 << 20)))
     table = SymbolTable(ElfImage.open(moved_away.stripped), ())
     assert table.find("helper") is None
-    assert "larger than" in table.problems[0]
+    assert "larger than" in table.image.damage.found()[0]
 
 
 def test_a_part_of_the_symbols_was_left_in_the_program(split: Split) -> None:
@@ -240,7 +240,7 @@ def test_a_program_that_was_moved_after_the_split(split: Split) -> None:
     check(split.stripped, split.full)
     lines = Lines(image, ())
     assert lines.files() == (), "those addresses are not this program's"
-    assert "prelinked" in lines.problems[0]
+    assert "prelinked" in lines.image.damage.found()[0]
 
 
 def test_a_foreign_debug_file_is_not_believed(split: Split, tmp_path: Path) -> None:

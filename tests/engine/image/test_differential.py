@@ -154,4 +154,4 @@ def test_lines_as_readelf(guests: Path, arch: str, guest: str, readelf: str) -> 
             assert (place[1] if place else 0) == int(line)
             checked += 1
     assert checked > 20
-    assert lines.problems == ()
+    assert lines.image.damage.found() == ()

@@ -45,7 +45,7 @@ def test_facts_of_a_static_program(guests: Path) -> None:
     assert (image.low, image.high) == (0x400000, 0x402068)
     assert [section.name for section in image.sections][1:4] == [".text", ".rodata", ".eh_frame"]
     assert image.file_size == image.size == 8768
-    assert image.problems == ()
+    assert image.damage.found() == ()
 
 
 def test_addresses_and_offsets(guests: Path) -> None:
@@ -129,7 +129,7 @@ def test_damaged_sections_only_cost_names(tiny: bytes, case: str) -> None:
     offset, value, words = SECTION_DAMAGE[case]
     image = ElfImage.from_bytes(patched(tiny, (offset, value)), "guest.elf")
     assert image.section(".text") is None
-    assert words in image.problems[0]
+    assert words in image.damage.found()[0]
     assert len(SymbolTable(image)) == 0
 
 
@@ -232,7 +232,7 @@ def use_everything(image: ElfImage) -> None:
     table.at(image.entry)
     lines.files()
     lines.addresses_of("unw.c", 40)
-    assert all(isinstance(p, str) for p in (*image.problems, *table.problems, *lines.problems))
+    assert all(isinstance(p, str) for p in image.damage.found())
 
 
 MUTATION = st.tuples(

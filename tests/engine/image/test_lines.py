@@ -61,7 +61,7 @@ def check_program(path: Path, folder: Path, debug_dirs: tuple[str, ...] = ()) ->
     assert lines.addresses_of(source, 8) == lines.addresses_of("prog.c", 8)
     assert lines.addresses_of("prog.c", 14) == []
     assert lines.line_at(1) is None
-    assert lines.problems == ()
+    assert lines.image.damage.found() == ()
     return lines
 
 
@@ -147,14 +147,14 @@ def test_lines_of_the_guests(guests: Path, arch: str) -> None:
                 symbol.address <= at < symbol.address + symbol.size
                 for at in lines.addresses_of("unw.c", found[1])
             )
-    assert lines.problems == ()
+    assert lines.image.damage.found() == ()
 
 
 def test_no_debug_information_is_no_answer(tiny: bytes) -> None:
     lines = Lines(ElfImage.from_bytes(tiny, "tiny"), ())
     assert lines.line_at(0x401000) is None
     assert lines.addresses_of("tiny.c", 1) == []
-    assert (lines.files(), lines.problems) == ((), ())
+    assert (lines.files(), lines.image.damage.found()) == ((), ())
 
 
 def test_problems_are_told(unwinding: bytes) -> None:
@@ -165,8 +165,8 @@ def test_problems_are_told(unwinding: bytes) -> None:
     data[abbrev.offset : abbrev.offset + abbrev.size] = b"\xff" * abbrev.size
     lines = Lines(ElfImage.from_bytes(bytes(data), "damaged"), ())
     assert lines.line_at(0x401000) is None
-    assert lines.problems
-    assert lines.problems[0].startswith("damaged: debug information, unit 0x0")
+    assert lines.image.damage.found()
+    assert lines.image.damage.found()[0].startswith("damaged: debug information, unit 0x0")
 
 
 def line_sections(body: bytes) -> LineSections:

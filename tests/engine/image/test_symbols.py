@@ -306,7 +306,7 @@ def test_damaged_tables_are_a_problem_not_an_error(offset: int, value: int) -> N
     table = SymbolTable(ElfImage.from_bytes(bytes(data), "damaged"))
     assert table.find("f") is None
     assert len(table) == 0
-    assert "section .symtab" in table.problems[0]
+    assert "section .symtab" in table.image.damage.found()[0]
 
 
 @pytest.mark.parametrize("arch", ["amd64", "arm64"])
