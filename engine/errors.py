@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 
 from engine.escaping import escaped
 
-
 TIMED_OUT: Final = "stopped: the time limit (--timeout) ran out"
 
 
