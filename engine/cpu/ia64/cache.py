@@ -23,7 +23,7 @@ class CodeCache:
         self._memory = memory
         self._table = page_table
         self._translator: Translator | None = None
-        self._jit: Jit | None = None
+        self._jits: tuple[Jit, ...] = ()
         self.blocks: tuple[Blocks, Blocks] = ({}, {})
         self.single: tuple[Blocks, Blocks] = ({}, {})
         self._apart: dict[tuple[int, bytes, bool], Block] = {}
@@ -35,9 +35,9 @@ class CodeCache:
         """Set the functions that generated code calls; before the first translation."""
         self._translator = Translator(self._memory, namespace)
 
-    def use_jit(self, jit: Jit) -> None:
-        """Have machine code made for blocks without NaT bits."""
-        self._jit = jit
+    def use_jits(self, jits: tuple[Jit, ...]) -> None:
+        """Have machine code made for blocks without and with NaT bits."""
+        self._jits = jits
 
     def translate(self, blocks: Blocks, ip: int, nats: bool, clocked: bool, longest: int) -> Block:
         """Make a block and keep it.
@@ -46,7 +46,7 @@ class CodeCache:
             PageFault: its first slot cannot be fetched.
             OutOfMemory: its page may not be touched.
         """
-        jit = self._jit if longest > 1 and not nats else None
+        jit = self._jits[nats] if longest > 1 and self._jits else None
         run = blocks[ip] = self._make(ip, nats, clocked, longest, jit is None)
         if jit is not None:
             jit.wrap(blocks, ip, run, clocked)
@@ -67,13 +67,13 @@ class CodeCache:
             offset = self._offsets[page] = self._memory.physical(page, EXECUTE, "execute")
             self._memory.protect(offset)
 
-    def looping(self, ip: int, clocked: bool) -> Block:
+    def looping(self, ip: int, nats: bool, clocked: bool) -> Block:
         """A block that may go round inside its function."""
-        return self._make(ip, False, clocked, LONGEST, True)
+        return self._make(ip, nats, clocked, LONGEST, True)
 
-    def alone(self, ip: int) -> Block:
+    def alone(self, ip: int, nats: bool) -> Block:
         """A block of one slot, which does not know of the clock."""
-        return self._make(ip, False, False, 1, False)
+        return self._make(ip, nats, False, 1, False)
 
     def apart(self, ip: int, raw: bytes, nats: bool) -> Block:
         """A block of one slot of a bundle that is not in memory."""
@@ -100,16 +100,16 @@ class CodeCache:
                 block = blocks.pop(ip, None)
                 if block is not None:
                     self._places.pop(plain(block).__code__, None)
-            if self._jit is not None:
-                self._jit.drop(ip)
+            for jit in self._jits:
+                jit.drop(ip)
         self._offsets.pop(page, None)
 
     def drop_entry(self, ip: int) -> None:
         """Forget the blocks that begin at an address and that may be of several slots."""
         for blocks in self.blocks:
             blocks.pop(ip, None)
-        if self._jit is not None:
-            self._jit.avoid(ip)
+        for jit in self._jits:
+            jit.avoid(ip)
 
     def drop_offset(self, offset: int) -> None:
         """Forget code of a page of the arena."""
@@ -146,5 +146,5 @@ class CodeCache:
         self._entries.clear()
         self._offsets.clear()
         self._memory.code.clear()
-        if self._jit is not None:
-            self._jit.clear()
+        for jit in self._jits:
+            jit.clear()

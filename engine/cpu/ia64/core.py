@@ -27,6 +27,7 @@ from engine.cpu.ia64.stops import (
     Interruption,
     NarrowFrame,
     NatAppears,
+    NatsGone,
     OutOfMemory,
     PageFault,
     Redirected,
@@ -83,13 +84,11 @@ class Ia64Cpu(Registers, MappedMemory):
         self._code.use(
             {**helpers.namespace(self._clock.expected), "H": self._flags, "hit": self._hit}
         )
-        self._jit: Jit | None = None
+        self._jits: tuple[Jit, ...] = ()
         if jit_after and available():
-            self._jit = Jit(
-                *(self.state, self._memory, self.alat, self._clock, self._flags, self._code),
-                after=jit_after,
-            )
-            self._code.use_jit(self._jit)
+            parts = (self.state, self._memory, self.alat, self._clock, self._flags, self._code)
+            self._jits = tuple(Jit(*parts, after=jit_after, nats=nats) for nats in (False, True))
+            self._code.use_jits(self._jits)
         self._traps = Ia64Traps(self)
 
     @property
@@ -184,22 +183,26 @@ class Ia64Cpu(Registers, MappedMemory):
         blocks = self._code.blocks[nats]
         ip = state.ip
         try:
-            if self._clock.running:
+            if nats:
+                clock = self._clock
+                for _ in range(_LOOK):
+                    if flags:
+                        break
+                    if clock.running and ip != clock.expected[0] and clock.tick(ip):
+                        state.ip = ip
+                        return Stop(StopKind.QUANTUM)
+                    ip = blocks[ip]()
+                else:
+                    state.ip = ip
+                    state.ignore_nats()
+                    return None
+            elif self._clock.running:
                 tick, expected = self._clock.tick, self._clock.expected
                 while not flags:
                     if ip != expected[0] and tick(ip):
                         state.ip = ip
                         return Stop(StopKind.QUANTUM)
                     ip = blocks[ip]()
-            elif nats:
-                for _ in range(_LOOK):
-                    if flags:
-                        break
-                    ip = blocks[ip]()
-                else:
-                    state.ip = ip
-                    state.ignore_nats()
-                    return None
             else:
                 while not flags:
                     ip = blocks[ip]()
@@ -219,6 +222,10 @@ class Ia64Cpu(Registers, MappedMemory):
         except Stepped as met:
             state.ip = met.args[0]
             return single_step_stop(ip)
+        except NatsGone as met:
+            state.ip = met.args[0]
+            state.ignore_nats()
+            return None
         except Interruption as met:
             state.ip = ip
             stop = self._handle(met, ip)
@@ -343,8 +350,8 @@ class Ia64Cpu(Registers, MappedMemory):
         """Make the current or next `run` stop; from any thread."""
         if not self._flags:
             self._flags.append(None)
-        if self._jit is not None:
-            self._jit.halt()
+        for jit in self._jits:
+            jit.halt()
 
     def execute(self, address: int, end: int) -> None:
         """Run engine-owned code; GuestFaultError where it touches memory that is not there."""

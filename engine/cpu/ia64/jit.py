@@ -3,8 +3,9 @@
 Blocks are counted by what stands for them in the core's table; one that runs often gets a
 region of machine code, which works on a copy of the registers (`jit_words`) and on guest memory
 directly. It gives control back at a slot of which nothing has been executed, with all registers
-as they are there, so that Python sees to everything else: faults, NaT bits, breaks, system
-instructions, text that is written. No register is a NaT while machine code runs.
+as they are there, so that Python sees to everything else: faults, breaks, system instructions,
+text that is written. Code for when no register is a NaT is apart from code for when some are,
+which leaves where one is read, but by what asks for it or keeps it.
 """
 
 import ctypes
@@ -30,6 +31,7 @@ from engine.cpu.ia64.jit_words import (
     FILL_READ,
     FILL_WRITE,
     HALT,
+    NATS,
     PLACE_TABLE,
     PLACES,
     PR,
@@ -41,7 +43,7 @@ from engine.cpu.ia64.jit_words import (
 )
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
 from engine.cpu.ia64.state import FPSR, MASK, SOF, UNAT, State
-from engine.cpu.ia64.stops import Interruption
+from engine.cpu.ia64.stops import Interruption, NatsGone
 from engine.cpu.ia64.translate import Block
 from engine.cpu.ram import READ, WRITE
 
@@ -71,10 +73,10 @@ def available() -> bool:
 class Blocks(Protocol):
     """The cache of translated code, as this module sees it."""
 
-    def looping(self, ip: int, clocked: bool) -> Block:
+    def looping(self, ip: int, nats: bool, clocked: bool) -> Block:
         """A block in Python that may go round inside its function."""
 
-    def alone(self, ip: int) -> Block:
+    def alone(self, ip: int, nats: bool) -> Block:
         """One slot in Python."""
 
     def owns(self, ip: int, page: int) -> None:
@@ -168,7 +170,7 @@ def plain(block: Block) -> FunctionType:
 
 
 class Jit:
-    """Regions of one core."""
+    """Regions of one core, for when no register is a NaT or for when one may be."""
 
     def __init__(
         self,
@@ -179,8 +181,9 @@ class Jit:
         flags: list[None],
         blocks: Blocks,
         after: int = AFTER,
+        nats: bool = False,
     ) -> None:
-        self.after = after
+        self.after, self._nats = after, nats
         self._hurry = after // _ARRIVALS
         self._state, self._memory, self._alat, self._clock = state, memory, alat, clock
         self._flags, self._cache = flags, blocks
@@ -203,7 +206,7 @@ class Jit:
         words = self._words.words
         for at, callback in zip((FILL_READ, FILL_WRITE, ASSIST), self._callbacks, strict=True):
             words[at] = ctypes.cast(callback, ctypes.c_void_p).value or 0
-        memory.on_change = self._forget_pages
+        memory.on_change.append(self._forget_pages)
         self._unknown = memoryview(b"\xff" * 16 * ENTRIES).cast("Q")
         self._forget_pages()
 
@@ -226,7 +229,9 @@ class Jit:
         if entry.function is None:
             self._make(entry)
         if entry.function is None:
-            block = self._table[entry.ip] = self._cache.looping(entry.ip, entry.clocked)
+            block = self._table[entry.ip] = self._cache.looping(
+                entry.ip, self._nats, entry.clocked
+            )
             return block
         entry.calls = entry.spent = 0
         self._table[entry.ip] = entry.enter
@@ -254,6 +259,8 @@ class Jit:
             self._look(entry)
         if ip == entry.ip and not spent:
             return entry.plain()
+        if self._nats and not self._state.any_nat():
+            raise NatsGone(ip)
         reached = self._table.get(ip)
         if type(reached) is JitEntry:
             reached.left -= self._hurry
@@ -300,7 +307,7 @@ class Jit:
             self._words.words[at] = function
         texts, helpers = [], set()
         for at, (one, region) in enumerate(regions):
-            code = JitCode(one.clocked, region.leaders, self._cell)
+            code = JitCode(one.clocked, self._nats, region.leaders, self._cell)
             texts.append(region.text(f"region{at}", code))
             helpers |= code.helpers
         names = [f"region{at}" for at in range(len(regions))]
@@ -399,12 +406,14 @@ class Jit:
             insn = decode_at(page[ip & OFFSET & ~15 :], ip & 3)
             registers = assisted(insn) if insn is not None else None
             assert registers is not None
-            known = self._assists[ip] = registers, self._cache.alone(ip)
+            known = self._assists[ip] = registers, self._cache.alone(ip, self._nats)
         registers, block = known
         state, buffer = self._state, self._words
         words, a = buffer.words, state.a
         for at in registers.general:
             state.g[at] = words[buffer.general(at)]
+            if self._nats:
+                state.n[at] = words[buffer.general(at) + NATS]
         for at in registers.floats:
             buffer.read_float(at)
         pr = words[PR]
@@ -423,6 +432,8 @@ class Jit:
             buffer.load_alat()
         for at in registers.general:
             words[buffer.general(at)] = state.g[at]
+            if self._nats:
+                words[buffer.general(at) + NATS] = state.n[at]
         for at in registers.floats:
             buffer.write_float(at)
         for at in registers.predicates:

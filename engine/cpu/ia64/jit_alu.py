@@ -237,12 +237,14 @@ def i14(c: JitCode, insn: SlotInsn) -> None:
 
 
 def i16(c: JitCode, insn: SlotInsn) -> None:
-    """`tbit`; tnat and tf of what is 0."""
+    """`tbit`, tnat; tf of what is 0."""
     word = insn.word
     tb, ta, inverse = word >> 36 & 1, word >> 33 & 1, word >> 12 & 1
     kind = ("", "or", "and", "or.andcm")[tb << 1 | ta]
     zero = "true"
-    if insn.format == "I16":
+    if insn.format == "I17":
+        zero = c.test("eq", c.nat(insn.field("r3")), "0")
+    elif insn.format == "I16":
         bit = c.masked(c.gr(insn.field("r3")), 1 << insn.immediate("pos6"))
         zero = c.test("eq", bit, "0")
     if not kind:

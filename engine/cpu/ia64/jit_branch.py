@@ -171,10 +171,13 @@ def through_register(c: JitCode, insn: SlotInsn) -> None:
 
 
 def check_speculation(c: JitCode, insn: SlotInsn) -> None:
-    """`chk`.s: no general register is a NaT here."""
-    if insn.format != "M21":
+    """`chk`.s."""
+    if insn.format == "M21":
+        bad = is_natval(c, *c.fr(insn.field("f2")))
+    elif c.nats:
+        bad = c.test("ne", c.nat(insn.field("r2")), "0")
+    else:
         return
-    bad = is_natval(c, *c.fr(insn.field("f2")))
     if insn.qp:
         bad = c.op(f"and i1 {bad}, {c.predicate(insn.qp)}")
     _branch_if(c, bad, _known_target(c, insn))

@@ -19,6 +19,7 @@ from engine.cpu.ia64.jit_words import (
     LEFT,
     LEFT_BEFORE,
     LEFT_FOR,
+    NATS,
     PR,
     SIGNIFICANDS,
     SOF_WORD,
@@ -46,6 +47,8 @@ class JitCode:
 
     Attributes:
         clocked: whether the block clock runs.
+        nats: whether any general register may be a NaT; Python sees to an instruction that reads
+            one, but for those that ask or keep it.
         insn: the instruction at hand.
         slot: its slot address.
         behind: the slot address behind it.
@@ -56,17 +59,20 @@ class JitCode:
         helpers: declarations that the text needs.
     """
 
-    def __init__(self, clocked: bool, inside: Container[int], cells: Callable[[int], int]) -> None:
+    def __init__(
+        self, clocked: bool, nats: bool, inside: Container[int], cells: Callable[[int], int]
+    ) -> None:
         """Begin a function.
 
         Args:
             clocked: see above.
+            nats: see above.
             inside: entries that a branch may go to in this function.
             cells: the word that holds the function of a region, by its entry.
         """
         self._cells = cells
         self.ends = False
-        self.clocked = clocked
+        self.clocked, self.nats = clocked, nats
         self._inside = inside
         self._lines: list[str] = []
         self._aside: list[str] = []
@@ -191,12 +197,26 @@ class JitCode:
     # -- registers -------------------------------------------------------------------------------
 
     def gr(self, register: int) -> str:
-        """A general register's value."""
+        """A general register's value; Python goes on where it is a NaT."""
+        if self.nats and register:
+            self.leave_if(self.test("ne", self.nat(register), "0"))
+        return self.value(register)
+
+    def value(self, register: int) -> str:
+        """A general register's value, whether or not it is a NaT."""
         if register == 0:
             return "0"
-        if register < 32:
-            return self.load(register)
-        return self.op(f"load i64, ptr {self.stacked(register)}")
+        return self.op(f"load i64, ptr {self._general(register)}")
+
+    def nat(self, register: int) -> str:
+        """1 if a general register is a NaT, else 0."""
+        if register == 0 or not self.nats:
+            return "0"
+        return self.op(f"load i64, ptr {self._general(register, NATS)}")
+
+    def _general(self, register: int, beyond: int = 0) -> str:
+        """Pointer to a general register's word, or to one so many words behind it."""
+        return self.word(register + beyond) if register < 32 else self.stacked(register + beyond)
 
     def check_target(self, register: int) -> None:
         """Leave the slot to Python if this general register may not be written.
@@ -210,14 +230,15 @@ class JitCode:
             narrow = self.test("ult", self.load(SOF_WORD), str(register - 31))
             self.leave_if(narrow)
 
-    def put(self, register: int, value: str) -> None:
+    def put(self, register: int, value: str, nat: str = "0") -> None:
         """Write a general register, where the guard holds; the target has been checked."""
         if self.guard:
-            value = self.choose(self.guard, value, self.gr(register))
-        if register < 32:
-            self.store(register, value)
-        else:
-            self.emit(f"store i64 {value}, ptr {self.stacked(register)}")
+            value = self.choose(self.guard, value, self.value(register))
+        self.emit(f"store i64 {value}, ptr {self._general(register)}")
+        if self.nats:
+            if self.guard:
+                nat = self.choose(self.guard, nat, self.nat(register))
+            self.emit(f"store i64 {nat}, ptr {self._general(register, NATS)}")
 
     def predicate(self, register: int) -> str:
         """Condition that a predicate is set."""

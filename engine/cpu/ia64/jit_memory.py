@@ -114,11 +114,13 @@ def load(c: JitCode, insn: SlotInsn) -> None:
     by = c.gr(insn.field("r2")) if insn.format == "M2" else ""
     with _unless_held(c, kind, general_key, r1):
         where = pointer(c, address, size, False)
+        bit = "0"
         if kind == _FILL:
             nats = c.load(APPLICATION[UNAT])
             bit = c.masked(c.binary("lshr", nats, _slot(c, address)), 1)
-            c.leave_if(c.test("ne", bit, "0"))
-        c.put(r1, read(c, where, size))
+            if not c.nats:
+                c.leave_if(c.test("ne", bit, "0"))
+        c.put(r1, read(c, where, size), bit)
         if kind in _INSERTS:
             insert(c, general_key(c, r1), address, size)
     if insn.format == "M3":
@@ -140,12 +142,15 @@ def store(c: JitCode, insn: SlotInsn) -> None:
         raise Unsupported
     if insn.format == "M5":
         c.check_target(r3)
-    address, value = c.gr(r3), c.gr(insn.field("r2"))
+    spills, r2 = word >> 30 & 63 == 0x3B, insn.field("r2")
+    address, value = c.gr(r3), c.value(r2) if spills else c.gr(r2)
     write(c, pointer(c, address, size, True), size, value)
     stored(c, address, size)
-    if word >> 30 & 63 == 0x3B:
-        bit = c.binary("xor", c.binary("shl", "1", _slot(c, address)), "-1")
-        c.store(APPLICATION[UNAT], c.binary("and", c.load(APPLICATION[UNAT]), bit))
+    if spills:
+        slot = _slot(c, address)
+        bit = c.binary("xor", c.binary("shl", "1", slot), "-1")
+        cleared = c.binary("and", c.load(APPLICATION[UNAT]), bit)
+        c.store(APPLICATION[UNAT], c.binary("or", cleared, c.binary("shl", c.nat(r2), slot)))
     if insn.format == "M5":
         _increment(c, insn, address, "imm9a")
 
@@ -158,9 +163,10 @@ def semaphore(c: JitCode, insn: SlotInsn) -> None:
     if insn.format == "M16" and x6 >= 0x20:
         raise Unsupported
     c.check_target(r1)
-    address, value = c.gr(insn.field("r3")), c.gr(insn.field("r2"))
+    address = c.gr(insn.field("r3"))
     if insn.format == "M17":
         size = 4 if x6 & 3 == 2 else 8
+    value = c.gr(insn.field("r2")) if insn.format == "M16" else ""
     pointer(c, address, size, False)
     where = pointer(c, address, size, True)
     old = read(c, where, size)

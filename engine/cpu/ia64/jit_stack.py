@@ -9,6 +9,7 @@ from engine.cpu.ia64.jit_words import (
     BOTTOM,
     LIMIT,
     LOW,
+    NATS,
     PR,
     RRB_FR_WORD,
     RRB_GR_WORD,
@@ -24,28 +25,44 @@ from engine.cpu.ia64.state import EC, PFM, PFS
 _EC, _PFS = APPLICATION[EC], APPLICATION[PFS]
 _ROTATING: Final = (1 << 48) - 1
 _MOVE: Final = "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)"
+_SET: Final = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 _COPY: Final = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def rotate(c: JitCode) -> None:
     """One rotation of all views."""
-    c.helpers.add(_MOVE)
     sor = c.load(SOR_WORD)
     with c.when(c.test("ne", sor, "0")):
-        last = c.binary("sub", sor, "1")
-        first, second = c.stacked(32), c.stacked(33)
+        _turn_general(c, sor)
+        _step(c, RRB_GR_WORD, sor)
+    _turn_predicates(c, "1")
+    for word, count in ((TURN, 96), (RRB_FR_WORD, 96), (RRB_PR_WORD, 48)):
+        _step(c, word, str(count))
+
+
+def _turn_general(c: JitCode, sor: str) -> None:
+    """The last of the rotating registers becomes the first, the others move up."""
+    c.helpers.add(_MOVE)
+    last = c.binary("sub", sor, "1")
+    size = c.binary("shl", last, "3")
+    for kind in (0, NATS) if c.nats else (0,):
+        first, second = c.stacked(32 + kind), c.stacked(33 + kind)
         at = c.op(f"getelementptr i64, ptr {first}, i64 {last}")
         moved = c.op(f"load i64, ptr {at}")
-        size = c.binary("shl", last, "3")
         c.emit(
             f"call void @llvm.memmove.p0.p0.i64(ptr align 8 {second}, ptr align 8 {first},"
             f" i64 {size}, i1 false)"
         )
         c.emit(f"store i64 {moved}, ptr {first}")
-        _step(c, RRB_GR_WORD, sor)
-    _turn_predicates(c, "1")
-    for word, count in ((TURN, 96), (RRB_FR_WORD, 96), (RRB_PR_WORD, 48)):
-        _step(c, word, str(count))
+
+
+def _forget_nats(c: JitCode, top: str, first: int | str, size: int | str) -> None:
+    """Words of a frame, from one on, say that no register is a NaT."""
+    if c.nats:
+        c.helpers.add(_SET)
+        at = c.op(f"getelementptr i64, ptr {top}, i64 {NATS}")
+        at = c.op(f"getelementptr i64, ptr {at}, i64 {first}")
+        c.emit(f"call void @llvm.memset.p0.i64(ptr align 8 {at}, i8 0, i64 {size}, i1 false)")
 
 
 def _step(c: JitCode, word: int, size: str) -> None:
@@ -93,6 +110,7 @@ def enter_frame(c: JitCode) -> None:
         f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {beyond}, ptr align 8 {top},"
         f" i64 {size}, i1 false)"
     )
+    _forget_nats(c, top, 96, size)
     c.store(TOP, c.binary("add", at, size))
     c.store(SOF_WORD, c.binary("sub", sof, sol))
     c.store(SOL_WORD, "0")
@@ -114,6 +132,9 @@ def leave_frame(c: JitCode) -> None:
     with c.when(rotated(c)):
         settle(c)
     c.store(TOP, below)
+    if c.nats:
+        frame, rest = c.op(f"inttoptr i64 {below} to ptr"), c.binary("sub", "96", sof)
+        _forget_nats(c, frame, sof, c.binary("shl", rest, "3"))
     low = c.load(LOW)
     c.store(LOW, c.choose(c.test("ult", below, low), below, low))
     c.store(SOF_WORD, sof)
@@ -132,22 +153,12 @@ def settle(c: JitCode) -> None:
     c.store(RRB_PR_WORD, "0")
     c.store(RRB_FR_WORD, "0")
     again, done, begin = c.name("again"), c.name("done"), c.name("turn")
-    c.helpers.add(_MOVE)
     c.emit(f"br label %{begin}")
     c.label(begin)
     left = c.load(RRB_GR_WORD)
     c.emit(f"br i1 {c.test('eq', left, '0')}, label %{done}, label %{again}")
     c.label(again)
-    last = c.binary("sub", c.load(SOR_WORD), "1")
-    first, second = c.stacked(32), c.stacked(33)
-    at = c.op(f"getelementptr i64, ptr {first}, i64 {last}")
-    moved = c.op(f"load i64, ptr {at}")
-    size = c.binary("shl", last, "3")
-    c.emit(
-        f"call void @llvm.memmove.p0.p0.i64(ptr align 8 {second}, ptr align 8 {first},"
-        f" i64 {size}, i1 false)"
-    )
-    c.emit(f"store i64 {moved}, ptr {first}")
+    _turn_general(c, c.load(SOR_WORD))
     c.store(RRB_GR_WORD, c.binary("sub", left, "1"))
     c.emit(f"br label %{begin}")
     c.label(done)
@@ -167,6 +178,12 @@ def alloc(c: JitCode, insn: SlotInsn) -> None:
         where = c.stacked(32 + register)
         value = c.op(f"load i64, ptr {where}")
         c.emit(f"store i64 {c.choose(fresh, '0', value)}, ptr {where}")
+        if c.nats:
+            where = c.stacked(32 + register + NATS)
+            value = c.op(f"load i64, ptr {where}")
+            c.emit(f"store i64 {c.choose(fresh, '0', value)}, ptr {where}")
+    if sof < 96:
+        _forget_nats(c, c.stacked(32), sof, 8 * (96 - sof))
     c.store(SOF_WORD, str(sof))
     c.store(SOL_WORD, str(sol))
     c.store(SOR_WORD, str(sor))

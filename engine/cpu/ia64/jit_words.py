@@ -62,7 +62,9 @@ CELL_TABLE: Final = PLACE_TABLE + 2 * PLACES
 """Functions of regions that other regions go on at, 0 where there is none."""
 ALAT_TABLE: Final = CELL_TABLE + CELLS
 """The ALAT: (register, address, address behind), the oldest first."""
-_WORDS: Final = ALAT_TABLE + 3 * ALAT_ENTRIES
+NATS: Final = ALAT_TABLE + 3 * ALAT_ENTRIES
+"""Distance to the word that says if a general register is a NaT."""
+_WORDS: Final = NATS + READ_TABLE
 FLOAT_KEY: Final = 1 << 62
 """Added to the number of a floating-point register; a stacked one has its word's address >> 3."""
 
@@ -108,6 +110,8 @@ class Words:
         _FIXED.pack_into(buffer, 0, *g[:32])
         _FRAME.pack_into(buffer, 8 * at, *g[32:])
         self._start = at
+        if s.nats:
+            self._load_nats(at)
         top, base = self.address + 8 * at, self.address
         limit = self.address + 8 * (STACK + _DEEPEST - kept + at - STACK)
         _MIXED.pack_into(
@@ -124,6 +128,25 @@ class Words:
         if s.f != self._known:
             self._load_floats()
         self.load_alat()
+
+    def _load_nats(self, at: int) -> None:
+        """The same for NaT bits; the frame is at a word."""
+        n, buffer, below = self._state.n, self._buffer, at - STACK
+        if below:
+            struct.pack_into(
+                f"={below}Q", buffer, 8 * (NATS + STACK), *self._state.stack_nats[-below:]
+            )
+        _FIXED.pack_into(buffer, 8 * NATS, *n[:32])
+        _FRAME.pack_into(buffer, 8 * (NATS + at), *n[32:])
+
+    def _store_nats(self, at: int, lowest: int) -> None:
+        n, buffer, nats = self._state.n, self._buffer, self._state.stack_nats
+        n[:32] = _FIXED.unpack_from(buffer, 8 * NATS)
+        n[32:] = _FRAME.unpack_from(buffer, 8 * (NATS + at))
+        if lowest < self._start:
+            del nats[lowest - self._start :]
+        if at > lowest:
+            nats += self.words[NATS + lowest : NATS + at].tolist()
 
     def _load_floats(self) -> None:
         known, floats = self._known, self._floats
@@ -156,6 +179,8 @@ class Words:
             del s.stack[lowest - start :]
         if at > lowest:
             s.stack += words[lowest:at].tolist()
+        if s.nats:
+            self._store_nats(at, lowest)
         moved = at - start
         if moved > 0:
             s.bsp = s.bsp + 8 * slots_up(s.bsp, moved)

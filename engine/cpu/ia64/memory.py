@@ -18,10 +18,6 @@ FORMATS: Final[dict[int, Literal["B", "H", "I", "Q"]]] = {1: "B", 2: "H", 4: "I"
 View = memoryview
 
 
-def _nothing() -> None:
-    """Nobody else keeps pages."""
-
-
 class Views(dict[int, View]):
     """Page number to a view of its elements of one size; made when first asked for."""
 
@@ -43,7 +39,7 @@ class Ia64Memory:
         code: arena offsets of pages with translated code.
         unlocked: those that the slot at hand may write all the same.
         emulate_unaligned: whether plain accesses may be unaligned, as under Linux's handler.
-        on_change: called when pages may not be accessed any more as they were.
+        on_change: what is called when pages may not be accessed any more as they were.
         base: where the arena is in the host.
     """
 
@@ -54,7 +50,7 @@ class Ia64Memory:
         self.code: set[int] = set()
         self.unlocked: set[int] = set()
         self.emulate_unaligned = False
-        self.on_change: Callable[[], None] = _nothing
+        self.on_change: list[Callable[[], None]] = []
         self.base = ram.base
         self.readable = {size: Views(size, self._make_readable) for size in FORMATS}
         self.writable = {size: Views(size, self._make_writable) for size in FORMATS}
@@ -63,7 +59,8 @@ class Ia64Memory:
         """Forget all views."""
         for views in (*self.readable.values(), *self.writable.values()):
             views.clear()
-        self.on_change()
+        for told in self.on_change:
+            told()
 
     def protect(self, offset: int) -> None:
         """A page has translated code from now on: the next store to it is to be noticed."""
@@ -71,7 +68,8 @@ class Ia64Memory:
             self.code.add(offset)
             for views in self.writable.values():
                 views.clear()
-            self.on_change()
+            for told in self.on_change:
+                told()
 
     def physical(self, page: int, permission: int, access: str) -> int:
         """Arena offset of a page; PageFault where it does not allow the access."""

@@ -44,7 +44,7 @@ class State:
 
     Attributes:
         g: r0 to r127 of the current frame.
-        n: their NaT bits; all 0 while `nats` is False.
+        n: their NaT bits; all 0 while `nats` is False, and beyond the frame.
         p: predicates, in the rotated view.
         f: floating-point registers, in the rotated view.
         b: branch registers.
@@ -116,6 +116,8 @@ class State:
         if pr:
             self._turn(self.p, 16, 48, pr)
         self.frame[:] = [sof, sol, sor, gr, fr, pr]
+        if self.nats:
+            self._forget_nats(sof)
 
     def clear_rrb(self, only_predicates: bool) -> None:
         """`clrrrb`."""
@@ -222,9 +224,8 @@ class State:
         g[32:] = g[32 + count :] + kept
         if self.nats:
             n = self.n
-            kept = n[32 : 32 + count]
-            self.stack_nats += kept
-            n[32:] = n[32 + count :] + kept
+            self.stack_nats += n[32 : 32 + count]
+            n[32:] = n[32 + count :] + [0] * count
         self.bsp += 8 * slots_up(self.bsp, count)
         self.below += count
 
@@ -254,6 +255,8 @@ class State:
         if sol:
             self._pull(sol)
         frame[:3] = [sof, sol, pfs >> 11 & 0x78]
+        if self.nats:
+            self._forget_nats(sof)
         self.a[EC] = pfs >> 52 & 63
         return None
 
@@ -277,8 +280,8 @@ class State:
         old = frame[SOF]
         if sof > old:
             self.g[32 + old : 32 + sof] = [0] * (sof - old)
-            if self.nats:
-                self.n[32 + old : 32 + sof] = [0] * (sof - old)
+        if self.nats:
+            self._forget_nats(min(old, sof))
         frame[:3] = [sof, sol, sor]
         return self.a[PFS]
 
@@ -374,6 +377,10 @@ class State:
 
     # -- NaT bits -----------------------------------------------------------------------------
 
+    def _forget_nats(self, sof: int) -> None:
+        """No stacked register from this one on is a NaT: nothing beyond the frame is kept."""
+        self.n[32 + sof :] = [0] * (96 - sof)
+
     def watch_nats(self) -> None:
         """From now on NaT bits are kept."""
         if not self.nats:
@@ -381,9 +388,13 @@ class State:
             self.n[:] = [0] * 128
             self.stack_nats = [0] * len(self.stack)
 
+    def any_nat(self) -> bool:
+        """True if any register is a NaT."""
+        return any(self.n) or any(self.stack_nats)
+
     def ignore_nats(self) -> bool:
         """Stop keeping NaT bits if there are none; whether that is so."""
-        if self.nats and not any(self.n) and not any(self.stack_nats):
+        if self.nats and not self.any_nat():
             self.nats = False
             self.stack_nats = []
         return not self.nats

@@ -45,6 +45,10 @@ class NatAppears(Interruption):
     """The first NaT is about to be made: the slot is executed by code that knows them."""
 
 
+class NatsGone(Interruption):
+    """Machine code that knows of NaT bits has left where there are none: (next address,)."""
+
+
 class Redirected(Interruption):
     """An action at a breakpoint has changed what code is to run: (next address, follow)."""
 

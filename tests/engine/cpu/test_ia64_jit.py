@@ -28,8 +28,8 @@ def _loop(*lines: str) -> bytes:
 
 
 def _jit(cpu: BareIa64) -> Jit:
-    assert cpu._jit is not None
-    return cpu._jit
+    assert cpu._jits
+    return cpu._jits[0]
 
 
 @needs_library
@@ -49,7 +49,7 @@ def test_everything_works_without_the_library(monkeypatch: pytest.MonkeyPatch) -
     cpu = BareIa64(_loop("M adds r8=1,r8"), jit_after=1)
     cpu.write_register("lc", 40)
     cpu.run()
-    assert (cpu.read_register("r8"), cpu._jit) == (41, None)
+    assert (cpu.read_register("r8"), cpu._jits) == (41, ())
 
 
 @needs_library
@@ -191,7 +191,7 @@ def test_programs_that_divide_and_speculate_are_the_same(
         guest = again(program(name), times)
         assert guest.run() is None
         seen.append((guest.exit, guest.output, _everything(guest.cpu)))
-        assert after == 0 or (guest.cpu._jit is not None and guest.cpu._jit.compiled > 3)
+        assert after == 0 or (guest.cpu._jits and guest.cpu._jits[0].compiled > 3)
     assert seen[0] == seen[1]
 
 
@@ -367,3 +367,91 @@ def test_entries_of_frames_below_the_first_one() -> None:
             cpu.run()
         seen.append(dict(cpu.alat))
     assert seen[0] == seen[1] == {("r", 1024 - 2000): (DATA, DATA + 8)}
+
+
+_KEEPING = (
+    "M st8.spill [r10]=r20",
+    "M ld8.fill r21=[r10]",
+    "I tnat.z p7,p6=r21",
+    "I (p6) adds r8=1,r8",
+    "I chk.s.i r9,{far:#x}",
+    "B br.call.sptk.few b0={leaf:#x}",
+)
+_LEAF = (
+    "M alloc r34=ar.pfs,4,3,0",
+    "M adds r35=1,r9",
+    "I mov.i ar.pfs=r34",
+    "B br.ret.sptk.many b0",
+)
+
+
+@needs_library
+@pytest.mark.parametrize("clocked", [False, True])
+def test_code_with_a_nat_in_a_register_stays_in_machine_code(
+    clocked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is spilled and filled, asked for, and left in a frame below; r9 is none."""
+    entered = _entries(monkeypatch)
+    places = {"far": CODE + 0x400, "leaf": CODE + 0x800}
+    loop = _loop(*(line.format(**places) for line in _KEEPING))
+    leaf = code(*_LEAF, address=places["leaf"])
+    seen = []
+    for after in (0, 20):
+        cpu = BareIa64(loop + bytes(0x800 - len(loop)) + leaf, jit_after=after)
+        cpu.count_blocks(clocked)
+        for name, value in {"cfm": 8 | 6 << 7, "r10": DATA, "lc": 2999}.items():
+            cpu.write_register(name, value)
+        for name in ("nat20", "nat33", "nat2"):
+            cpu.write_register(name, 1)
+        stop = cpu.run()
+        seen.append((stop, _everything(cpu), cpu.blocks()))
+        assert cpu.read_registers(("r8", "nat20", "nat21", "nat33")) == (3000, 1, 1, 1)
+    assert seen[0] == seen[1]
+    assert len(entered) < 20
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("M add r8=r8,r20", "M ld8 r8=[r20]", "M st8 [r10]=r20", "I tbit.z p6,p7=r20,3"),
+        *("I mov b6=r20", "M setf.sig f8=r20", "I chk.s.i r20,0x4000000000000400"),
+    ],
+)
+def test_reading_a_nat_is_seen(line: str) -> None:
+    body = _loop("M adds r9=1,r9", "I cmp.eq p8,p9=50,r9", f"{line[0]} (p8){line[1:]}")
+    seen = []
+    for after in (0, 1, 10):
+        cpu = BareIa64(body + bytes(0x400 - len(body)) + code(_END), jit_after=after)
+        for name, value in {"nat20": 1, "lc": 99, "r10": DATA}.items():
+            cpu.write_register(name, value)
+        stop = cpu.run()
+        nats = cpu.read_registers([f"nat{at}" for at in range(128)])
+        seen.append((stop, _everything(cpu), nats))
+    assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("clocked", [False, True])
+def test_a_nat_that_nothing_can_read_any_more_is_forgotten(clocked: bool) -> None:
+    """It lies beyond the frame, once its function has returned."""
+    lines = ("M adds r8=1,r8", f"B br.call.sptk.few b0={CODE + 0x800:#x}")
+    loop = _loop(*lines)
+    leaf = code(
+        *("M alloc r34=ar.pfs,4,3,0", "M ld8.fill r35=[r10]", "I mov.i ar.pfs=r34"),
+        "B br.ret.sptk.many b0",
+        address=CODE + 0x800,
+    )
+    cpu = BareIa64(loop + bytes(0x800 - len(loop)) + leaf)
+    cpu.count_blocks(clocked)
+    cpu.write_register("cfm", 8 | 6 << 7)
+    cpu.write_register("r10", DATA)
+    cpu.write_register("unat", (1 << 64) - 1)
+    cpu.write_register("lc", 2)
+    cpu.run()
+    assert cpu.read_registers([f"nat{at}" for at in range(128)]) == (0,) * 128
+    assert cpu.state.nats
+    cpu.write_register("unat", 0)
+    cpu.write_register("lc", 999)
+    cpu.write_register("ip", CODE)
+    cpu.run()
+    assert not cpu.state.nats

@@ -171,13 +171,16 @@ def _prepare(cpu: BareIa64, source: random.Random, forward: bool) -> None:
                 for at, value in enumerate(controls))  # fmt: skip
     write("fpsr", masks | flags)
     cpu.write(DATA, source.randbytes(PAGE))
+    if source.random() < 0.6:
+        for at in source.sample((8, 9, 10, 14, 15, 20, *range(32, 44)), source.randrange(1, 7)):
+            write(f"nat{at}", 1)
 
 
 def _seen(cpu: BareIa64) -> tuple[object, ...]:
     state = cpu.state
     return (
         dict(zip(_NAMES, cpu.read_registers(_NAMES), strict=True)),
-        (state.nats, state.below, state.stack, state.stack_nats, dict(cpu.alat)),
+        (state.below, state.stack, any(state.stack_nats) and state.stack_nats, dict(cpu.alat)),
         (cpu.blocks(), list(cpu.last_branches)),
         cpu.read(DATA, PAGE),
     )
