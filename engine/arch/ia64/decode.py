@@ -84,9 +84,14 @@ def decode_bundle(bundle: Bundle) -> tuple[SlotInsn, ...]:
     )
 
 
+@lru_cache(maxsize=1 << 14)
+def decode_raw(raw: bytes) -> tuple[Bundle, tuple[SlotInsn | None, ...]]:
+    """The bundle in 16 bytes, and the instruction that begins in each slot, None for none."""
+    bundle = unpack(raw)
+    found = {insn.slot: insn for insn in decode_bundle(bundle)}
+    return bundle, (found.get(0), found.get(1), found.get(2), None)
+
+
 def decode_at(raw: bytes, slot: int) -> SlotInsn | None:
     """The instruction in one slot of 16 bytes; None where none begins."""
-    for insn in decode_bundle(unpack(raw[:SIZE])):
-        if insn.slot == slot:
-            return insn
-    return None
+    return decode_raw(bytes(raw[:SIZE]))[1][slot]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from engine.arch.ia64.bundle import SIZE, next_slot, unpack
-from engine.arch.ia64.decode import SlotInsn, decode_at
+from engine.arch.ia64.bundle import SIZE, next_slot
+from engine.arch.ia64.decode import SlotInsn, decode_raw
 from engine.cpu.ia64 import (
     jit_alat,
     jit_alu,
@@ -175,10 +175,11 @@ class JitRegion:
                 return None
         offset = at & OFFSET & ~15
         raw = self.pages[page][offset : offset + SIZE]
-        insn = decode_at(raw, at & 3)
+        bundle, insns = decode_raw(raw)
+        insn = insns[at & 3]
         if insn is None or insn.form is None:
             return RegionSlot(None, at)
-        return RegionSlot(insn, next_slot(at, unpack(raw)))
+        return RegionSlot(insn, next_slot(at, bundle))
 
     def text(self, name: str, code: JitCode) -> str:
         """The function's text."""

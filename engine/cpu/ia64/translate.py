@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.arch.ia64.bundle import SIZE, next_slot, unpack
-from engine.arch.ia64.decode import SlotInsn, decode_bundle
+from engine.arch.ia64.bundle import SIZE, next_slot
+from engine.arch.ia64.decode import SlotInsn, decode_raw
 from engine.cpu.ia64 import (
     emit_alu,
     emit_branch,
@@ -110,13 +110,13 @@ class Translator:
 
     def _slot(self, emitter: Emitter, raw: bytes, at: int) -> int:
         """Emit one slot of a bundle; the address behind it."""
-        bundle = unpack(raw)
-        insns = {insn.slot: insn for insn in decode_bundle(bundle)}
+        bundle, insns = decode_raw(raw)
         emitter.ip, emitter.slot = at & ~15, at
         emitter.behind = next_slot(at, bundle)
-        insn = insns.get(at & 3)
+        insn = insns[at & 3]
         if insn is None:
-            what = "a reserved template" if not insns else "the second half of a long instruction"
+            reserved = not any(insns)
+            what = "a reserved template" if reserved else "the second half of a long instruction"
             emitter.illegal(what)
             emitter.ends = True
         else:
