@@ -97,6 +97,7 @@ class UnicornCpu(UnicornState):
         self._misses = 0  # TLB misses at which it is flushed again
         self._halted = False
         self._stop: Stop | None = None
+        self._before_stop: tuple[object, int] | None = None
         self._progress = True
         self._checks = StopChecks(self._handle.value or 0, names.target)
         self._counted = False  # whether the translations count instructions
@@ -220,6 +221,12 @@ class UnicornCpu(UnicornState):
         if screening:
             self._screen.install()
         if self._stop is not None:
+            if self._before_stop is not None:
+                state, control.count = self._before_stop
+                self._before_stop = None
+                self.flush_tlb()
+                self.restore(state)
+                self.write_register(self.arch.roles.pc, self._stop.address)
             if self._stop.number >= 0 and self._stop.trap is not TrapKind.BREAKPOINT:
                 self._machine.settle(self._uc)
             return self._stop
@@ -444,6 +451,8 @@ class UnicornCpu(UnicornState):
             return
 
         def on_fill(uc: int, address: int, access: int, entry: Any, data: int) -> bool:
+            if self._before_stop is not None:
+                return False
             control = self._ram.control
             done = native.fill(self._ram, self.page_table, address, access, entry.contents)
             if done and control.fills >= control.limit:
@@ -452,7 +461,11 @@ class UnicornCpu(UnicornState):
 
         self._hooks.add(kind, api.OnFill(on_fill))
 
-    def _stop_with(self, stop: Stop) -> None:
+    def _stop_with(self, stop: Stop, state: object) -> None:
         if self._stop is None:
             self._stop = stop
+            if state is not None:  # what stands behind in the block is not to touch memory
+                control = self._ram.control
+                self._before_stop, control.count = (state, control.count), 0
+                self.flush_tlb()
         api.emu_stop(self._handle)

@@ -9,10 +9,10 @@ control words, and takes over values and flags. It is quicker than Unicorn's own
 
 An exception that is not masked is #XM for SSE, as on a processor, and #MF at the next x87
 instruction. Where an x87 store would have left memory as it was it comes at once: the emulator
-stores what it is given. Of underflow without loss of accuracy an exception that is not masked
-is not told. What the last x87 instruction and its operand were (FIP, FDP) is what Unicorn says;
-MMX instructions do not mark the registers' exponents; a fcmov that does not move does not see
-that its operand is missing.
+stores what it is given. With an underflow that is not masked PE may be set although nothing is
+lost. What the last x87 instruction and its operand were (FIP, FDP) is what Unicorn says; MMX
+instructions do not mark the registers' exponents; a fcmov that does not move does not see that
+its operand is missing.
 
 Without executable host memory, on another host, or if Unicorn's structure is not the known one,
 nothing changes: `install` says so, and `engine.arch.x86_64.screen` has the slow way.
@@ -234,6 +234,12 @@ class _Linker:
         self.to("e8", "guarded")
         self.code += body
         self.to("e8", "judged")
+        # Where underflow is not masked it is one without loss too, as flushing to zero shows.
+        # test byte [rdi+mxcsr+1], 8; jne over
+        self.code += bytes.fromhex("f6873103000008") + bytes((0x75, 10 + len(body)))
+        self.to("e8", "flushed")
+        self.code += body
+        self.to("e8", "drowned")
         self.code += bytes.fromhex("4883c418") + after + _RET  # add rsp, 24
 
     def _table(self, operation: str, count: int) -> int:

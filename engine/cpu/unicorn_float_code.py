@@ -704,9 +704,12 @@ ROUTINES: Final = (
     ),
     (
         "guarded",
-        "0fae5c2408"  # stmxcsr dword [rsp+0x8]
+        "0fae5c2408"  # stmxcsr dword [rsp+8]
         "8b8730030000"  # mov eax,dword [rdi+0x330]
         "25c0ff0000"  # and eax,0xffc0
+        "f6c408"  # test ah,8
+        "7503"  # jne guarded+0x18
+        "80e47f"  # and ah,0x7f
         "0d801f0000"  # or eax,0x1f80
         "8944240c"  # mov dword [rsp+0xc],eax
         "0fae54240c"  # ldmxcsr dword [rsp+0xc]
@@ -733,17 +736,40 @@ ROUTINES: Final = (
         "4883c420"  # add rsp,0x20
         "488b1424"  # mov rdx,qword [rsp]
         "be13000000"  # mov esi,0x13
-        "ff251df5ffff",  # jmp qword [raise]
+        "ff2515f5ffff",  # jmp qword [raise]
+    ),
+    (
+        "flushed",
+        "0fae5c2408"  # stmxcsr dword [rsp+8]
+        "8b8730030000"  # mov eax,dword [rdi+0x330]
+        "2540600000"  # and eax,0x6040
+        "0d809f0000"  # or eax,0x9f80
+        "8944240c"  # mov dword [rsp+0xc],eax
+        "0fae54240c"  # ldmxcsr dword [rsp+0xc]
+        "c3",  # ret
+    ),
+    (
+        "drowned",
+        "0fae5c240c"  # stmxcsr dword [rsp+0xc]
+        "0fae542408"  # ldmxcsr dword [rsp+8]
+        "f644240c10"  # test byte [rsp+0xc],0x10
+        "7501"  # jne drowned+0x12
+        "c3"  # ret
+        "838f3003000010"  # or dword [rdi+0x330],0x10
+        "4883c420"  # add rsp,0x20
+        "488b1424"  # mov rdx,qword [rsp]
+        "be13000000"  # mov esi,0x13
+        "ff25caf4ffff",  # jmp qword [raise]
     ),
     (
         "ldmxcsr",
         "f7c60000ffff"  # test esi,0xffff0000
         "750c"  # jne ldmxcsr+0x14
         "89b730030000"  # mov dword [rdi+0x330],esi
-        "ff2541f5ffff"  # jmp qword [sse]
+        "ff25eef4ffff"  # jmp qword [sse]
         "488b1424"  # mov rdx,qword [rsp]
         "be0d000000"  # mov esi,0xd
-        "ff25faf4ffff",  # jmp qword [raise]
+        "ff25a7f4ffff",  # jmp qword [raise]
     ),
     (
         "lengths",

@@ -19,7 +19,7 @@ def add_stops(
     machine: Machine,
     hooks: api.Hooks,
     traps: UnicornTraps,
-    stop: Callable[[Stop], None],
+    stop: "Callable[[Stop, object], None]",
     registers: UnicornState,
 ) -> None:
     """Have an engine stop where the guest needs somebody.
@@ -29,7 +29,8 @@ def add_stops(
         machine: says which instructions are hooked and what Unicorn reports oddly.
         hooks: of the engine.
         traps: breakpoints that are dealt with inside the emulator.
-        stop: is given the reason.
+        stop: is given the reason, and the registers to go back to if the emulator goes on to
+            the end of the block, else None.
         registers: of the engine, and its memory.
     """
     breakpoint_number = traps.number
@@ -44,9 +45,9 @@ def add_stops(
             registers.write_register(pc, registers.read_register(pc) - advances[number])
         kind = arch.classify_trap(number)
         if kind is TrapKind.SYSCALL:
-            stop(Stop(StopKind.SYSCALL))
+            stop(Stop(StopKind.SYSCALL), None)
         else:
-            stop(Stop(StopKind.TRAP, kind, number))
+            stop(Stop(StopKind.TRAP, kind, number), None)
 
     def on_invalid(uc: int, data: int) -> bool:
         if refused:
@@ -54,28 +55,22 @@ def add_stops(
                 return True
             at = registers.read_register(pc)
             if any(_stands(registers, at, code) for code in refused):
-                stop(Stop(StopKind.TRAP, TrapKind.BREAKPOINT))
+                stop(Stop(StopKind.TRAP, TrapKind.BREAKPOINT), None)
                 return True
-        stop(Stop(StopKind.TRAP, TrapKind.ILLEGAL))
+        stop(Stop(StopKind.TRAP, TrapKind.ILLEGAL), None)
         return True
 
     def on_syscall(uc: int, data: int) -> None:
-        stop(Stop(StopKind.SYSCALL))
+        stop(Stop(StopKind.SYSCALL), None)
 
     def on_illegal(uc: int, data: int) -> None:
-        stop(Stop(StopKind.TRAP, TrapKind.ILLEGAL))
+        stop(Stop(StopKind.TRAP, TrapKind.ILLEGAL), None)
 
     def on_port() -> int:
-        """Unicorn would run it at any level; pc goes on past it."""
+        """Unicorn would run it at any level, and what follows in the block."""
+        at = registers.read_register(pc)
         detail = "port input or output"
-        stop(
-            Stop(
-                StopKind.TRAP,
-                TrapKind.PRIVILEGED,
-                address=registers.read_register(pc),
-                detail=detail,
-            )
-        )
+        stop(Stop(StopKind.TRAP, TrapKind.PRIVILEGED, address=at, detail=detail), registers.save())
         return 0
 
     def on_out(uc: int, port: int, size: int, value: int, data: int) -> None:

@@ -16,6 +16,10 @@
 - shld and shrd by an immediate miss a RIP-relative operand by one byte: carried out here.
 - ret with an operand above 0x7FFF takes it as signed: carried out here.
 - loope and loopne lose the flags where the count ends them: carried out here.
+- lahf and sahf with a REX prefix take spl for ah: carried out here.
+- cmpxchg8b and cmpxchg16b lose all flags but ZF where an instruction before them in their block
+  has set them: carried out here in such blocks.
+- cvtpi2ps and cvtpi2pd of memory empty x87's stack as if they used MMX: carried out here.
 - neg of memory with a lock prefix sets the wrong flags: refused.
 - The second opcode of test with an immediate (f6 /1, f7 /1), which no assembler makes, misses a
   RIP-relative operand by the immediate's size: refused.
@@ -23,17 +27,23 @@
 - rdtsc is set up to fault (CR4.TSD) and emulated with the guest's deterministic counter.
 """
 
+import struct
 from collections.abc import Iterator
 from typing import Final
 
 from engine.arch.base import Screened, Screening
-from engine.arch.machine import ArchCpu, Insn
+from engine.arch.machine import ArchCpu, Insn, TrapError
 from engine.arch.x86_64 import x87
-from engine.arch.x86_64.decode import length
+from engine.arch.x86_64.decode import decode, length
+from engine.arch.x86_64.extended import ControlWord, from_integer, narrowed
+from engine.arch.x86_64.operations import operand_address
+from engine.errors import GuestFaultError
 
 _NEG: Final = 3
 _NEG_OF_MEMORY: Final = frozenset(modrm for modrm in range(0xC0) if modrm >> 3 & 7 == _NEG)
 
+_CVTPI, _GROUP_9 = 0x2A, 0xC7
+_SAHF, _LAHF = 0x9E, 0x9F
 SUSPECTS: Final = {
     # Three-byte VEX: the second names the opcode map 1, 2 or 3; others are no instructions.
     0xC4: frozenset(byte for byte in range(256) if byte & 0x1F in (1, 2, 3)),
@@ -41,9 +51,10 @@ SUSPECTS: Final = {
     # EVEX: bit 3 is clear, the map is 1, 2, 3, 5 or 6.
     0x62: frozenset(byte for byte in range(256) if byte & 0xF in (1, 2, 3, 5, 6)),
     0x8F: frozenset(byte for byte in range(256) if byte & 0x38),
+    **dict.fromkeys(range(0x40, 0x50), frozenset({_SAHF, _LAHF})),
     0xF6: frozenset({0x0D, *_NEG_OF_MEMORY}),
     0xF7: frozenset({0x0D, *_NEG_OF_MEMORY}),
-    0x0F: frozenset({0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7}),
+    0x0F: frozenset({_CVTPI, 0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7}),
 }
 _X87: Final = frozenset((x87.FWAIT, *range(0xD8, 0xE0)))
 FLOAT_SUSPECTS: Final = {byte: frozenset(range(256)) for byte in _X87}
@@ -53,6 +64,7 @@ SUSPECT_ENDS: Final = frozenset({_RET})
 _LOOPNE, _LOOPE = 0xE0, 0xE1
 SUSPECT_LASTS: Final = frozenset({_LOOPNE, _LOOPE})
 _PREFIXES: Final = frozenset(b"\x66\x67\xf0\xf2\xf3\x2e\x36\x3e\x26\x64\x65")
+_REPEATS: Final = frozenset(b"\xf2\xf3")
 _NAMES: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
     *(f"r{number}" for number in range(8, 16)),
@@ -62,6 +74,8 @@ _BMI: Final = frozenset({(2, 0xF2), (2, 0xF3), (2, 0xF5), (2, 0xF6), (2, 0xF7), 
 _FXSAVE, _FXRSTOR, _LDMXCSR, _STMXCSR = range(4)
 _CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 1, 4, 0x40, 0x80, 0x800
 _ARITHMETIC = 0x8D5
+_LOW_FLAGS: Final = 0xD5
+_PROTECTION, _SIMD = 13, 19  # exceptions of the processor
 _BIT_TESTS: Final = (0xA3, 0xAB, 0xB3, 0xBB)
 _BSR: Final = 0xBD
 _BIT_TEST_IMMEDIATE, _SHLD, _SHRD = 0xBA, 0xA4, 0xAC
@@ -69,6 +83,11 @@ _RIP_RELATIVE: Final = 5
 _POP: Final = 0x8F
 _TESTS: Final = (0xF6, 0xF7)
 _TEST_RIP_RELATIVE: Final = b"\x0d"
+
+
+_EXCHANGE: Final = "exchange of two words behind flags"
+_NEUTRAL: Final = ("mov", "lea", "push", "nop", "endbr64", "cmov", "set", "xchg")
+"""Beginnings of names of instructions that leave the flags alone, like pop."""
 
 
 def _opcode(raw: bytes) -> tuple[int, int]:
@@ -94,10 +113,12 @@ def _vex_is_bmi(raw: bytes, index: int) -> bool:
 
 
 def _classify(raw: bytes) -> tuple[Screening, str] | None:
-    index, _ = _opcode(raw)
+    index, rex = _opcode(raw)
     if index >= len(raw):
         return None
     first = raw[index]
+    if first in (_SAHF, _LAHF):
+        return (Screening.EMULATE, "REX prefix on flags and ah") if rex else None
     if first in (0xC4, 0xC5, 0x62):
         kind = "AVX-512 (EVEX)" if first == 0x62 else "AVX (VEX)"
         kind = "BMI" if _vex_is_bmi(raw, index) else kind
@@ -122,6 +143,10 @@ def _classify(raw: bytes) -> tuple[Screening, str] | None:
         return Screening.REFUSE, "lzcnt, which the emulated CPU does not have"
     if second == 0xAE and memory and field <= _STMXCSR and 0xF3 not in raw[:index]:
         return Screening.PREPARE, "moves MXCSR"
+    if second == _CVTPI and memory and not _REPEATS & set(raw[:index]):
+        return Screening.EMULATE, "conversion of two integers in memory"
+    if second == _GROUP_9 and memory and field == 1:
+        return Screening.EMULATE, _EXCHANGE
     if second == 0xC7 and not memory and field in (6, 7) and 0xF3 not in raw[:index]:
         return Screening.EMULATE, "random number"
     if 0xF0 in raw[:index] and not memory and _tests_bit(second, field):
@@ -138,16 +163,21 @@ def _tests_bit(opcode: int, field: int) -> bool:
 
 
 def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
-    """The instructions among these that must not run as they stand."""
+    """The instructions among these that must not run as they stand.
+
+    One alone is taken for one whose block has changed flags.
+    """
     found = []
+    flags = len(insns) == 1
     for insn in _spelled(insns):
         verdict = _classify(insn.raw)
-        if verdict is not None:
+        if verdict is not None and (flags or verdict[1] != _EXCHANGE):
             what = verdict[1]
             if verdict[0] is Screening.REFUSE:
                 what = f"{insn.text}: {what}"
             computes = verdict[0] is Screening.PREPARE or what == "x87"
             found.append(Screened(insn.address, insn.size, verdict[0], what, computes))
+        flags = flags or not (insn.mnemonic == "pop" or insn.mnemonic.startswith(_NEUTRAL))
     return tuple(found)
 
 
@@ -185,8 +215,14 @@ def emulate(cpu: ArchCpu, insn: Insn) -> int:
         return _return(cpu, int.from_bytes(insn.raw[index + 1 : index + 3], "little"))
     if insn.raw[index] in SUSPECT_LASTS:
         return _loop(cpu, insn, index)
-    if insn.raw[index + 1] in (_SHLD, _SHRD):
+    if insn.raw[index] in (_SAHF, _LAHF):
+        _flags_and_ah(cpu, insn.raw[index])
+    elif insn.raw[index + 1] in (_SHLD, _SHRD):
         _double_shift(cpu, insn, index, rex)
+    elif insn.raw[index + 1] == _CVTPI:
+        _convert(cpu, insn, doubles=0x66 in insn.raw[:index])
+    elif insn.raw[index + 1] == _GROUP_9 and insn.raw[index + 2] < 0xC0:
+        _exchange(cpu, insn, size=8 if rex & 8 else 4)
     else:
         _random(cpu, insn.raw, index, rex)
     return insn.address + insn.size
@@ -202,6 +238,67 @@ def _loop(cpu: ArchCpu, insn: Insn, index: int) -> int:
     if not count or zero != (insn.raw[index] == _LOOPE):
         return behind
     return behind + int.from_bytes(insn.raw[index + 1 : index + 2], "little", signed=True)
+
+
+def _flags_and_ah(cpu: ArchCpu, opcode: int) -> None:
+    """Lahf and sahf (SDM volume 2)."""
+    flags, value = cpu.read_register("eflags"), cpu.read_register("rax")
+    if opcode == _LAHF:
+        cpu.write_register("rax", value & ~0xFF00 | (flags & _LOW_FLAGS | 2) << 8)
+    else:
+        cpu.write_register("eflags", flags & ~_LOW_FLAGS | value >> 8 & _LOW_FLAGS)
+
+
+def _exchange(cpu: ArchCpu, insn: Insn, size: int) -> None:
+    """Cmpxchg8b and cmpxchg16b: words of `size` bytes; memory is always written (SDM volume 2)."""
+    address = _operand(cpu, insn)
+    if size == 8 and address & 15:
+        raise TrapError(_PROTECTION)
+    try:
+        old = cpu.read(address, 2 * size)
+    except GuestFaultError as fault:
+        raise GuestFaultError(fault.address, "write") from None
+    mask = (1 << 8 * size) - 1
+    low, high, new_low, new_high = (
+        (cpu.read_register(name) & mask).to_bytes(size, "little")
+        for name in ("rax", "rdx", "rbx", "rcx")
+    )
+    flags = cpu.read_register("eflags") & ~_ZERO
+    if old == low + high:
+        cpu.write(address, new_low + new_high)
+        flags |= _ZERO
+    else:
+        cpu.write(address, old)
+        cpu.write_register("rax", int.from_bytes(old[:size], "little"))
+        cpu.write_register("rdx", int.from_bytes(old[size:], "little"))
+    cpu.write_register("eflags", flags)
+
+
+def _convert(cpu: ArchCpu, insn: Insn, *, doubles: bool) -> None:
+    """Cvtpi2ps and cvtpi2pd of memory (SDM volume 2)."""
+    decoded = decode(insn.raw)
+    assert decoded is not None
+    name = f"xmm{decoded.reg | (decoded.rex & 4) << 1}"
+    numbers = struct.unpack("<2i", cpu.read(_operand(cpu, insn), 8))
+    if doubles:
+        cpu.write_register(name, int.from_bytes(struct.pack("<2d", *numbers), "little"))
+        return
+    mxcsr = cpu.read_register("mxcsr")
+    control = ControlWord(mxcsr >> 7 & 0x3F, 24, mxcsr >> 13 & 3)
+    low, high = (narrowed(from_integer(number), 4, control) for number in numbers)
+    flags = low.flags | high.flags
+    cpu.write_register("mxcsr", mxcsr | flags)
+    if flags & ~control.masks:
+        raise TrapError(_SIMD)
+    above = cpu.read_register(name) >> 64 << 64
+    cpu.write_register(name, above | high.value << 32 | low.value)
+
+
+def _operand(cpu: ArchCpu, insn: Insn) -> int:
+    """Address of an operand in memory."""
+    decoded = decode(insn.raw)
+    assert decoded is not None
+    return operand_address(decoded, insn.raw, insn.address)[0](cpu)
 
 
 def _return(cpu: ArchCpu, popped: int) -> int:
@@ -229,7 +326,7 @@ def _double_shift(cpu: ArchCpu, insn: Insn, index: int, rex: int) -> None:
     raw = insn.raw
     size = 8 if rex & 8 else 2 if 0x66 in raw[:index] else 4
     bits, count = 8 * size, raw[index + 7] & (0x3F if rex & 8 else 0x1F)
-    address = _rip_relative(cpu, insn, index)
+    address = _operand(cpu, insn)
     old = int.from_bytes(cpu.read(address, size), "little")
     source = cpu.read_register(_NAMES[raw[index + 2] >> 3 & 7 | (rex & 4) << 1])
     source &= (1 << bits) - 1
@@ -252,18 +349,6 @@ def _double_shift(cpu: ArchCpu, insn: Insn, index: int, rex: int) -> None:
     flags |= _SIGN if result >> (bits - 1) else 0
     flags |= _OVERFLOW if (result ^ old) >> (bits - 1) else 0
     cpu.write_register("eflags", flags)
-
-
-def _rip_relative(cpu: ArchCpu, insn: Insn, index: int) -> int:
-    displacement = int.from_bytes(insn.raw[index + 3 : index + 7], "little", signed=True)
-    address = insn.address + insn.size + displacement
-    prefixes = insn.raw[:index]
-    if 0x67 in prefixes:
-        address &= 0xFFFFFFFF
-    segment = next((byte for byte in reversed(prefixes) if byte in (0x64, 0x65)), 0)
-    if segment:
-        address += cpu.read_register("fs_base" if segment == 0x64 else "gs_base")
-    return address & 0xFFFFFFFFFFFFFFFF
 
 
 def emulate_trapped(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:

@@ -234,6 +234,81 @@ def test_loops_that_look_at_zf_keep_the_flags(
     assert machine.read_register("eflags") & 0x51 == flags & 0x51
 
 
+@pytest.mark.parametrize("rex", ["40", "48", "4f"])
+def test_flags_and_ah_with_rex(rex: str) -> None:
+    machine = x86(f"38c0 {rex}9f 0f05")  # cmp al, al; lahf
+    machine.write_register("rax", 0x1234_0000)
+    machine.run()
+    assert machine.read_register("rax") == 0x1234_4600
+    machine = x86(f"38c0 {rex}9e 0f05")  # cmp al, al; sahf
+    machine.write_register("rax", 0x8100)
+    machine.run()
+    assert machine.read_register("eflags") & 0x8D5 == 0x81
+
+
+@pytest.mark.parametrize("code", ["480fc70e", "f0480fc70e"])
+@pytest.mark.parametrize("equal", [True, False])
+def test_exchanges_keep_the_flags_before_them(code: str, equal: bool) -> None:
+    machine = x86(f"4d85c0 0408 {code} 0f05")  # test r8, r8; add al, 8; cmpxchg16b [rsi]
+    words = (0x10 if equal else 0x11, 2)
+    machine.write(DATA, struct.pack("<2Q", *words))
+    for name, value in {"rsi": DATA, "rax": 8, "rdx": 2, "rbx": 3, "rcx": 4}.items():
+        machine.write_register(name, value)
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.read_register("eflags") & 0x8D5 == (0x50 if equal else 0x10)
+    assert struct.unpack("<2Q", machine.read(DATA, 16)) == ((3, 4) if equal else words)
+    assert machine.read_register("rax") == (0x10 if equal else 0x11)
+
+
+def test_an_exchange_always_writes_and_is_aligned() -> None:
+    machine = x86("0408 480fc70e 0f05")
+    machine.write_register("rsi", CODE)
+    stop = machine.run()
+    assert (stop.kind, stop.address, stop.access) == (StopKind.FAULT, CODE, "write")
+    machine = x86("0408 480fc70e 0f05")
+    machine.write_register("rsi", DATA + 8)
+    assert machine.run() == Stop(StopKind.TRAP, TrapKind.PRIVILEGED, 13)
+
+
+@pytest.mark.parametrize(
+    ("code", "low"),
+    [
+        ("660f2a0b", struct.pack("<2d", 16777217, -3)),  # cvtpi2pd xmm1, [rbx]
+        ("0f2a0b", struct.pack("<2f", 16777216, -3) + b"\xff" * 8),  # cvtpi2ps xmm1, [rbx]
+    ],
+)
+def test_integers_in_memory_are_no_mmx(code: str, low: bytes) -> None:
+    machine = x86(f"d9e8 {code} 0f05")
+    machine.write(DATA, struct.pack("<2i", 16777217, -3))
+    machine.write_register("rbx", DATA)
+    machine.write_register("xmm1", (1 << 128) - 1)
+    machine.run()
+    assert (machine.read_register("fstat"), machine.read_register("ftag")) == (0x3800, 0x3FFF)
+    assert machine.read_register("xmm1") == int.from_bytes(low, "little")
+    assert machine.read_register("mxcsr") == (0x1F80 if len(code) > 6 else 0x1FA0)
+
+
+@pytest.mark.parametrize("code", ["6e", "f36e", "6f", "ee", "e780", "ec", "66ed"])
+def test_ports_change_nothing(code: str) -> None:
+    """Neither does what stands behind in the block."""
+    machine = x86(f"3c05 {code} 83c001 488907 0f05")  # cmp al, 5; ...; add eax, 1; mov [rdi], rax
+    machine.write(DATA, b"as it was")
+    before = {"rsi": DATA, "rdi": DATA, "rcx": 3, "rax": 3}
+    for name, value in before.items():
+        machine.write_register(name, value)
+    stop = machine.run()
+    assert (stop.kind, stop.trap, stop.address) == (
+        *(StopKind.TRAP, TrapKind.PRIVILEGED, CODE + 2),
+    )
+    assert machine.pc == CODE + 2
+    assert {name: machine.read_register(name) for name in before} == before
+    assert machine.read_register("eflags") & 0x8D5 == 0x91
+    assert machine.read(DATA, 9) == b"as it was"
+    machine.write_register("rip", CODE + 2 + len(bytes.fromhex(code)))
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.read(DATA, 1) == b"\x04"
+
+
 def test_screen_follows_rewritten_code() -> None:
     machine = x86("c5f877 0f05")
     assert machine.run().trap is TrapKind.ILLEGAL
