@@ -93,10 +93,14 @@ class Cpu(ArchCpu, Protocol):
     def run(self, quantum: int | None = None) -> Stop:
         """Run until something needs the engine; at most `quantum` ticks of the clock if given."""
 
-    def step(self) -> Stop | None:
+    def step(self, *, rewrites: bool = False) -> Stop | None:
         """Execute one instruction; None if nothing but that happened.
 
         Where it is a halt that it returns, nothing has been executed.
+
+        Args:
+            rewrites: it may store to the code it stands in; of a repeated one more than one
+                iteration may be executed then.
         """
 
     def halt(self) -> None:

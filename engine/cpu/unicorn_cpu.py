@@ -183,16 +183,29 @@ class UnicornCpu(UnicornState):
         finally:
             control.limit = NO_LIMIT
 
-    def step(self) -> Stop | None:
-        """Execute one instruction; None if nothing but that happened."""
+    def step(self, *, rewrites: bool = False) -> Stop | None:
+        """Execute one instruction; None if nothing but that happened.
+
+        Args:
+            rewrites: it may store to the code it stands in. Unicorn then begins it again in a
+                new translation, and counts both, so that a step of one comes to nothing.
+        """
         self._clock.grant(None)
         if self._halted:
             return self._halt_now()
         with self._deaf():  # one that comes now is for what follows
+            before = self._all_registers() if rewrites else None
             while True:
                 stop = self._run_once(1)
+                if before is not None and stop is None and self._all_registers() == before:
+                    stop = self._run_once(2)
                 if stop is not None or self._progress:
                     return stop
+
+    def _all_registers(self) -> tuple[int, ...]:
+        """General registers and pc."""
+        names = [one.name for one in self.arch.registers if one.group == "general"]
+        return self.read_registers((*names, self.arch.roles.pc))
 
     def _run_once(self, count: int, end: int = 0) -> Stop | None:
         """One stretch inside Unicorn, up to `end` if not 0.

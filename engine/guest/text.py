@@ -276,7 +276,7 @@ class TextOverlay:
             if page in _pages(pc, 16):  # code that writes beside itself: for this once, both
                 memory.close_pages({**memory.closed, page: READ | WRITE | EXECUTE})
                 memory.sync()
-                self._cpu.step()
+                self._cpu.step(rewrites=True)
                 self._renew(page)
             else:
                 memory.close_pages({**memory.closed, page: READ | WRITE})

@@ -18,6 +18,9 @@ _SECOND = 1_000_000_000
 _SELECT_IN = fl.POLLRDNORM | fl.POLLIN | fl.POLLHUP | fl.POLLERR
 _SELECT_OUT = fl.POLLWRNORM | fl.POLLOUT | fl.POLLERR
 _SELECT_EXCEPT = fl.POLLPRI
+_ALWAYS = fl.POLLERR | fl.POLLHUP
+_POLLFD = {"little": struct.Struct("<iHH"), "big": struct.Struct(">iHH")}
+"""Struct pollfd by byte order."""
 
 _CTL_ADD, _CTL_DEL, _CTL_MOD = 1, 2, 3
 
@@ -85,32 +88,28 @@ def _poll(ctx: Context, address: int, count: int, timeout: int | None) -> int | 
     count = u32(count)
     if count > max(1024, ctx.limit("nofile")):
         raise LinuxError(EINVAL)
-    layout = struct.Struct(_order(ctx) + "ihh")
+    layout = _POLLFD[ctx.arch.byteorder]
+    peek, memory = ctx.files.peek, ctx.memory
     entries = [
-        (fd, events & 0xFFFF, ctx.files.peek(fd) if fd >= 0 else None)
-        for fd, events, _ in layout.iter_unpack(ctx.memory.read(address, count * layout.size))
+        (fd, events, peek(fd) if fd >= 0 else None)
+        for fd, events, _ in layout.iter_unpack(memory.read(address, count * layout.size))
     ]
-    if count and not ctx.memory.accessible(address, count * layout.size, True):
-        raise LinuxError(EFAULT)
-
-    def store() -> int:
-        ready = 0
-        out = bytearray()
-        for fd, events, file in entries:
-            if fd < 0:
-                found = 0
-            elif file is None:
-                found = fl.POLLNVAL
-            else:
-                found = file.readiness() & (events | fl.POLLERR | fl.POLLHUP)
-            ready += found != 0
-            out += struct.pack(layout.format[:1] + "iHH", fd, events, found)
-        ctx.memory.write(address, bytes(out))
-        return ready
 
     def attempt() -> int | None:
-        return store() or None
+        ready, out = 0, b""
+        for fd, events, file in entries:
+            found = 0
+            if file is not None:
+                found = file.readiness() & (events | _ALWAYS)
+            elif fd >= 0:
+                found = fl.POLLNVAL
+            ready += found != 0
+            out += layout.pack(fd, events, found)
+        memory.write(address, out)  # where it must not, that is EFAULT at the end, as in Linux
+        return ready or None
 
+    if timeout == 0:  # nobody has to know what could be waited for
+        return attempt() or 0
     watched = [(file, events) for _, events, file in entries if file is not None]
     return _wait_for(ctx, watched, timeout, attempt)
 

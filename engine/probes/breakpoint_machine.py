@@ -178,7 +178,8 @@ class BreakpointMachine:
         assert slot is not None
         regs = self._regs
         start = regs.ip = slot + point.plan.entry
-        text, step = f"the copy runs in slot {slot:#x}", cpu.step
+        text = f"the copy runs in slot {slot:#x}"
+        step: Callable[[], Stop | None] = cpu.step
         if isinstance(cpu, SingleSteps):
             text, step = f"one instruction of the copy in slot {slot:#x} runs", cpu.single_step
         if self._scratch is not None:

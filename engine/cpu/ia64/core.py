@@ -117,7 +117,7 @@ class Ia64Cpu(Registers, MappedMemory):
             if stop is not None:
                 return stop
 
-    def step(self) -> Stop | None:
+    def step(self, *, rewrites: bool = False) -> Stop | None:
         """Execute one slot; None if nothing but that happened."""
         at = self.state.ip
         stop = self.single_step() or self._behind_step(at)

@@ -96,3 +96,67 @@ def test_its_own_bytes_again(writer: Path, way: str, technique: str) -> None:
         found = [rows.count(name) for name in ("in", "out", "other", "kept")]
         assert found == [1200, 1200, 600, 300]
         assert guest.session.probes().notices == []
+
+
+# Writes a page over itself, the very instruction that writes among it.
+ITSELF = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define PAGE __attribute__((noinline, section(".text.written")))
+extern char __executable_start;
+__attribute__((aligned(4096))) PAGE int work(int x) { __asm__ volatile(""); return x * 3 + 1; }
+PAGE void words(void *to, void *from, long n) {
+    __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) :: "memory");
+}
+PAGE void bytes(void *to, void *from, long n) {
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) :: "memory");
+}
+PAGE void loop(char *to, char *from, long n) {
+    for (long i = 0; i < n; i++) ((volatile char *)to)[i] = from[i];
+}
+static char own[4096];
+int main(int argc, char **argv) {
+    char *page = (char *)((unsigned long)work & -4096ul);
+    int fd = open("/proc/self/exe", O_RDONLY), sum = 0;
+    pread(fd, own, 4096, page - &__executable_start);
+    mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+    for (int i = 0; i < 3; i++) {
+        sum = sum * 7 + work(i);
+        switch (*argv[1]) {
+        case 'w': words(page, own, 32); break;
+        case 'b': bytes(page, own, 256); break;
+        case 'l': loop(page, own, 256); break;
+        }
+    }
+    printf("%d\\n", sum);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def itself(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("itself"), ITSELF, "x86_64", "-O1")
+
+
+@pytest.mark.parametrize("technique", ["auto", "breakpoint"])
+@pytest.mark.parametrize(("way", "name"), [("w", "words"), ("b", "bytes"), ("l", "loop")])
+def test_the_writing_instruction_itself(itself: Path, way: str, name: str, technique: str) -> None:
+    """It gets on, and the probes stay."""
+    with loaded(itself, way) as plain:
+        plain.run()
+        want = plain.out
+    with loaded(itself, way, technique=technique, max_blocks=200_000) as guest:
+        tracing = guest.tracing()
+        tracing.definitions.define("p:g/work work x=%di:s32")
+        tracing.definitions.define("r:g/done work v=$retval:s32")
+        tracing.definitions.define(f"p:g/write {name}")
+        guest.run(tracing)
+
+        assert guest.session.process.exit == plain.session.process.exit
+        assert guest.out == want != ""
+        names = [row.partition(":")[0] for row in guest.events]
+        assert names == ["work", "done", "write"] * 3
