@@ -62,9 +62,11 @@ def test_x87_without_the_host(program: Path) -> None:
     compare(program, x87(78, QUICK, exact=True), snippets.PORTABLE)
 
 
-def sse(seed: int, count: int) -> list[Case]:
+def sse(seed: int, count: int, *, plain: bool = False) -> list[Case]:
     random_ = random.Random(seed)
-    return [snippets.sse(random_, unmasked=random_.choice((0, 0.4))) for _ in range(count)]
+    return [
+        snippets.sse(random_, unmasked=random_.choice((0, 0.4)), plain=plain) for _ in range(count)
+    ]
 
 
 def integer(seed: int, count: int) -> list[Case]:
@@ -78,6 +80,11 @@ def test_sse(program: Path) -> None:
 
 
 @needs_host
+def test_sse_without_the_host(program: Path) -> None:
+    compare(program, sse(24, QUICK, plain=True), snippets.PORTABLE)
+
+
+@needs_host
 def test_integers_and_strings(program: Path) -> None:
     compare(program, integer(86, QUICK))
 
@@ -86,6 +93,12 @@ def test_integers_and_strings(program: Path) -> None:
 @pytest.mark.slow
 def test_sse_long(program: Path) -> None:
     compare(program, sse(4242, LONG))
+
+
+@needs_host
+@pytest.mark.slow
+def test_sse_without_the_host_long(program: Path) -> None:
+    compare(program, sse(2424, LONG // 2, plain=True), snippets.PORTABLE)
 
 
 @needs_host

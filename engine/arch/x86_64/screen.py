@@ -10,6 +10,9 @@
   `engine.cpu.unicorn_float`.
 - x87's transcendentals and remainders have 53 bits, none of its exceptions is flagged or raised,
   and there are no stack faults: carried out here where no host computes (`x87`).
+- Comparisons of strings (SSE4.2) are wrong and may crash the emulator itself; approximations,
+  roundings and sums of a register with itself are wrong: carried out here where no host computes
+  (`sse`).
 - rdrand and rdseed ask the host: given seeded bytes instead.
 - bt, bts, btr and btc of a register with a lock prefix, which is no instruction, use an address
   that nobody has set: that of an access before it, or the emulator gives up. Refused.
@@ -33,7 +36,7 @@ from typing import Final
 
 from engine.arch.base import Screened, Screening
 from engine.arch.machine import ArchCpu, Insn, TrapError
-from engine.arch.x86_64 import x87
+from engine.arch.x86_64 import sse, x87
 from engine.arch.x86_64.decode import decode, length
 from engine.arch.x86_64.extended import ControlWord, from_integer, narrowed
 from engine.arch.x86_64.operations import operand_address
@@ -57,8 +60,13 @@ SUSPECTS: Final = {
     0x0F: frozenset({_CVTPI, 0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7}),
 }
 _X87: Final = frozenset((x87.FWAIT, *range(0xD8, 0xE0)))
-FLOAT_SUSPECTS: Final = {byte: frozenset(range(256)) for byte in _X87}
+FLOAT_SUSPECTS: Final = {
+    **{byte: frozenset(range(256)) for byte in _X87},
+    0x0F: frozenset({*SUSPECTS[0x0F], 0x38, 0x3A, 0x52, 0x53}),
+}
 """Suspects where no host computes."""
+_SSE: Final = frozenset({0x38, 0x3A, 0x52, 0x53})
+"""Second bytes of opcodes that `sse` has to do with."""
 _RET: Final = 0xC2
 SUSPECT_ENDS: Final = frozenset({_RET})
 _LOOPNE, _LOOPE = 0xE0, 0xE1
@@ -138,6 +146,10 @@ def _classify(raw: bytes) -> tuple[Screening, str] | None:
     if first != 0x0F or len(raw) < index + 3:
         return None
     second, modrm = raw[index + 1], raw[index + 2]
+    if second in _SSE:
+        decoded = decode(raw)
+        why = sse.wrong(decoded, raw) if decoded is not None else ""
+        return (Screening.EMULATE, why) if why else None
     field, memory = modrm >> 3 & 7, modrm < 0xC0
     if second == _BSR and 0xF3 in raw[:index]:
         return Screening.REFUSE, "lzcnt, which the emulated CPU does not have"
@@ -175,10 +187,16 @@ def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
             what = verdict[1]
             if verdict[0] is Screening.REFUSE:
                 what = f"{insn.text}: {what}"
-            computes = verdict[0] is Screening.PREPARE or what == "x87"
+            computes = verdict[0] is Screening.PREPARE or _of_float(insn.raw)
             found.append(Screened(insn.address, insn.size, verdict[0], what, computes))
         flags = flags or not (insn.mnemonic == "pop" or insn.mnemonic.startswith(_NEUTRAL))
     return tuple(found)
+
+
+def _of_float(raw: bytes) -> bool:
+    """True for what the host computes where it can."""
+    index, _ = _opcode(raw)
+    return raw[index] in _X87 or (raw[index] == 0x0F and raw[index + 1] in _SSE)
 
 
 def _spelled(insns: tuple[Insn, ...]) -> Iterator[Insn]:
@@ -208,8 +226,8 @@ def show_float_flags(cpu: ArchCpu) -> None:
 def emulate(cpu: ArchCpu, insn: Insn) -> int:
     """A screened instruction that does not run in the emulator; where it leads to."""
     index, rex = _opcode(insn.raw)
-    if insn.raw[index] in _X87:
-        x87.emulate(cpu, insn)
+    if _of_float(insn.raw):
+        (x87 if insn.raw[index] in _X87 else sse).emulate(cpu, insn)
         return insn.address + insn.size
     if insn.raw[index] == _RET:
         return _return(cpu, int.from_bytes(insn.raw[index + 1 : index + 3], "little"))
