@@ -144,6 +144,12 @@ class Cpu(ArchCpu, Protocol):
     def invalidate_all(self) -> None:
         """Forget all translated code: cheaper than many ranges."""
 
+    def position(self) -> object:
+        """For the clock: where the program is; of a thread that another one takes turns with."""
+
+    def go_on(self, position: object) -> None:
+        """Another thread's registers have been restored: None for one that begins."""
+
     def save(self) -> object:
         """All registers, visible or not."""
 

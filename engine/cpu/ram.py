@@ -35,7 +35,8 @@ _ENTRY_SIZE = 4 * 8  # words of a table entry: start, end, physical minus virtua
 _MAX_REGIONS = 1 << 20  # more than any address space has, with the gap
 _GAP, _WIDEST = 256, 1024
 """Free entries of a page table where it changed last: made so many, and never more."""
-_NOWHERE = (1 << 64) - 1
+NOWHERE: Final = (1 << 64) - 1
+"""Behind all addresses."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
@@ -259,8 +260,8 @@ class Ram:
         ctypes.memmove(self.base + offset, data, len(data))
 
 
-class PageTable:
-    """The regions the callback searches: sorted, never overlapping.
+class RegionTable:
+    """The regions of an address space as the callback searches them: sorted, never overlapping.
 
     Its entries lie as in a gap buffer: those before the place of the last change at the front,
     then free ones, then the rest, so that changes near each other move little. A free entry
@@ -269,23 +270,23 @@ class PageTable:
 
     Attributes:
         regions: all of them; the list stays the same object.
+        address: of its entries.
     """
 
-    def __init__(self, ram: Ram) -> None:
-        self.ram = ram
+    def __init__(self) -> None:
         self.regions: list[Region] = []
         self._starts: list[int] = []
         self._entries = mmap.mmap(-1, _MAX_REGIONS * _ENTRY_SIZE)
-        self._at = ctypes.addressof(ctypes.c_char.from_buffer(self._entries))
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._entries))
         self._front = self._gap = 0
-        ram.control.table = self._at
 
-    def load(self, regions: list[Region]) -> None:
-        """Replace the table; the caller flushes the emulator's TLB."""
-        self.replace(0, _NOWHERE, regions)
+    @property
+    def count(self) -> int:
+        """Entries, free ones included."""
+        return len(self.regions) + self._gap
 
     def replace(self, start: int, end: int, regions: list[Region]) -> None:
-        """Replace the regions that begin in [start, end); the caller flushes the TLB.
+        """Replace the regions that begin in [start, end).
 
         Args:
             start: first address.
@@ -302,14 +303,13 @@ class PageTable:
             self._set_gap(len(regions) + _GAP, len(self.regions) - low - len(regions))
         if regions:
             data = _pack(regions)
-            ctypes.memmove(self._at + low * _ENTRY_SIZE, data, len(data))
+            ctypes.memmove(self.address + low * _ENTRY_SIZE, data, len(data))
             self._front += len(regions)
             self._gap -= len(regions)
         behind = low + len(regions)
-        begin = self._starts[behind] if behind < len(self._starts) else _NOWHERE
+        begin = self._starts[behind] if behind < len(self._starts) else NOWHERE
         free = struct.pack("=4Q", begin, 0, 0, 0) * self._gap
-        ctypes.memmove(self._at + self._front * _ENTRY_SIZE, free, len(free))
-        self.ram.control.count = len(self.regions) + self._gap
+        ctypes.memmove(self.address + self._front * _ENTRY_SIZE, free, len(free))
 
     def _move_gap(self, index: int) -> None:
         """Let the gap stand before the entry of an index."""
@@ -325,7 +325,7 @@ class PageTable:
 
     def _move(self, target: int, source: int, count: int) -> None:
         size = count * _ENTRY_SIZE
-        at = self._at
+        at = self.address
         ctypes.memmove(at + target * _ENTRY_SIZE, at + source * _ENTRY_SIZE, size)
 
     def find(self, address: int) -> Region | None:
@@ -335,6 +335,40 @@ class PageTable:
             return None
         region = self.regions[index]
         return region if address < region.end else None
+
+
+class PageTable:
+    """The table that the callback searches at the moment.
+
+    Attributes:
+        ram: the memory that it leads to.
+        shown: the regions of the address space that the emulator is in.
+    """
+
+    def __init__(self, ram: Ram) -> None:
+        self.ram = ram
+        self.show(RegionTable())
+
+    def show(self, table: RegionTable) -> None:
+        """Search these regions from now on; the caller flushes the emulator's TLB."""
+        self.shown = table
+        self.ram.control.table = table.address
+        self.find = table.find
+        self.refresh()
+
+    def refresh(self) -> None:
+        """The regions have changed; the caller flushes the TLB."""
+        self.ram.control.count = self.shown.count
+
+    @property
+    def regions(self) -> list[Region]:
+        """All regions that are shown."""
+        return self.shown.regions
+
+    def load(self, regions: list[Region]) -> None:
+        """Replace all of them; the caller flushes the TLB."""
+        self.shown.replace(0, NOWHERE, regions)
+        self.refresh()
 
 
 def _pack(regions: list[Region]) -> bytes:

@@ -9,7 +9,7 @@ import mmap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import unicorn.unicorn_const as uc_const
 
@@ -18,6 +18,8 @@ from engine.cpu import unicorn_api as api
 from engine.cpu.ram import PAGE, RamControl
 
 FOREVER: Final = 1 << 62
+_BEGINNING: Final = (0, 0, 0, 0, False, False)
+"""The position of a thread that has not run."""
 EXPECTED: Final = 4
 """Index of `BlockClock.expected` among the words."""
 
@@ -152,6 +154,19 @@ class UnicornClock:
     def _on_block(self, uc: int, address: int, size: int, data: int) -> None:
         if native.tick(self.shared, address, size):
             api.emu_stop(self._handle)
+
+    # -- threads --------------------------------------------------------------------------
+
+    def position(self) -> object:
+        """The part of its state that is the running thread's."""
+        shared, left = self.shared, self.last_branches
+        return (shared.expected, shared.repeated, left[0], left[1], self._stopped, self._told)
+
+    def go_on(self, position: object) -> None:
+        """Another thread runs now; None for one that begins."""
+        shared, left = self.shared, self.last_branches
+        state = cast(tuple[int, int, int, int, bool, bool], position or _BEGINNING)
+        shared.expected, shared.repeated, left[0], left[1], self._stopped, self._told = state
 
     # -- around runs ----------------------------------------------------------------------
 

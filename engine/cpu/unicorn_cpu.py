@@ -371,6 +371,14 @@ class UnicornCpu(UnicornState):
         """The instruction just carried out ends here: going on elsewhere is a tick."""
         self._clock.expect(address)
 
+    def position(self) -> object:
+        """For the clock: where the program is."""
+        return self._clock.position()
+
+    def go_on(self, position: object) -> None:
+        """Another thread's registers have been restored."""
+        self._clock.go_on(position)
+
     def exempt(self, *windows: tuple[int, int]) -> None:
         """(start, size) of up to two windows of the machinery, in which no time passes."""
         self._clock.windows(*windows)

@@ -6,11 +6,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
 from engine.guest import mapping as vm
 from engine.guest.mappingtable import MappingTable
+from engine.guest.translations import Translations
 
 _SHORT: Final = struct.Struct("64s")
 """Looked at first for the end of a string."""
@@ -26,12 +26,14 @@ class MappedBytes:
         on_exhausted: told the address when a copy into the guest finds no memory left.
     """
 
-    def __init__(self, table: MappingTable, ram: Ram, cpu: Cpu, closed: Mapping[int, int]) -> None:
+    def __init__(
+        self, table: MappingTable, ram: Ram, code: Translations, closed: Mapping[int, int]
+    ) -> None:
         self._table = table
         self._find = table.find
         self._starts, self._mappings = table.starts, table.mappings
         self._ram = ram
-        self._cpu = cpu
+        self._code = code
         self.closed = closed
         self.before_write: Callable[[int, int], None] = lambda address, size: None
         self.after_write: Callable[[int, int], None] = lambda address, size: None
@@ -79,7 +81,7 @@ class MappedBytes:
         """Drop translations of bytes that were changed from outside the guest."""
         mapping = self._find(address)
         if mapping is not None and mapping.perms & EXECUTE:
-            self._cpu.invalidate(address, size)
+            self._code.invalidate(address, size)
 
     def _pieces(
         self, address: int, size: int, need: int, access: str

@@ -12,12 +12,14 @@ from typing import Final
 
 from engine.arch.base import AddressPlan
 from engine.cpu.base import Cpu
-from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
+from engine.cpu.ram import EXECUTE, NOWHERE, PAGE, READ, WRITE, Ram, RegionTable
 from engine.guest.bytes import MappedBytes
 from engine.guest.mapping import Backing, Mapping, MappingError, page_up
 from engine.guest.mappingtable import MappingTable
 from engine.guest.pager import Pager
-from engine.guest.pages import MixedViews, regions
+from engine.guest.pages import MixedViews
+from engine.guest.pages import regions as regions_of
+from engine.guest.translations import Translations
 
 HEAP: Final = "[heap]"
 """Name of the mapping that brk moves the end of."""
@@ -46,15 +48,26 @@ class Memory:
         before_move: told (start, size) of pages that are about to go to other addresses.
     """
 
-    def __init__(self, plan: AddressPlan, ram: Ram, cpu: Cpu) -> None:
+    def __init__(
+        self, plan: AddressPlan, ram: Ram, cpu: Cpu, regions: RegionTable | None = None
+    ) -> None:
+        """Map nothing.
+
+        Args:
+            plan: where things are put.
+            ram: the pages.
+            cpu: the processor.
+            regions: the page table; that of the processor if not given.
+        """
         self.plan = plan
         self._ram = ram
         self._cpu = cpu
+        self._code = code = Translations(cpu, regions or cpu.page_table.shown)
         self.table = MappingTable()
-        self.pager = Pager(self.table, ram, cpu)
-        self.views = MixedViews(self.table, cpu)
+        self.pager = Pager(self.table, ram, code)
+        self.views = MixedViews(self.table, code)
         self.closed: dict[int, int] = {}
-        self.bytes = MappedBytes(self.table, ram, cpu, self.closed)
+        self.bytes = MappedBytes(self.table, ram, code, self.closed)
         self.mappings = self.table.mappings
         self.shared = self.pager.shared
         self.on_change: Callable[[str, int, int], None] = lambda what, start, size: None
@@ -156,7 +169,7 @@ class Memory:
     def _protect(self, mapping: Mapping, low: int, high: int, perms: int) -> None:
         if mapping.perms & EXECUTE and mapping.physical is not None:
             # While it is still executable: the emulator finds blocks by fetching.
-            self._cpu.invalidate(low, high - low)
+            self._code.invalidate(low, high - low)
         piece = replace(mapping.part(low, high), perms=perms)
         if perms and piece.physical is None:
             piece = self.pager.back(piece, grows=True)
@@ -198,7 +211,7 @@ class Memory:
             if mapping.backing is not None and mapping.backing.identity is identity:
                 self.table.touch(mapping.start, mapping.end)
                 if mapping.perms & EXECUTE:
-                    self._cpu.invalidate(mapping.start, mapping.size)
+                    self._code.invalidate(mapping.start, mapping.size)
 
     def sync(self) -> None:
         """Bring the emulator's page table up to date; before the guest runs on."""
@@ -207,13 +220,20 @@ class Memory:
             return
         self.views.mix()
         if table.stale or len(table.dirty) > _MANY:
-            self._cpu.page_table.load(list(regions(self.mappings, self.closed)))
+            self._code.regions.replace(0, NOWHERE, list(regions_of(self.mappings, self.closed)))
         else:
             for start, end in table.dirty:
                 self._show(start, end)
         table.stale = False
         table.dirty.clear()
-        self._cpu.flush_tlb()
+        if self._code.shown:
+            self._cpu.page_table.refresh()
+            self._cpu.flush_tlb()
+
+    def activate(self) -> None:
+        """Let the processor be in this address space."""
+        self.sync()
+        self._code.show()
 
     def _show(self, start: int, end: int) -> None:
         """Bring a range of the emulator's page table up to date.
@@ -223,7 +243,7 @@ class Memory:
         pieces = self.overlapping(start, end)
         if pieces:
             start, end = min(start, pieces[0].start), max(end, pieces[-1].end)
-        self._cpu.page_table.replace(start, end, list(regions(pieces, self.closed)))
+        self._code.regions.replace(start, end, list(regions_of(pieces, self.closed)))
 
     def close_pages(self, pages: dict[int, int]) -> None:
         """Take permissions from single pages (address to the bits that stay), nobody else's.

@@ -4,11 +4,11 @@ import errno
 from dataclasses import replace
 from typing import Final
 
-from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, Ram
 from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
 from engine.guest.mappingtable import MappingTable
 from engine.guest.shared import SharedPages, copy_pages, fill
+from engine.guest.translations import Translations
 
 _EAGER: Final = 1 << 20
 """Files up to this size are copied; larger ones are mapped where the host allows it."""
@@ -21,10 +21,10 @@ class Pager:
         shared: the pages that shared mappings have in common.
     """
 
-    def __init__(self, table: MappingTable, ram: Ram, cpu: Cpu) -> None:
+    def __init__(self, table: MappingTable, ram: Ram, code: Translations) -> None:
         self._table = table
         self._ram = ram
-        self._cpu = cpu
+        self._code = code
         self.shared = SharedPages(ram, self._repoint)
 
     def back(self, mapping: Mapping, *, grows: bool = False) -> Mapping:
@@ -71,7 +71,7 @@ class Pager:
         if mapping.physical is None:
             return
         if mapping.perms & EXECUTE:
-            self._cpu.invalidate(mapping.start, mapping.size)
+            self._code.invalidate(mapping.start, mapping.size)
         if mapping.extent is not None:
             self.shared.detach(mapping.extent, mapping.size)
         else:
@@ -82,7 +82,7 @@ class Pager:
         if mapping.physical is None:
             return
         if mapping.perms & EXECUTE:
-            self._cpu.invalidate(mapping.start, mapping.size)
+            self._code.invalidate(mapping.start, mapping.size)
         self._ram.discard(mapping.physical, mapping.size)
         if mapping.backing is not None:
             self._fill(mapping, mapping.backing, mapping.physical)
@@ -146,5 +146,5 @@ class Pager:
         for index, mapping in enumerate(self._table.mappings):
             if mapping.extent is extent and mapping.physical is not None:
                 if mapping.perms & EXECUTE:
-                    self._cpu.invalidate(mapping.start, mapping.size)
+                    self._code.invalidate(mapping.start, mapping.size)
                 self._table.replace(index, replace(mapping, physical=mapping.physical + delta))

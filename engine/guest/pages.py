@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Region
 from engine.guest.mapping import Mapping, SharedExtent, page_up
 from engine.guest.mappingtable import MappingTable
+from engine.guest.translations import Translations
 
 
 class MixedViews:
@@ -15,9 +15,9 @@ class MixedViews:
     one side is open at a time.
     """
 
-    def __init__(self, table: MappingTable, cpu: Cpu) -> None:
+    def __init__(self, table: MappingTable, code: Translations) -> None:
         self._table = table
-        self._cpu = cpu
+        self._code = code
 
     def mix(self) -> None:
         """Find shared pages that one mapping may write and another execute."""
@@ -39,7 +39,7 @@ class MixedViews:
     def _forget_views(self, extent: SharedExtent) -> None:
         for mapping in self._table.mappings:
             if mapping.extent is extent and mapping.perms & EXECUTE:
-                self._cpu.invalidate(mapping.start, mapping.size)
+                self._code.invalidate(mapping.start, mapping.size)
 
     def turn(self, address: int, access: str) -> SharedExtent | None:
         """Open the other side of mixed pages if an access was refused only for that."""

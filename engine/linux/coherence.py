@@ -7,7 +7,7 @@ calls that look at the file or change it, which costs nothing while no file is m
 from typing import Final
 
 from engine.linux.context import s32
-from engine.linux.process import Process
+from engine.linux.thread import Thread
 
 # Call to the arguments that hold descriptors.
 _LOOKS: Final = {
@@ -24,12 +24,12 @@ _CHANGES: Final = {
 _BY_PATH: Final = frozenset({"truncate", "open", "openat", "openat2", "creat"})
 
 
-def _node(k: Process, descriptor: int) -> object | None:
+def _node(k: Thread, descriptor: int) -> object | None:
     file = k.files.peek(s32(descriptor))
     return file.node if file is not None and file.is_regular else None
 
 
-def before(k: Process, name: str, arguments: tuple[int, ...]) -> None:
+def before(k: Thread, name: str, arguments: tuple[int, ...]) -> None:
     """Stores through mappings reach the files that a call is about to use."""
     shared = k.memory.shared
     if not shared:
@@ -43,7 +43,7 @@ def before(k: Process, name: str, arguments: tuple[int, ...]) -> None:
         shared.flush_all()
 
 
-def after(k: Process, name: str, arguments: tuple[int, ...]) -> None:
+def after(k: Thread, name: str, arguments: tuple[int, ...]) -> None:
     """Show in a file's mappings what a call has changed."""
     for index in _CHANGES.get(name, ()):
         node = _node(k, arguments[index])

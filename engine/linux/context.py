@@ -27,7 +27,6 @@ class Context(Protocol):
         memory: its memory; a `GuestFaultError` from it becomes EFAULT.
         files: its open files.
         fs: the tree it sees.
-        pid: its process id.
         umask: its file mode mask.
         cwd: its working directory, an absolute normalised guest path.
     """
@@ -36,9 +35,12 @@ class Context(Protocol):
     memory: Memory
     files: FileTable
     fs: FileSystem
-    pid: int
     umask: int
     cwd: bytes
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
 
     @property
     def clock(self) -> Clock:

@@ -8,14 +8,14 @@ from engine.guest.memory import Memory
 from engine.linux import signals as sig
 from engine.linux.context import SyscallTable
 from engine.linux.ending import Crash
-from engine.linux.process import Process
 from engine.linux.signals import PendingSignal
+from engine.linux.thread import Thread
 
 
-def deliver_all(k: Process) -> None:
+def deliver_all(k: Thread) -> None:
     """Every pending signal that is not blocked, before the program runs on."""
     state = k.signals
-    while state.pending and k.exit is None:
+    while state.deliverable() and k.process.exit is None:
         item = state.take(~state.blocked & ((1 << 64) - 1))
         if item is None:
             break
@@ -24,7 +24,7 @@ def deliver_all(k: Process) -> None:
         state.blocked, state.saved = state.saved, None
 
 
-def _deliver(k: Process, item: PendingSignal) -> None:
+def _deliver(k: Thread, item: PendingSignal) -> None:
     state = k.signals
     number = item.number
     action = state.action(number)
@@ -34,7 +34,7 @@ def _deliver(k: Process, item: PendingSignal) -> None:
         if sig.stops(number):
             k.unsupported(f"stopping by {sig.name(number)} (ignored)")
         else:
-            k.die(number, None)
+            k.process.die(number, None)
         return
     sp = k.cpu.read_register(k.arch.roles.sp)
     base, flags, size = state.altstack
@@ -60,7 +60,7 @@ def _deliver(k: Process, item: PendingSignal) -> None:
         k.arch.linux.signals.enter(_UserCpu(k.cpu, k.memory), frame, k.arch.plan.trampoline[0])
     except GuestFaultError as error:
         why = "the stack has no room for a signal frame"
-        k.die(sig.SIGSEGV, Crash(sig.SIGSEGV, pc, error.address, why))
+        k.process.die(sig.SIGSEGV, Crash(sig.SIGSEGV, pc, error.address, why))
         return
     k.cpu.expect(pc)  # entering the handler is a jump: a loop of faults takes time
     k.cpu.last_branches[0] = OUTSIDE
@@ -72,10 +72,10 @@ def _deliver(k: Process, item: PendingSignal) -> None:
     if not action.flags & sig.SA_NODEFER:
         state.blocked |= sig.bit(number)
     if action.flags & sig.SA_RESETHAND:
-        state.actions[number] = sig.Action(flags=action.flags)
+        state.hand.actions[number] = sig.Action(flags=action.flags)
 
 
-def rt_sigreturn(k: Process) -> int:
+def rt_sigreturn(k: Thread) -> int:
     """rt_sigreturn: registers, mask and alternate stack come from the frame."""
     pc, sp, state = k.pc(), k.cpu.read_register(k.arch.roles.sp), k.signals
     try:
@@ -96,7 +96,7 @@ def rt_sigreturn(k: Process) -> int:
 
 
 def force(
-    k: Process, number: int, code: int, address: int, crash: Crash, details: bytes = b""
+    k: Thread, number: int, code: int, address: int, crash: Crash, details: bytes = b""
 ) -> None:
     """A signal the program cannot escape: a blocked or ignored one kills (force_sig).
 
@@ -106,7 +106,7 @@ def force(
     action = state.action(number)
     blocked = bool(state.blocked & sig.bit(number))
     if blocked or action.handler in (sig.SIG_DFL, sig.SIG_IGN):
-        k.die(number, crash)
+        k.process.die(number, crash)
         return
     info = sig.info_fault(number, code, address) + details
     _deliver(k, PendingSignal(number, info))

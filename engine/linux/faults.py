@@ -8,10 +8,10 @@ from engine.guest.memory import Mapping
 from engine.linux import delivery
 from engine.linux import signals as sig
 from engine.linux.ending import Crash
-from engine.linux.process import Process
+from engine.linux.thread import Thread
 
 
-def opened(k: Process, stop: Stop) -> bool:
+def opened(k: Thread, stop: Stop) -> bool:
     """True if an access was refused for the engine's own reasons, and may be repeated now."""
     extent = k.memory.views.turn(stop.address, stop.access)
     if extent is None:
@@ -22,7 +22,7 @@ def opened(k: Process, stop: Stop) -> bool:
     return True
 
 
-def fault(k: Process, stop: Stop) -> None:
+def fault(k: Thread, stop: Stop) -> None:
     """An access that the page table refuses."""
     before = k.signals.last_fault[0]
     mapping = k.memory.find(stop.address)
@@ -60,7 +60,7 @@ def _classify(stop: Stop, mapping: Mapping | None) -> tuple[int, int, int, str]:
     return sig.SIGSEGV, 2, at, f"{access} at {at:#x} in {what} ({permissions})"
 
 
-def trap(k: Process, stop: Stop) -> None:
+def trap(k: Thread, stop: Stop) -> None:
     """An exception of the CPU; some are instructions that Linux carries out itself."""
     pc = k.pc()
     if stop.trap in (TrapKind.PRIVILEGED, TrapKind.ILLEGAL):

@@ -5,12 +5,12 @@ import struct
 
 from engine.linux.context import SyscallTable, u32
 from engine.linux.errno import LinuxError
-from engine.linux.process import Process
+from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
 
 def futex(
-    k: Process, address: int, operation: int, value: int, timeout: int, other: int, extra: int
+    k: Thread, address: int, operation: int, value: int, timeout: int, other: int, extra: int
 ) -> int | Wait:
     """Wait and wake; with one thread a wait ends by a signal, a timeout or never."""
     command = operation & 0x7F

@@ -5,45 +5,45 @@ import struct
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
-from engine.linux.process import Process
+from engine.linux.thread import Thread
 
 _CAPABILITY_WORDS = {0x19980330: 1, 0x20071026: 2, 0x20080522: 2}
 """32-bit words of each set, by version of the structure (linux/capability.h)."""
 
 
-def identity_uid(k: Process) -> int:
+def identity_uid(k: Thread) -> int:
     """The guest's user."""
     return k.uid
 
 
-def identity_gid(k: Process) -> int:
+def identity_gid(k: Thread) -> int:
     """The guest's group."""
     return k.gid
 
 
-def getpid(k: Process) -> int:
+def getpid(k: Thread) -> int:
     """Process id."""
     return k.pid
 
 
-def getppid(k: Process) -> int:
+def getppid(k: Thread) -> int:
     """The parent is outside the guest."""
-    return k.ppid
+    return k.process.ppid
 
 
-def getpgid(k: Process, pid: int) -> int:
+def getpgid(k: Thread, pid: int) -> int:
     """The process leads its group and session."""
     if s32(pid) not in (0, k.pid):
         raise LinuxError(errno.ESRCH)
     return k.pid
 
 
-def getpgrp(k: Process) -> int:
+def getpgrp(k: Thread) -> int:
     """The process leads its group."""
     return k.pid
 
 
-def setpgid(k: Process, pid: int, group: int) -> int:
+def setpgid(k: Thread, pid: int, group: int) -> int:
     """Only the group it has."""
     if s32(pid) not in (0, k.pid):
         raise LinuxError(errno.ESRCH)
@@ -52,7 +52,7 @@ def setpgid(k: Process, pid: int, group: int) -> int:
     return 0
 
 
-def setsid(k: Process) -> int:
+def setsid(k: Thread) -> int:
     """A group leader may not."""
     raise LinuxError(errno.EPERM)
 
@@ -70,56 +70,56 @@ def _one(own: int, wanted: int) -> int:
     return _only(own, wanted)
 
 
-def setuid(k: Process, uid: int) -> int:
+def setuid(k: Thread, uid: int) -> int:
     """Only the identity it has."""
     return _one(k.uid, uid)
 
 
-def setgid(k: Process, gid: int) -> int:
+def setgid(k: Thread, gid: int) -> int:
     """Only the identity it has."""
     return _one(k.gid, gid)
 
 
-def setreuid(k: Process, real: int, effective: int) -> int:
+def setreuid(k: Thread, real: int, effective: int) -> int:
     """Only the identity it has."""
     return _only(k.uid, real, effective)
 
 
-def setregid(k: Process, real: int, effective: int) -> int:
+def setregid(k: Thread, real: int, effective: int) -> int:
     """Only the identity it has."""
     return _only(k.gid, real, effective)
 
 
-def setresuid(k: Process, real: int, effective: int, saved: int) -> int:
+def setresuid(k: Thread, real: int, effective: int, saved: int) -> int:
     """Only the identity it has."""
     return _only(k.uid, real, effective, saved)
 
 
-def setresgid(k: Process, real: int, effective: int, saved: int) -> int:
+def setresgid(k: Thread, real: int, effective: int, saved: int) -> int:
     """Only the identity it has."""
     return _only(k.gid, real, effective, saved)
 
 
-def setfsuid(k: Process, uid: int) -> int:
+def setfsuid(k: Thread, uid: int) -> int:
     """The previous one, as always."""
     return k.uid
 
 
-def getresuid(k: Process, real: int, effective: int, saved: int) -> int:
+def getresuid(k: Thread, real: int, effective: int, saved: int) -> int:
     """All three are the same."""
     for address in (real, effective, saved):
         k.memory.write(address, struct.pack("<I", k.uid))
     return 0
 
 
-def getresgid(k: Process, real: int, effective: int, saved: int) -> int:
+def getresgid(k: Thread, real: int, effective: int, saved: int) -> int:
     """All three are the same."""
     for address in (real, effective, saved):
         k.memory.write(address, struct.pack("<I", k.gid))
     return 0
 
 
-def getgroups(k: Process, size: int, address: int) -> int:
+def getgroups(k: Thread, size: int, address: int) -> int:
     """One group."""
     size = s32(size)
     if size < 0:
@@ -129,7 +129,7 @@ def getgroups(k: Process, size: int, address: int) -> int:
     return 1
 
 
-def capget(k: Process, header: int, data: int) -> int:
+def capget(k: Thread, header: int, data: int) -> int:
     """No capabilities."""
     version, pid = struct.unpack("<Ii", k.memory.read(header, 8))
     if version not in _CAPABILITY_WORDS:
@@ -146,7 +146,7 @@ def capget(k: Process, header: int, data: int) -> int:
     return 0
 
 
-def capset(k: Process, header: int, data: int) -> int:
+def capset(k: Thread, header: int, data: int) -> int:
     """Gives up capabilities, of which there are none; none can be gained."""
     version, pid = struct.unpack("<Ii", k.memory.read(header, 8))
     if version not in _CAPABILITY_WORDS:
@@ -160,7 +160,7 @@ def capset(k: Process, header: int, data: int) -> int:
     return 0
 
 
-def not_permitted(k: Process, *arguments: int) -> int:
+def not_permitted(k: Thread, *arguments: int) -> int:
     """Needs privileges that a guest never has."""
     raise LinuxError(errno.EPERM)
 

@@ -1,17 +1,23 @@
-"""The guest's kernel: runs the program, carries out its system calls, delivers signals."""
+"""The guest's kernel: runs threads in turn, carries out system calls, delivers signals."""
 
 import errno
+from collections.abc import Callable
 from typing import Final
 
 from engine.cpu.base import Stop, StopKind
 from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.memory import MappingError
-from engine.linux import coherence, delivery, faults, sleeping
+from engine.linux import blocking, coherence, delivery, faults
+from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Exit
 from engine.linux.errno import LinuxError
+from engine.linux.machine import Machine
 from engine.linux.process import Process
+from engine.linux.scheduler import Scheduler
+from engine.linux.signals import PendingSignal
 from engine.linux.table import EXPECTED_MISSING, build
+from engine.linux.thread import SystemCall, Thread
 from engine.linux.wait import Wait
 
 _HOST_QUANTUM: Final = 100_000
@@ -19,33 +25,53 @@ _HOST_QUANTUM: Final = 100_000
 
 
 class Kernel:
-    """Runs one guest process.
+    """Runs the threads of one machine.
 
     Attributes:
-        process: which.
+        machine: which.
+        scheduler: whose turn it is.
         max_blocks: ticks of the clock at which it is stopped, None for never.
-        waiting_in: name of the system call that it is blocked in, "" while it runs.
         attention: set while the host has something to say.
+        switched: told (thread before, thread after) of each change of the current thread.
     """
 
-    def __init__(self, process: Process, max_blocks: int | None = None) -> None:
-        """Run a process that is ready to start; at most `max_blocks` ticks of the clock."""
-        self.process = process
+    def __init__(self, machine: Machine, seed: int = 0, max_blocks: int | None = None) -> None:
+        """Run a machine.
+
+        Args:
+            machine: with a thread that is ready to start as its current one.
+            seed: of the order in which threads run.
+            max_blocks: ticks of the clock that it may take at most.
+        """
+        self.machine = machine
+        self.scheduler = Scheduler(seed)
         self.max_blocks = max_blocks
-        self.waiting_in = ""
-        self._cpu = process.cpu
-        self._memory = process.memory
-        self._hooks = process.hooks
-        self._clock = process.clock
-        self._host = process.host
-        self._timers = process.timers
-        self._timers.changed = self._clock_need_changed
-        self._table = build(process.arch.linux.own_calls)
-        self._linux = process.arch.linux
-        self._pc = process.arch.roles.pc
+        self.switched: Callable[[Thread, Thread], None] = lambda before, after: None
+        self._cpu = machine.cpu
+        self._clock = machine.clock
+        self._host = machine.host
+        machine.timers_changed = self._clock_need_changed
+        machine.started = self._started
+        self._table = build(machine.arch.linux.own_calls)
+        self._linux = machine.arch.linux
+        self._pc = machine.arch.roles.pc
         self._system_registers = (self._linux.number, *self._linux.arguments)
         self._seen_blocks = 0
-        self.attention = process.host.attention
+        self._turn = False  # the current thread's turn is over
+        self._stale = False  # something may have ended a wait
+        self._moment: int | None = None  # when time alone makes something happen
+        self.attention = machine.host.attention
+
+    @property
+    def exit(self) -> Exit | None:
+        """How the run has ended, None while it goes on."""
+        return self.machine.exit
+
+    @property
+    def waiting_in(self) -> str:
+        """Name of the system call that the current thread is blocked in, "" while it can run."""
+        thread = self.machine.current
+        return "" if thread.wait is None else thread.call.name
 
     # -- the host's side -------------------------------------------------------------------
 
@@ -74,67 +100,223 @@ class Kernel:
     def run(self) -> Exit:
         """Run the program to its end."""
         self._clock_need_changed()
-        while self.process.exit is None:
+        while self.machine.exit is None:
             self.resume()
-        return self.process.exit
+        return self.machine.exit
 
     def resume(self) -> None:
-        """One stretch of the program up to the next thing the kernel has to do."""
-        if self._host.waiting():
-            self.process.hear_host()
-        held = self._hooks.hold()
-        waits = held and self.process.signals.deliverable()
-        if waits and self._hooks.withdraw():
+        """One stretch of a thread up to the next thing the kernel has to do."""
+        if not self._runnable():
+            return
+        thread = self.machine.current
+        hooks = thread.hooks
+        held = hooks.hold()
+        waits = held and thread.signals.deliverable()
+        if waits and hooks.withdraw():
             held = waits = False
         if not held:
-            delivery.deliver_all(self.process)
-        if self.process.exit is not None:
-            return
-        self._memory.sync()
-        # As uprobes do: a signal waits for the end of the step.
-        stop = self._cpu.step() if waits else self._cpu.run(self._quantum())
-        self._count_blocks()
-        if stop is not None:
-            self.handle(stop)
+            delivery.deliver_all(thread)
+        if thread.process.exit is None:
+            thread.memory.sync()
+            # As uprobes do: a signal waits for the end of the step.
+            stop = self._cpu.step() if waits else self._cpu.run(self._quantum())
+            self._count_blocks()
+            if stop is not None:
+                self.handle(stop)
+        if thread.process.exit is not None:
+            self._end(thread.process)
 
     def step(self) -> None:
         """One instruction; or the delivery of a signal, up to its handler's first one."""
-        if self._host.waiting():
-            self.process.hear_host()
+        if not self._runnable():
+            return
+        thread = self.machine.current
         pc = self._pc
         before = self._cpu.read_register(pc)
-        if not self._hooks.hold():
-            delivery.deliver_all(self.process)
-        if self.process.exit is not None or self._cpu.read_register(pc) != before:
+        if not thread.hooks.hold():
+            delivery.deliver_all(thread)
+        if thread.process.exit is None and self._cpu.read_register(pc) == before:
+            thread.memory.sync()
+            self._moment = self._next_moment()
+            stop = self._cpu.step()
+            self._count_blocks()
+            if stop is not None:
+                self.handle(stop)
+        if thread.process.exit is not None:
+            self._end(thread.process)
+        self.wait()
+
+    def wait(self) -> None:
+        """Let time pass until a thread can run, if the current one has to wait."""
+        machine = self.machine
+        while machine.exit is None and (machine.current.wait or machine.current.ended):
+            self._runnable()
+
+    def _runnable(self) -> bool:
+        """True if the current thread can run, which another one may have become."""
+        machine = self.machine
+        if self._host.waiting():
+            self._hear_host()
+        if machine.exit is not None:
+            return False
+        thread = machine.current
+        if thread.wait is None and not thread.ended:
+            if self._stale:
+                self._look()
+            if not self._turn or thread.hooks.hold():
+                return True
+        self._turn = False
+        return self._next()
+
+    def _hear_host(self) -> None:
+        """Take what the host has said."""
+        machine = self.machine
+        for kind, number in self._host.take():
+            if kind == "attention":
+                machine.attend()
+            elif kind == "signal":
+                info = sig.info_kill(number, sig.SI_USER, 0, machine.current.process.uid)
+                machine.interrupt(PendingSignal(number, info))
+                self._stale = True
+            elif kind == "end":
+                self.stop(Exit(signal=number, by_user=True))
+            else:
+                self.stop(Exit(limit=kind))
+
+    def hear(self) -> None:
+        """Take what the host has said, outside of the run."""
+        if self._host.waiting():
+            self._hear_host()
+
+    def stop(self, end: Exit) -> None:
+        """End the run as it is."""
+        self.machine.exit = end
+
+    # -- threads ---------------------------------------------------------------------------
+
+    def _started(self, thread: Thread) -> None:
+        """A new thread can run."""
+        self._cpu.count_blocks(True)
+        self.scheduler.add(thread, self._cpu.blocks())
+
+    def _look(self) -> None:
+        """Blocked threads whose waits are over can run again."""
+        self._stale = False
+        self.machine.woken.clear()
+        if not self.scheduler.blocked:
             return
-        self._memory.sync()
-        stop = self._cpu.step()
-        self._count_blocks()
-        if stop is not None:
-            self.handle(stop)
+        now = self._cpu.blocks()
+        for thread in list(self.scheduler.blocked):
+            if thread.wait is None:
+                continue  # it has ended meanwhile
+            answer = self._waited(thread)
+            if answer is not None:
+                thread.wait, thread.answer = None, answer
+                self.scheduler.unblock(thread, now)
+
+    def _waited(self, thread: Thread) -> int | None:
+        """The result of a thread's wait, None while it goes on."""
+        call = thread.call
+
+        def look() -> int | None:
+            found = blocking.result(thread)
+            if found is not None:
+                coherence.after(thread, call.name, call.arguments)
+            return found
+
+        found = self._guarded(thread, call, look)
+        thread.nudged = False
+        assert not isinstance(found, Wait)
+        return found
+
+    def _next(self) -> bool:
+        """Let the next thread run, or time pass while none can; whether one does."""
+        machine, scheduler = self.machine, self.scheduler
+        machine.post_expired()
+        self._look()
+        current = machine.current
+        now = self._cpu.blocks()
+        if current.wait is None and not current.ended and current.answer is None:
+            scheduler.ready.append(current)
+        thread = scheduler.next(now)
+        if thread is None:
+            if self._deadlocked():
+                self.stop(Exit(limit="deadlock"))
+            else:
+                blocking.sleep(machine, scheduler.blocked)
+                self._stale = True
+            return False
+        self._switch(thread)
+        if thread.answer is not None:
+            answer, thread.answer = thread.answer, None
+            self._finish_call(thread, answer)
+        return machine.exit is None and thread.process.exit is None
+
+    def _deadlocked(self) -> bool:
+        """True if nothing can end any thread's wait any more."""
+        if self.machine.next_expiry() is not None:
+            return False
+        waits = [thread.wait for thread in self.scheduler.blocked]
+        return all(
+            wait is not None and wait.woken_by_calls and wait.deadline is None for wait in waits
+        )
+
+    def _switch(self, thread: Thread) -> None:
+        """Let the processor hold another thread's registers."""
+        machine, cpu = self.machine, self._cpu
+        before = machine.current
+        if thread is before:
+            return
+        if not before.ended:
+            before.registers, before.position = cpu.save(), cpu.position()
+        if thread.memory is not before.memory:
+            thread.memory.activate()
+        cpu.restore(thread.registers)
+        cpu.go_on(thread.position)
+        thread.registers = thread.position = None
+        machine.current, machine.tid = thread, thread.tid
+        self.scheduler.switches += 1
+        self.switched(before, thread)
+
+    def _end(self, process: Process) -> None:
+        """A process has ended: its threads are gone."""
+        for thread in list(process.threads.values()):
+            self.leave(thread)
+        machine = self.machine
+        if all(each.exit is not None for each in machine.processes.values()):
+            machine.exit = machine.exit or machine.first.exit
+
+    def leave(self, thread: Thread) -> None:
+        """A thread is gone."""
+        thread.ended, thread.wait = True, None
+        self.scheduler.drop(thread)
+        thread.process.threads.pop(thread.tid, None)
+        self.machine.threads.pop(thread.tid, None)
 
     def handle(self, stop: Stop) -> None:
         """Do what a stop of the CPU asks for."""
-        if stop.kind is not StopKind.FAULT or not faults.opened(self.process, stop):
-            left = self._hooks.stopped(stop)
+        thread = self.machine.current
+        if stop.kind is not StopKind.FAULT or not faults.opened(thread, stop):
+            left = thread.hooks.stopped(stop)
             if left is not None:
                 self.take(left)
 
     def take(self, stop: Stop) -> None:
         """Do what is left of a stop once the machinery of probes has seen it.
 
-        Time and limits are looked at here only: these stops are the program's own, and the same
-        with and without probes. A stop of the machinery's, or one that the host asked for, is
-        no moment of the guest's time.
+        Time, limits and turns are looked at here only: these stops are the program's own, and the
+        same with and without probes. A stop of the machinery's, or one that the host asked for,
+        is no moment of the guest's time.
         """
+        thread = self.machine.current
         if stop.kind is StopKind.SYSCALL:
-            self._syscall()
+            self._syscall(thread)
         elif stop.kind is StopKind.FAULT:
-            faults.fault(self.process, stop)
+            faults.fault(thread, stop)
         elif stop.kind is StopKind.TRAP:
-            faults.trap(self.process, stop)
+            faults.trap(thread, stop)
         elif stop.kind is StopKind.OUT_OF_MEMORY:
-            self.process.out_of_memory(stop.address)
+            thread.process.out_of_memory(stop.address)
         if stop.kind is not StopKind.HALTED:
             self._check_limits()
 
@@ -145,65 +327,92 @@ class Kernel:
         the CPU stands now.
         """
         quantum: int | None = None
-        expiry = self._timers.next()
+        expiry = self._moment = self._next_moment()
         if expiry is not None and not self._clock.host:
             quantum = max(-((self._clock.peek() - expiry) // BLOCK_NS), 0)
-        elif expiry is not None:
+        elif expiry is not None or self._host_awaited():
             quantum = _HOST_QUANTUM
-        if self.max_blocks is not None:
-            rest = max(self.max_blocks - self._cpu.blocks(), 0)
-            quantum = rest if quantum is None else min(quantum, rest)
+        for end in (self.max_blocks, self.scheduler.turn_end):
+            if end is not None:
+                rest = max(end - self._cpu.blocks(), 0)
+                quantum = rest if quantum is None else min(quantum, rest)
         return quantum
 
+    def _next_moment(self) -> int | None:
+        """When something happens by time alone: a timer, or the end of a wait."""
+        expiry = self.machine.next_expiry()
+        for thread in self.scheduler.blocked:
+            if thread.wait is not None and thread.wait.deadline is not None:
+                end = blocking.deadline(thread)
+                expiry = end if expiry is None or end is None else min(expiry, end)
+        return expiry
+
+    def _host_awaited(self) -> bool:
+        """True if a thread waits for something of the host's while another one runs."""
+        return any(thread.wait and thread.wait.host_fds for thread in self.scheduler.blocked)
+
     def _clock_need_changed(self) -> None:
-        if self._timers.next() is not None or self.max_blocks is not None:
+        if self.machine.next_expiry() is not None or self.max_blocks is not None:
             self._cpu.count_blocks(True)
             self._seen_blocks = self._cpu.blocks()
 
     def _count_blocks(self) -> None:
         blocks = self._cpu.blocks()
-        if self._timers.next() is not None:
+        if self._moment is not None:
             self._clock.add_blocks(blocks - self._seen_blocks)
         self._seen_blocks = blocks
 
     def _check_limits(self) -> None:
-        self.process.post_expired()
-        over = self.max_blocks is not None and self._cpu.blocks() >= self.max_blocks
-        if over and self.process.exit is None:
-            self.process.exit = Exit(limit="max-blocks")
+        self.machine.post_expired()
+        if self.scheduler.blocked:
+            self._stale = True
+        blocks = self._cpu.blocks()
+        end = self.scheduler.turn_end
+        if self.machine.yielding or (end is not None and blocks >= end):
+            self._turn, self.machine.yielding = True, False
+        if self.max_blocks is not None and blocks >= self.max_blocks and self.exit is None:
+            self.stop(Exit(limit="max-blocks"))
 
     # -- system calls ----------------------------------------------------------------------
 
-    def _syscall(self) -> None:
-        linux, process = self._linux, self.process
+    def _syscall(self, thread: Thread) -> None:
+        linux = self._linux
         registers = self._cpu.read_registers(self._system_registers)
         number, arguments = registers[0], registers[1:]
         name = linux.syscalls.get(number)
         for register, source in linux.clobbers:
             self._cpu.write_register(register, self._cpu.read_register(source))
-        process.syscall_count += 1
-        self._hooks.syscall_enter(number, name or f"#{number}", arguments)
+        self.machine.syscall_count += 1
+        thread.hooks.syscall_enter(number, name or f"#{number}", arguments)
         if name is None:
-            process.unsupported(f"system call number {number}")
-            result = -errno.ENOSYS
+            thread.unsupported(f"system call number {number}")
+            thread.call = SystemCall(number, "", arguments)
+            result: int | None = -errno.ENOSYS
         else:
             if name not in ("clock_gettime", "gettimeofday", "time"):
                 self._clock.settle()
-            result = self._call(name, arguments)
-        if name == "rt_sigreturn" or process.exit is not None:
+            result = self._call(thread, number, name, arguments)
+        if result is not None:
+            self._finish_call(thread, result)
+
+    def _finish_call(self, thread: Thread, result: int) -> None:
+        """Give the current thread the result of its call."""
+        call, linux = thread.call, self._linux
+        if call.name == "rt_sigreturn" or thread.process.exit is not None or thread.ended:
             return
-        state = process.signals
-        if result in (sleeping.INTERRUPTED, sleeping.RESTART):
-            restart = result == sleeping.RESTART and sleeping.handler_restarts(process)
+        name = call.name or f"#{call.number}"
+        state = thread.signals
+        if result in (blocking.INTERRUPTED, blocking.RESTART):
+            restart = result == blocking.RESTART and blocking.handler_restarts(thread)
             result = -errno.EINTR
             if restart:
                 pc = self._cpu.read_register(self._pc)
                 before = linux.syscall_before
                 again = pc - linux.syscall_size if before is None else before(pc)
                 self._cpu.write_register(self._pc, again)
-                self._hooks.syscall_exit(number, name or "", result)
+                thread.hooks.syscall_exit(call.number, name, result)
                 return
-        self._hooks.syscall_exit(number, name or f"#{number}", result)
+        thread.hooks.syscall_exit(call.number, name, result)
         if linux.error:
             self._cpu.write_register(linux.error, 0xFFFFFFFFFFFFFFFF if result < 0 else 0)
             result = abs(result)
@@ -211,23 +420,44 @@ class Kernel:
         if state.saved is not None and not state.deliverable():
             state.blocked, state.saved = state.saved, None
 
-    def _call(self, name: str, arguments: tuple[int, ...]) -> int:
+    def _call(
+        self, thread: Thread, number: int, name: str, arguments: tuple[int, ...]
+    ) -> int | None:
+        """The result of a call; None if the thread waits for it."""
         entry = self._table.get(name)
         if entry is None:
+            thread.call = SystemCall(number, name, arguments)
             if name not in EXPECTED_MISSING:
                 numbers = {known: number for number, known in self._linux.syscalls.items()}
-                self.process.unsupported(f"system call {name} ({numbers[name]})")
+                thread.unsupported(f"system call {name} ({numbers[name]})")
             return -errno.ENOSYS
         handler, count = entry
-        process = self.process
-        try:
-            coherence.before(process, name, arguments)
-            result = handler(process, *arguments[:count])
-            if isinstance(result, Wait):
-                self.waiting_in = name
-                result = sleeping.wait_for(process, result)
-            coherence.after(process, name, arguments)
+        thread.call = call = SystemCall(number, name, arguments[:count])
+
+        def carry_out() -> int | Wait:
+            coherence.before(thread, name, call.arguments)
+            result = handler(thread, *call.arguments)
+            if not isinstance(result, Wait):
+                coherence.after(thread, name, call.arguments)
             return result
+
+        result = self._guarded(thread, call, carry_out)
+        if isinstance(result, Wait):
+            thread.wait, thread.nudged = result, False
+            found = self._waited(thread)
+            if found is None:
+                self.scheduler.block(thread)
+                return None
+            thread.wait = None
+            return found
+        return result
+
+    def _guarded(
+        self, thread: Thread, call: SystemCall, work: Callable[[], int | Wait | None]
+    ) -> int | Wait | None:
+        """Do a call's work; what it raises becomes the call's result."""
+        try:
+            return work()
         except LinuxError as error:
             return -error.code
         except MappingError as error:
@@ -241,7 +471,5 @@ class Kernel:
         except KprobeTuiError:
             raise
         except Exception as error:  # a defect of ours: this call fails, not the run
-            process.failed(name, arguments[:count], error)
+            self.machine.failed(call.name, call.arguments, error)
             return -errno.EIO
-        finally:
-            self.waiting_in = ""

@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
-from engine.linux.process import Process
+from engine.linux.thread import Thread
 
 LIMITS: Final = (
     *("cpu", "fsize", "data", "stack", "core", "rss", "nproc", "nofile"),
@@ -15,7 +15,7 @@ LIMITS: Final = (
 """RLIMIT_* by number."""
 
 
-def prlimit64(k: Process, pid: int, resource: int, new: int, old: int) -> int:
+def prlimit64(k: Thread, pid: int, resource: int, new: int, old: int) -> int:
     """Examine and change a limit."""
     if s32(pid) not in (0, k.pid):
         raise LinuxError(errno.ESRCH)
@@ -23,34 +23,34 @@ def prlimit64(k: Process, pid: int, resource: int, new: int, old: int) -> int:
     if resource >= len(LIMITS):
         raise LinuxError(errno.EINVAL)
     name = LIMITS[resource]
-    before = k.limits[name]
+    before = k.process.limits[name]
     if new:
         soft, hard = struct.unpack("<QQ", k.memory.read(new, 16))
         if soft > hard:
             raise LinuxError(errno.EINVAL)
         if hard > before[1]:
             raise LinuxError(errno.EPERM)
-        k.limits[name] = (soft, hard)
+        k.process.limits[name] = (soft, hard)
     if old:
         k.memory.write(old, struct.pack("<QQ", *before))
     return 0
 
 
-def getrlimit(k: Process, resource: int, address: int) -> int:
+def getrlimit(k: Thread, resource: int, address: int) -> int:
     """Examine a limit."""
     return prlimit64(k, 0, resource, 0, address)
 
 
-def setrlimit(k: Process, resource: int, address: int) -> int:
+def setrlimit(k: Thread, resource: int, address: int) -> int:
     """Change a limit."""
     return prlimit64(k, 0, resource, address, 0)
 
 
-def getrusage(k: Process, who: int, address: int) -> int:
+def getrusage(k: Thread, who: int, address: int) -> int:
     """Processor time and memory used."""
     if s32(who) not in (0, -1, 1):
         raise LinuxError(errno.EINVAL)
-    microseconds = k.cpu_time() // 1000 if s32(who) != -1 else 0
+    microseconds = k.process.cpu_time() // 1000 if s32(who) != -1 else 0
     seconds, rest = divmod(microseconds, 10**6)
     k.memory.write(
         address, struct.pack("<5q", seconds, rest, 0, 0, k.memory.used() >> 10).ljust(144, b"\0")

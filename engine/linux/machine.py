@@ -1,69 +1,140 @@
-"""The machine a guest is on: names, memory, processors, priorities, random numbers."""
+"""The computer that guests run on: one processor, its time, and all processes."""
 
-import errno
-import struct
-from typing import Final
+import random
+import traceback
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
-from engine.linux.context import SyscallTable, s32
-from engine.linux.errno import LinuxError
-from engine.linux.process import Process
+from engine.arch.base import Arch
+from engine.cpu.base import Cpu
+from engine.linux.clock import GuestClock
+from engine.linux.ending import Exit
+from engine.linux.fs.filesystem import FileSystem
+from engine.linux.host import HostEvents
+from engine.linux.signals import PendingSignal
+from engine.linux.sysv import SysvObjects
 
-RELEASE: Final = b"6.18.0-kprobe-tui"
-VERSION: Final = b"#1 SMP PREEMPT_DYNAMIC"
-HOSTNAME: Final = b"guest"
+if TYPE_CHECKING:
+    from engine.linux.process import Process
+    from engine.linux.thread import Thread
 
-
-def uname(k: Process, address: int) -> int:
-    """Names of system and machine."""
-    fields = (
-        *(b"Linux", HOSTNAME, RELEASE, VERSION),
-        *(k.arch.linux.machine.encode(), b"(none)"),
-    )
-    k.memory.write(address, b"".join(field.ljust(65, b"\0") for field in fields))
-    return 0
-
-
-def sysinfo(k: Process, address: int) -> int:
-    """Load and memory: what the guest may use."""
-    total = k.memory_budget
-    free = max(total - k.memory.used(), 0)
-    uptime = k.clock.monotonic() // 10**9
-    data = struct.pack(
-        "<q3QQQQQQQHHIQQI", uptime, 0, 0, 0, total, free, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1
-    )
-    k.memory.write(address, data.ljust(112, b"\0"))
-    return 0
+_FIRST_PID: Final = 1000
 
 
-def getrandom(k: Process, address: int, size: int, flags: int) -> int:
-    """Seeded bytes: the same for the same seed."""
-    if flags & ~7 or flags & 6 == 6:
-        raise LinuxError(errno.EINVAL)
-    size = min(size, 1 << 20)
-    k.memory.write(address, k.random_bytes(size))
-    return size
+class Machine:
+    """What all processes of a guest have in common.
 
+    Attributes:
+        arch: its architecture.
+        cpu: its processor.
+        clock: its time.
+        memory_budget: bytes of memory that all processes together may use.
+        fs: the tree of files; given by whoever makes it.
+        sysv: the System V objects.
+        host: what the host has to say.
+        processes: those that have not been waited for, by process id.
+        threads: those that run or wait, by thread id.
+        first: the process that the run began with; its end is that of the run.
+        current: the thread whose registers the processor holds; given by the first one.
+        comms: name of each thread that there is or was, by thread id.
+        tid: id of the current thread.
+        woken: blocked threads that something has happened to, in order.
+        yielding: the current thread lets others run.
+        exit: how the run has ended, None while it goes on.
+        missing: what was asked for and is not there, with how often.
+        failures: calls in which the engine failed, with how often, by name and place.
+        syscall_count: system calls so far.
+        attend: called when the host asks for attention.
+        timers_changed: called when timers have been armed or disarmed.
+        started: told of a new thread that can run.
+    """
 
-def getcpu(k: Process, cpu: int, node: int, cache: int) -> int:
-    """Processor 0 of node 0."""
-    for address in (cpu, node):
-        if address:
-            k.memory.write(address, bytes(4))
-    return 0
+    fs: FileSystem
+    first: "Process"
+    current: "Thread"
 
+    def __init__(
+        self, arch: Arch, cpu: Cpu, *, clock: GuestClock, seed: int, memory_budget: int
+    ) -> None:
+        """Set up a computer on which nothing runs.
 
-def membarrier(k: Process, command: int, flags: int, cpu: int) -> int:
-    """One processor needs no barriers."""
-    command = s32(command)
-    if flags or (command and (command & command - 1 or not command & 0x1FF)):
-        raise LinuxError(errno.EINVAL)
-    return 0x1FF if command == 0 else 0
+        Args:
+            arch: its architecture.
+            cpu: the processor.
+            clock: its time.
+            seed: for the random numbers it gives.
+            memory_budget: bytes of memory that processes may use.
+        """
+        self.arch = arch
+        self.cpu = cpu
+        self.clock = clock
+        self.memory_budget = memory_budget
+        self.sysv = SysvObjects()
+        self.host = HostEvents()
+        self.processes: dict[int, Process] = {}
+        self.threads: dict[int, Thread] = {}
+        self.comms: dict[int, bytes] = {}
+        self.tid = _FIRST_PID
+        self.woken: deque[Thread] = deque()
+        self.yielding = False
+        self.exit: Exit | None = None
+        self.missing: dict[str, int] = {}
+        self.failures: dict[tuple[str, str], tuple[str, int]] = {}
+        self.syscall_count = 0
+        self.attend: Callable[[], None] = lambda: None
+        self.timers_changed: Callable[[], None] = lambda: None
+        self.started: Callable[[Thread], None] = lambda thread: None
+        self._random = random.Random(seed)
+        self._next_id = _FIRST_PID
 
+    def new_id(self) -> int:
+        """A process or thread id that nobody has."""
+        number = self._next_id
+        self._next_id += 1
+        return number
 
-SYSCALLS: SyscallTable = {
-    "uname": uname,
-    "sysinfo": sysinfo,
-    "getrandom": getrandom,
-    "getcpu": getcpu,
-    "membarrier": membarrier,
-}
+    def random_bytes(self, count: int) -> bytes:
+        """Seeded random bytes."""
+        return self._random.randbytes(count)
+
+    def wake(self, thread: "Thread") -> None:
+        """Something has happened that may end a thread's wait."""
+        if thread.wait is not None and not thread.nudged:
+            thread.nudged = True
+            self.woken.append(thread)
+
+    def interrupt(self, item: PendingSignal) -> None:
+        """A signal of the user's, as at a terminal: to all processes in the foreground."""
+        for process in list(self.processes.values()):
+            if process.exit is None:
+                process.post(item)
+
+    def unsupported(self, what: str) -> None:
+        """Report once, at exit, that the guest asked for something that is not there."""
+        self.missing[what] = self.missing.get(what, 0) + 1
+
+    def failed(self, name: str, arguments: tuple[int, ...], error: Exception) -> None:
+        """Report at exit that a handler of a system call did not work: where, and with what."""
+        frames = traceback.extract_tb(error.__traceback__)
+        path, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", 0)
+        where = f"{'/'.join(path.split('/')[-3:])}:{line}"
+        first = f"{name}({', '.join(f'{each:#x}' for each in arguments)})"
+        what, count = self.failures.get((name, where), (f"{first}: {error!r} at {where}", 0))
+        self.failures[name, where] = what, count + 1
+
+    def next_expiry(self) -> int | None:
+        """When the next timer of any process expires."""
+        moments = [process.timers.next() for process in self.processes.values()]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def post_expired(self) -> None:
+        """Post the signals of timers that have run out."""
+        for process in self.processes.values():
+            process.post_expired()
+
+    def close(self) -> None:
+        """Give back what belongs to the host."""
+        for process in list(self.processes.values()):
+            process.close()
+        self.host.close()

@@ -10,7 +10,8 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.data import MmapSource
 from engine.linux.fs.vfs import Node, OpenFile
-from engine.linux.process import INFINITY, Process
+from engine.linux.process import INFINITY
+from engine.linux.thread import Thread
 
 MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_TYPE = 1, 2, 3, 0xF
 MAP_FIXED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x100000
@@ -61,9 +62,9 @@ def protection(prot: int) -> int:
     return prot & 7
 
 
-def brk(k: Process, address: int) -> int:
+def brk(k: Thread, address: int) -> int:
     """Move the end of the heap; the old end if that cannot be."""
-    start, end = k.heap
+    start, end = k.space.heap
     if address < start:
         return end
     old, new = page_up(end), page_up(address)
@@ -77,11 +78,11 @@ def brk(k: Process, address: int) -> int:
             return end
     elif new < old:
         k.memory.unmap(new, old - new)
-    k.heap = (start, address)
+    k.space.heap = (start, address)
     return address
 
 
-def mmap(k: Process, address: int, size: int, prot: int, flags: int, fd: int, offset: int) -> int:
+def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, offset: int) -> int:
     """Map memory or a file."""
     memory, plan = k.memory, k.arch.plan
     perms = prot & 7  # other bits are ignored here
@@ -123,7 +124,7 @@ def mmap(k: Process, address: int, size: int, prot: int, flags: int, fd: int, of
     return where
 
 
-def _data(k: Process) -> int:
+def _data(k: Thread) -> int:
     """Private writable bytes, where a limit asks for them; the stack does not count."""
     if k.limit("data") in (0, INFINITY):  # 0 does not mean mappings: may_expand_vm
         return -(1 << 64)
@@ -144,7 +145,7 @@ def _file_backing(
     return FileBacking(source), name, (st.dev, st.ino)
 
 
-def munmap(k: Process, address: int, size: int) -> int:
+def munmap(k: Thread, address: int, size: int) -> int:
     """Unmap."""
     if address % PAGE or not size or address + size > k.arch.plan.task_size:
         raise LinuxError(errno.EINVAL)
@@ -152,7 +153,7 @@ def munmap(k: Process, address: int, size: int) -> int:
     return 0
 
 
-def mprotect(k: Process, address: int, size: int, prot: int) -> int:
+def mprotect(k: Thread, address: int, size: int, prot: int) -> int:
     """Change permissions."""
     if address % PAGE:
         raise LinuxError(errno.EINVAL)
@@ -167,17 +168,17 @@ def mprotect(k: Process, address: int, size: int, prot: int) -> int:
     return 0
 
 
-def pkey_alloc(k: Process, flags: int, rights: int) -> int:
+def pkey_alloc(k: Thread, flags: int, rights: int) -> int:
     """The processor has no protection keys."""
     raise LinuxError(errno.EINVAL if flags or rights & ~3 else errno.ENOSPC)
 
 
-def pkey_free(k: Process, key: int) -> int:
+def pkey_free(k: Thread, key: int) -> int:
     """None was ever given."""
     raise LinuxError(errno.EINVAL)
 
 
-def pkey_mprotect(k: Process, address: int, size: int, prot: int, key: int) -> int:
+def pkey_mprotect(k: Thread, address: int, size: int, prot: int, key: int) -> int:
     """Change permissions without a key."""
     if s32(key) != -1:
         raise LinuxError(errno.EINVAL)
@@ -190,7 +191,7 @@ def _check_shared_write(mapping: Mapping) -> None:
         raise LinuxError(errno.EACCES)
 
 
-def mremap(k: Process, old: int, old_size: int, new_size: int, flags: int, target: int) -> int:
+def mremap(k: Thread, old: int, old_size: int, new_size: int, flags: int, target: int) -> int:
     """Grow, shrink or move a mapping."""
     memory, plan = k.memory, k.arch.plan
     if old % PAGE or flags & ~7 or not new_size:
@@ -242,7 +243,7 @@ def mremap(k: Process, old: int, old_size: int, new_size: int, flags: int, targe
     return where
 
 
-def madvise(k: Process, address: int, size: int, advice: int) -> int:
+def madvise(k: Thread, address: int, size: int, advice: int) -> int:
     """Advice; only what changes contents has an effect (mm/madvise.c).
 
     Linux goes from mapping to mapping and stops at the first that the advice is not for; a hole
@@ -285,7 +286,7 @@ def _refused_advice(mapping: Mapping, advice: int) -> int:
     return 0
 
 
-def _check_mapped(k: Process, address: int, size: int) -> None:
+def _check_mapped(k: Thread, address: int, size: int) -> None:
     """ENOMEM if there is a hole in a range."""
     at = address
     for mapping in k.memory.overlapping(address, address + size):
@@ -296,7 +297,7 @@ def _check_mapped(k: Process, address: int, size: int) -> None:
         raise LinuxError(errno.ENOMEM)
 
 
-def mincore(k: Process, address: int, size: int, vector: int) -> int:
+def mincore(k: Thread, address: int, size: int, vector: int) -> int:
     """All mapped pages count as resident."""
     if address % PAGE:
         raise LinuxError(errno.EINVAL)
@@ -307,7 +308,7 @@ def mincore(k: Process, address: int, size: int, vector: int) -> int:
     return 0
 
 
-def msync(k: Process, address: int, size: int, flags: int) -> int:
+def msync(k: Thread, address: int, size: int, flags: int) -> int:
     """Write shared file mappings back."""
     if address % PAGE or flags & ~7 or flags & 5 == 5:
         raise LinuxError(errno.EINVAL)
@@ -318,18 +319,18 @@ def msync(k: Process, address: int, size: int, flags: int) -> int:
     return 0
 
 
-def mlock(k: Process, address: int, size: int, flags: int = 0) -> int:
+def mlock(k: Thread, address: int, size: int, flags: int = 0) -> int:
     """Nothing is ever paged out."""
     _check_mapped(k, address & -PAGE, page_up(size + address % PAGE))
     return 0
 
 
-def mlockall(k: Process, *arguments: int) -> int:
+def mlockall(k: Thread, *arguments: int) -> int:
     """Nothing is ever paged out."""
     return 0
 
 
-def remap_file_pages(k: Process, *arguments: int) -> int:
+def remap_file_pages(k: Thread, *arguments: int) -> int:
     """Superseded: programs fall back to mmap."""
     raise LinuxError(errno.EINVAL)
 

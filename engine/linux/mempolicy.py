@@ -8,8 +8,8 @@ from engine.cpu.ram import PAGE
 from engine.guest.memory import page_up
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
-from engine.linux.process import Process
 from engine.linux.sysv import order
+from engine.linux.thread import Thread
 
 _DEFAULT, _PREFERRED, _LOCAL = 0, 1, 4
 _MODES: Final = 7
@@ -18,7 +18,7 @@ _FLAGS: Final = 0xE000
 _F_NODE, _F_ADDR, _F_MEMS_ALLOWED = 1, 2, 4
 
 
-def _mask(k: Process, address: int, bits: int) -> int:
+def _mask(k: Thread, address: int, bits: int) -> int:
     """A mask of nodes; EINVAL for nodes that are not there."""
     bits -= 1
     if not address or bits <= 0:
@@ -36,7 +36,7 @@ def _mask(k: Process, address: int, bits: int) -> int:
     return int(first)
 
 
-def _checked(k: Process, mode: int, address: int, bits: int) -> None:
+def _checked(k: Thread, mode: int, address: int, bits: int) -> None:
     """EINVAL for a policy that does not exist or whose nodes do not fit it."""
     mode = s32(mode)
     kind = mode & ~_FLAGS
@@ -50,13 +50,13 @@ def _checked(k: Process, mode: int, address: int, bits: int) -> None:
         raise LinuxError(errno.EINVAL)
 
 
-def set_mempolicy(k: Process, mode: int, mask: int, bits: int) -> int:
+def set_mempolicy(k: Thread, mode: int, mask: int, bits: int) -> int:
     """All policies come to the same: the one node."""
     _checked(k, mode, mask, bits)
     return 0
 
 
-def mbind(k: Process, address: int, size: int, mode: int, mask: int, bits: int, flags: int) -> int:
+def mbind(k: Thread, address: int, size: int, mode: int, mask: int, bits: int, flags: int) -> int:
     """The same for a range."""
     if flags & ~7 or address % PAGE:
         raise LinuxError(errno.EINVAL)
@@ -72,7 +72,7 @@ def mbind(k: Process, address: int, size: int, mode: int, mask: int, bits: int, 
     return 0
 
 
-def get_mempolicy(k: Process, mode: int, mask: int, bits: int, address: int, flags: int) -> int:
+def get_mempolicy(k: Thread, mode: int, mask: int, bits: int, address: int, flags: int) -> int:
     """The default policy, node 0."""
     if flags & ~7 or (mask and bits < 1):
         raise LinuxError(errno.EINVAL)
@@ -93,7 +93,7 @@ def get_mempolicy(k: Process, mode: int, mask: int, bits: int, address: int, fla
     return 0
 
 
-def migrate_pages(k: Process, pid: int, bits: int, old: int, new: int) -> int:
+def migrate_pages(k: Thread, pid: int, bits: int, old: int, new: int) -> int:
     """Nothing to move."""
     if s32(pid) not in (0, k.pid):
         raise LinuxError(errno.ESRCH)
@@ -103,7 +103,7 @@ def migrate_pages(k: Process, pid: int, bits: int, old: int, new: int) -> int:
 
 
 def move_pages(
-    k: Process, pid: int, count: int, pages: int, nodes: int, status: int, flags: int
+    k: Thread, pid: int, count: int, pages: int, nodes: int, status: int, flags: int
 ) -> int:
     """Tells where pages are: on node 0, or nowhere."""
     if flags & ~6:

@@ -6,7 +6,6 @@ from typing import Final
 
 from engine.linux.context import SyscallTable, s32, s64
 from engine.linux.errno import LinuxError
-from engine.linux.process import Process
 from engine.linux.sysv import (
     IPC_INFO,
     IPC_NOWAIT,
@@ -20,6 +19,7 @@ from engine.linux.sysv import (
     now,
     order,
 )
+from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
 MSG_STAT, MSG_INFO, MSG_STAT_ANY = 11, 12, 13
@@ -29,9 +29,9 @@ _CAPACITY_AT: Final = 48 + 3 * 8 + 2 * 8
 """Offset of msg_qbytes in struct msqid64_ds."""
 
 
-def msgget(k: Process, key: int, flags: int) -> int:
+def msgget(k: Thread, key: int, flags: int) -> int:
     """Find or make a queue."""
-    table = k.sysv.queues
+    table = k.machine.sysv.queues
     found = table.by_key(k, key, flags)
     if found is not None:
         return found.id
@@ -39,13 +39,13 @@ def msgget(k: Process, key: int, flags: int) -> int:
     return table.add(MessageQueue(s32(key), number, flags & 0o777, k.uid, k.gid, now(k)))
 
 
-def msgsnd(k: Process, number: int, address: int, size: int, flags: int) -> int | Wait:
+def msgsnd(k: Thread, number: int, address: int, size: int, flags: int) -> int | Wait:
     """Send a message; waits for room."""
     (kind,) = struct.unpack(order(k) + "q", k.memory.read(address, 8))
     if size > _LONGEST or s32(number) < 0 or kind < 1:
         raise LinuxError(errno.EINVAL)
     text = bytes(k.memory.read(address + 8, size))
-    queue = k.sysv.queues.by_id(number)
+    queue = k.machine.sysv.queues.by_id(number)
     queue.permits(k, MAY_WRITE)
 
     def attempt() -> int | None:
@@ -78,14 +78,14 @@ def _wanted(queue: MessageQueue, kind: int, flags: int) -> int | None:
     return next((at for at, (have, _) in enumerate(messages) if (have == kind) != other), None)
 
 
-def msgrcv(k: Process, number: int, address: int, size: int, kind: int, flags: int) -> int | Wait:
+def msgrcv(k: Thread, number: int, address: int, size: int, kind: int, flags: int) -> int | Wait:
     """Receive a message of a type; waits for one."""
     kind = s64(kind)
     if s32(number) < 0 or s64(size) < 0:
         raise LinuxError(errno.EINVAL)
     if flags & MSG_COPY and (flags & MSG_EXCEPT or not flags & IPC_NOWAIT):
         raise LinuxError(errno.EINVAL)
-    queue = k.sysv.queues.by_id(number)
+    queue = k.machine.sysv.queues.by_id(number)
     queue.permits(k, MAY_READ)
 
     def attempt() -> int | None:
@@ -116,9 +116,9 @@ def _told(queue: MessageQueue, form: str) -> bytes:
     return queue.perm(form) + struct.pack(form + "3q3Q2i2Q", *times, *sizes, *ids, 0, 0)
 
 
-def msgctl(k: Process, number: int, command: int, address: int) -> int:
+def msgctl(k: Thread, number: int, command: int, address: int) -> int:
     """Ask about a queue, change or remove it."""
-    table, command, form = k.sysv.queues, s32(command), order(k)
+    table, command, form = k.machine.sysv.queues, s32(command), order(k)
     if s32(number) < 0 or command < 0:
         raise LinuxError(errno.EINVAL)
     if command in (IPC_INFO, MSG_INFO):

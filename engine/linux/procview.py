@@ -1,15 +1,16 @@
-"""The process as /proc shows it."""
+"""Processes as /proc shows them."""
 
 from collections.abc import Iterable, Sequence
 
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
-from engine.linux.machine import HOSTNAME, RELEASE
+from engine.linux.machine import Machine
 from engine.linux.process import Process
+from engine.linux.system import HOSTNAME, RELEASE
 
 
 class ProcessView:
-    """Implements `fs.procsource.ProcProcess` for the guest's process."""
+    """Implements `fs.procsource.ProcProcess`."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -32,33 +33,34 @@ class ProcessView:
     @property
     def exe(self) -> bytes:
         """Guest path of its program."""
-        return self._process.exe
+        return self._process.space.exe
 
     @property
     def comm(self) -> bytes:
         """Name."""
-        return self._process.comm
+        return self._process.leader.comm
 
     def set_comm(self, name: bytes) -> None:
         """Rename it."""
-        self._process.set_comm(name)
+        self._process.leader.set_comm(name)
 
     def cmdline(self) -> bytes:
         """Arguments, each ended by a zero byte."""
-        return b"".join(word + b"\0" for word in self._process.argv)
+        return b"".join(word + b"\0" for word in self._process.space.argv)
 
     def environ(self) -> bytes:
         """Environment at start."""
-        return b"".join(word + b"\0" for word in self._process.env)
+        return b"".join(word + b"\0" for word in self._process.space.env)
 
     def auxv(self) -> bytes:
         """The auxiliary vector."""
-        return self._process.start.auxv if self._process.start else b""
+        start = self._process.space.start
+        return start.auxv if start else b""
 
     def maps(self) -> Iterable[MapEntry]:
         """Its mappings; neighbours that differ in nothing are shown as one."""
         last: MapEntry | None = None
-        for mapping in self._process.memory.mappings:
+        for mapping in self._process.space.memory.mappings:
             letters = "".join(
                 letter if mapping.perms >> bit & 1 else "-" for bit, letter in enumerate("rwx")
             )
@@ -88,27 +90,29 @@ class ProcessView:
     def status(self) -> ProcStatus:
         """Numbers for status and stat."""
         process = self._process
-        state = process.signals
+        state = process.leader.signals
         ignored = caught = 0
-        for number, action in state.actions.items():
+        for number, action in process.hand.actions.items():
             if action.handler == 1:
                 ignored |= 1 << (number - 1)
             elif action.handler:
                 caught |= 1 << (number - 1)
-        code = process.start.code if process.start else (0, 0)
+        start = process.space.start
+        code = start.code if start else (0, 0)
         return ProcStatus(
             ppid=process.ppid,
             pgrp=process.pid,
             session=process.pid,
             blocked=state.blocked,
-            pending=state.pending.mask,
+            pending=state.waiting(),
+            threads=len(process.threads),
             ignored=ignored,
             caught=caught,
             start_time=100_000,
             cpu_ticks=process.cpu_time() // 10_000_000,
             start_code=code[0],
             end_code=code[1],
-            start_stack=process.start.sp if process.start else 0,
+            start_stack=start.sp if start else 0,
         )
 
     def limits(self) -> Sequence[tuple[str, int, int]]:
@@ -117,7 +121,7 @@ class ProcessView:
 
     def threads(self) -> Sequence[int]:
         """Thread ids."""
-        return [self._process.pid]
+        return list(self._process.threads)
 
 
 def _rest(entry: MapEntry) -> tuple[str, int, bytes, int, int]:
@@ -128,35 +132,37 @@ class ProcView:
     """Implements `fs.procsource.ProcSource`.
 
     Attributes:
-        only: the only process, None until there is one.
+        machine: whose processes are shown, None until there is one.
     """
 
     release = RELEASE
     hostname = HOSTNAME
 
     def __init__(self) -> None:
-        self.only: Process | None = None
+        self.machine: Machine | None = None
 
-    def _known(self) -> Process:
-        assert self.only is not None
-        return self.only
+    def _known(self) -> Machine:
+        assert self.machine is not None
+        return self.machine
 
     def current_pid(self) -> int:
-        """The only process."""
-        return self._known().pid
+        """Process that makes the present system call."""
+        return self._known().current.pid
 
     def current_tid(self) -> int:
-        """Its only thread."""
-        return self._known().pid
+        """Thread that makes the present system call."""
+        return self._known().current.tid
 
     def pids(self) -> Sequence[int]:
         """All processes."""
-        return [self._known().pid]
+        return sorted(self._known().processes)
 
     def process(self, pid: int) -> ProcessView | None:
-        """One process."""
-        known = self._known()
-        return ProcessView(known) if pid == known.pid else None
+        """One process, by its own id or that of one of its threads."""
+        machine = self._known()
+        thread = machine.threads.get(pid)
+        found = machine.processes.get(pid) if thread is None else thread.process
+        return None if found is None else ProcessView(found)
 
     def cpuinfo(self) -> bytes:
         """Text of /proc/cpuinfo."""

@@ -6,7 +6,7 @@ import struct
 from engine.cpu.ram import PAGE
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
-from engine.linux.process import Process
+from engine.linux.thread import Thread
 
 _OTHER, _FIFO, _RR, _BATCH, _IDLE, _DEADLINE = 0, 1, 2, 3, 5, 6
 _NORMAL = frozenset({_OTHER, _BATCH, _IDLE})
@@ -17,7 +17,7 @@ _SLICE = 3_000_000
 """Nanoseconds: the base slice on one processor."""
 
 
-def _check_pid(k: Process, pid: int) -> None:
+def _check_pid(k: Thread, pid: int) -> None:
     """EINVAL for a negative process id, ESRCH for anybody else's."""
     pid = s32(pid)
     if pid < 0:
@@ -26,12 +26,12 @@ def _check_pid(k: Process, pid: int) -> None:
         raise LinuxError(errno.ESRCH)
 
 
-def sched_yield(k: Process) -> int:
+def sched_yield(k: Thread) -> int:
     """Nobody else is there."""
     return 0
 
 
-def sched_getaffinity(k: Process, pid: int, size: int, address: int) -> int:
+def sched_getaffinity(k: Thread, pid: int, size: int, address: int) -> int:
     """One processor."""
     if size < 8 or size % 8:
         raise LinuxError(errno.EINVAL)
@@ -41,7 +41,7 @@ def sched_getaffinity(k: Process, pid: int, size: int, address: int) -> int:
     return 8
 
 
-def sched_setaffinity(k: Process, pid: int, size: int, address: int) -> int:
+def sched_setaffinity(k: Thread, pid: int, size: int, address: int) -> int:
     """The set must have processor 0 in it."""
     mask = k.memory.read(address, min(size, 128))
     if s32(pid) not in (0, k.pid):
@@ -51,7 +51,7 @@ def sched_setaffinity(k: Process, pid: int, size: int, address: int) -> int:
     return 0
 
 
-def sched_getparam(k: Process, pid: int, address: int) -> int:
+def sched_getparam(k: Thread, pid: int, address: int) -> int:
     """The priority of normal policies is always 0."""
     if not address:
         raise LinuxError(errno.EINVAL)
@@ -60,13 +60,13 @@ def sched_getparam(k: Process, pid: int, address: int) -> int:
     return 0
 
 
-def sched_getscheduler(k: Process, pid: int) -> int:
+def sched_getscheduler(k: Thread, pid: int) -> int:
     """The policy."""
     _check_pid(k, pid)
     return k.policy
 
 
-def _set_policy(k: Process, pid: int, policy: int, address: int) -> int:
+def _set_policy(k: Thread, pid: int, policy: int, address: int) -> int:
     if not address or s32(pid) < 0:
         raise LinuxError(errno.EINVAL)
     (priority,) = struct.unpack("<i", k.memory.read(address, 4))
@@ -80,19 +80,19 @@ def _set_policy(k: Process, pid: int, policy: int, address: int) -> int:
     raise LinuxError(errno.EINVAL)
 
 
-def sched_setscheduler(k: Process, pid: int, policy: int, address: int) -> int:
+def sched_setscheduler(k: Thread, pid: int, policy: int, address: int) -> int:
     """Only the policies that need no privileges."""
     if s32(policy) < 0:
         raise LinuxError(errno.EINVAL)
     return _set_policy(k, pid, s32(policy), address)
 
 
-def sched_setparam(k: Process, pid: int, address: int) -> int:
+def sched_setparam(k: Thread, pid: int, address: int) -> int:
     """Only the priority it has."""
     return _set_policy(k, pid, k.policy, address)
 
 
-def sched_get_priority_max(k: Process, policy: int) -> int:
+def sched_get_priority_max(k: Thread, policy: int) -> int:
     """99 for real-time policies."""
     policy = s32(policy)
     if policy in (_FIFO, _RR):
@@ -102,12 +102,12 @@ def sched_get_priority_max(k: Process, policy: int) -> int:
     return 0
 
 
-def sched_get_priority_min(k: Process, policy: int) -> int:
+def sched_get_priority_min(k: Thread, policy: int) -> int:
     """1 for real-time policies."""
     return min(sched_get_priority_max(k, policy), 1)
 
 
-def _who(k: Process, which: int, who: int) -> None:
+def _who(k: Thread, which: int, who: int) -> None:
     which = s32(which)
     if not 0 <= which <= 2:
         raise LinuxError(errno.EINVAL)
@@ -115,13 +115,13 @@ def _who(k: Process, which: int, who: int) -> None:
         raise LinuxError(errno.ESRCH)
 
 
-def getpriority(k: Process, which: int, who: int) -> int:
+def getpriority(k: Thread, which: int, who: int) -> int:
     """20 minus the nice value, as the raw system call gives it."""
     _who(k, which, who)
     return 20 - k.nice
 
 
-def setpriority(k: Process, which: int, who: int, nice: int) -> int:
+def setpriority(k: Thread, which: int, who: int, nice: int) -> int:
     """Nobody may become less nice."""
     _who(k, which, who)
     nice = min(max(s32(nice), -20), 19)
@@ -131,7 +131,7 @@ def setpriority(k: Process, which: int, who: int, nice: int) -> int:
     return 0
 
 
-def sched_getattr(k: Process, pid: int, address: int, size: int, flags: int) -> int:
+def sched_getattr(k: Thread, pid: int, address: int, size: int, flags: int) -> int:
     """Policy and nice value as a struct sched_attr."""
     if not address or s32(pid) < 0 or not _ATTR_OLD <= size <= PAGE or flags:
         raise LinuxError(errno.EINVAL)
@@ -143,7 +143,7 @@ def sched_getattr(k: Process, pid: int, address: int, size: int, flags: int) -> 
     return 0
 
 
-def sched_setattr(k: Process, pid: int, address: int, flags: int) -> int:
+def sched_setattr(k: Thread, pid: int, address: int, flags: int) -> int:
     """Policies that need no privileges, and nice values that do not fall."""
     if not address or s32(pid) < 0 or flags:
         raise LinuxError(errno.EINVAL)
@@ -171,7 +171,7 @@ def sched_setattr(k: Process, pid: int, address: int, flags: int) -> int:
     return 0
 
 
-def sched_rr_get_interval(k: Process, pid: int, address: int) -> int:
+def sched_rr_get_interval(k: Thread, pid: int, address: int) -> int:
     """The slice of a normal policy."""
     if s32(pid) < 0:
         raise LinuxError(errno.EINVAL)
@@ -180,12 +180,12 @@ def sched_rr_get_interval(k: Process, pid: int, address: int) -> int:
     return 0
 
 
-def ioprio_get(k: Process, which: int, who: int) -> int:
+def ioprio_get(k: Thread, which: int, who: int) -> int:
     """None set."""
     return 0
 
 
-def ioprio_set(k: Process, which: int, who: int, priority: int) -> int:
+def ioprio_set(k: Thread, which: int, who: int, priority: int) -> int:
     """Takes effect by not mattering."""
     return 0
 

@@ -9,7 +9,6 @@ from typing import Final
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
-from engine.linux.process import Process
 from engine.linux.sysv import (
     IPC_INFO,
     IPC_NOWAIT,
@@ -23,6 +22,7 @@ from engine.linux.sysv import (
     now,
     order,
 )
+from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
 GETPID, GETVAL, GETALL, GETNCNT, GETZCNT, SETVAL, SETALL = 11, 12, 13, 14, 15, 16, 17
@@ -31,9 +31,9 @@ _SETS, _PER_SET, _OPS, _MAX = 32000, 32000, 500, 32767
 _ALL: Final = _SETS * _PER_SET
 
 
-def semget(k: Process, key: int, count: int, flags: int) -> int:
+def semget(k: Thread, key: int, count: int, flags: int) -> int:
     """Find or make a set."""
-    table, count = k.sysv.semaphores, s32(count)
+    table, count = k.machine.sysv.semaphores, s32(count)
     if not 0 <= count <= _PER_SET:
         raise LinuxError(errno.EINVAL)
     found = table.by_key(k, key, flags)
@@ -52,12 +52,12 @@ def semget(k: Process, key: int, count: int, flags: int) -> int:
     )
 
 
-def semop(k: Process, number: int, address: int, count: int) -> int | Wait:
+def semop(k: Thread, number: int, address: int, count: int) -> int | Wait:
     """Several operations at once, or none of them."""
     return semtimedop(k, number, address, count, 0)
 
 
-def semtimedop(k: Process, number: int, address: int, count: int, timeout: int) -> int | Wait:
+def semtimedop(k: Thread, number: int, address: int, count: int, timeout: int) -> int | Wait:
     """The same, but waiting no longer than a time."""
     count = count & 0xFFFFFFFF
     if not count or s32(number) < 0:
@@ -72,7 +72,7 @@ def semtimedop(k: Process, number: int, address: int, count: int, timeout: int) 
         if seconds < 0 or not 0 <= nanoseconds < 10**9:
             raise LinuxError(errno.EINVAL)
         deadline = k.clock.peek() + seconds * 10**9 + nanoseconds
-    found = k.sysv.semaphores.by_id(number)
+    found = k.machine.sysv.semaphores.by_id(number)
     if any(which >= len(found.values) for which, _, _ in operations):
         raise LinuxError(errno.EFBIG)
     found.permits(k, MAY_WRITE if any(change for _, change, _ in operations) else MAY_READ)
@@ -100,7 +100,7 @@ def semtimedop(k: Process, number: int, address: int, count: int, timeout: int) 
     return done if done is not None else Wait(attempt, deadline, -errno.EAGAIN, restart=False)
 
 
-def _told(k: Process, found: SemaphoreSet) -> bytes:
+def _told(k: Thread, found: SemaphoreSet) -> bytes:
     form = order(k)
     size = len(found.values)
     if k.arch.linux.semid_padded:
@@ -110,9 +110,9 @@ def _told(k: Process, found: SemaphoreSet) -> bytes:
     return found.perm(form) + tail
 
 
-def semctl(k: Process, number: int, which: int, command: int, argument: int) -> int:
+def semctl(k: Thread, number: int, which: int, command: int, argument: int) -> int:
     """Ask about a set, change or remove it."""
-    table, command, which, form = k.sysv.semaphores, s32(command), s32(which), order(k)
+    table, command, which, form = k.machine.sysv.semaphores, s32(command), s32(which), order(k)
     if s32(number) < 0:
         raise LinuxError(errno.EINVAL)
     if command in (IPC_INFO, SEM_INFO):
@@ -140,7 +140,7 @@ def semctl(k: Process, number: int, which: int, command: int, argument: int) -> 
     return _values(k, found, which, command, argument)
 
 
-def _values(k: Process, found: SemaphoreSet, which: int, command: int, argument: int) -> int:
+def _values(k: Thread, found: SemaphoreSet, which: int, command: int, argument: int) -> int:
     """The commands that read and write values."""
     form, size = order(k), len(found.values)
     if command in (GETALL, SETALL):

@@ -13,7 +13,6 @@ from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.memory import FileBacking
-from engine.linux.process import Process
 from engine.linux.sysv import (
     IPC_INFO,
     IPC_RMID,
@@ -27,6 +26,7 @@ from engine.linux.sysv import (
     now,
     order,
 )
+from engine.linux.thread import Thread
 
 SHM_LOCK, SHM_UNLOCK, SHM_STAT, SHM_INFO, SHM_STAT_ANY = 11, 12, 13, 14, 15
 SHM_RDONLY, SHM_RND, SHM_REMAP, SHM_EXEC = 0o10000, 0o20000, 0o40000, 0o100000
@@ -34,15 +34,15 @@ SHM_DEST, SHM_LOCKED = 0o1000, 0o2000
 _SHMMAX: Final = (1 << 64) - 1 - (1 << 24)
 
 
-def _mappings(k: Process, segment: SharedSegment) -> list[Mapping]:
+def _mappings(k: Thread, segment: SharedSegment) -> list[Mapping]:
     """The places where a segment is attached."""
     node = segment.file.node
     return [m for m in k.memory.mappings if m.backing and m.backing.identity is node]
 
 
-def _sweep(k: Process) -> IpcTable[SharedSegment]:
+def _sweep(k: Thread) -> IpcTable[SharedSegment]:
     """The segments, less those that were removed and that nobody uses any more."""
-    table = k.sysv.segments
+    table = k.machine.sysv.segments
     for segment in table.all():
         if segment.mode & SHM_DEST and not _mappings(k, segment):
             table.remove(segment)
@@ -50,7 +50,7 @@ def _sweep(k: Process) -> IpcTable[SharedSegment]:
     return table
 
 
-def shmget(k: Process, key: int, size: int, flags: int) -> int:
+def shmget(k: Thread, key: int, size: int, flags: int) -> int:
     """Find or make a segment."""
     table = _sweep(k)
     found = table.by_key(k, key, flags)
@@ -60,17 +60,27 @@ def shmget(k: Process, key: int, size: int, flags: int) -> int:
         return found.id
     if not 0 < size <= _SHMMAX:
         raise LinuxError(errno.EINVAL)
-    if page_up(size) > k.memory_budget:
+    if page_up(size) > k.machine.memory_budget:
         raise LinuxError(errno.ENOMEM)
     number = table.new_id()
     file = k.fs.unnamed_file(fl.O_RDWR, 0o600).acquire()
     file.truncate(size)
     return table.add(
-        SharedSegment(s32(key), number, flags & 0o777, k.uid, k.gid, now(k), file, size, k.pid)
+        SharedSegment(
+            s32(key),
+            number,
+            flags & 0o777,
+            k.uid,
+            k.gid,
+            now(k),
+            file,
+            size,
+            k.pid,
+        )
     )
 
 
-def shmat(k: Process, number: int, address: int, flags: int) -> int:
+def shmat(k: Thread, number: int, address: int, flags: int) -> int:
     """Attach a segment; returns where it is."""
     flags = s32(flags)
     if s32(number) < 0:
@@ -113,7 +123,7 @@ def shmat(k: Process, number: int, address: int, flags: int) -> int:
     return where
 
 
-def shmdt(k: Process, address: int) -> int:
+def shmdt(k: Thread, address: int) -> int:
     """Detach the segment that was attached at an address, with all that is left of it."""
     if address % PAGE:
         raise LinuxError(errno.EINVAL)
@@ -129,7 +139,7 @@ def shmdt(k: Process, address: int) -> int:
     raise LinuxError(errno.EINVAL)
 
 
-def shmctl(k: Process, number: int, command: int, address: int) -> int:
+def shmctl(k: Thread, number: int, command: int, address: int) -> int:
     """Ask about a segment, change or remove it."""
     table, command, form = _sweep(k), s32(command), order(k)
     if s32(number) < 0 or command < 0:

@@ -4,7 +4,6 @@ import struct
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
-from engine.linux.process import Process
 from engine.linux.signals import (
     SA_RESTORER,
     SI_TKILL,
@@ -19,6 +18,7 @@ from engine.linux.signals import (
     PendingSignal,
     info_kill,
 )
+from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
 EPERM, ESRCH, EAGAIN, ENOMEM, EINVAL = 1, 3, 11, 12, 22
@@ -30,7 +30,7 @@ def _check(number: int, *, zero: bool = False) -> int:
     return number
 
 
-def rt_sigaction(k: Process, number: int, new: int, old: int, size: int) -> int:
+def rt_sigaction(k: Thread, number: int, new: int, old: int, size: int) -> int:
     """Examine and change what a signal does."""
     number = _check(s32(number))
     if size != 8:
@@ -54,13 +54,14 @@ def rt_sigaction(k: Process, number: int, new: int, old: int, size: int) -> int:
         words = (before.handler, before.flags, *restorers, before.mask)
         k.memory.write(old, struct.pack(f"<{len(words)}Q", *words))
     if new:
-        state.actions[number] = after
+        state.hand.actions[number] = after
         if state.ignored(number):
-            state.pending.drop(number)
+            for thread in k.process.threads.values():
+                thread.signals.forget(number)
     return 0
 
 
-def rt_sigprocmask(k: Process, how: int, new: int, old: int, size: int) -> int:
+def rt_sigprocmask(k: Thread, how: int, new: int, old: int, size: int) -> int:
     """Examine and change blocked signals."""
     if size != 8:
         raise LinuxError(EINVAL)
@@ -83,29 +84,29 @@ def rt_sigprocmask(k: Process, how: int, new: int, old: int, size: int) -> int:
     return 0
 
 
-def rt_sigpending(k: Process, address: int, size: int) -> int:
+def rt_sigpending(k: Thread, address: int, size: int) -> int:
     """Signals that wait because they are blocked."""
     if size > 8:
         raise LinuxError(EINVAL)
-    mask = k.signals.pending.mask & k.signals.blocked
+    mask = k.signals.waiting() & k.signals.blocked
     k.memory.write(address, struct.pack("<Q", mask)[:size])
     return 0
 
 
-def rt_sigsuspend(k: Process, address: int, size: int) -> int | Wait:
+def rt_sigsuspend(k: Thread, address: int, size: int) -> int | Wait:
     """Wait for a signal under another mask."""
     if size != 8:
         raise LinuxError(EINVAL)
     (mask,) = struct.unpack("<Q", k.memory.read(address, 8))
-    return k.with_signal_mask(mask, lambda: Wait(lambda: None, restart=False))
+    return k.with_signal_mask(mask, lambda: Wait(lambda: None, restart=False, outside=True))
 
 
-def pause(k: Process) -> Wait:
+def pause(k: Thread) -> Wait:
     """Wait for a signal."""
-    return Wait(lambda: None, restart=False)
+    return Wait(lambda: None, restart=False, outside=True)
 
 
-def rt_sigtimedwait(k: Process, mask_at: int, info: int, timeout: int, size: int) -> int | Wait:
+def rt_sigtimedwait(k: Thread, mask_at: int, info: int, timeout: int, size: int) -> int | Wait:
     """Take a pending signal, blocked or not, or wait for one."""
     if size != 8:
         raise LinuxError(EINVAL)
@@ -129,10 +130,10 @@ def rt_sigtimedwait(k: Process, mask_at: int, info: int, timeout: int, size: int
     result = poll()
     if result is not None:
         return result
-    return Wait(poll, deadline, -EAGAIN, restart=False, signals=mask)
+    return Wait(poll, deadline, -EAGAIN, restart=False, signals=mask, outside=True)
 
 
-def sigaltstack(k: Process, new: int, old: int) -> int:
+def sigaltstack(k: Thread, new: int, old: int) -> int:
     """Examine and change the alternate signal stack."""
     state = k.signals
     sp, flags, size = state.altstack
@@ -160,29 +161,29 @@ def _signed(value: int) -> int:
     return s32(value)
 
 
-def _to_self(k: Process, pid: int) -> None:
+def _to_self(k: Thread, pid: int) -> None:
     """ESRCH unless a process id means the guest itself; there are no others."""
     if pid not in (k.pid, 0, -1, -k.pid):
         raise LinuxError(ESRCH)
 
 
-def kill(k: Process, pid: int, number: int) -> int:
+def kill(k: Thread, pid: int, number: int) -> int:
     """Send a signal to the process itself."""
     pid, number = s32(pid), _check(s32(number), zero=True)
     _to_self(k, pid)
     if pid == -1:
         raise LinuxError(ESRCH)  # never to oneself
     if number:
-        k.post(PendingSignal(number, info_kill(number, SI_USER, k.pid, k.uid)))
+        k.process.post(PendingSignal(number, info_kill(number, SI_USER, k.pid, k.uid)))
     return 0
 
 
-def tkill(k: Process, tid: int, number: int) -> int:
+def tkill(k: Thread, tid: int, number: int) -> int:
     """Send a signal to a thread."""
     return tgkill(k, k.pid, tid, number)
 
 
-def tgkill(k: Process, pid: int, tid: int, number: int) -> int:
+def tgkill(k: Thread, pid: int, tid: int, number: int) -> int:
     """Send a signal to a thread of a process."""
     pid, tid, number = s32(pid), s32(tid), _check(s32(number), zero=True)
     if pid <= 0 or tid <= 0:
@@ -190,11 +191,11 @@ def tgkill(k: Process, pid: int, tid: int, number: int) -> int:
     if (pid, tid) != (k.pid, k.pid):
         raise LinuxError(ESRCH)
     if number:
-        k.post(PendingSignal(number, info_kill(number, SI_TKILL, k.pid, k.uid)))
+        k.process.post(PendingSignal(number, info_kill(number, SI_TKILL, k.pid, k.uid)))
     return 0
 
 
-def rt_sigqueueinfo(k: Process, pid: int, number: int, info: int) -> int:
+def rt_sigqueueinfo(k: Thread, pid: int, number: int, info: int) -> int:
     """Send a signal with a value."""
     pid, number = s32(pid), _check(s32(number), zero=True)
     data = k.memory.read(info, 128)
@@ -202,12 +203,14 @@ def rt_sigqueueinfo(k: Process, pid: int, number: int, info: int) -> int:
     (code,) = struct.unpack_from("<i", data, 8)
     if (code >= 0 or code == SI_TKILL) and pid != k.pid:
         raise LinuxError(EPERM)
-    if number and not k.post(PendingSignal(number, struct.pack("<i", number) + data[4:48])):
+    if number and not k.process.post(
+        PendingSignal(number, struct.pack("<i", number) + data[4:48])
+    ):
         raise LinuxError(EAGAIN)
     return 0
 
 
-def rt_tgsigqueueinfo(k: Process, pid: int, tid: int, number: int, info: int) -> int:
+def rt_tgsigqueueinfo(k: Thread, pid: int, tid: int, number: int, info: int) -> int:
     """Send a signal with a value to a thread."""
     if s32(tid) != k.pid:
         raise LinuxError(ESRCH)

@@ -1,4 +1,4 @@
-"""Signals: their numbers, the state of a process, and what siginfo says.
+"""Signals: their numbers, the state of processes and threads, and what siginfo says.
 
 Numbers, defaults and siginfo layouts are Linux's generic ones (asm-generic/signal.h,
 siginfo.h), which x86-64 and AArch64 share; frames are the architecture's.
@@ -6,6 +6,7 @@ siginfo.h), which x86-64 and AArch64 share; frames are the architecture's.
 
 import struct
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,7 +32,7 @@ NAMES: Final = {
 }  # fmt: skip
 
 _IGNORED = frozenset({SIGCHLD, SIGCONT, SIGURG, SIGWINCH})
-_STOPPING = frozenset({SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU})
+STOPPING: Final = frozenset({SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU})
 _SYNCHRONOUS = (SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS)
 UNBLOCKABLE = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1)
 _MAX_QUEUED = 1024
@@ -137,20 +138,52 @@ class PendingSignals:
             self.mask &= ~bit(item.number)
 
 
-@dataclass(slots=True)
-class SignalState:
-    """Signals of the process and of its thread.
+class SignalHand:
+    """Signals as all threads of a process share them (sighand_struct, shared_pending).
 
     Attributes:
         actions: what each signal does.
-        blocked: the thread's mask.
+        pending: signals to the process that no thread has taken yet.
+    """
+
+    __slots__ = ("actions", "pending")
+
+    def __init__(self, actions: Mapping[int, Action] | None = None) -> None:
+        self.actions = dict(actions or {})
+        self.pending = PendingSignals()
+
+    def action(self, number: int) -> Action:
+        """The action of a signal."""
+        return self.actions.get(number, _DEFAULT)
+
+    def ignored(self, number: int) -> bool:
+        """True if a signal has no effect."""
+        handler = self.action(number).handler
+        return handler == SIG_IGN or (handler == SIG_DFL and number in _IGNORED)
+
+    def handled(self) -> dict[int, Action]:
+        """The actions after an exec: those with handlers are gone."""
+        return {
+            number: Action(handler=SIG_IGN)
+            for number, action in self.actions.items()
+            if action.handler == SIG_IGN
+        }
+
+
+@dataclass(slots=True)
+class SignalState:
+    """Signals of a thread.
+
+    Attributes:
+        hand: what it shares with its process.
+        blocked: its mask.
         saved: the mask to return to, while a call like ppoll runs under another.
-        pending: signals not delivered yet.
+        pending: signals to this thread that are not delivered yet.
         altstack: (sp, flags, size).
         last_fault: (address, trap number, error code) that every frame shows.
     """
 
-    actions: dict[int, Action] = field(default_factory=dict)
+    hand: SignalHand = field(default_factory=SignalHand)
     blocked: int = 0
     saved: int | None = None
     pending: PendingSignals = field(default_factory=PendingSignals)
@@ -159,40 +192,57 @@ class SignalState:
 
     def action(self, number: int) -> Action:
         """The action of a signal."""
-        return self.actions.get(number, Action())
+        return self.hand.action(number)
 
     def ignored(self, number: int) -> bool:
         """True if a signal has no effect."""
-        handler = self.action(number).handler
-        return handler == SIG_IGN or (handler == SIG_DFL and number in _IGNORED)
+        return self.hand.ignored(number)
 
-    def queue(self, item: PendingSignal) -> bool:
-        """Make a signal pending; False if the queue of real-time signals is full."""
+    def queue(self, item: PendingSignal, pending: PendingSignals | None = None) -> bool:
+        """Make a signal pending; False if the queue of real-time signals is full.
+
+        Args:
+            item: the signal.
+            pending: where: for this thread alone if not given, or for its process.
+        """
+        pending = self.pending if pending is None else pending
         if self.ignored(item.number) and not self.blocked & bit(item.number):
             return True
-        if item.number < SIGRTMIN and self.pending.mask & bit(item.number):
+        if item.number < SIGRTMIN and pending.mask & bit(item.number):
             return True
-        if len(self.pending) >= _MAX_QUEUED:
+        if len(pending) >= _MAX_QUEUED:
             return False
-        if item.number == SIGCONT:
-            for number in _STOPPING:
-                self.pending.drop(number)
-        self.pending.append(item)
+        pending.append(item)
         return True
 
+    def forget(self, number: int) -> None:
+        """Nothing of a signal is pending any more, for this thread and its process."""
+        self.pending.drop(number)
+        self.hand.pending.drop(number)
+
+    def waiting(self) -> int:
+        """The mask of what is pending, for this thread or its process."""
+        return self.pending.mask | self.hand.pending.mask
+
     def take(self, mask: int) -> PendingSignal | None:
-        """Remove and return the next pending signal among those in a mask."""
-        numbers = self.pending.numbers(mask)
-        return self.pending.pop(min(numbers, key=_rank)) if numbers else None
+        """Remove and return the next pending signal among those in a mask; its own come first."""
+        for pending in (self.pending, self.hand.pending):
+            numbers = pending.numbers(mask)
+            if numbers:
+                return pending.pop(min(numbers, key=_rank))
+        return None
 
     def deliverable(self) -> bool:
         """True if a pending signal is not blocked."""
-        return bool(self.pending.mask & ~self.blocked)
+        return bool((self.pending.mask | self.hand.pending.mask) & ~self.blocked)
 
     def on_altstack(self, sp: int) -> bool:
         """True if a stack pointer lies on the alternate stack."""
         base, flags, size = self.altstack
         return not flags & (SS_DISABLE | SS_AUTODISARM) and 0 < sp - base <= size
+
+
+_DEFAULT: Final = Action()
 
 
 def _rank(number: int) -> tuple[int, int]:
@@ -216,4 +266,4 @@ def info_fault(number: int, code: int, address: int) -> bytes:
 
 def stops(number: int) -> bool:
     """True if a signal without a handler stops the process."""
-    return number in _STOPPING
+    return number in STOPPING

@@ -6,22 +6,23 @@ from typing import Final
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
-from engine.linux.process import KNOBS, Process
+from engine.linux.process import KNOBS
+from engine.linux.thread import Thread
 
 
-def exit_group(k: Process, code: int) -> int:
+def exit_group(k: Thread, code: int) -> int:
     """End the process."""
-    k.finish(code & 0xFF)
+    k.process.finish(code & 0xFF)
     return 0
 
 
-def set_tid_address(k: Process, address: int) -> int:
+def set_tid_address(k: Thread, address: int) -> int:
     """Remembered for when the thread ends."""
     k.clear_child_tid = address
-    return k.pid
+    return k.tid
 
 
-def set_robust_list(k: Process, head: int, size: int) -> int:
+def set_robust_list(k: Thread, head: int, size: int) -> int:
     """Remembered for when the thread ends."""
     if size != 24:
         raise LinuxError(errno.EINVAL)
@@ -29,7 +30,7 @@ def set_robust_list(k: Process, head: int, size: int) -> int:
     return 0
 
 
-def get_robust_list(k: Process, pid: int, head: int, size: int) -> int:
+def get_robust_list(k: Thread, pid: int, head: int, size: int) -> int:
     """The address that set_robust_list was given."""
     k.memory.write(head, struct.pack("<Q", k.robust_list))
     k.memory.write(size, struct.pack("<Q", 24))
@@ -41,7 +42,7 @@ _READ = {3: "dumpable", 30: "slack", 39: "no_new_privs"}
 _READ_BY_ADDRESS = {2: "pdeathsig", 37: "subreaper"}
 
 
-def _set_knob(k: Process, name: str, value: int, others: int) -> int:
+def _set_knob(k: Thread, name: str, value: int, others: int) -> int:
     wrong = (
         (name == "pdeathsig" and value > 64)
         or (name == "dumpable" and value > 1)
@@ -51,11 +52,11 @@ def _set_knob(k: Process, name: str, value: int, others: int) -> int:
         raise LinuxError(errno.EINVAL)
     if name == "slack" and not value:
         value = KNOBS["slack"]
-    k.knobs[name] = value & 0x7FFFFFFF if name != "subreaper" else int(value != 0)
+    k.process.knobs[name] = value & 0x7FFFFFFF if name != "subreaper" else int(value != 0)
     return 0
 
 
-def prctl(k: Process, option: int, a: int, b: int, c: int, d: int) -> int:
+def prctl(k: Thread, option: int, a: int, b: int, c: int, d: int) -> int:
     """Operations on the process's own attributes."""
     option = s32(option)
     if option == 15:  # PR_SET_NAME
@@ -67,10 +68,10 @@ def prctl(k: Process, option: int, a: int, b: int, c: int, d: int) -> int:
     if option in _KNOBS:
         return _set_knob(k, _KNOBS[option], a, b | c | d)
     if option in (2, 37):  # PR_GET_PDEATHSIG, PR_GET_CHILD_SUBREAPER
-        k.memory.write(a, struct.pack("<i", k.knobs[_READ_BY_ADDRESS[option]]))
+        k.memory.write(a, struct.pack("<i", k.process.knobs[_READ_BY_ADDRESS[option]]))
         return 0
     if option in _READ:
-        return k.knobs[_READ[option]]
+        return k.process.knobs[_READ[option]]
     if option == 23:  # PR_CAPBSET_READ
         if a > 40:
             raise LinuxError(errno.EINVAL)
@@ -80,19 +81,19 @@ def prctl(k: Process, option: int, a: int, b: int, c: int, d: int) -> int:
     raise LinuxError(errno.EINVAL)
 
 
-def personality(k: Process, persona: int) -> int:
+def personality(k: Thread, persona: int) -> int:
     """PER_LINUX with ADDR_NO_RANDOMIZE, which is how a guest runs."""
     return 0x0040000
 
 
-def wait4(k: Process, pid: int, status: int, options: int, usage: int) -> int:
+def wait4(k: Thread, pid: int, status: int, options: int, usage: int) -> int:
     """There are no children."""
     if options & ~0xE000000B:
         raise LinuxError(errno.EINVAL)
     raise LinuxError(errno.ECHILD)
 
 
-def waitid(k: Process, which: int, pid: int, info: int, options: int) -> int:
+def waitid(k: Thread, which: int, pid: int, info: int, options: int) -> int:
     """There are no children."""
     if options & ~0xE100000F or not options & 0xE or not 0 <= s32(which) <= 3:
         raise LinuxError(errno.EINVAL)

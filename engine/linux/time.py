@@ -7,7 +7,7 @@ from typing import Final
 from engine.linux.clock import FOREVER
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
-from engine.linux.process import Process
+from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
 _SECOND: Final = 10**9
@@ -17,7 +17,7 @@ _CPU = frozenset({2, 3})  # PROCESS_CPUTIME_ID, THREAD_CPUTIME_ID
 _TIMER_ABSTIME = 1
 
 
-def clock_now(k: Process, clock: int) -> int:
+def clock_now(k: Thread, clock: int) -> int:
     """Nanoseconds of a clock; EINVAL for one that does not exist."""
     clock = s32(clock)
     if clock in _REALTIME:
@@ -25,11 +25,11 @@ def clock_now(k: Process, clock: int) -> int:
     if clock in _MONOTONIC:
         return k.clock.monotonic()
     if clock in _CPU or (clock < 0 and clock & 7 < 7):  # or somebody's clock by process id
-        return k.cpu_time()
+        return k.process.cpu_time()
     raise LinuxError(errno.EINVAL)
 
 
-def read_timespec(k: Process, address: int) -> int:
+def read_timespec(k: Thread, address: int) -> int:
     """Nanoseconds of a struct timespec, at most `FOREVER`; EINVAL if it is out of range."""
     seconds, nanoseconds = struct.unpack("<qq", k.memory.read(address, 16))
     if seconds < 0 or not 0 <= nanoseconds < _SECOND:
@@ -46,13 +46,13 @@ def _timeval(value: int) -> bytes:
     return struct.pack("<qq", value // _SECOND, value % _SECOND // 1000)
 
 
-def clock_gettime(k: Process, clock: int, address: int) -> int:
+def clock_gettime(k: Thread, clock: int, address: int) -> int:
     """Read a clock."""
     k.memory.write(address, timespec(clock_now(k, clock)))
     return 0
 
 
-def clock_getres(k: Process, clock: int, address: int) -> int:
+def clock_getres(k: Thread, clock: int, address: int) -> int:
     """One nanosecond."""
     clock_now(k, clock)
     if address:
@@ -60,7 +60,7 @@ def clock_getres(k: Process, clock: int, address: int) -> int:
     return 0
 
 
-def gettimeofday(k: Process, address: int, zone: int) -> int:
+def gettimeofday(k: Thread, address: int, zone: int) -> int:
     """CLOCK_REALTIME in microseconds."""
     if address:
         k.memory.write(address, _timeval(k.clock.realtime()))
@@ -69,7 +69,7 @@ def gettimeofday(k: Process, address: int, zone: int) -> int:
     return 0
 
 
-def time(k: Process, address: int) -> int:
+def time(k: Thread, address: int) -> int:
     """CLOCK_REALTIME in seconds."""
     seconds = k.clock.realtime() // _SECOND
     if address:
@@ -77,20 +77,20 @@ def time(k: Process, address: int) -> int:
     return seconds
 
 
-def times(k: Process, address: int) -> int:
+def times(k: Thread, address: int) -> int:
     """Processor time in clock ticks."""
-    ticks = k.cpu_time() // (_SECOND // 100)
+    ticks = k.process.cpu_time() // (_SECOND // 100)
     if address:
         k.memory.write(address, struct.pack("<4q", ticks, 0, 0, 0))
     return k.clock.monotonic() // (_SECOND // 100)
 
 
-def nanosleep(k: Process, request: int, rest: int) -> Wait:
+def nanosleep(k: Thread, request: int, rest: int) -> Wait:
     """Sleep."""
     return _sleep(k, k.clock.monotonic() + read_timespec(k, request), rest)
 
 
-def clock_nanosleep(k: Process, clock: int, flags: int, request: int, rest: int) -> int | Wait:
+def clock_nanosleep(k: Thread, clock: int, flags: int, request: int, rest: int) -> int | Wait:
     """Sleep by a clock."""
     now = clock_now(k, clock)
     if s32(clock) == 3:  # one's own CPU time does not pass while sleeping
@@ -103,17 +103,19 @@ def clock_nanosleep(k: Process, clock: int, flags: int, request: int, rest: int)
     return _sleep(k, k.clock.monotonic() + length, rest)
 
 
-def _sleep(k: Process, deadline: int, rest: int) -> Wait:
+def _sleep(k: Thread, deadline: int, rest: int) -> Wait:
     deadline = min(deadline, FOREVER)
 
     def interrupted() -> None:
         if rest:
             k.memory.write(rest, timespec(max(deadline - k.clock.peek(), 0)))
 
-    return Wait(lambda: None, deadline, 0, restart=False, on_interrupt=interrupted)
+    return Wait(
+        lambda: None, deadline, 0, restart=False, on_interrupt=interrupted, woken_by_calls=True
+    )
 
 
-def setitimer(k: Process, which: int, new: int, old: int) -> int:
+def setitimer(k: Thread, which: int, new: int, old: int) -> int:
     """Arm an interval timer."""
     which = s32(which)
     if which not in (0, 1, 2):
@@ -126,13 +128,13 @@ def setitimer(k: Process, which: int, new: int, old: int) -> int:
             raise LinuxError(errno.EINVAL)
         interval = words[0] * _SECOND + words[1] * 1000
         value = words[2] * _SECOND + words[3] * 1000
-    k.timers.arm(which, value, interval)
+    k.process.timers.arm(which, value, interval)
     if old:
         k.memory.write(old, before)
     return 0
 
 
-def getitimer(k: Process, which: int, address: int) -> int:
+def getitimer(k: Thread, which: int, address: int) -> int:
     """Rest of an interval timer."""
     which = s32(which)
     if which not in (0, 1, 2):
@@ -141,24 +143,24 @@ def getitimer(k: Process, which: int, address: int) -> int:
     return 0
 
 
-def _itimerval(k: Process, which: int) -> bytes:
-    value, interval = k.timers.rest(which)
+def _itimerval(k: Thread, which: int) -> bytes:
+    value, interval = k.process.timers.rest(which)
     return _timeval(interval) + _timeval(value)
 
 
-def alarm(k: Process, seconds: int) -> int:
+def alarm(k: Thread, seconds: int) -> int:
     """Arm the real interval timer once."""
-    value, _ = k.timers.rest(0)
-    k.timers.arm(0, (seconds & 0xFFFFFFFF) * _SECOND, 0)
+    value, _ = k.process.timers.rest(0)
+    k.process.timers.arm(0, (seconds & 0xFFFFFFFF) * _SECOND, 0)
     return -(-value // _SECOND)
 
 
-def not_permitted(k: Process, *arguments: int) -> int:
+def not_permitted(k: Thread, *arguments: int) -> int:
     """Setting clocks needs privileges."""
     raise LinuxError(errno.EPERM)
 
 
-def clock_settime(k: Process, clock: int, address: int) -> int:
+def clock_settime(k: Thread, clock: int, address: int) -> int:
     """Only CLOCK_REALTIME can be set at all, and that needs privileges."""
     raise LinuxError(errno.EINVAL if s32(clock) in _MONOTONIC else errno.EPERM)
 

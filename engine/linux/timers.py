@@ -25,6 +25,7 @@ class PosixTimer:
         interval: how often after that.
         overrun: expirations without a signal of their own, as of the last signal.
         silent: sends nothing.
+        thread: id of the thread that it signals; 0: the process.
     """
 
     number: int
@@ -35,6 +36,7 @@ class PosixTimer:
     interval: int = 0
     overrun: int = 0
     silent: bool = False
+    thread: int = 0
 
 
 class Timers:

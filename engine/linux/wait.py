@@ -1,7 +1,7 @@
 """System calls that block: they return a `Wait` and the kernel does the rest.
 
-No handler ever sleeps by itself, so that guest threads, timers, signals and the host's
-Ctrl-C can all end a wait, and so that time can jump when nothing else can happen.
+A wait is a thread's state and never a frame of the host's stack, so that other threads, timers,
+signals and the host's Ctrl-C can all end it, and time can jump when nothing else can happen.
 """
 
 from collections.abc import Callable
@@ -21,6 +21,10 @@ class Wait:
         restart: whether SA_RESTART restarts it after a signal handler (else EINTR).
         on_interrupt: called before EINTR is returned (nanosleep writes the rest there).
         signals: signals that end the wait although they are blocked (sigtimedwait), as a mask.
+        on_timeout: called before the result of the deadline is returned.
+        woken_by_calls: the calls that can end the wait say so (`Machine.wake`): it is not tried
+            before (futex).
+        outside: only a signal can end it, which the host's user may send (pause).
     """
 
     poll: Callable[[], int | None]
@@ -30,3 +34,6 @@ class Wait:
     restart: bool = True
     on_interrupt: Callable[[], None] | None = None
     signals: int = 0
+    on_timeout: Callable[[], None] | None = None
+    woken_by_calls: bool = False
+    outside: bool = False

@@ -31,7 +31,7 @@ def test_same_instructions_as_qemu(
     pc = session.arch.roles.pc
     monkeypatch.setattr(cpu, "run", lambda quantum: cpu.step() or Stop(StopKind.QUANTUM))
     digest, length = hashlib.sha256(), 0
-    while kernel.process.exit is None:
+    while kernel.exit is None:
         digest.update(cpu.read_register(pc).to_bytes(8, "little"))
         length += 1
         kernel.resume()

@@ -4,9 +4,11 @@ Generated code tells where it ends: a block that is left writes the address behi
 slot to `expected`; coming to any other address is a tick.
 """
 
-from typing import Final
+from typing import Final, cast
 
 FOREVER: Final = 1 << 62
+_BEGINNING: Final = (0, [0, 0, 0], False, False, -1)
+"""The position of a thread that has not run."""
 
 
 class Ia64Clock:
@@ -53,6 +55,18 @@ class Ia64Clock:
     def stepped(self, ip: int) -> None:
         """A step or a halt came to `ip`; whether that is a tick is decided when it goes on."""
         self._stepped_to = ip
+
+    def position(self) -> object:
+        """The part of its state that is the running thread's."""
+        left = self.last_branches.tolist()
+        return self.expected[0], left, self._told, self._stopped, self._stepped_to
+
+    def go_on(self, position: object) -> None:
+        """Another thread runs now; None for one that begins."""
+        state = cast(tuple[int, list[int], bool, bool, int], position or _BEGINNING)
+        self.expected[0], left, self._told, self._stopped, self._stepped_to = state
+        for index, value in enumerate(left):
+            self.last_branches[index] = value
 
     def expect(self, address: int) -> None:
         """Between two runs: only going on at this address is no tick."""

@@ -244,7 +244,7 @@ class Control:
 
     def _ended(self) -> None:
         """The program is over: everything that was recorded goes out, and what is to be said."""
-        end = self.session.process.exit
+        end = self.session.machine.exit
         assert end is not None
         self.before_end()
         reports = self.session.report(end)
@@ -375,9 +375,12 @@ class Control:
             planted=viewing.planted(),
             modules=viewing.modules(),
             mappings=viewing.mappings() if stands else self._view.mappings,
-            comms={kernel.process.pid: kernel.process.comm.decode(errors="replace")},
+            comms={
+                thread: name.decode(errors="replace")
+                for thread, name in session.machine.comms.items()
+            },
             time=session.cpu.blocks(),
-            system_calls=kernel.process.syscall_count,
+            system_calls=session.machine.syscall_count,
             waiting_in=waiting,
             events=self._events,
             exit_code=self._exit_code,
@@ -395,7 +398,7 @@ class Control:
 
     def _moved(self) -> bool:
         """True if the guest has moved since this was asked last: looks are taken once a stop."""
-        running, calls = self._running, self.session.process.syscall_count
+        running, calls = self._running, self.session.machine.syscall_count
         blocked = running.state is RunState.RUNNING and calls != self._calls
         self._calls = calls
         origin, running.origin = running.origin, None

@@ -131,7 +131,7 @@ class Running:
 
         def go() -> None:
             done = 0
-            while not self.wanted and kernel.process.exit is None:
+            while not self.wanted and kernel.exit is None:
                 motion = motions.line_call(over)
                 if motion is not None:
                     self._through(motion)
@@ -210,7 +210,7 @@ class Running:
 
     def _look(self) -> None:
         """See whether the guest stands or has ended."""
-        if self._session.process.exit is not None:
+        if self._session.machine.exit is not None:
             self.state = RunState.ENDED
             self._machine = None
         else:
@@ -229,7 +229,7 @@ class Running:
     def _go(self, motion: Motion | None = None) -> None:
         kernel = self._session.kernel
         self._pass()
-        while not self.wanted and kernel.process.exit is None and not (motion and motion.reached):
+        while not self.wanted and kernel.exit is None and not (motion and motion.reached):
             kernel.resume()
 
     def _through(self, motion: Motion) -> None:
@@ -258,7 +258,7 @@ class Running:
     def _on_foot(self, motion: Motion) -> None:
         """The same where no probe can stand: instruction by instruction."""
         regs, kernel = self._manager.regs, self._session.kernel
-        while not self.wanted and kernel.process.exit is None:
+        while not self.wanted and kernel.exit is None:
             self._step_to_stop()
             if regs.ip == motion.probe.addr and motion.arrived():
                 self.reason = motion.text
@@ -270,7 +270,7 @@ class Running:
             return
         kernel = self._session.kernel
         self._halted = True
-        while self._halted and not self.wanted and kernel.process.exit is None:
+        while self._halted and not self.wanted and kernel.exit is None:
             self._halted = False  # `_stopped` sees whether somebody asked for attention instead
             kernel.step()
 
@@ -315,7 +315,7 @@ class Running:
     def _settle(self) -> None:
         """Leave slots and detours: the guest is shown at its own code."""
         kernel = self._session.kernel
-        while kernel.process.exit is None and self._machine is None and self._manager.busy():
+        while kernel.exit is None and self._machine is None and self._manager.busy():
             if self._stays and self._point() is not None:
                 return
             kernel.step()

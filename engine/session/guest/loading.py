@@ -24,8 +24,11 @@ from engine.linux.fs.stdio import HostIO, StreamStat, host_stdio
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.kernel import Kernel
+from engine.linux.machine import Machine
 from engine.linux.process import Process
 from engine.linux.procview import ProcView
+from engine.linux.space import AddressSpace
+from engine.linux.thread import Thread
 from engine.session.program.opening import OpenedProgram, view_of
 from engine.session.protocol.config import GuestConfig
 
@@ -116,6 +119,9 @@ class LoadedGuest:
         config: how it was started.
         opened: its own file; `paths`, `image` and `arch` are that file's.
         hooks: where those above listen to the guest.
+        machine: the computer it runs on.
+        process: its first process.
+        thread: that one's first thread.
     """
 
     def __init__(
@@ -153,18 +159,10 @@ class LoadedGuest:
         self.memory = Memory(self.arch.plan, self.ram, self.cpu)
         self.memory.on_change = self._memory_changed
         self.modules = Modules(self.memory, self._open_guest_image)
-        self.process = Process(
-            self.arch,
-            self.cpu,
-            self.memory,
-            clock=self.clock,
-            seed=config.seed,
-            hooks=self.hooks,
-            identity=(_GUEST_ID, _GUEST_ID),
-            memory_budget=config.memory,
+        self.machine = machine = Machine(
+            self.arch, self.cpu, clock=self.clock, seed=config.seed, memory_budget=config.memory
         )
-        self.kernel = Kernel(self.process, config.max_blocks)
-        self.proc.only = self.process
+        machine.attend = lambda: self.hooks.attention()
         self.view = view_of(config)
         self.fs = FileSystem(
             self.view,
@@ -172,13 +170,20 @@ class LoadedGuest:
             uid=_GUEST_ID,
             gid=_GUEST_ID,
             clock=self.clock,
-            random_bytes=self.process.random_bytes,
+            random_bytes=machine.random_bytes,
         )
-        self.process.fs = self.fs
+        machine.fs = self.fs
+        self.space = AddressSpace(self.memory, self.modules, self.hooks)
+        identity = (_GUEST_ID, _GUEST_ID)
+        self.process = Process(machine, machine.new_id(), self.space, identity)
         self.process.files = FileTable(
             stdio or host_stdio(_Inputs(self.hooks), self.clock),
             lambda: self.process.limit("nofile"),
         )
+        self.thread = machine.current = Thread(self.process, self.process.pid)
+        machine.first = self.process
+        self.kernel = Kernel(machine, config.seed, config.max_blocks)
+        self.proc.machine = machine
         self._load()
         self.cpu.exempt(*self._engine_windows())
 
@@ -200,7 +205,7 @@ class LoadedGuest:
                 self.ram,
                 self.disassembler.decode,
                 counter=lambda: self.clock.monotonic(),
-                entropy=lambda count: self.process.random_bytes(count),
+                entropy=lambda count: self.machine.random_bytes(count),
                 seed=self.config.seed,
             )
         )
@@ -249,25 +254,25 @@ class LoadedGuest:
                     f"the program for {self.image.machine_name}; --root DIR gives another tree"
                 )
         argv0 = self.paths.typed if config.argv0 is None else config.argv0
-        process = self.process
-        process.argv = tuple(os.fsencode(word) for word in (argv0, *config.args))
-        process.env = tuple(os.fsencode(entry) for entry in config.env)
-        process.exe = os.fsencode(self.paths.real)
-        process.comm = os.path.basename(os.fsencode(path))[:15]
+        process, space = self.process, self.space
+        space.argv = tuple(os.fsencode(word) for word in (argv0, *config.args))
+        space.env = tuple(os.fsencode(entry) for entry in config.env)
+        space.exe = os.fsencode(self.paths.real)
+        self.thread.set_comm(os.path.basename(os.fsencode(path)))
         process.cwd = self._working_directory()
         start = loader.load(
             loader.Executable(self.image, path, interpreter, name, self.paths.typed),
             self.arch,
             self.memory,
             self.modules,
-            argv=process.argv,
-            env=process.env,
-            random=process.random_bytes(16),
+            argv=space.argv,
+            env=space.env,
+            random=self.machine.random_bytes(16),
             identity=(process.uid, process.gid),
             stack_size=process.limit("stack"),
         )
-        process.start = start
-        process.heap = (start.heap, start.heap)
+        space.start = start
+        space.heap = (start.heap, start.heap)
         self.cpu.write_register(self.arch.roles.pc, start.pc)
         self.cpu.write_register(self.arch.roles.sp, start.sp)
         for register, value in self.arch.linux.start:

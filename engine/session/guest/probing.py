@@ -157,7 +157,7 @@ class Probing:
             code,
             _windows(guest),
             mode=mode,
-            thread=partial(getattr, guest.process, "pid"),  # asked at each hit: no frame for it
+            thread=partial(getattr, guest.machine, "tid"),  # asked at each hit: no frame for it
             trampoline=guest.arch.plan.trampoline[0] + guest.arch.plan.page_size,
             notify=self.notices.append,
             unmapped=self._unmapped,

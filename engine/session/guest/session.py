@@ -100,11 +100,11 @@ class Session(LoadedGuest):
 
     def _cut(self, cut: CutOff) -> Exit:
         """The end of a run that was cut off."""
-        self.process.hear_host()
-        end = self.process.exit
+        self.kernel.hear()
+        end = self.machine.exit
         if end is None or not (end.limit or end.by_user):
             end = Exit(signal=cut.code - 128, by_user=True)
-        self.process.exit = end
+        self.kernel.stop(end)
         return end
 
     def report(self, end: Exit) -> Reports:
@@ -112,8 +112,8 @@ class Session(LoadedGuest):
         pc = end.crash.pc if end.crash else self.cpu.read_register(self.arch.roles.pc)
         remarks = (
             _ending(end, lambda: self.describe(self.hooks.original_pc(pc))),
-            _failures(self.process.failures.values()),
-            _missing(self.process.missing),
+            _failures(self.machine.failures.values()),
+            _missing(self.machine.missing),
             _refused(
                 [(item.path, item.option) for item in self.view.refused.listed()],
                 self.view.refused.dropped,
@@ -127,7 +127,7 @@ class Session(LoadedGuest):
     def figures(self) -> Figures:
         """The engine's own figures so far."""
         return Figures(
-            self.process.syscall_count,
+            self.machine.syscall_count,
             self.cpu.blocks(),
             self.ram.control.fills,
             self.ram.used(),
@@ -181,7 +181,7 @@ class Session(LoadedGuest):
         Raises:
             CutOff: this one was.
         """
-        end = self.process.exit
+        end = self.machine.exit
         if end is not None and end.by_user:
             raise CutOff(_exit_code(end))
 
@@ -217,7 +217,7 @@ class Session(LoadedGuest):
 
     def close(self) -> None:
         """Give back what belongs to the host."""
-        self.process.close()
+        self.machine.close()
         self.ram.close()
 
 

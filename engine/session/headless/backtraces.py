@@ -143,4 +143,4 @@ class StoppedRun:
             self.backtrace = self._backtraces.take(
                 syscall=syscall, unwinder=self._unwinder, limit=self._limit
             )
-            self._session.process.exit = Exit(limit="bt")
+            self._session.kernel.stop(Exit(limit="bt"))

@@ -202,7 +202,7 @@ def _observe(
         session = Session(config, host_stdio(io))
         (own if kept is None else kept).callback(session.close)
         seen = Observed()
-        io.now = lambda: session.process.syscall_count
+        io.now = lambda: session.machine.syscall_count
         _listen(session, seen)
         prepare(session, seen)
         session.cpu.count_blocks(True)

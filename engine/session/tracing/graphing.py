@@ -92,7 +92,7 @@ class Graphing:
                 context.sink,
                 self._exits,
                 context.cpu.now,
-                lambda: session.process.pid,
+                lambda: session.machine.current.tid,
                 self._stack_of,
                 self._probing.manager.code_map.function if session.arch.roles.link else None,
                 traps.reader((session.arch.probes.retval,)) if options.retval else None,
@@ -268,7 +268,7 @@ class Graphing:
 
     def _stack_at(self, slot: int) -> Stack:
         """The stack of the program that an address lies on."""
-        base, _, size = self._session.process.signals.altstack
+        base, _, size = self._session.machine.current.signals.altstack
         mapping = self._session.memory.find(slot)
         low, high, exact = slot, slot + 1, False
         if mapping is not None:

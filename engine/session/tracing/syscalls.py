@@ -116,7 +116,7 @@ class SyscallEvents:
         if self._hooked:
             return
         self._hooked = True
-        hooks, kernel = self._session.hooks, self._session.kernel
+        hooks, machine = self._session.hooks, self._session.machine
         before_enter, before_exit = hooks.syscall_enter, hooks.syscall_exit
 
         def enter(number: int, name: str, values: tuple[int, ...]) -> None:
@@ -124,7 +124,7 @@ class SyscallEvents:
             found = self._enter.get(name)
             if found is not None:
                 self.making = name
-                found(kernel.process.pid, values)
+                found(machine.current.tid, values)
                 self.making = ""
 
         def leave(number: int, name: str, result: int) -> None:
@@ -132,7 +132,7 @@ class SyscallEvents:
             found = self._exit.get(name)
             if found is not None:
                 self.making = name
-                found(kernel.process.pid, (result,))
+                found(machine.current.tid, (result,))
                 self.making = ""
 
         hooks.syscall_enter, hooks.syscall_exit = enter, leave

@@ -87,7 +87,8 @@ class Tracing:
         path = options.output
         if options.buffer is not None:
             self.ring = Ring(options.buffer, options.overwrite)
-        self._comm = session.process.comm
+        comms = session.machine.comms
+        self._comms = dict(comms)
         self._modules = LoadedFiles(session)
         self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
         names = self._names()
@@ -108,13 +109,15 @@ class Tracing:
             written=session.written,
         )
         self._staging = Staging(consumer or self._consume, file=self._output.ring_file)
-        self._probing.manager.techniques.attach(self._staging, lambda: session.process.comm)
+        self._probing.manager.techniques.attach(
+            self._staging, lambda: session.machine.current.comm
+        )
         self._context = FetchContext(
             session.arch,
             ProbeCpu(session),
             session.memory,
             self._staging,
-            comm=lambda thread: session.process.comm,
+            comm=lambda thread: comms.get(thread, b""),
             symbol=self.symbol,
             where=self._probing.where,
         )
@@ -130,7 +133,7 @@ class Tracing:
             stack_now=lambda: self._stacks.frames(self.controls.place),
             snapshot=None if self.ring is None and keep is None else self._snapshot,
             symbol=self.symbol,
-            comm=lambda thread: session.process.comm,
+            comm=lambda thread: comms.get(thread, b""),
             syscall=self.syscalls.name_of,
             read_cstring=session.memory.read_cstring,
             here=lambda: self.syscalls.place,
@@ -265,7 +268,9 @@ class Tracing:
     # -- output ---------------------------------------------------------------------------
 
     def _names(self) -> Names:
-        return Names(self.symbol, lambda thread: self._comm, self._returning, self._exact)
+        return Names(
+            self.symbol, lambda thread: self._comms.get(thread, b""), self._returning, self._exact
+        )
 
     def start(self) -> None:
         """Before the guest runs: the clock goes, the header is out."""
@@ -320,7 +325,7 @@ class Tracing:
 
     def _who_and_where(self) -> dict[str, Any]:
         """Names of threads, and the files that name addresses, for the same."""
-        comms = {self.session.process.pid: os.fsdecode(self._comm)}
+        comms = {thread: os.fsdecode(name) for thread, name in self._comms.items()}
         return {"comms": comms, "modules": self._modules.listing}
 
     def _watch_names(self) -> None:
@@ -344,8 +349,9 @@ class Tracing:
     def _renamed(self) -> None:
         """The program has another name from here on; what was recorded has the one before."""
         self._staging.drain()
-        self._comm = self.session.process.comm
-        self._output.format.renamed(self.session.process.pid)
+        thread = self.session.machine.current
+        self._comms[thread.tid] = thread.comm
+        self._output.format.renamed(thread.tid)
         self._output.commit()
 
     def drain_at_calls(self) -> None:

@@ -55,13 +55,13 @@ def moments(arch: str, place: Place | None, **config: object) -> list[tuple[int,
     with loaded(SAMPLES / arch / "recursion", **config) as guest:
         session = guest.session
         process, cpu = session.process, session.cpu
-        process.signals.actions[SIGALRM] = Action(SIG_IGN)
+        process.hand.actions[SIGALRM] = Action(SIG_IGN)
         expired = process.timers.expired
 
         def listening() -> list[int]:
             numbers = expired()
             if numbers:
-                found.append((cpu.blocks(), process.clock.peek(), process.pc()))
+                found.append((cpu.blocks(), session.clock.peek(), session.thread.pc()))
             return numbers
 
         process.timers.expired = listening  # type: ignore[method-assign]
@@ -69,7 +69,7 @@ def moments(arch: str, place: Place | None, **config: object) -> list[tuple[int,
         if place is not None:
             place(session)
         guest.run()
-        found.append((cpu.blocks(), process.clock.peek(), process.pc()))
+        found.append((cpu.blocks(), session.clock.peek(), session.thread.pc()))
         if place is not None:
             points = session.probes().manager.placed()
             assert sum(probe.hits for point in points for probe in point.probes) > 20

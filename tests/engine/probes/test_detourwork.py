@@ -179,7 +179,7 @@ def test_a_program_that_renames_itself(arch: str) -> None:
     def prepare(tracing: Tracing) -> None:
         session = tracing.session
         names = iter([b"one", b"a name too long for it", b"", b"x"])
-        session.hooks.syscall_exit = lambda *_: session.process.set_comm(next(names, b"last"))
+        session.hooks.syscall_exit = lambda *_: session.thread.set_comm(next(names, b"last"))
         tracing.definitions.define("p print c=$comm")
         tracing.set_filter("kprobes", "p_print_0", 'c != "x"')
 

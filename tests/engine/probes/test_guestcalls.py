@@ -261,17 +261,17 @@ class Editor:
         self._events: dict[str, Defined | None] = {}
         tracing.start()
         session.cpu.count_blocks(True)
-        while kernel.process.exit is None:
+        while kernel.exit is None:
             goal = session.cpu.blocks() + self._rng.randrange(1, 900)
             kernel.max_blocks = goal
-            while kernel.process.exit is None:
+            while kernel.exit is None:
                 kernel.resume()
-            if kernel.process.exit.limit == "max-blocks":
-                kernel.process.exit = None
-            while kernel.process.exit is None and manager.busy():
+            if kernel.exit.limit == "max-blocks":
+                session.machine.exit = None
+            while kernel.exit is None and manager.busy():
                 kernel.step()
             seen.append((session.cpu.blocks(), pending(guest)))
-            if kernel.process.exit is None:
+            if kernel.exit is None:
                 self._edit(tracing, graphing)
         tracing.finish()
         return seen

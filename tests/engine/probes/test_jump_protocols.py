@@ -100,7 +100,7 @@ def test_a_signal_handler_returns_into_the_window() -> None:
         tracing.definitions.remove(done)
         tracing.start()
         assert run_to(guest, inner)
-        session.process.send_signal(10)
+        session.thread.send_signal(10)
         session.kernel.step()
         assert manager.regs.ip == handler
         tracing.definitions.define("p print")

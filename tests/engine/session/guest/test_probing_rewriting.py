@@ -73,7 +73,7 @@ def writer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def end(guest: Guest) -> tuple[object, ...]:
     """All that a probe may not change."""
     session = guest.session
-    return guest.out, session.process.exit, session.cpu.blocks(), session.process.syscall_count
+    return guest.out, session.process.exit, session.cpu.blocks(), session.machine.syscall_count
 
 
 @pytest.mark.parametrize("technique", ["auto", "breakpoint"])

@@ -99,7 +99,7 @@ def test_backtraces_go_through_signal_frames() -> None:
     window = range(IA64.plan.trampoline[0], IA64.plan.trampoline[0] + 0x20)
     interrupted = {f"r{number}": 0x100 + number for number in (*range(32, 42), 47, 51)}
     chains, returning = set(), 0
-    while kernel.process.exit is None:
+    while kernel.exit is None:
         ip = cpu.read_register("ip")
         symbol = session.modules.locate(ip).symbol
         if ip in window or (symbol is not None and symbol.name in ("handler", "spoil")):
@@ -132,8 +132,8 @@ def test_a_frame_marker_that_is_none_ends_the_program() -> None:
     frame = cpu.read_register("r34")
     session.memory.write(frame + 48, (127).to_bytes(8, "little"))
     kernel.run()
-    assert kernel.process.exit is not None
-    assert kernel.process.exit.signal == 11
+    assert kernel.exit is not None
+    assert kernel.exit.signal == 11
     session.close()
 
 
@@ -159,7 +159,7 @@ def test_struct_stat() -> None:
 
 def test_pipe_has_its_second_descriptor_in_a_register() -> None:
     session, _ = session_of(GUESTS / "deep_O2.elf")
-    first = pipe(session.process, 0)
+    first = pipe(session.thread, 0)
     second = session.cpu.read_register("r9")
     assert first != second
     ends = [session.process.files.get(number) for number in (first, second)]

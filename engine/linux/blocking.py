@@ -1,0 +1,95 @@
+"""Calls that block: when a thread's wait is over, and how time passes while all wait."""
+
+import select
+from collections.abc import Iterable
+from typing import Final
+
+from engine.linux.clock import FOREVER
+from engine.linux.machine import Machine
+from engine.linux.thread import Thread
+
+INTERRUPTED: Final = -(1 << 62)
+"""A wait that a signal with a handler has ended."""
+RESTART: Final = INTERRUPTED + 1
+"""The same, of a call that the handler's SA_RESTART may start again."""
+
+_LONGEST: Final = (1 << 31) - 1
+"""Milliseconds that the host's poll takes; nobody waits for what comes later."""
+
+
+def handler_restarts(k: Thread) -> bool:
+    """True if the signal that will be delivered next asks for SA_RESTART."""
+    state = k.signals
+    ready = state.waiting() & ~state.blocked
+    if not ready:
+        return True
+    return bool(state.action((ready & -ready).bit_length()).flags & 0x10000000)
+
+
+def deadline(k: Thread) -> int | None:
+    """The moment at which a thread's wait ends by itself."""
+    assert k.wait is not None
+    return None if k.wait.deadline is None else min(k.wait.deadline, FOREVER)
+
+
+def result(k: Thread) -> int | None:
+    """The result of a thread's wait, if it is over: by itself, by a signal, or as time is up.
+
+    It may raise what a handler of system calls may.
+    """
+    wait = k.wait
+    assert wait is not None
+    if not wait.woken_by_calls or k.nudged:
+        found = wait.poll()
+        if found is not None:
+            return found
+    if _interrupted(k):
+        if wait.on_interrupt is not None:
+            wait.on_interrupt()
+        return RESTART if wait.restart else INTERRUPTED
+    end = deadline(k)
+    if end is not None and k.clock.peek() >= end:
+        if wait.on_timeout is not None:
+            wait.on_timeout()
+        return wait.timeout_result
+    return None
+
+
+def _interrupted(k: Thread) -> bool:
+    """True if a signal ends a wait; those without effect are taken away."""
+    state = k.signals
+    assert k.wait is not None
+    found = state.waiting() & ~(state.blocked | k.wait.signals)
+    while found:
+        number = (found & -found).bit_length()
+        found &= found - 1
+        if not state.ignored(number):
+            return True
+        state.forget(number)
+    return False
+
+
+def sleep(machine: Machine, blocked: Iterable[Thread]) -> None:
+    """Let time pass until something may have changed for one of these threads."""
+    clock = machine.clock
+    moments = [machine.next_expiry(), *map(deadline, blocked)]
+    moment = min((each for each in moments if each is not None), default=None)
+    host_fds = [item for k in blocked if k.wait is not None for item in k.wait.host_fds]
+    if not host_fds and moment is not None and not clock.host:
+        clock.jump(moment)
+    else:
+        poller = select.poll()
+        poller.register(machine.host.wake_in, select.POLLIN)
+        asked: dict[int, int] = {}
+        for descriptor, events in host_fds:
+            asked[descriptor] = asked.get(descriptor, 0) | events
+        for descriptor, events in asked.items():
+            poller.register(descriptor, events)
+        timeout = None
+        if moment is not None:
+            timeout = max((moment - clock.peek()) / 1e6, 0)
+            if timeout > _LONGEST:
+                timeout = moment = None
+        if not poller.poll(timeout) and moment is not None:
+            clock.jump(moment)
+    machine.post_expired()

@@ -1,0 +1,166 @@
+"""A thread of a guest's process: whose system calls are made, and what it waits for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.errors import GuestFaultError
+from engine.linux import signals as sig
+from engine.linux.errno import LinuxError
+from engine.linux.process import Process
+from engine.linux.signals import PendingSignal, SignalState
+from engine.linux.space import AddressSpace
+from engine.linux.wait import Wait
+
+
+@dataclass(frozen=True, slots=True)
+class SystemCall:
+    """A system call as it was made.
+
+    Attributes:
+        number: of the call.
+        name: of it, "" where there is none.
+        arguments: all six, and no more than the handler takes where it is known.
+    """
+
+    number: int
+    name: str
+    arguments: tuple[int, ...]
+
+
+class Thread:
+    """One thread; satisfies `engine.linux.context.Context`.
+
+    What it shares with others (a task_struct's mm, files, signal) is here under the names that
+    handlers of system calls use.
+
+    Attributes:
+        process: whose thread it is.
+        machine: the computer it runs on.
+        tid: its id; that of the process for its first thread.
+        uid: its user.
+        gid: its group.
+        arch: its architecture.
+        cpu: the processor; it holds this thread's registers while it is the current one.
+        clock: its time.
+        fs: the tree it sees.
+        files: its open files.
+        space: the address space it runs in.
+        memory: its mappings.
+        hooks: what the layers above want to be told.
+        signals: what signals do to it, and those that wait.
+        comm: its name.
+        policy: its scheduling policy.
+        nice: its nice value.
+        clear_child_tid: address given by set_tid_address.
+        robust_list: address given by set_robust_list.
+        call: the system call it makes.
+        wait: what it waits for, None while it can run.
+        nudged: something has happened that may end its wait.
+        answer: the result of the call that it has waited for, for when it runs again.
+        registers: of a thread that is not the current one.
+        position: likewise, what the clock knows of where it is.
+        ended: it will not run again.
+    """
+
+    def __init__(self, process: Process, tid: int, comm: bytes = b"") -> None:
+        """Make a thread of a process; its registers are the caller's care."""
+        self.process = process
+        self.machine = machine = process.machine
+        self.tid = tid
+        self.arch, self.cpu, self.clock = machine.arch, machine.cpu, machine.clock
+        self.fs, self.files = machine.fs, process.files
+        self.enter(process.space)
+        self.signals = SignalState(process.hand)
+        self.uid, self.gid = process.uid, process.gid
+        self.comm = machine.comms[tid] = comm
+        self.policy = self.nice = 0
+        self.clear_child_tid = self.robust_list = 0
+        self.call = SystemCall(-1, "", ())
+        self.wait: Wait | None = None
+        self.nudged = False
+        self.answer: int | None = None
+        self.registers: object = None
+        self.position: object = None
+        self.ended = False
+        process.threads[tid] = self
+        machine.threads[tid] = self
+
+    def enter(self, space: AddressSpace) -> None:
+        """Run in an address space from now on."""
+        self.space, self.memory, self.hooks = space, space.memory, space.hooks
+
+    @property
+    def pid(self) -> int:
+        """Its process's id."""
+        return self.process.pid
+
+    @property
+    def umask(self) -> int:
+        """Its file mode mask."""
+        return self.process.umask
+
+    @umask.setter
+    def umask(self, value: int) -> None:
+        self.process.umask = value
+
+    @property
+    def cwd(self) -> bytes:
+        """Its working directory, an absolute normalised guest path."""
+        return self.process.cwd
+
+    @cwd.setter
+    def cwd(self, value: bytes) -> None:
+        self.process.cwd = value
+
+    def limit(self, name: str) -> int:
+        """Soft resource limit."""
+        return self.process.limit(name)
+
+    def random_bytes(self, count: int) -> bytes:
+        """Seeded random bytes."""
+        return self.machine.random_bytes(count)
+
+    def unsupported(self, what: str) -> None:
+        """Report once, at exit, that the guest asked for something that is not there."""
+        self.machine.unsupported(what)
+
+    def pc(self) -> int:
+        """The program counter of the current thread, by the program's own addresses."""
+        return self.hooks.original_pc(self.cpu.read_register(self.arch.roles.pc))
+
+    def set_comm(self, name: bytes) -> None:
+        """Rename the thread."""
+        self.comm = self.machine.comms[self.tid] = name[:15]
+        self.hooks.renamed()
+
+    def set_second_result(self, value: int) -> None:
+        """The second result of a call that has two (pipe on IA-64)."""
+        self.cpu.write_register(self.arch.linux.second, value)
+
+    # -- signals ---------------------------------------------------------------------------
+
+    def send_signal(self, number: int) -> None:
+        """Queue a signal to the process itself."""
+        self.process.post(PendingSignal(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
+
+    def post(self, item: PendingSignal) -> bool:
+        """Make a signal to this thread pending; False if the queue is full."""
+        queued = self.signals.queue(item)
+        self.machine.wake(self)
+        return queued
+
+    def with_signal_mask(self, mask: int, call: Callable[[], int | Wait]) -> int | Wait:
+        """Run a call under another signal mask, which lasts until it ends."""
+        state = self.signals
+        before = state.blocked
+        state.blocked = mask & ~sig.UNBLOCKABLE
+        try:
+            result = call()
+        except (LinuxError, GuestFaultError):
+            state.blocked = before
+            raise
+        if isinstance(result, Wait) or state.deliverable():
+            state.saved = before
+        else:
+            state.blocked = before
+        return result
