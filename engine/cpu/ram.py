@@ -241,6 +241,24 @@ class Ram:
                 self._touched_view[page] = 1
         return True
 
+    def copy_touched(self, source: int, target: int, size: int) -> bool:
+        """Copy those pages that were touched to fresh ones; False beyond the budget."""
+        first, there = source // PAGE, target // PAGE
+        used = bytes(self._touched_view[first : first + size // PAGE])
+        at = used.find(1)
+        while at >= 0:
+            end = used.find(0, at)
+            count = (len(used) if end < 0 else end) - at
+            new = count - bytes(self._touched_view[there + at : there + at + count]).count(1)
+            if self.control.budget < new:
+                return False
+            self.control.budget -= new
+            self._touched_view[there + at : there + at + count] = b"\1" * count
+            where = self.base + at * PAGE
+            ctypes.memmove(where + target, where + source, count * PAGE)
+            at = used.find(1, at + count)
+        return True
+
     def touched(self, offset: int, size: int) -> int:
         """Bytes of those pages of a stretch that have been touched."""
         pages = self._touched_view[offset // PAGE : (offset + size + PAGE - 1) // PAGE]

@@ -24,7 +24,7 @@ from engine.errors import EngineError
 _NO_FAULT: Final = b"\xff\xff\xff\xff"
 
 
-class Machine:
+class UnicornMachine:
     """One architecture as Unicorn emulates it; `machine_of` keeps one of each.
 
     Attributes:
@@ -184,9 +184,9 @@ class Machine:
 
 
 @cache
-def machine_of(names: UnicornNames) -> Machine:
+def machine_of(names: UnicornNames) -> UnicornMachine:
     """The machine of these names, and with it what was learnt of this Unicorn."""
-    return Machine(names)
+    return UnicornMachine(names)
 
 
 def _run_stub(

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from engine.arch.base import Arch
 from engine.cpu import unicorn_api as api
 from engine.cpu.ram import MappedMemory, PageTable, Ram
-from engine.cpu.unicorn_machines import Machine
+from engine.cpu.unicorn_machines import UnicornMachine
 
 _WORD: Final = (1 << 64) - 1
 WIDE: Final = 64
@@ -18,7 +18,7 @@ class UnicornState(MappedMemory):
     """Registers and memory of an engine that stands still."""
 
     def __init__(
-        self, arch: Arch, machine: Machine, uc: Any, ram: Ram, page_table: PageTable
+        self, arch: Arch, machine: UnicornMachine, uc: Any, ram: Ram, page_table: PageTable
     ) -> None:
         self.arch = arch
         self.page_table = page_table

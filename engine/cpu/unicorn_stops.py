@@ -8,7 +8,7 @@ import unicorn.unicorn_const as uc_const
 from engine.arch.base import Arch, TrapKind
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Stop, StopKind
-from engine.cpu.unicorn_machines import Machine
+from engine.cpu.unicorn_machines import UnicornMachine
 from engine.cpu.unicorn_state import UnicornState
 from engine.cpu.unicorn_traps import UnicornTraps
 from engine.errors import GuestFaultError
@@ -16,7 +16,7 @@ from engine.errors import GuestFaultError
 
 def add_stops(
     arch: Arch,
-    machine: Machine,
+    machine: UnicornMachine,
     hooks: api.Hooks,
     traps: UnicornTraps,
     stop: "Callable[[Stop, object], None]",

@@ -6,8 +6,12 @@ them and never ask who is behind.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from engine.cpu.base import Stop
+
+if TYPE_CHECKING:
+    from engine.guest.memory import Memory
 
 
 def _same(address: int) -> int:
@@ -51,6 +55,8 @@ class GuestHooks:
         mapped: (start, size) has been mapped with execute permission or gained it.
         unmapped: (start, size) is gone or lost its execute permission.
         discarded: (start, size) has its file's content again: private pages were dropped.
+        copied: the memory has been copied for a new process, where nobody is behind the hooks.
+        replaced: another program is about to begin in a process that ran here.
         syscall_enter: (number, name, arguments) before a system call is carried out.
         syscall_exit: (number, name, result) after it.
         renamed: a thread has another name.
@@ -72,6 +78,8 @@ class GuestHooks:
     mapped: Callable[[int, int], None] = _ignore
     unmapped: Callable[[int, int], None] = _ignore
     discarded: Callable[[int, int], None] = _ignore
+    replaced: Callable[[], None] = _ignore
+    copied: Callable[["Memory"], None] = _ignore
     syscall_enter: Callable[[int, str, tuple[int, ...]], None] = _ignore
     syscall_exit: Callable[[int, str, int], None] = _ignore
     renamed: Callable[[], None] = _ignore

@@ -19,6 +19,7 @@ from engine.guest.mappingtable import MappingTable
 from engine.guest.pager import Pager
 from engine.guest.pages import MixedViews
 from engine.guest.pages import regions as regions_of
+from engine.guest.shared import SharedPages
 from engine.guest.translations import Translations
 
 HEAP: Final = "[heap]"
@@ -49,7 +50,12 @@ class Memory:
     """
 
     def __init__(
-        self, plan: AddressPlan, ram: Ram, cpu: Cpu, regions: RegionTable | None = None
+        self,
+        plan: AddressPlan,
+        ram: Ram,
+        cpu: Cpu,
+        regions: RegionTable | None = None,
+        shared: SharedPages | None = None,
     ) -> None:
         """Map nothing.
 
@@ -58,13 +64,14 @@ class Memory:
             ram: the pages.
             cpu: the processor.
             regions: the page table; that of the processor if not given.
+            shared: what all address spaces share; of its own if not given.
         """
         self.plan = plan
         self._ram = ram
         self._cpu = cpu
         self._code = code = Translations(cpu, regions or cpu.page_table.shown)
         self.table = MappingTable()
-        self.pager = Pager(self.table, ram, code)
+        self.pager = Pager(self.table, ram, code, shared)
         self.views = MixedViews(self.table, code)
         self.closed: dict[int, int] = {}
         self.bytes = MappedBytes(self.table, ram, code, self.closed)
@@ -256,6 +263,30 @@ class Memory:
                 self.table.touch(page, page + PAGE)
         self.closed.clear()
         self.closed.update(pages)
+
+    def fresh(self) -> "Memory":
+        """Another address space, in which nothing is mapped."""
+        return Memory(self.plan, self._ram, self._cpu, RegionTable(), self.shared)
+
+    def copy(self) -> "Memory":
+        """An address space with the same mappings and copies of private pages (dup_mmap).
+
+        Raises:
+            MappingError: ENOMEM without room.
+        """
+        other = self.fresh()
+        try:
+            for mapping in self.mappings:
+                other.table.insert(other.pager.adopt(mapping))
+        except MappingError:
+            other.close()
+            raise
+        return other
+
+    def close(self) -> None:
+        """Give all pages back; the address space is not used any more."""
+        with self._code.elsewhere():
+            self.pager.close()
 
     def commit(self, start: int, size: int) -> None:
         """Make a part of an engine window readable and executable, for the engine's code.

@@ -109,6 +109,16 @@ class Modules:
         self.main: Module | None = None
         self.known: list[Module] = []
 
+    def copy(self, memory: Memory) -> "Modules":
+        """The files in a copy of the memory."""
+        other = Modules(memory, self._load)
+        other.main, other.known = self.main, list(self.known)
+        return other
+
+    def fresh(self, memory: Memory) -> "Modules":
+        """No files yet, in another memory of the same guest."""
+        return Modules(memory, self._load)
+
     def add(self, module: Module) -> None:
         """Register a file that the engine itself has loaded; the first is the program."""
         if self.main is None:

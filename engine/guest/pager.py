@@ -10,6 +10,8 @@ from engine.guest.mappingtable import MappingTable
 from engine.guest.shared import SharedPages, copy_pages, fill
 from engine.guest.translations import Translations
 
+RETURN_CODE: Final = "[kprobe-tui:trampoline]"
+"""Name of the window with the code that signal handlers return to."""
 _EAGER: Final = 1 << 20
 """Files up to this size are copied; larger ones are mapped where the host allows it."""
 
@@ -21,11 +23,54 @@ class Pager:
         shared: the pages that shared mappings have in common.
     """
 
-    def __init__(self, table: MappingTable, ram: Ram, code: Translations) -> None:
+    def __init__(
+        self,
+        table: MappingTable,
+        ram: Ram,
+        code: Translations,
+        shared: SharedPages | None = None,
+    ) -> None:
         self._table = table
         self._ram = ram
         self._code = code
-        self.shared = SharedPages(ram, self._repoint)
+        self.shared = SharedPages(ram) if shared is None else shared
+        self.shared.moved.append(self._repoint)
+
+    def close(self) -> None:
+        """Take back the pages of all mappings."""
+        for mapping in self._table.mappings:
+            self.drop(mapping)
+        self.shared.moved.remove(self._repoint)
+
+    def adopt(self, mapping: Mapping) -> Mapping:
+        """The same mapping in a copy of its address space, with pages of its own if private.
+
+        The engine's windows are empty there but for what the guest's kernel needs.
+
+        Raises:
+            MappingError: ENOMEM without room.
+        """
+        if mapping.extent is not None:
+            mapping.extent.mapped += mapping.size
+            return mapping
+        if mapping.reserved and not (mapping.name == RETURN_CODE and mapping.perms):
+            return replace(mapping, physical=None, perms=0)
+        if mapping.physical is None:
+            return mapping
+        physical = self._allocate(mapping.size, high=mapping.backing is None)
+        copied = replace(mapping, physical=physical)
+        if mapping.backing is not None and self._mapped(mapping):
+            self._fill(copied, mapping.backing, physical)
+        if not self._ram.copy_touched(mapping.physical, physical, mapping.size):
+            self._ram.release(physical, mapping.size)
+            raise MappingError(errno.ENOMEM)
+        return copied
+
+    @staticmethod
+    def _mapped(mapping: Mapping) -> bool:
+        """True if the host may have mapped the file: what was not touched is not copied."""
+        assert mapping.backing is not None
+        return min(mapping.size, mapping.backing.size - mapping.offset) > _EAGER
 
     def back(self, mapping: Mapping, *, grows: bool = False) -> Mapping:
         """The mapping with pages of its own, filled from its file; or with its object's.

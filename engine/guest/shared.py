@@ -51,12 +51,15 @@ def fill(ram: Ram, physical: int, backing: Backing, offset: int, size: int) -> N
 
 
 class SharedPages:
-    """The extents of one address space."""
+    """The extents of all address spaces.
 
-    def __init__(self, ram: Ram, moved: Callable[[SharedExtent, int], None]) -> None:
-        """`moved` is told of an extent that has new pages: add this to physical offsets."""
+    Attributes:
+        moved: told of an extent that has new pages: add this to physical offsets.
+    """
+
+    def __init__(self, ram: Ram) -> None:
         self._ram = ram
-        self._moved = moved
+        self.moved: list[Callable[[SharedExtent, int], None]] = []
         self._of_files: dict[object, SharedExtent] = {}
 
     def __contains__(self, identity: object) -> bool:
@@ -112,7 +115,8 @@ class SharedPages:
             tail = skip + size
             fill(self._ram, physical + tail, extent.backing, extent.high, high - extent.high)
         old = extent.physical
-        self._moved(extent, physical + skip - old)
+        for moved in self.moved:
+            moved(extent, physical + skip - old)
         extent.physical, extent.low, extent.high = physical, low, high
         self._ram.release(old, size)
 

@@ -1,11 +1,14 @@
 """The processor's translations of one address space's code."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from engine.cpu.base import Cpu
 from engine.cpu.ram import RegionTable
 
 
 class Translations:
-    """What the processor has made of code, found by the addresses of one address space.
+    """Translations of code, found by the addresses of one address space.
 
     Attributes:
         regions: where those are.
@@ -27,11 +30,19 @@ class Translations:
 
     def invalidate(self, start: int, size: int) -> None:
         """Forget translated code of a range whose bytes have changed."""
-        if self.shown:
+        with self.elsewhere():
             self._cpu.invalidate(start, size)
-            return
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """Let the processor be in this address space, wherever it is now, for a moment."""
         before = self._cpu.page_table.shown
+        if before is self.regions:
+            yield
+            return
         self.show()
-        self._cpu.invalidate(start, size)
-        self._cpu.page_table.show(before)
-        self._cpu.flush_tlb()
+        try:
+            yield
+        finally:
+            self._cpu.page_table.show(before)
+            self._cpu.flush_tlb()

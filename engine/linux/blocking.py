@@ -4,6 +4,7 @@ import select
 from collections.abc import Iterable
 from typing import Final
 
+from engine.linux import signals as sig
 from engine.linux.clock import FOREVER
 from engine.linux.machine import Machine
 from engine.linux.thread import Thread
@@ -23,7 +24,7 @@ def handler_restarts(k: Thread) -> bool:
     ready = state.waiting() & ~state.blocked
     if not ready:
         return True
-    return bool(state.action((ready & -ready).bit_length()).flags & 0x10000000)
+    return bool(state.action((ready & -ready).bit_length()).flags & sig.SA_RESTART)
 
 
 def deadline(k: Thread) -> int | None:
@@ -60,6 +61,8 @@ def _interrupted(k: Thread) -> bool:
     state = k.signals
     assert k.wait is not None
     found = state.waiting() & ~(state.blocked | k.wait.signals)
+    if k.wait.uninterruptible:
+        found &= sig.bit(sig.SIGKILL)
     while found:
         number = (found & -found).bit_length()
         found &= found - 1

@@ -1,46 +1,316 @@
-"""futex: with one thread, a wait ends by a signal, a timeout or never."""
+"""futex: threads that wait for a word of memory (kernel/futex)."""
 
 import errno
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 
-from engine.linux.context import SyscallTable, u32
+from engine.errors import GuestFaultError
+from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
+from engine.linux.futexqueues import FutexQueues, FutexWaiter
 from engine.linux.thread import Thread
 from engine.linux.wait import Wait
+
+WAITERS, OWNER_DIED, TID_MASK = 0x80000000, 0x40000000, 0x3FFFFFFF
+_PRIVATE, _REALTIME = 128, 256
+_EVERY: Final = 0xFFFFFFFF
+_MOST_ROBUST: Final = 2048
+"""ROBUST_LIST_LIMIT."""
+
+
+@dataclass(frozen=True, slots=True)
+class FutexCall:
+    """Arguments of the call."""
+
+    address: int
+    operation: int
+    value: int
+    timeout: int
+    other: int
+    extra: int
+
+
+def _queues(k: Thread) -> FutexQueues:
+    return k.machine.futexes
+
+
+def _word(k: Thread, address: int) -> int:
+    if address % 4:
+        raise LinuxError(errno.EINVAL)
+    return int(struct.unpack("<I", k.memory.read(address, 4))[0])
+
+
+def _key(k: Thread, address: int, operation: int) -> object:
+    """The waiters' queue of a word: by the pages that processes share, or by address."""
+    _word(k, address)
+    mapping = k.memory.find(address)
+    if mapping is not None and mapping.extent is not None and not operation & _PRIVATE:
+        return mapping.extent, mapping.offset + address - mapping.start
+    return k.space, address
+
+
+def _deadline(k: Thread, call: FutexCall, *, absolute: bool, realtime: bool) -> int | None:
+    if not call.timeout:
+        return None
+    seconds, nanoseconds = struct.unpack("<qq", k.memory.read(call.timeout, 16))
+    if not 0 <= nanoseconds < 10**9 or seconds < 0:
+        raise LinuxError(errno.EINVAL)
+    length = seconds * 10**9 + nanoseconds
+    now = k.clock.monotonic()
+    if absolute:
+        length -= k.clock.realtime() if realtime else now
+    return int(now + max(length, 0))
+
+
+def _wait(k: Thread, call: FutexCall, bits: int, *, absolute: bool) -> Wait:
+    realtime = bool(call.operation & _REALTIME)
+    deadline = _deadline(k, call, absolute=absolute, realtime=realtime)
+    key = _key(k, call.address, call.operation)
+    if _word(k, call.address) != u32(call.value):
+        raise LinuxError(errno.EAGAIN)
+    return _queued(k, FutexWaiter(k, key, bits), deadline, restart=call.timeout == 0)
+
+
+def _queued(k: Thread, waiter: FutexWaiter, deadline: int | None, *, restart: bool) -> Wait:
+    queues = _queues(k)
+    queues.add(waiter)
+
+    def leave() -> None:
+        queues.remove(waiter)
+
+    return Wait(
+        lambda: 0 if waiter.woken else None,
+        deadline,
+        -errno.ETIMEDOUT,
+        restart=restart,
+        on_interrupt=leave,
+        on_timeout=leave,
+        woken_by_calls=True,
+    )
+
+
+def _wait_plain(k: Thread, call: FutexCall) -> int | Wait:
+    return _wait(k, call, _EVERY, absolute=False)
+
+
+def _wait_bits(k: Thread, call: FutexCall) -> int | Wait:
+    return _wait(k, call, _bits(call), absolute=True)
+
+
+def _bits(call: FutexCall) -> int:
+    bits = u32(call.extra)
+    if not bits:
+        raise LinuxError(errno.EINVAL)
+    return bits
+
+
+def _wake(k: Thread, call: FutexCall) -> int:
+    return _queues(k).wake(_key(k, call.address, call.operation), s32(call.value), _EVERY)
+
+
+def _wake_bits(k: Thread, call: FutexCall) -> int:
+    bits = _bits(call)
+    return _queues(k).wake(_key(k, call.address, call.operation), s32(call.value), bits)
+
+
+def _requeue(k: Thread, call: FutexCall) -> int:
+    woken, moved = s32(call.value), s32(call.timeout)
+    if woken < 0 or moved < 0:
+        raise LinuxError(errno.EINVAL)
+    key, other = _key(k, call.address, call.operation), _key(k, call.other, call.operation)
+    return _queues(k).requeue(key, other, woken, moved)
+
+
+def _compare_requeue(k: Thread, call: FutexCall) -> int:
+    woken, moved = s32(call.value), s32(call.timeout)
+    if woken < 0 or moved < 0:
+        raise LinuxError(errno.EINVAL)
+    _key(k, call.other, call.operation)
+    if _word(k, call.address) != u32(call.extra):
+        raise LinuxError(errno.EAGAIN)
+    return _requeue(k, call)
+
+
+_OPERATIONS: Final[tuple[Callable[[int, int], int], ...]] = (
+    lambda old, argument: argument,
+    lambda old, argument: old + argument,
+    lambda old, argument: old | argument,
+    lambda old, argument: old & ~argument,
+    lambda old, argument: old ^ argument,
+)
+_COMPARISONS: Final[tuple[Callable[[int, int], bool], ...]] = (
+    lambda old, argument: old == argument,
+    lambda old, argument: old != argument,
+    lambda old, argument: old < argument,
+    lambda old, argument: old <= argument,
+    lambda old, argument: old > argument,
+    lambda old, argument: old >= argument,
+)
+
+
+def _wake_operation(k: Thread, call: FutexCall) -> int:
+    code = u32(call.extra)
+    operation, comparison = code >> 28 & 7, code >> 24 & 15
+    argument, compared = _signed12(code >> 12), _signed12(code)
+    if code >> 31:
+        argument = 1 << (argument & 31)
+    key = _key(k, call.address, call.operation)
+    other = _key(k, call.other, call.operation)
+    if operation >= len(_OPERATIONS):
+        raise LinuxError(errno.ENOSYS)
+    old = _word(k, call.other)
+    k.memory.write(call.other, struct.pack("<I", u32(_OPERATIONS[operation](old, argument))))
+    if comparison >= len(_COMPARISONS):
+        raise LinuxError(errno.ENOSYS)
+    woken = _queues(k).wake(key, s32(call.value), _EVERY)
+    if _COMPARISONS[comparison](s32(old), compared):
+        woken += _queues(k).wake(other, s32(call.timeout), _EVERY)
+    return woken
+
+
+def _signed12(value: int) -> int:
+    value &= 0xFFF
+    return value - 0x1000 if value & 0x800 else value
+
+
+# -- priority-inheriting locks: the word holds the owner's thread id --------------------------
+
+
+def _lock(k: Thread, call: FutexCall, *, realtime: bool) -> int | Wait:
+    deadline = _deadline(k, call, absolute=True, realtime=realtime)
+    waiter = _try_lock(k, call, wait=True)
+    return 0 if waiter is None else _queued(k, waiter, deadline, restart=True)
+
+
+def _lock_realtime(k: Thread, call: FutexCall) -> int | Wait:
+    return _lock(k, call, realtime=True)
+
+
+def _lock_either(k: Thread, call: FutexCall) -> int | Wait:
+    return _lock(k, call, realtime=bool(call.operation & _REALTIME))
+
+
+def _try_lock(k: Thread, call: FutexCall, *, wait: bool) -> FutexWaiter | None:
+    key = _key(k, call.address, call.operation)
+    old = _word(k, call.address)
+    owner = old & TID_MASK
+    if owner == k.tid:
+        raise LinuxError(errno.EDEADLK)
+    if not owner:
+        kept = old & OWNER_DIED | (WAITERS if _queues(k).waiting(key) else 0)
+        k.memory.write(call.address, struct.pack("<I", kept | k.tid))
+        return None
+    if owner not in k.machine.threads:
+        raise LinuxError(errno.ESRCH)
+    if not wait:
+        raise LinuxError(errno.EAGAIN)
+    k.memory.write(call.address, struct.pack("<I", old | WAITERS))
+    return FutexWaiter(k, key, _EVERY, locks=True)
+
+
+def _try(k: Thread, call: FutexCall) -> int:
+    _try_lock(k, call, wait=False)
+    return 0
+
+
+def _unlock(k: Thread, call: FutexCall) -> int:
+    old = _word(k, call.address)
+    if old & TID_MASK != k.tid:
+        raise LinuxError(errno.EPERM)
+    _hand_over(k, call.address, _key(k, call.address, call.operation), 0)
+    return 0
+
+
+def _hand_over(k: Thread, address: int, key: object, flags: int) -> None:
+    """Give a lock to the first that waits for it, or free it."""
+    queues = _queues(k)
+    first = queues.first_lock(key)
+    word = flags
+    if first is not None:
+        queues.remove(first)
+        word |= first.thread.tid | (WAITERS if queues.waiting(key) else 0)
+    k.memory.write(address, struct.pack("<I", word))
+    if first is not None:
+        queues.release(first)
+
+
+_COMMANDS: Final[dict[int, Callable[[Thread, FutexCall], int | Wait]]] = {
+    0: _wait_plain,
+    1: _wake,
+    3: _requeue,
+    4: _compare_requeue,
+    5: _wake_operation,
+    6: _lock_realtime,
+    7: _unlock,
+    8: _try,
+    9: _wait_bits,
+    10: _wake_bits,
+    13: _lock_either,
+}
+_WITH_REALTIME: Final = frozenset({9, 11, 13})
 
 
 def futex(
     k: Thread, address: int, operation: int, value: int, timeout: int, other: int, extra: int
 ) -> int | Wait:
-    """Wait and wake; with one thread a wait ends by a signal, a timeout or never."""
+    """Wait for a word to change, and wake those that do."""
     command = operation & 0x7F
-    if command in (9, 10) and not u32(extra):  # an empty bit set
-        raise LinuxError(errno.EINVAL)
-    if address % 4:
-        raise LinuxError(errno.EINVAL)
-    if command in (0, 9):  # WAIT, WAIT_BITSET
-        (current,) = struct.unpack("<I", k.memory.read(address, 4))
-        if current != u32(value):
-            raise LinuxError(errno.EAGAIN)
-        deadline = None
-        if timeout:
-            seconds, nanoseconds = struct.unpack("<qq", k.memory.read(timeout, 16))
-            if not 0 <= nanoseconds < 10**9 or seconds < 0:
-                raise LinuxError(errno.EINVAL)
-            length = seconds * 10**9 + nanoseconds
-            now = k.clock.monotonic()
-            if command == 9:  # an absolute moment
-                length -= k.clock.realtime() if operation & 256 else now
-            deadline = now + max(length, 0)
-        return Wait(lambda: None, deadline, -errno.ETIMEDOUT, restart=timeout == 0)
-    if command in (1, 10, 3, 4, 5):  # WAKE, WAKE_BITSET, REQUEUE, CMP_REQUEUE, WAKE_OP
-        k.memory.read(address, 4)
-        if command == 4:
-            (current,) = struct.unpack("<I", k.memory.read(address, 4))
-            if current != u32(extra):
-                raise LinuxError(errno.EAGAIN)
-        return 0
-    raise LinuxError(errno.ENOSYS)
+    handler = _COMMANDS.get(command)
+    if handler is None or (operation & _REALTIME and command not in (*_WITH_REALTIME, 0)):
+        if command in (11, 12):
+            k.unsupported(f"futex operation {command} (FUTEX_*_REQUEUE_PI)")
+        raise LinuxError(errno.ENOSYS)
+    return handler(k, FutexCall(address, operation, value, timeout, other, extra))
+
+
+# -- the end of a thread ----------------------------------------------------------------------
+
+
+def thread_ends(k: Thread) -> None:
+    """Tell others that a thread is gone: locks of its robust list, and its id's word."""
+    if k.robust_list:
+        try:
+            _leave_robust(k)
+        except (GuestFaultError, LinuxError):
+            pass  # the list is the program's: exit_robust_list stops where it cannot be read
+    if k.clear_child_tid:
+        address, k.clear_child_tid = k.clear_child_tid, 0
+        try:
+            k.memory.write(address, bytes(4))
+            _queues(k).wake(_key(k, address, 0), 1, _EVERY)
+        except (GuestFaultError, LinuxError):
+            pass
+
+
+def _leave_robust(k: Thread) -> None:
+    head = k.robust_list
+    entry, offset, pending = struct.unpack("<QqQ", k.memory.read(head, 24))
+    for _ in range(_MOST_ROBUST):
+        if entry & -2 == head & -2:
+            break
+        following = int(struct.unpack("<Q", k.memory.read(entry & -2, 8))[0])
+        if entry & -2 != pending & -2:
+            _died(k, (entry & -2) + offset, pi=bool(entry & 1))
+        entry = following
+    if pending:
+        _died(k, (pending & -2) + offset, pi=bool(pending & 1))
+
+
+def _died(k: Thread, address: int, *, pi: bool) -> None:
+    """The owner of a lock is gone (handle_futex_death)."""
+    old = _word(k, address)
+    if old & TID_MASK != k.tid:
+        return
+    key = _key(k, address, 0)
+    if pi:
+        _hand_over(k, address, key, OWNER_DIED)
+        return
+    k.memory.write(address, struct.pack("<I", old & WAITERS | OWNER_DIED))
+    if old & WAITERS:
+        _queues(k).wake(key, 1, _EVERY)
+        _queues(k).wake(_key(k, address, _PRIVATE), 1, _EVERY)
 
 
 SYSCALLS: SyscallTable = {

@@ -1,10 +1,11 @@
-"""Identity: users, groups, process ids, capabilities; a guest has one and no privileges."""
+"""Users, groups, process ids, capabilities: a guest has one identity and no privileges."""
 
 import errno
 import struct
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
+from engine.linux.process import Process
 from engine.linux.thread import Thread
 
 _CAPABILITY_WORDS = {0x19980330: 1, 0x20071026: 2, 0x20080522: 2}
@@ -26,35 +27,70 @@ def getpid(k: Thread) -> int:
     return k.pid
 
 
+def gettid(k: Thread) -> int:
+    """Thread id."""
+    return k.tid
+
+
 def getppid(k: Thread) -> int:
     """The parent is outside the guest."""
     return k.process.ppid
 
 
+def _process(k: Thread, pid: int) -> Process:
+    """The process of an id, 0 for one's own; ESRCH if there is none."""
+    if not s32(pid):
+        return k.process
+    found = k.machine.processes.get(s32(pid))
+    return k.machine.find_thread(pid, k).process if found is None else found
+
+
 def getpgid(k: Thread, pid: int) -> int:
-    """The process leads its group and session."""
-    if s32(pid) not in (0, k.pid):
-        raise LinuxError(errno.ESRCH)
-    return k.pid
+    """The process group of a process."""
+    return _process(k, pid).group
 
 
 def getpgrp(k: Thread) -> int:
-    """The process leads its group."""
-    return k.pid
+    """Its process group."""
+    return k.process.group
+
+
+def getsid(k: Thread, pid: int) -> int:
+    """The session of a process."""
+    return _process(k, pid).session
 
 
 def setpgid(k: Thread, pid: int, group: int) -> int:
-    """Only the group it has."""
-    if s32(pid) not in (0, k.pid):
+    """Put itself or a child into a process group."""
+    group = s32(group)
+    if group < 0:
+        raise LinuxError(errno.EINVAL)
+    target = k.machine.processes.get(s32(pid) or k.pid)
+    if target is None or (target is not k.process and target.parent is not k.process):
         raise LinuxError(errno.ESRCH)
-    if s32(group) not in (0, k.pid):
+    if target is not k.process and target.session != k.process.session:
         raise LinuxError(errno.EPERM)
+    if target is not k.process and target.executed:
+        raise LinuxError(errno.EACCES)
+    if target.session == target.pid:
+        raise LinuxError(errno.EPERM)
+    group = group or target.pid
+    if group != target.pid and not any(
+        each.group == group and each.session == k.process.session
+        for each in k.machine.processes.values()
+    ):
+        raise LinuxError(errno.EPERM)
+    target.group = group
     return 0
 
 
 def setsid(k: Thread) -> int:
-    """A group leader may not."""
-    raise LinuxError(errno.EPERM)
+    """Lead a session and a process group of its own; a group's leader may not."""
+    process = k.process
+    if any(each.group == process.pid for each in k.machine.processes.values()):
+        raise LinuxError(errno.EPERM)
+    process.group = process.session = process.pid
+    return process.pid
 
 
 def _only(own: int, *ids: int) -> int:
@@ -139,8 +175,7 @@ def capget(k: Thread, header: int, data: int) -> int:
         return 0
     if pid < 0:
         raise LinuxError(errno.EINVAL)
-    if pid not in (0, k.pid):
-        raise LinuxError(errno.ESRCH)
+    k.machine.find_thread(pid, k)
     if data:
         k.memory.write(data, bytes(12 * _CAPABILITY_WORDS[version]))
     return 0
@@ -152,7 +187,7 @@ def capset(k: Thread, header: int, data: int) -> int:
     if version not in _CAPABILITY_WORDS:
         k.memory.write(header, struct.pack("<I", 0x20080522))
         raise LinuxError(errno.EINVAL)
-    if pid not in (0, k.pid):
+    if pid not in (0, k.tid):
         raise LinuxError(errno.EPERM)
     words = _CAPABILITY_WORDS[version]
     if any(k.memory.read(data, 12 * words)):
@@ -171,11 +206,11 @@ SYSCALLS: SyscallTable = {
     "getgid": identity_gid,
     "getegid": identity_gid,
     "getpid": getpid,
-    "gettid": getpid,
+    "gettid": gettid,
     "getppid": getppid,
     "getpgid": getpgid,
     "getpgrp": getpgrp,
-    "getsid": getpgid,
+    "getsid": getsid,
     "setpgid": setpgid,
     "setsid": setsid,
     "setuid": setuid,

@@ -7,7 +7,7 @@ from typing import Final
 from engine.cpu.base import Stop, StopKind
 from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.memory import MappingError
-from engine.linux import blocking, coherence, delivery, faults
+from engine.linux import blocking, coherence, delivery, faults, reaping
 from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Exit
@@ -20,6 +20,8 @@ from engine.linux.table import EXPECTED_MISSING, build
 from engine.linux.thread import SystemCall, Thread
 from engine.linux.wait import Wait
 
+_EXEC: Final = frozenset({"execve", "execveat"})
+"""Calls that have no result where they succeed."""
 _HOST_QUANTUM: Final = 100_000
 """Ticks between two looks at the host's clock while a timer runs by it."""
 
@@ -51,7 +53,7 @@ class Kernel:
         self._clock = machine.clock
         self._host = machine.host
         machine.timers_changed = self._clock_need_changed
-        machine.started = self._started
+        machine.started, machine.left = self._started, self._left
         self._table = build(machine.arch.linux.own_calls)
         self._linux = machine.arch.linux
         self._pc = machine.arch.roles.pc
@@ -64,7 +66,7 @@ class Kernel:
 
     @property
     def exit(self) -> Exit | None:
-        """How the run has ended, None while it goes on."""
+        """The end of the run, None while it goes on."""
         return self.machine.exit
 
     @property
@@ -161,7 +163,7 @@ class Kernel:
             return False
         thread = machine.current
         if thread.wait is None and not thread.ended:
-            if self._stale:
+            if self._stale or machine.woken:
                 self._look()
             if not self._turn or thread.hooks.hold():
                 return True
@@ -279,16 +281,19 @@ class Kernel:
         self.switched(before, thread)
 
     def _end(self, process: Process) -> None:
-        """A process has ended: its threads are gone."""
-        for thread in list(process.threads.values()):
-            self.leave(thread)
+        """A process has ended; the run with the last one."""
         machine = self.machine
-        if all(each.exit is not None for each in machine.processes.values()):
+        if not process.threads:
+            return  # it has been seen to
+        last = all(each.exit is not None for each in machine.processes.values())
+        reaping.ended(process, last=last)
+        if last:
             machine.exit = machine.exit or machine.first.exit
 
-    def leave(self, thread: Thread) -> None:
+    def _left(self, thread: Thread) -> None:
         """A thread is gone."""
         thread.ended, thread.wait = True, None
+        self.machine.futexes.forget(thread)
         self.scheduler.drop(thread)
         thread.process.threads.pop(thread.tid, None)
         self.machine.threads.pop(thread.tid, None)
@@ -319,6 +324,8 @@ class Kernel:
             thread.process.out_of_memory(stop.address)
         if stop.kind is not StopKind.HALTED:
             self._check_limits()
+        if thread.process.exit is not None:
+            self._end(thread.process)
 
     def _quantum(self) -> int | None:
         """Blocks until something must happen, None if nothing is planned.
@@ -398,7 +405,9 @@ class Kernel:
     def _finish_call(self, thread: Thread, result: int) -> None:
         """Give the current thread the result of its call."""
         call, linux = thread.call, self._linux
-        if call.name == "rt_sigreturn" or thread.process.exit is not None or thread.ended:
+        if call.name == "rt_sigreturn" or (not result and call.name in _EXEC):
+            return
+        if thread.process.exit is not None or thread.ended:
             return
         name = call.name or f"#{call.number}"
         state = thread.signals

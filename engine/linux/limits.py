@@ -17,20 +17,19 @@ LIMITS: Final = (
 
 def prlimit64(k: Thread, pid: int, resource: int, new: int, old: int) -> int:
     """Examine and change a limit."""
-    if s32(pid) not in (0, k.pid):
-        raise LinuxError(errno.ESRCH)
+    process = k.machine.find_thread(pid, k).process
     resource = u32(resource)
     if resource >= len(LIMITS):
         raise LinuxError(errno.EINVAL)
     name = LIMITS[resource]
-    before = k.process.limits[name]
+    before = process.limits[name]
     if new:
         soft, hard = struct.unpack("<QQ", k.memory.read(new, 16))
         if soft > hard:
             raise LinuxError(errno.EINVAL)
         if hard > before[1]:
             raise LinuxError(errno.EPERM)
-        k.process.limits[name] = (soft, hard)
+        process.limits[name] = (soft, hard)
     if old:
         k.memory.write(old, struct.pack("<QQ", *before))
     return 0

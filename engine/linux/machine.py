@@ -1,5 +1,6 @@
 """The computer that guests run on: one processor, its time, and all processes."""
 
+import errno
 import random
 import traceback
 from collections import deque
@@ -9,8 +10,11 @@ from typing import TYPE_CHECKING, Final
 from engine.arch.base import Arch
 from engine.cpu.base import Cpu
 from engine.linux.clock import GuestClock
+from engine.linux.context import s32
 from engine.linux.ending import Exit
+from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
+from engine.linux.futexqueues import FutexQueues
 from engine.linux.host import HostEvents
 from engine.linux.signals import PendingSignal
 from engine.linux.sysv import SysvObjects
@@ -23,7 +27,7 @@ _FIRST_PID: Final = 1000
 
 
 class Machine:
-    """What all processes of a guest have in common.
+    """The computer that all processes of a guest are on.
 
     Attributes:
         arch: its architecture.
@@ -40,6 +44,8 @@ class Machine:
         comms: name of each thread that there is or was, by thread id.
         tid: id of the current thread.
         woken: blocked threads that something has happened to, in order.
+        futexes: threads that wait for words of memory.
+        blank: the processor's state when a program begins.
         yielding: the current thread lets others run.
         exit: how the run has ended, None while it goes on.
         missing: what was asked for and is not there, with how often.
@@ -48,6 +54,7 @@ class Machine:
         attend: called when the host asks for attention.
         timers_changed: called when timers have been armed or disarmed.
         started: told of a new thread that can run.
+        left: told of a thread that ends.
     """
 
     fs: FileSystem
@@ -77,6 +84,8 @@ class Machine:
         self.comms: dict[int, bytes] = {}
         self.tid = _FIRST_PID
         self.woken: deque[Thread] = deque()
+        self.futexes = FutexQueues(self.wake)
+        self.blank = cpu.save()
         self.yielding = False
         self.exit: Exit | None = None
         self.missing: dict[str, int] = {}
@@ -85,6 +94,7 @@ class Machine:
         self.attend: Callable[[], None] = lambda: None
         self.timers_changed: Callable[[], None] = lambda: None
         self.started: Callable[[Thread], None] = lambda thread: None
+        self.left: Callable[[Thread], None] = lambda thread: None
         self._random = random.Random(seed)
         self._next_id = _FIRST_PID
 
@@ -97,6 +107,24 @@ class Machine:
     def random_bytes(self, count: int) -> bytes:
         """Seeded random bytes."""
         return self._random.randbytes(count)
+
+    def find_thread(self, tid: int, own: "Thread") -> "Thread":
+        """The thread of an id, 0 for one's own; ESRCH if there is none."""
+        tid = s32(tid)
+        found = self.threads.get(tid) if tid else own
+        if found is None:
+            raise LinuxError(errno.ESRCH)
+        return found
+
+    def becomes_first(self, thread: "Thread") -> None:
+        """A thread takes over its process's id, as the others are gone (exec)."""
+        for threads in (self.threads, thread.process.threads):
+            threads.pop(thread.tid, None)
+            threads[thread.pid] = thread
+        self.comms[thread.pid] = thread.comm
+        thread.tid = thread.pid
+        if thread is self.current:
+            self.tid = thread.tid
 
     def wake(self, thread: "Thread") -> None:
         """Something has happened that may end a thread's wait."""

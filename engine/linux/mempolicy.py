@@ -95,8 +95,7 @@ def get_mempolicy(k: Thread, mode: int, mask: int, bits: int, address: int, flag
 
 def migrate_pages(k: Thread, pid: int, bits: int, old: int, new: int) -> int:
     """Nothing to move."""
-    if s32(pid) not in (0, k.pid):
-        raise LinuxError(errno.ESRCH)
+    k.machine.find_thread(pid, k)
     _mask(k, old, bits)
     _mask(k, new, bits)
     return 0
@@ -108,8 +107,7 @@ def move_pages(
     """Tells where pages are: on node 0, or nowhere."""
     if flags & ~6:
         raise LinuxError(errno.EINVAL)
-    if s32(pid) not in (0, k.pid):
-        raise LinuxError(errno.ESRCH)
+    k.machine.find_thread(pid, k)
     if count > 1 << 20:
         raise LinuxError(errno.E2BIG)
     for index in range(count):

@@ -48,7 +48,13 @@ class Process:
     Attributes:
         machine: the computer it runs on.
         pid: its process id.
-        ppid: its parent's; that of the first one is outside the guest.
+        parent: the process that waits for it, None where that is outside the guest.
+        children: its own, by process id, until it has waited for them.
+        exit_signal: what its parent is sent at its end, 0 for nothing.
+        group: id of its process group.
+        session: id of its session.
+        borrows: it runs in its parent's memory, which waits for that to end (vfork).
+        executed: it has begun another program (setpgid of a parent is too late then).
         space: the address space it runs in.
         files: its open files; given by whoever makes it.
         hand: what signals do, and those to the process.
@@ -60,6 +66,7 @@ class Process:
         timers: its interval timers and POSIX timers.
         limits: resource limits by name: (soft, hard).
         knobs: see `KNOBS`.
+        leader_code: exit code that its first thread has left alone, for when the last one leaves.
         exit: how it ended, None while it runs.
     """
 
@@ -77,7 +84,12 @@ class Process:
             identity: its user and group.
         """
         self.machine = machine
-        self.pid, self.ppid = pid, 1
+        self.pid = pid
+        self.parent: Process | None = None
+        self.children: dict[int, Process] = {}
+        self.exit_signal = sig.SIGCHLD
+        self.group = self.session = pid
+        self.borrows = self.executed = False
         self.uid, self.gid = identity
         self.hand = SignalHand()
         self.threads: dict[int, Thread] = {}
@@ -87,6 +99,7 @@ class Process:
         self.timers.changed = lambda: machine.timers_changed()
         self.limits = dict(_LIMITS)
         self.knobs = dict(KNOBS)
+        self.leader_code: int | None = None
         self.exit: Exit | None = None
         self.enter(space)
         machine.processes[pid] = self
@@ -98,6 +111,11 @@ class Process:
         space.memory.bytes.on_exhausted = self.out_of_memory
         for thread in self.threads.values():
             thread.enter(space)
+
+    @property
+    def ppid(self) -> int:
+        """Its parent's process id; that of the first process is outside the guest."""
+        return 1 if self.parent is None else self.parent.pid
 
     @property
     def leader(self) -> "Thread":

@@ -17,17 +17,16 @@ _SLICE = 3_000_000
 """Nanoseconds: the base slice on one processor."""
 
 
-def _check_pid(k: Thread, pid: int) -> None:
-    """EINVAL for a negative process id, ESRCH for anybody else's."""
-    pid = s32(pid)
-    if pid < 0:
+def _check_pid(k: Thread, pid: int) -> Thread:
+    """The thread that is meant: EINVAL for a negative id, ESRCH for nobody's."""
+    if s32(pid) < 0:
         raise LinuxError(errno.EINVAL)
-    if pid not in (0, k.pid):
-        raise LinuxError(errno.ESRCH)
+    return k.machine.find_thread(pid, k)
 
 
 def sched_yield(k: Thread) -> int:
-    """Nobody else is there."""
+    """Let others run."""
+    k.machine.yielding = True
     return 0
 
 
@@ -35,8 +34,7 @@ def sched_getaffinity(k: Thread, pid: int, size: int, address: int) -> int:
     """One processor."""
     if size < 8 or size % 8:
         raise LinuxError(errno.EINVAL)
-    if s32(pid) not in (0, k.pid):
-        raise LinuxError(errno.ESRCH)
+    k.machine.find_thread(pid, k)
     k.memory.write(address, struct.pack("<Q", 1))
     return 8
 
@@ -44,8 +42,7 @@ def sched_getaffinity(k: Thread, pid: int, size: int, address: int) -> int:
 def sched_setaffinity(k: Thread, pid: int, size: int, address: int) -> int:
     """The set must have processor 0 in it."""
     mask = k.memory.read(address, min(size, 128))
-    if s32(pid) not in (0, k.pid):
-        raise LinuxError(errno.ESRCH)
+    k.machine.find_thread(pid, k)
     if not mask or not mask[0] & 1:
         raise LinuxError(errno.EINVAL)
     return 0
@@ -62,18 +59,17 @@ def sched_getparam(k: Thread, pid: int, address: int) -> int:
 
 def sched_getscheduler(k: Thread, pid: int) -> int:
     """The policy."""
-    _check_pid(k, pid)
-    return k.policy
+    return _check_pid(k, pid).policy
 
 
 def _set_policy(k: Thread, pid: int, policy: int, address: int) -> int:
     if not address or s32(pid) < 0:
         raise LinuxError(errno.EINVAL)
     (priority,) = struct.unpack("<i", k.memory.read(address, 4))
-    _check_pid(k, pid)
+    thread = _check_pid(k, pid)
     kind = policy & ~_RESET_ON_FORK
     if kind in _NORMAL and priority == 0:
-        k.policy = kind
+        thread.policy = kind
         return 0
     if kind in (_FIFO, _RR) and 1 <= priority <= 99:
         raise LinuxError(errno.EPERM)
@@ -89,7 +85,8 @@ def sched_setscheduler(k: Thread, pid: int, policy: int, address: int) -> int:
 
 def sched_setparam(k: Thread, pid: int, address: int) -> int:
     """Only the priority it has."""
-    return _set_policy(k, pid, k.policy, address)
+    thread = k.machine.threads.get(s32(pid), k)
+    return _set_policy(k, pid, thread.policy, address)
 
 
 def sched_get_priority_max(k: Thread, policy: int) -> int:
@@ -107,27 +104,38 @@ def sched_get_priority_min(k: Thread, policy: int) -> int:
     return min(sched_get_priority_max(k, policy), 1)
 
 
-def _who(k: Thread, which: int, who: int) -> None:
-    which = s32(which)
+def _who(k: Thread, which: int, who: int) -> list[Thread]:
+    """The threads that are meant: a thread, a process group's, a user's."""
+    which, who = s32(which), s32(who)
     if not 0 <= which <= 2:
         raise LinuxError(errno.EINVAL)
-    if s32(who) not in (0, k.uid if which == 2 else k.pid):
+    if which == 0:
+        return [k.machine.find_thread(who, k)]
+    if which == 2 and who not in (0, k.uid):
         raise LinuxError(errno.ESRCH)
+    group = who or k.process.group
+    found = [
+        thread
+        for thread in k.machine.threads.values()
+        if which == 2 or thread.process.group == group
+    ]
+    if not found:
+        raise LinuxError(errno.ESRCH)
+    return found
 
 
 def getpriority(k: Thread, which: int, who: int) -> int:
     """20 minus the nice value, as the raw system call gives it."""
-    _who(k, which, who)
-    return 20 - k.nice
+    return 20 - min(thread.nice for thread in _who(k, which, who))
 
 
 def setpriority(k: Thread, which: int, who: int, nice: int) -> int:
     """Nobody may become less nice."""
-    _who(k, which, who)
     nice = min(max(s32(nice), -20), 19)
-    if nice < k.nice and 20 - nice > k.limit("nice"):
-        raise LinuxError(errno.EACCES)
-    k.nice = nice
+    for thread in _who(k, which, who):
+        if nice < thread.nice and 20 - nice > k.limit("nice"):
+            raise LinuxError(errno.EACCES)
+        thread.nice = nice
     return 0
 
 
@@ -135,9 +143,9 @@ def sched_getattr(k: Thread, pid: int, address: int, size: int, flags: int) -> i
     """Policy and nice value as a struct sched_attr."""
     if not address or s32(pid) < 0 or not _ATTR_OLD <= size <= PAGE or flags:
         raise LinuxError(errno.EINVAL)
-    _check_pid(k, pid)
+    thread = _check_pid(k, pid)
     told = struct.pack(
-        "<IIQiI3QII", min(size, _ATTR), k.policy, 0, k.nice, 0, _SLICE, 0, 0, 0, 1024
+        "<IIQiI3QII", min(size, _ATTR), thread.policy, 0, thread.nice, 0, _SLICE, 0, 0, 0, 1024
     )
     k.memory.write(address, told[: min(size, _ATTR)])
     return 0
@@ -159,15 +167,15 @@ def sched_setattr(k: Thread, pid: int, address: int, flags: int) -> int:
     _, policy, _, nice, priority = struct.unpack_from("<IIQiI", data)
     if policy >= 1 << 31:
         raise LinuxError(errno.EINVAL)
-    _check_pid(k, pid)
+    thread = _check_pid(k, pid)
     if policy in (_FIFO, _RR) and 1 <= priority <= 99:
         raise LinuxError(errno.EPERM)
     if policy not in _NORMAL or priority:
         raise LinuxError(errno.EPERM if policy == _DEADLINE else errno.EINVAL)
     nice = min(max(nice, -20), 19)
-    if nice < k.nice and 20 - nice > k.limit("nice"):
+    if nice < thread.nice and 20 - nice > k.limit("nice"):
         raise LinuxError(errno.EPERM)
-    k.policy, k.nice = policy, nice
+    thread.policy, thread.nice = policy, nice
     return 0
 
 

@@ -4,6 +4,7 @@ import struct
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
+from engine.linux.process import Process
 from engine.linux.signals import (
     SA_RESTORER,
     SI_TKILL,
@@ -161,60 +162,94 @@ def _signed(value: int) -> int:
     return s32(value)
 
 
-def _to_self(k: Thread, pid: int) -> None:
-    """ESRCH unless a process id means the guest itself; there are no others."""
-    if pid not in (k.pid, 0, -1, -k.pid):
+def _meant(k: Thread, pid: int) -> list[Process]:
+    """The processes that a number means, as for kill; ESRCH if there are none."""
+    processes = k.machine.processes
+    if pid > 0:
+        thread = k.machine.threads.get(pid)
+        found = processes.get(pid) if thread is None else thread.process
+        wanted = [] if found is None else [found]
+    elif pid == -1:  # all but oneself
+        wanted = [each for each in processes.values() if each is not k.process]
+    else:
+        group = -pid or k.process.group
+        wanted = [each for each in processes.values() if each.group == group]
+    if not wanted:
         raise LinuxError(ESRCH)
+    return wanted
 
 
 def kill(k: Thread, pid: int, number: int) -> int:
-    """Send a signal to the process itself."""
+    """Send a signal to processes."""
     pid, number = s32(pid), _check(s32(number), zero=True)
-    _to_self(k, pid)
-    if pid == -1:
-        raise LinuxError(ESRCH)  # never to oneself
-    if number:
-        k.process.post(PendingSignal(number, info_kill(number, SI_USER, k.pid, k.uid)))
+    for process in _meant(k, pid):
+        if number and process.exit is None:
+            process.post(PendingSignal(number, info_kill(number, SI_USER, k.pid, k.uid)))
     return 0
 
 
 def tkill(k: Thread, tid: int, number: int) -> int:
     """Send a signal to a thread."""
-    return tgkill(k, k.pid, tid, number)
+    return _to_thread(k, 0, s32(tid), number)
 
 
 def tgkill(k: Thread, pid: int, tid: int, number: int) -> int:
     """Send a signal to a thread of a process."""
-    pid, tid, number = s32(pid), s32(tid), _check(s32(number), zero=True)
-    if pid <= 0 or tid <= 0:
+    if s32(pid) <= 0:
         raise LinuxError(EINVAL)
-    if (pid, tid) != (k.pid, k.pid):
+    return _to_thread(k, s32(pid), s32(tid), number)
+
+
+def _thread(k: Thread, pid: int, tid: int) -> Thread:
+    """A thread, of a process if `pid` is not 0."""
+    if tid <= 0:
+        raise LinuxError(EINVAL)
+    thread = k.machine.threads.get(tid)
+    if thread is None or pid not in (0, thread.pid):
         raise LinuxError(ESRCH)
+    return thread
+
+
+def _to_thread(k: Thread, pid: int, tid: int, number: int) -> int:
+    number = _check(s32(number), zero=True)
+    thread = _thread(k, pid, tid)
     if number:
-        k.process.post(PendingSignal(number, info_kill(number, SI_TKILL, k.pid, k.uid)))
+        thread.post(PendingSignal(number, info_kill(number, SI_TKILL, k.pid, k.uid)))
     return 0
+
+
+def _given(k: Thread, number: int, info: int, own: bool) -> PendingSignal:
+    """A signal with the siginfo that the sender gives."""
+    data = k.memory.read(info, 128)
+    (code,) = struct.unpack_from("<i", data, 8)
+    if (code >= 0 or code == SI_TKILL) and not own:
+        raise LinuxError(EPERM)
+    return PendingSignal(number, struct.pack("<i", number) + data[4:48])
 
 
 def rt_sigqueueinfo(k: Thread, pid: int, number: int, info: int) -> int:
     """Send a signal with a value."""
     pid, number = s32(pid), _check(s32(number), zero=True)
-    data = k.memory.read(info, 128)
-    _to_self(k, pid)
-    (code,) = struct.unpack_from("<i", data, 8)
-    if (code >= 0 or code == SI_TKILL) and pid != k.pid:
-        raise LinuxError(EPERM)
-    if number and not k.process.post(
-        PendingSignal(number, struct.pack("<i", number) + data[4:48])
-    ):
-        raise LinuxError(EAGAIN)
+    item = _given(k, number, info, pid == k.pid)
+    for process in _meant(k, pid) if pid > 0 else _nobody():
+        if number and process.exit is None and not process.post(item):
+            raise LinuxError(EAGAIN)
     return 0
+
+
+def _nobody() -> list[Process]:
+    raise LinuxError(ESRCH)
 
 
 def rt_tgsigqueueinfo(k: Thread, pid: int, tid: int, number: int, info: int) -> int:
     """Send a signal with a value to a thread."""
-    if s32(tid) != k.pid:
-        raise LinuxError(ESRCH)
-    return rt_sigqueueinfo(k, pid, number, info)
+    pid, tid, number = s32(pid), s32(tid), _check(s32(number), zero=True)
+    item = _given(k, number, info, pid == k.pid)
+    if pid <= 0:
+        raise LinuxError(EINVAL)
+    if number and not _thread(k, pid, tid).post(item):
+        raise LinuxError(EAGAIN)
+    return 0
 
 
 SYSCALLS: SyscallTable = {

@@ -31,3 +31,16 @@ class AddressSpace:
         self.argv: tuple[bytes, ...] = ()
         self.env: tuple[bytes, ...] = ()
         self.users = 0
+
+    def copy(self) -> "AddressSpace":
+        """A copy for a new process, in which nobody listens.
+
+        Raises:
+            MappingError: ENOMEM without room.
+        """
+        memory = self.memory.copy()
+        self.hooks.copied(memory)
+        other = AddressSpace(memory, self.modules.copy(memory), GuestHooks())
+        other.heap, other.start = self.heap, self.start
+        other.exe, other.argv, other.env = self.exe, self.argv, self.env
+        return other

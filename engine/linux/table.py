@@ -1,7 +1,6 @@
 """All system calls by name: the one list of families to extend.
 
 A family module ends with `SYSCALLS`. What is not here returns ENOSYS and is reported once.
-Threads, fork and exec belong in families of their own (`clone`, `fork`, `execve`).
 """
 
 import inspect
@@ -10,10 +9,12 @@ from typing import Final
 
 from engine.arch.base import OwnCall
 from engine.linux import (
+    cloning,
     delivery,
     descriptors,
     dirs,
     eventfiles,
+    exec,
     files,
     futex,
     identity,
@@ -24,6 +25,7 @@ from engine.linux import (
     pipes,
     poll,
     posixtimers,
+    reaping,
     sched,
     sem,
     shm,
@@ -53,6 +55,9 @@ FAMILIES: Final[tuple[SyscallTable, ...]] = (
     time.SYSCALLS,
     posixtimers.SYSCALLS,
     tasks.SYSCALLS,
+    cloning.SYSCALLS,
+    reaping.SYSCALLS,
+    exec.SYSCALLS,
     identity.SYSCALLS,
     limits.SYSCALLS,
     system.SYSCALLS,
@@ -64,7 +69,7 @@ FAMILIES: Final[tuple[SyscallTable, ...]] = (
     mempolicy.SYSCALLS,
 )
 
-EXPECTED_MISSING: Final = frozenset({"rseq", "clone3", "landlock_create_ruleset"})
+EXPECTED_MISSING: Final = frozenset({"rseq", "landlock_create_ruleset"})
 """C libraries and sandboxes try these first and do without: not worth a report."""
 
 

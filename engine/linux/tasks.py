@@ -1,9 +1,10 @@
-"""The process itself: its end, its thread's pointers, prctl; it has no children."""
+"""The end of threads and processes, what they are told at it, and prctl."""
 
 import errno
 import struct
 from typing import Final
 
+from engine.linux import futex
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.process import KNOBS
@@ -13,6 +14,19 @@ from engine.linux.thread import Thread
 def exit_group(k: Thread, code: int) -> int:
     """End the process."""
     k.process.finish(code & 0xFF)
+    return 0
+
+
+def exit_thread(k: Thread, code: int) -> int:
+    """End the thread, and the process with its last one."""
+    process = k.process
+    if k.tid == process.pid:
+        process.leader_code = code & 0xFF
+    futex.thread_ends(k)
+    if len(process.threads) > 1:
+        k.machine.left(k)
+    else:
+        process.finish(code & 0xFF if process.leader_code is None else process.leader_code)
     return 0
 
 
@@ -32,7 +46,8 @@ def set_robust_list(k: Thread, head: int, size: int) -> int:
 
 def get_robust_list(k: Thread, pid: int, head: int, size: int) -> int:
     """The address that set_robust_list was given."""
-    k.memory.write(head, struct.pack("<Q", k.robust_list))
+    thread = k.machine.find_thread(pid, k)
+    k.memory.write(head, struct.pack("<Q", thread.robust_list))
     k.memory.write(size, struct.pack("<Q", 24))
     return 0
 
@@ -86,28 +101,12 @@ def personality(k: Thread, persona: int) -> int:
     return 0x0040000
 
 
-def wait4(k: Thread, pid: int, status: int, options: int, usage: int) -> int:
-    """There are no children."""
-    if options & ~0xE000000B:
-        raise LinuxError(errno.EINVAL)
-    raise LinuxError(errno.ECHILD)
-
-
-def waitid(k: Thread, which: int, pid: int, info: int, options: int) -> int:
-    """There are no children."""
-    if options & ~0xE100000F or not options & 0xE or not 0 <= s32(which) <= 3:
-        raise LinuxError(errno.EINVAL)
-    raise LinuxError(errno.ECHILD)
-
-
 SYSCALLS: SyscallTable = {
-    "exit": exit_group,
+    "exit": exit_thread,
     "exit_group": exit_group,
     "set_tid_address": set_tid_address,
     "set_robust_list": set_robust_list,
     "get_robust_list": get_robust_list,
     "prctl": prctl,
     "personality": personality,
-    "wait4": wait4,
-    "waitid": waitid,
 }

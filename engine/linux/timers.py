@@ -121,6 +121,12 @@ class Timers:
                 found.append((timer, times))
         return found
 
+    def drop_posix(self) -> None:
+        """Another program begins: the POSIX timers are gone."""
+        self.posix.clear()
+        self._due.clear()
+        self.changed()
+
     def next(self) -> int | None:
         """When the next one expires."""
         due = self._due

@@ -24,6 +24,7 @@ class Wait:
         on_timeout: called before the result of the deadline is returned.
         woken_by_calls: the calls that can end the wait say so (`Machine.wake`): it is not tried
             before (futex).
+        uninterruptible: no signal ends it but SIGKILL (vfork).
         outside: only a signal can end it, which the host's user may send (pause).
     """
 
@@ -36,4 +37,5 @@ class Wait:
     signals: int = 0
     on_timeout: Callable[[], None] | None = None
     woken_by_calls: bool = False
+    uninterruptible: bool = False
     outside: bool = False

@@ -16,6 +16,7 @@ class FileTable:
 
     Attributes:
         nofile: gives the soft limit of descriptors.
+        shared: processes that use it besides the first one (CLONE_FILES).
     """
 
     def __init__(
@@ -24,6 +25,7 @@ class FileTable:
         nofile: Callable[[], int] = lambda: 1024,
     ) -> None:
         self.nofile = nofile
+        self.shared = 0
         self._files: dict[int, OpenFile] = {}
         self._cloexec: set[int] = set()
         self._lowest = 0
@@ -94,6 +96,19 @@ class FileTable:
             self._cloexec.add(fd)
         else:
             self._cloexec.discard(fd)
+
+    def copy(self, nofile: Callable[[], int]) -> "FileTable":
+        """Descriptors of a new process: they refer to the same open files."""
+        other = FileTable(nofile=nofile)
+        other._files = {fd: file.acquire() for fd, file in self._files.items()}
+        other._cloexec = set(self._cloexec)
+        other._lowest = self._lowest
+        return other
+
+    def close_on_exec(self) -> None:
+        """Close what another program is not to have."""
+        for fd in sorted(self._cloexec):
+            self.close(fd)
 
     def close_all(self) -> None:
         """Close everything (the process ends)."""

@@ -1,0 +1,200 @@
+"""clone, fork and vfork: new threads and new processes (kernel/fork.c)."""
+
+import errno
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from engine.guest.memory import MappingError
+from engine.linux.context import SyscallTable
+from engine.linux.errno import LinuxError
+from engine.linux.process import Process
+from engine.linux.signals import SIGCHLD, SIGRTMIN, SS_DISABLE
+from engine.linux.thread import Thread
+from engine.linux.wait import Wait
+
+VM, FS, FILES, SIGHAND, PIDFD = 0x100, 0x200, 0x400, 0x800, 0x1000
+VFORK, PARENT, THREAD, NEWNS = 0x4000, 0x8000, 0x10000, 0x20000
+SETTLS, PARENT_SETTID, CHILD_CLEARTID = 0x80000, 0x100000, 0x200000
+DETACHED, CHILD_SETTID = 0x400000, 0x1000000
+CLEAR_SIGHAND, INTO_CGROUP = 1 << 32, 1 << 33
+_NAMESPACES: Final = NEWNS | 0x7E000000
+"""CLONE_NEW*: they take privileges."""
+_NEWUSER: Final = 0x10000000
+_SIGNAL: Final = 0xFF
+_ARGS_SIZES: Final = (64, 80, 88)
+"""Sizes of struct clone_args in its versions."""
+_KNOWN: Final = (1 << 34) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CloneRequest:
+    """Arguments of clone, whatever call they came by (struct kernel_clone_args).
+
+    Attributes:
+        flags: CLONE_*, without the signal.
+        exit_signal: what the parent is sent at the child's end.
+        stack: the child's stack pointer; 0 = the parent's.
+        parent_tid: where the child's id is stored for the parent.
+        child_tid: where it is stored for the child, or cleared at its end.
+        tls: the child's thread pointer.
+    """
+
+    flags: int
+    exit_signal: int = 0
+    stack: int = 0
+    parent_tid: int = 0
+    child_tid: int = 0
+    tls: int = 0
+
+
+def clone(k: Thread, flags: int, stack: int, parent: int, fourth: int, fifth: int) -> int | Wait:
+    """A new thread or process; the fourth and fifth argument depend on the architecture."""
+    child, tls = (fifth, fourth) if k.arch.linux.clone_backwards else (fourth, fifth)
+    flags &= 0xFFFFFFFF
+    request = CloneRequest(flags & ~_SIGNAL, flags & _SIGNAL, stack, parent, child, tls)
+    return _clone(k, request)
+
+
+def fork(k: Thread) -> int | Wait:
+    """A new process with a copy of the memory."""
+    return _clone(k, CloneRequest(0, SIGCHLD))
+
+
+def vfork(k: Thread) -> int | Wait:
+    """A new process that borrows the memory until it ends or begins a program."""
+    return _clone(k, CloneRequest(VM | VFORK, SIGCHLD))
+
+
+def clone3(k: Thread, address: int, size: int) -> int | Wait:
+    """The same with its arguments in memory."""
+    if size > 4096:
+        raise LinuxError(errno.E2BIG)
+    if size < _ARGS_SIZES[0]:
+        raise LinuxError(errno.EINVAL)
+    data = k.memory.read(address, size)
+    if any(data[_ARGS_SIZES[-1] :]):
+        raise LinuxError(errno.E2BIG)
+    words = struct.unpack("<11Q", data[:88].ljust(88, b"\0"))
+    flags, _, child, parent, exit_signal, stack, stack_size, tls, set_tid, set_size, _ = words
+    wrong = (
+        flags & ~_KNOWN
+        or flags & (DETACHED | _SIGNAL & ~0x80)
+        or exit_signal & ~_SIGNAL
+        or exit_signal >= SIGRTMIN + 33
+        or (flags & (THREAD | PARENT) and exit_signal)
+        or bool(stack) != bool(stack_size)
+        or (set_size and not set_tid)
+        or (set_tid and not set_size)
+    )
+    if wrong:
+        raise LinuxError(errno.EINVAL)
+    if set_tid:
+        raise LinuxError(errno.EPERM)
+    return _clone(k, CloneRequest(flags, exit_signal, stack + stack_size, parent, child, tls))
+
+
+def _check(k: Thread, request: CloneRequest) -> None:
+    flags = request.flags
+    wrong = (
+        (flags & THREAD and not flags & SIGHAND)
+        or (flags & SIGHAND and not flags & VM)
+        or (flags & FS and flags & (NEWNS | _NEWUSER))
+        or (flags & CLEAR_SIGHAND and flags & SIGHAND)
+        or (flags & PIDFD and flags & DETACHED)
+        or (flags & PIDFD and flags & PARENT_SETTID and request.parent_tid == 0)
+    )
+    if wrong:
+        raise LinuxError(errno.EINVAL)
+    if flags & _NAMESPACES:
+        raise LinuxError(errno.EPERM)
+    if flags & PIDFD:
+        k.unsupported("clone with CLONE_PIDFD")
+        raise LinuxError(errno.EINVAL)
+    if flags & INTO_CGROUP:
+        raise LinuxError(errno.EBADF)
+    if len(k.machine.threads) >= k.limit("nproc"):
+        k.unsupported(f"more than {k.limit('nproc')} threads and processes (RLIMIT_NPROC)")
+        raise LinuxError(errno.EAGAIN)
+
+
+def _clone(k: Thread, request: CloneRequest) -> int | Wait:
+    _check(k, request)
+    flags, machine = request.flags, k.machine
+    if flags & PARENT_SETTID:
+        k.memory.write(request.parent_tid, bytes(4))
+    if flags & THREAD:
+        child = Thread(k.process, machine.new_id(), k.comm)
+    else:
+        child = _new_process(k, request)
+    child.policy, child.nice = k.policy, k.nice
+    child.signals.blocked = k.signals.blocked if k.signals.saved is None else k.signals.saved
+    if not flags & VM or flags & VFORK:
+        child.signals.altstack = k.signals.altstack
+    else:
+        child.signals.altstack = (0, SS_DISABLE, 0)
+    tid = struct.pack("<i", child.tid)
+    if flags & PARENT_SETTID:
+        k.memory.write(request.parent_tid, tid)
+    if flags & CHILD_SETTID:
+        child.memory.write(request.child_tid, tid)
+    if flags & CHILD_CLEARTID:
+        child.clear_child_tid = request.child_tid
+    _give_registers(k, child, request)
+    machine.started(child)
+    if flags & VFORK:
+        process = child.process
+        process.borrows = True
+        return Wait(
+            lambda: None if process.borrows else child.tid,
+            woken_by_calls=True,
+            uninterruptible=True,
+        )
+    return child.tid
+
+
+def _new_process(k: Thread, request: CloneRequest) -> Thread:
+    flags, machine, mine = request.flags, k.machine, k.process
+    space = k.space
+    if not flags & VM:
+        try:
+            space = space.copy()
+        except MappingError as error:
+            raise LinuxError(error.code) from error
+    process = Process(machine, machine.new_id(), space, (mine.uid, mine.gid))
+    parent = mine.parent if flags & PARENT else mine
+    process.parent, process.exit_signal = parent, request.exit_signal
+    if parent is not None:
+        parent.children[process.pid] = process
+    process.group, process.session = mine.group, mine.session
+    process.umask, process.cwd = mine.umask, mine.cwd
+    process.limits, process.knobs = dict(mine.limits), dict(mine.knobs, pdeathsig=0, subreaper=0)
+    if flags & FILES:
+        process.files = mine.files
+        process.files.shared += 1
+    else:
+        process.files = mine.files.copy(lambda: process.limit("nofile"))
+    if not flags & CLEAR_SIGHAND:
+        process.hand.actions.update(mine.hand.actions)
+    else:
+        process.hand.actions.update(mine.hand.handled())
+    return Thread(process, process.pid, k.comm)
+
+
+def _give_registers(k: Thread, child: Thread, request: CloneRequest) -> None:
+    """The child goes on where the call returns, with a result of 0."""
+    cpu, linux, roles = k.cpu, k.arch.linux, k.arch.roles
+    before = cpu.save()
+    cpu.write_register(roles.pc, k.pc())
+    cpu.write_register(linux.result, 0)
+    if linux.error:
+        cpu.write_register(linux.error, 0)
+    if request.stack:
+        cpu.write_register(roles.sp, request.stack)
+    if request.flags & SETTLS:
+        cpu.write_register(roles.tls, request.tls)
+    child.registers = cpu.save()
+    cpu.restore(before)
+
+
+SYSCALLS: SyscallTable = {"clone": clone, "clone3": clone3, "fork": fork, "vfork": vfork}

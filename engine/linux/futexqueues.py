@@ -1,0 +1,95 @@
+"""Threads that wait in futex, by what they wait for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.linux.thread import Thread
+
+
+@dataclass(eq=False, slots=True)
+class FutexWaiter:
+    """A thread that waits.
+
+    Attributes:
+        thread: which.
+        key: of the word that it waits for; a requeue changes it.
+        bits: only a wake with one of these is meant for it.
+        locks: it waits to be given a lock (FUTEX_LOCK_PI), which a wake does not do.
+        woken: its wait is over.
+    """
+
+    thread: "Thread"
+    key: object
+    bits: int
+    locks: bool = False
+    woken: bool = False
+
+
+class FutexQueues:
+    """All waiters of a machine, those of a word in the order in which they came."""
+
+    def __init__(self, wake: "Callable[[Thread], None]") -> None:
+        """`wake` is told of a thread whose wait is over."""
+        self._wake = wake
+        self._queues: dict[object, list[FutexWaiter]] = {}
+
+    def add(self, waiter: FutexWaiter) -> None:
+        """A thread begins to wait."""
+        self._queues.setdefault(waiter.key, []).append(waiter)
+
+    def remove(self, waiter: FutexWaiter) -> None:
+        """A thread waits no longer."""
+        queue = self._queues.get(waiter.key, [])
+        if waiter in queue:
+            queue.remove(waiter)
+            if not queue:
+                del self._queues[waiter.key]
+
+    def forget(self, thread: "Thread") -> None:
+        """A thread is gone."""
+        for queue in list(self._queues.values()):
+            for waiter in [each for each in queue if each.thread is thread]:
+                self.remove(waiter)
+
+    def waiting(self, key: object) -> bool:
+        """True if anybody waits for a word."""
+        return key in self._queues
+
+    def first_lock(self, key: object) -> FutexWaiter | None:
+        """The first that waits to be given a lock."""
+        return next((each for each in self._queues.get(key, ()) if each.locks), None)
+
+    def release(self, waiter: FutexWaiter) -> None:
+        """The wait of a thread that has been removed is over."""
+        waiter.woken = True
+        self._wake(waiter.thread)
+
+    def wake(self, key: object, count: int, bits: int) -> int:
+        """Wake up to so many, at least one (as Linux does); the number of those woken."""
+        woken = 0
+        for waiter in list(self._queues.get(key, ())):
+            if waiter.locks or not waiter.bits & bits:
+                continue
+            self.remove(waiter)
+            self.release(waiter)
+            woken += 1
+            if woken >= count:
+                break
+        return woken
+
+    def requeue(self, key: object, other: object, count: int, moved: int) -> int:
+        """Wake up to so many and let up to `moved` wait for another word; the number of both."""
+        done = 0
+        for waiter in list(self._queues.get(key, ())):
+            if done >= count + moved:
+                break
+            self.remove(waiter)
+            if done < count:
+                self.release(waiter)
+            else:
+                waiter.key = other
+                self.add(waiter)
+            done += 1
+        return done

@@ -1,0 +1,190 @@
+"""The end of processes, and parents that wait for it (kernel/exit.c)."""
+
+import errno
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from engine.linux import futex
+from engine.linux import signals as sig
+from engine.linux.context import SyscallTable, s32
+from engine.linux.errno import LinuxError
+from engine.linux.process import Process
+from engine.linux.signals import PendingSignal
+from engine.linux.thread import Thread
+from engine.linux.wait import Wait
+
+_NOHANG, _UNTRACED, _EXITED, _CONTINUED, _NOWAIT = 1, 2, 4, 8, 0x01000000
+_THREADS: Final = 0xE0000000
+"""__WNOTHREAD, __WALL and __WCLONE: all children are seen by all threads."""
+_NOCLDWAIT: Final = 2
+_CLD_EXITED, _CLD_KILLED = 1, 2
+
+
+def ended(process: Process, *, last: bool) -> None:
+    """A process has ended: its threads are gone; its parent hears of it.
+
+    Args:
+        process: which; `exit` says how.
+        last: no other one runs: what it leaves behind can be looked at.
+    """
+    machine = process.machine
+    for thread in list(process.threads.values()):
+        if process.space.users > 1:
+            futex.thread_ends(thread)
+        machine.left(thread)
+    give_back(process)
+    for child in list(process.children.values()):
+        _orphaned(process, child)
+    process.children.clear()
+    if not last:
+        if process.files.shared:
+            process.files.shared -= 1
+        else:
+            process.files.close_all()
+        process.space.users -= 1
+        if not process.space.users:
+            process.space.memory.close()
+    _tell_parent(process)
+
+
+def give_back(process: Process) -> None:
+    """Memory that was borrowed from a parent (vfork) is not used any more."""
+    if process.borrows:
+        process.borrows = False
+        if process.parent is not None:
+            for thread in process.parent.threads.values():
+                process.machine.wake(thread)
+
+
+def _orphaned(process: Process, child: Process) -> None:
+    """A child's parent has ended: the nearest one that wants to be is its parent now."""
+    heir = process.parent
+    while heir is not None and (heir.exit is not None or not heir.knobs["subreaper"]):
+        heir = heir.parent
+    child.parent, child.exit_signal = heir, sig.SIGCHLD
+    if child.exit is not None and heir is None:
+        process.machine.processes.pop(child.pid, None)
+    elif heir is not None:
+        heir.children[child.pid] = child
+        if child.exit is not None:
+            _tell_parent(child)
+    number = child.knobs["pdeathsig"]
+    if number and child.exit is None:
+        child.post(
+            PendingSignal(number, sig.info_kill(number, sig.SI_USER, process.pid, child.uid))
+        )
+
+
+def _tell_parent(process: Process) -> None:
+    parent, machine = process.parent, process.machine
+    if parent is None or parent.exit is not None:
+        if process is not machine.first:
+            machine.processes.pop(process.pid, None)
+        return
+    number = process.exit_signal
+    action = parent.hand.action(sig.SIGCHLD)
+    forgotten = number == sig.SIGCHLD and (
+        action.handler == sig.SIG_IGN or action.flags & _NOCLDWAIT
+    )
+    if number and not (number == sig.SIGCHLD and action.handler == sig.SIG_IGN):
+        parent.post(PendingSignal(number, _info(process, number)))
+    if forgotten:
+        parent.children.pop(process.pid, None)
+        machine.processes.pop(process.pid, None)
+    for thread in parent.threads.values():
+        machine.wake(thread)
+
+
+def _code(process: Process) -> tuple[int, int]:
+    """(CLD_* code, status) of a process that has ended."""
+    end = process.exit
+    assert end is not None
+    return (_CLD_KILLED, end.signal) if end.signal else (_CLD_EXITED, end.code or 0)
+
+
+def _status(process: Process) -> int:
+    code, status = _code(process)
+    return status if code == _CLD_KILLED else (status & 0xFF) << 8
+
+
+def _info(process: Process, number: int) -> bytes:
+    code, status = _code(process)
+    return struct.pack(
+        "<iiiiiIiiqq", number, 0, code, 0, process.pid, process.uid, status, 0, 0, 0
+    )
+
+
+def _waiting(
+    k: Thread, wanted: Callable[[Process], bool], options: int, take: Callable[[Process], int]
+) -> int | Wait:
+    def poll() -> int | None:
+        children = [child for child in k.process.children.values() if wanted(child)]
+        if not children:
+            raise LinuxError(errno.ECHILD)
+        for child in children:
+            if child.exit is not None and options & _EXITED:
+                found = take(child)
+                if not options & _NOWAIT:
+                    del k.process.children[child.pid]
+                    k.machine.processes.pop(child.pid, None)
+                return found
+        return 0 if options & _NOHANG else None
+
+    found = poll()
+    return found if found is not None else Wait(poll, woken_by_calls=True)
+
+
+def wait4(k: Thread, pid: int, status: int, options: int, usage: int) -> int | Wait:
+    """Wait for a child to end, and forget it then."""
+    pid = s32(pid)
+    if options & ~(_THREADS | _NOHANG | _UNTRACED | _CONTINUED):
+        raise LinuxError(errno.EINVAL)
+    if pid == -0x80000000:
+        raise LinuxError(errno.ESRCH)
+
+    def take(child: Process) -> int:
+        if status:
+            k.memory.write(status, struct.pack("<i", _status(child)))
+        if usage:
+            k.memory.write(usage, bytes(144))
+        return child.pid
+
+    return _waiting(k, _by_pid(k, pid), options | _EXITED, take)
+
+
+def _by_pid(k: Thread, pid: int) -> Callable[[Process], bool]:
+    if pid == -1:
+        return lambda child: True
+    if pid > 0:
+        return lambda child: child.pid == pid
+    group = -pid or k.process.group
+    return lambda child: child.group == group
+
+
+def waitid(k: Thread, which: int, pid: int, info: int, options: int) -> int | Wait:
+    """The same, with what it was as a siginfo; the child may stay."""
+    which, pid = s32(which), s32(pid)
+    known = _THREADS | _NOHANG | _UNTRACED | _EXITED | _CONTINUED | _NOWAIT
+    if options & ~known or not options & (_UNTRACED | _EXITED | _CONTINUED):
+        raise LinuxError(errno.EINVAL)
+    if which == 0:
+        wanted = _by_pid(k, -1)
+    elif which == 1 and pid > 0:
+        wanted = _by_pid(k, pid)
+    elif which == 2 and pid >= 0:
+        wanted = _by_pid(k, -pid)
+    else:
+        raise LinuxError(errno.EINVAL if which != 3 else errno.EBADF)
+
+    def take(child: Process) -> int:
+        if info:
+            k.memory.write(info, _info(child, sig.SIGCHLD).ljust(128, b"\0"))
+        return 0
+
+    if info and options & _NOHANG:
+        k.memory.write(info, bytes(32))
+    return _waiting(k, wanted, options, take)
+
+
+SYSCALLS: SyscallTable = {"wait4": wait4, "waitid": waitid}
