@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +17,6 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs.attributes import MAY_EXEC
 from engine.linux.fs.calls import base_of
 from engine.linux.fs.links import SymlinkNode
-from engine.linux.fs.regular import FileNode
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.signals import SS_DISABLE, SignalHand
 from engine.linux.space import AddressSpace
@@ -118,7 +118,7 @@ def _request(
             path = b"/dev/fd/%d/%s" % (directory, path)
     if isinstance(node, SymlinkNode):
         raise LinuxError(errno.ELOOP)
-    if not isinstance(node, FileNode) or not node.may(MAY_EXEC):
+    if not stat.S_ISREG(node.stat().mode) or not node.may(MAY_EXEC):
         raise LinuxError(errno.EACCES)
     return ExecRequest(node.open(0), path, real, argv or (b"",), env)
 

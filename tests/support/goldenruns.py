@@ -168,10 +168,14 @@ def run_command(
         return captured(words, cwd, os.environ, source.fileno(), timeout)
 
 
-def run_line(line: GoldenLine, where: CodeMap, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+def run_line(
+    line: GoldenLine, where: CodeMap, cwd: Path, *options: str
+) -> subprocess.CompletedProcess[bytes]:
     """Run a line in a fresh copy of the data folder, made at `cwd`."""
     shutil.copytree(data_folder(), cwd)
-    return run_command(command(line, where), cwd, cwd / line.stdin if line.stdin else None)
+    words = command(line, where)
+    words[1:1] = options
+    return run_command(words, cwd, cwd / line.stdin if line.stdin else None)
 
 
 def mismatch(line: GoldenLine, returncode: int, stdout: bytes, stderr: bytes) -> str:

@@ -84,7 +84,9 @@ class PipeEnd(OpenFile):
         pipe.opened[0] += self._reads
         pipe.opened[1] += self._writes
         self._partners = pipe.opened[self._reads]
-        self._seen_writer = pipe.writers > 0
+        # A FIFO that nobody has opened for writing yet has not been hung up.
+        self._seen_writer = node is None or pipe.writers > 0
+        self._opened = pipe.opened[1]
 
     def on_close(self) -> None:
         """The last descriptor is gone."""
@@ -116,11 +118,9 @@ class PipeEnd(OpenFile):
         """POLL* bits that hold now."""
         pipe, mask = self.pipe, 0
         if self._reads:
-            if pipe.writers:
-                self._seen_writer = True
             if pipe.data:
                 mask |= fl.READABLE
-            if not pipe.writers and self._seen_writer:
+            if not pipe.writers and (self._seen_writer or pipe.opened[1] > self._opened):
                 mask |= fl.POLLHUP
         if self._writes:
             if pipe.capacity - len(pipe.data) >= _ATOMIC:
