@@ -183,6 +183,13 @@ class TextOverlay:
         if many:
             self._cpu.invalidate_all()
 
+    def lift_in(self, memory: Memory) -> None:
+        """Put the program's own bytes into a copy of the memory."""
+        for address, patch in self._patches.items():
+            if patch.planted:
+                base = patch.base(address)
+                memory.poke(base, self.original(base, len(patch.value)))
+
     def rewrite(self, address: int, data: bytes) -> None:
         """Change the program's own bytes, as a debugger does; patches there are looked at again.
 

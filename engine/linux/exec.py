@@ -197,7 +197,8 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
         machine.becomes_first(k)
     before = process.space
     before.users -= 1
-    k.hooks.replaced()
+    if not before.users:
+        k.hooks.replaced()
     reaping.give_back(process)
     process.enter(space)
     space.memory.activate()

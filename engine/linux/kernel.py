@@ -277,7 +277,7 @@ class Kernel:
         cpu.go_on(thread.position)
         thread.registers = thread.position = None
         machine.current, machine.tid = thread, thread.tid
-        self.scheduler.switches += 1
+        self.scheduler.switched(thread, cpu.blocks())
         self.switched(before, thread)
 
     def _end(self, process: Process) -> None:

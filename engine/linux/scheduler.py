@@ -21,6 +21,7 @@ class Scheduler:
         ready: those that can run, but for the one that does, in the order of their turns.
         blocked: those that wait, in the order in which they began to.
         switches: changes from one thread to another so far.
+        digest: of all of them, as (tick, thread id): equal for equal schedules.
         turn_end: tick at which the present turn ends; None while nobody else can run.
     """
 
@@ -28,7 +29,7 @@ class Scheduler:
         """Nobody is there."""
         self.ready: deque[Thread] = deque()
         self.blocked: dict[Thread, None] = {}
-        self.switches = 0
+        self.switches = self.digest = 0
         self.turn_end: int | None = None
         self._random = random.Random(f"schedule {seed}")
 
@@ -46,6 +47,11 @@ class Scheduler:
         self.ready.append(thread)
         if self.turn_end is None:
             self._begin(now)
+
+    def switched(self, thread: Thread, now: int) -> None:
+        """A thread has got the processor from another one."""
+        self.switches += 1
+        self.digest = hash((self.digest, now, thread.tid))
 
     def drop(self, thread: Thread) -> None:
         """A thread is gone."""

@@ -138,7 +138,7 @@ class DetourHits:
 
         A signal handler returns there, or a debugger has put it there.
         """
-        self._memory.show_comm(self.comm())
+        self._memory.show_thread(self._target.thread(), self.comm())
         if not self._detours.covers:
             return
         cpu, name = self._target.cpu, self._target.arch.roles.pc

@@ -141,8 +141,10 @@ class DetourMemory:
         assert mapping is not None, "just mapped"
         return self._memory.words(mapping)
 
-    def show_comm(self, comm: bytes) -> None:
-        """The running thread is called so: detours read it, each time it runs again."""
+    def show_thread(self, thread: int, comm: bytes) -> None:
+        """The running thread and its name: detours read them, each time it runs again."""
+        if self.shared is not None:
+            self.shared.save[THREAD // 8] = thread << 32
         if self.shared is None or comm is self._comm:
             return
         self._comm, at = comm, COMM // 8

@@ -291,6 +291,12 @@ class GuestCalls:
         self._frames.reset(slots)
         self._rest()
 
+    def leave_stack(self) -> None:
+        """Another thread runs now: code may not end calls of the one before."""
+        if self.live:
+            self.sync()
+            self._rest()
+
     def _look_at_stack(self, slot: int) -> tuple[int, int, int] | None:
         """(start, end, depth) of the stack that a frame lies on; None where code must rest.
 

@@ -251,6 +251,11 @@ class ProbeManager:
         """
         return tuple(self._registry.asked.values())
 
+    def switched(self) -> None:
+        """Another thread runs from here on."""
+        if self.returns.in_guest is not None:
+            self.returns.in_guest.calls.leave_stack()
+
     def trampoline(self) -> tuple[int, int] | None:
         """(start, end) of the return trampoline; None while nothing returns to one.
 

@@ -177,6 +177,12 @@ class ReturnCatcher(Protocol):
     def unwind_info(self, pc: int) -> tuple[int, bytes] | None:
         """(start, unwind information) of code that is the machinery's own, None elsewhere."""
 
+    def replaced(self) -> tuple[int, ...]:
+        """Real return addresses of the running thread's calls that return elsewhere, newest first.
+
+        None where the program's own are left alone.
+        """
+
     def opaque(self) -> list[Kretprobe]:
         """The probes whose pending calls no unwinder of the program gets past, newest first."""
 

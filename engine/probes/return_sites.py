@@ -443,6 +443,10 @@ class ReturnSites:
         """None: there is no trampoline."""
         return None
 
+    def replaced(self) -> tuple[int, ...]:
+        """None: the program's own return addresses are left alone."""
+        return ()
+
     def opaque(self) -> list[Kretprobe]:
         """None: the program's return addresses are its own."""
         return []

@@ -391,6 +391,10 @@ class TrampolineReturns:
         found = self._hijack.explained and self._inside(pc)
         return (self.address - code.entry, code.unwind) if found else None
 
+    def replaced(self) -> tuple[int, ...]:
+        """Real return addresses of the running thread's calls, newest first."""
+        return tuple(hook.instance.ret_addr for hook in self._thread() if not hook.chained)
+
     def opaque(self) -> list[Kretprobe]:
         """The probes whose pending calls no unwinder of the program gets past, newest first."""
         if self._hijack.explained:

@@ -7,6 +7,7 @@ from typing import Final
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import ProbeRejectedError
+from engine.guest.memory import Memory
 from engine.guest.modules import Module
 from engine.guest.text import TextOverlay
 from engine.probes.kprobe import Kprobe
@@ -177,7 +178,9 @@ class Probing:
         hooks.mapped = self._mapped
         hooks.unmapped = self._gone
         hooks.discarded = self._dropped
+        hooks.copied, hooks.replaced = self._copied, self._replaced
         guest.memory.before_move = self._before_move
+        guest.kernel.switched = lambda before, after: self.manager.switched()
         self._arming = False
 
     def where(self, name: str) -> int | None:
@@ -267,6 +270,37 @@ class Probing:
     def left_behind(self) -> list[PendingProbe]:
         """Probes whose code the program has taken away, and not put anywhere else."""
         return [item for item in self.pending if item.left is not None]
+
+    def _copied(self, memory: Memory) -> None:
+        """A new process begins with a copy of the memory, in which nothing is probed."""
+        self.overlay.lift_in(memory)
+        regs, word = self.manager.regs, self._guest.arch.bits // 8
+        trampoline = self.manager.trampoline()
+        stack = memory.find(regs.sp)
+        if trampoline is None or stack is None:
+            return
+        at = regs.sp & -word
+        wanted = trampoline[0].to_bytes(word, "little")
+        data = memory.peek(at, stack.end - at)
+        found = -1
+        for real in self.manager.returns.replaced():
+            found = data.find(wanted, found + 1)
+            while found >= 0 and found % word:
+                found = data.find(wanted, found + 1)
+            if found < 0:
+                break
+            memory.poke(at + found, real.to_bytes(word, "little"))
+
+    def _replaced(self) -> None:
+        """The process begins another program: nothing of it is probed any more."""
+        probes = [probe for point in self.manager.placed() for probe in point.probes]
+        asked = [probe for probe in probes if not probe.machinery]
+        if asked:
+            self.manager.unregister_all(asked)
+            self.notices.append(
+                f"the guest began another program; {len(asked)} probes stayed with the first"
+            )
+        self.pending.clear()
 
     def _before_move(self, start: int, size: int) -> None:
         self.overlay.before_move(start, size)
