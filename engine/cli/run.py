@@ -10,6 +10,7 @@ from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options
 from engine.session import Reports, Session
+from engine.session.headless.endings import explain
 from engine.session.protocol.report import Report
 
 
@@ -19,6 +20,7 @@ def run(**values: Any) -> int:
     """Run GUEST with ARGS; standard streams and exit code are the guest's."""
     started = time.perf_counter()
     session = Session(config_of(values))
+    explain(session)
     loaded = time.perf_counter()
     try:
         with attached(session, values["timeout"]):

@@ -59,7 +59,8 @@ class GuestHooks:
         replaced: another program is about to begin in a process that ran here.
         syscall_enter: (number, name, arguments) before a system call is carried out.
         syscall_exit: (number, name, result) after it.
-        renamed: a thread has another name.
+        renaming: a thread is about to get another name.
+        renamed: (thread id): it has it; or a thread is new.
         signalled: a signal's frame has been made at the stack pointer.
         attention: the host asked for it; called between stretches and in blocked calls.
         host_input: (source, data): bytes that came from the host (a read of a standard
@@ -82,7 +83,8 @@ class GuestHooks:
     copied: Callable[["Memory"], None] = _ignore
     syscall_enter: Callable[[int, str, tuple[int, ...]], None] = _ignore
     syscall_exit: Callable[[int, str, int], None] = _ignore
-    renamed: Callable[[], None] = _ignore
+    renaming: Callable[[], None] = _ignore
+    renamed: Callable[[int], None] = _ignore
     signalled: Callable[[], None] = _ignore
     attention: Callable[[], None] = _ignore
     host_input: Callable[[str, bytes], bytes] = lambda source, data: data

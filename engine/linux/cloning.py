@@ -142,6 +142,7 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
         child.clear_child_tid = request.child_tid
     _give_registers(k, child, request)
     machine.started(child)
+    k.hooks.renamed(child.tid)
     if flags & VFORK:
         process = child.process
         process.borrows = True

@@ -34,7 +34,7 @@ class Kernel:
         scheduler: whose turn it is.
         max_blocks: ticks of the clock at which it is stopped, None for never.
         attention: set while the host has something to say.
-        switched: told (thread before, thread after) of each change of the current thread.
+        switched: told, in order, that another thread is the current one.
     """
 
     def __init__(self, machine: Machine, seed: int = 0, max_blocks: int | None = None) -> None:
@@ -48,7 +48,7 @@ class Kernel:
         self.machine = machine
         self.scheduler = Scheduler(seed)
         self.max_blocks = max_blocks
-        self.switched: Callable[[Thread, Thread], None] = lambda before, after: None
+        self.switched: list[Callable[[], None]] = []
         self._cpu = machine.cpu
         self._clock = machine.clock
         self._host = machine.host
@@ -204,11 +204,14 @@ class Kernel:
     def _look(self) -> None:
         """Blocked threads whose waits are over can run again."""
         self._stale = False
-        self.machine.woken.clear()
-        if not self.scheduler.blocked:
+        scheduler, woken = self.scheduler, self.machine.woken
+        if not scheduler.blocked:
+            woken.clear()
             return
         now = self._cpu.blocks()
-        for thread in list(self.scheduler.blocked):
+        changed = dict.fromkeys((*woken, *scheduler.polled, *scheduler.timed))
+        woken.clear()
+        for thread in changed:
             if thread.wait is None:
                 continue  # it has ended meanwhile
             answer = self._waited(thread)
@@ -245,7 +248,7 @@ class Kernel:
             if self._deadlocked():
                 self.stop(Exit(limit="deadlock"))
             else:
-                blocking.sleep(machine, scheduler.blocked)
+                blocking.sleep(machine, (*scheduler.polled, *scheduler.timed))
                 self._stale = True
             return False
         self._switch(thread)
@@ -256,12 +259,10 @@ class Kernel:
 
     def _deadlocked(self) -> bool:
         """True if nothing can end any thread's wait any more."""
-        if self.machine.next_expiry() is not None:
+        scheduler = self.scheduler
+        if self.machine.next_expiry() is not None or scheduler.timed or self._host_awaited():
             return False
-        waits = [thread.wait for thread in self.scheduler.blocked]
-        return all(
-            wait is not None and wait.woken_by_calls and wait.deadline is None for wait in waits
-        )
+        return not any(thread.wait and thread.wait.outside for thread in scheduler.blocked)
 
     def _switch(self, thread: Thread) -> None:
         """Let the processor hold another thread's registers."""
@@ -278,7 +279,12 @@ class Kernel:
         thread.registers = thread.position = None
         machine.current, machine.tid = thread, thread.tid
         self.scheduler.switched(thread, cpu.blocks())
-        self.switched(before, thread)
+        for listener in self.switched:
+            listener()
+
+    def look_at(self, thread: Thread) -> None:
+        """Let the processor hold a thread's registers, of a machine that will not go on."""
+        self._switch(thread)
 
     def _end(self, process: Process) -> None:
         """A process has ended; the run with the last one."""
@@ -348,15 +354,15 @@ class Kernel:
     def _next_moment(self) -> int | None:
         """When something happens by time alone: a timer, or the end of a wait."""
         expiry = self.machine.next_expiry()
-        for thread in self.scheduler.blocked:
-            if thread.wait is not None and thread.wait.deadline is not None:
+        for thread in self.scheduler.timed:
+            if thread.wait is not None:
                 end = blocking.deadline(thread)
                 expiry = end if expiry is None or end is None else min(expiry, end)
         return expiry
 
     def _host_awaited(self) -> bool:
         """True if a thread waits for something of the host's while another one runs."""
-        return any(thread.wait and thread.wait.host_fds for thread in self.scheduler.blocked)
+        return any(thread.wait and thread.wait.host_fds for thread in self.scheduler.polled)
 
     def _clock_need_changed(self) -> None:
         if self.machine.next_expiry() is not None or self.max_blocks is not None:
@@ -371,7 +377,7 @@ class Kernel:
 
     def _check_limits(self) -> None:
         self.machine.post_expired()
-        if self.scheduler.blocked:
+        if self.scheduler.polled or self.scheduler.timed:
             self._stale = True
         blocks = self._cpu.blocks()
         end = self.scheduler.turn_end

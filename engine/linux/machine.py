@@ -52,7 +52,8 @@ class Machine:
         failures: calls in which the engine failed, with how often, by name and place.
         syscall_count: system calls so far.
         attend: called when the host asks for attention.
-        timers_changed: called when timers have been armed or disarmed.
+        armed: processes with timers that will expire.
+        timers_changed: called when that has changed.
         started: told of a new thread that can run.
         left: told of a thread that ends.
     """
@@ -92,6 +93,7 @@ class Machine:
         self.failures: dict[tuple[str, str], tuple[str, int]] = {}
         self.syscall_count = 0
         self.attend: Callable[[], None] = lambda: None
+        self.armed: dict[Process, None] = {}
         self.timers_changed: Callable[[], None] = lambda: None
         self.started: Callable[[Thread], None] = lambda thread: None
         self.left: Callable[[Thread], None] = lambda thread: None
@@ -153,13 +155,21 @@ class Machine:
 
     def next_expiry(self) -> int | None:
         """When the next timer of any process expires."""
-        moments = [process.timers.next() for process in self.processes.values()]
+        moments = [process.timers.next() for process in self.armed]
         return min((moment for moment in moments if moment is not None), default=None)
 
     def post_expired(self) -> None:
         """Post the signals of timers that have run out."""
-        for process in self.processes.values():
+        for process in list(self.armed):
             process.post_expired()
+
+    def timers_of(self, process: "Process") -> None:
+        """A process's timers have been armed or disarmed."""
+        if process.timers.next() is not None:
+            self.armed[process] = None
+        else:
+            self.armed.pop(process, None)
+        self.timers_changed()
 
     def close(self) -> None:
         """Give back what belongs to the host."""

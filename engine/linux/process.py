@@ -96,7 +96,7 @@ class Process:
         self.umask = 0o022
         self.cwd = b"/"
         self.timers = Timers(machine.clock)
-        self.timers.changed = lambda: machine.timers_changed()
+        self.timers.changed = lambda: machine.timers_of(self)
         self.limits = dict(_LIMITS)
         self.knobs = dict(KNOBS)
         self.leader_code: int | None = None

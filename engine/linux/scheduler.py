@@ -20,6 +20,8 @@ class Scheduler:
     Attributes:
         ready: those that can run, but for the one that does, in the order of their turns.
         blocked: those that wait, in the order in which they began to.
+        polled: those of them whose waits are tried again whenever something may have changed.
+        timed: those whose waits have a deadline.
         switches: changes from one thread to another so far.
         digest: of all of them, as (tick, thread id): equal for equal schedules.
         turn_end: tick at which the present turn ends; None while nobody else can run.
@@ -29,17 +31,29 @@ class Scheduler:
         """Nobody is there."""
         self.ready: deque[Thread] = deque()
         self.blocked: dict[Thread, None] = {}
+        self.polled: dict[Thread, None] = {}
+        self.timed: dict[Thread, None] = {}
         self.switches = self.digest = 0
         self.turn_end: int | None = None
         self._random = random.Random(f"schedule {seed}")
 
     def block(self, thread: Thread) -> None:
         """A thread waits."""
+        wait = thread.wait
+        assert wait is not None
         self.blocked[thread] = None
+        if not wait.woken_by_calls:
+            self.polled[thread] = None
+        if wait.deadline is not None:
+            self.timed[thread] = None
+
+    def _forget(self, thread: Thread) -> None:
+        for group in (self.blocked, self.polled, self.timed):
+            group.pop(thread, None)
 
     def unblock(self, thread: Thread, now: int) -> None:
         """A thread can run again; `now` is the present tick."""
-        self.blocked.pop(thread, None)
+        self._forget(thread)
         self.add(thread, now)
 
     def add(self, thread: Thread, now: int) -> None:
@@ -55,7 +69,7 @@ class Scheduler:
 
     def drop(self, thread: Thread) -> None:
         """A thread is gone."""
-        self.blocked.pop(thread, None)
+        self._forget(thread)
         if thread in self.ready:
             self.ready.remove(thread)
 

@@ -94,17 +94,23 @@ def rt_sigpending(k: Thread, address: int, size: int) -> int:
     return 0
 
 
+def _for_a_signal() -> Wait:
+    return Wait(lambda: None, restart=False, outside=True, woken_by_calls=True)
+
+
 def rt_sigsuspend(k: Thread, address: int, size: int) -> int | Wait:
     """Wait for a signal under another mask."""
     if size != 8:
         raise LinuxError(EINVAL)
     (mask,) = struct.unpack("<Q", k.memory.read(address, 8))
-    return k.with_signal_mask(mask, lambda: Wait(lambda: None, restart=False, outside=True))
+    return k.with_signal_mask(
+        mask, lambda: Wait(lambda: None, restart=False, outside=True, woken_by_calls=True)
+    )
 
 
 def pause(k: Thread) -> Wait:
     """Wait for a signal."""
-    return Wait(lambda: None, restart=False, outside=True)
+    return _for_a_signal()
 
 
 def rt_sigtimedwait(k: Thread, mask_at: int, info: int, timeout: int, size: int) -> int | Wait:
@@ -131,7 +137,9 @@ def rt_sigtimedwait(k: Thread, mask_at: int, info: int, timeout: int, size: int)
     result = poll()
     if result is not None:
         return result
-    return Wait(poll, deadline, -EAGAIN, restart=False, signals=mask, outside=True)
+    return Wait(
+        poll, deadline, -EAGAIN, restart=False, signals=mask, outside=True, woken_by_calls=True
+    )
 
 
 def sigaltstack(k: Thread, new: int, old: int) -> int:

@@ -130,8 +130,9 @@ class Thread:
 
     def set_comm(self, name: bytes) -> None:
         """Rename the thread."""
+        self.hooks.renaming()
         self.comm = self.machine.comms[self.tid] = name[:15]
-        self.hooks.renamed()
+        self.hooks.renamed(self.tid)
 
     def set_second_result(self, value: int) -> None:
         """The second result of a call that has two (pipe on IA-64)."""

@@ -173,6 +173,16 @@ class Calls:
         self._exact = True
         self._calls = self._stack.calls
         self._in_root = self._in_muted = 0
+        self._running = thread()
+        self._threads: dict[int, tuple[Stack, int, int]] = {}
+
+    def switched(self, thread: int) -> None:
+        """Another thread runs from here on, with calls of its own."""
+        self._threads[self._running] = self._stack, self._in_root, self._in_muted
+        fresh = Stack(1, 0, True), 0, 0
+        stack, self._in_root, self._in_muted = self._threads.get(thread, fresh)
+        self._running, self._stack, self._calls = thread, stack, stack.calls
+        self._low, self._high, self._exact = stack.low, stack.high, stack.exact
 
     # -- what code in the guest does ------------------------------------------------------
 

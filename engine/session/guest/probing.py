@@ -180,7 +180,7 @@ class Probing:
         hooks.discarded = self._dropped
         hooks.copied, hooks.replaced = self._copied, self._replaced
         guest.memory.before_move = self._before_move
-        guest.kernel.switched = lambda before, after: self.manager.switched()
+        guest.kernel.switched.append(self.manager.switched)
         self._arming = False
 
     def where(self, name: str) -> int | None:

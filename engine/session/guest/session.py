@@ -53,6 +53,7 @@ class Session(LoadedGuest):
         remarks: for the report.
         at_end: called when it has run.
         end: how it has ended; None before.
+        standstill: says more of a guest in which all threads wait for each other.
     """
 
     def __init__(
@@ -67,6 +68,9 @@ class Session(LoadedGuest):
         self.remarks: list[Report] = []
         self.at_end: list[Callable[[], object]] = []
         self.end: Exit | None = None
+        self.standstill: Callable[[], Report] = lambda: Report(
+            ("stopped: deadlock: every thread waits for another one, and nothing can wake any",)
+        )
         self._written = [0, 0]
 
     def probes(self, mode: Mode = Mode.STRICT) -> "Probing":
@@ -111,7 +115,9 @@ class Session(LoadedGuest):
         """Report on a run that has ended."""
         pc = end.crash.pc if end.crash else self.cpu.read_register(self.arch.roles.pc)
         remarks = (
-            _ending(end, lambda: self.describe(self.hooks.original_pc(pc))),
+            self.standstill()
+            if end.limit == "deadlock"
+            else _ending(end, lambda: self.describe(self.hooks.original_pc(pc))),
             _failures(self.machine.failures.values()),
             _missing(self.machine.missing),
             _refused(
@@ -254,7 +260,7 @@ def _exit_code(end: Exit) -> int:
 def _reason(end: Exit) -> str:
     """The end of the guest in a few words on one line."""
     if end.limit:
-        return f"stopped by --{end.limit}"
+        return "stopped in a deadlock" if end.limit == "deadlock" else f"stopped by --{end.limit}"
     if end.signal:
         why = f": {end.crash.why}" if end.crash is not None else ""
         return f"killed by {sig.name(end.signal)}{why}"

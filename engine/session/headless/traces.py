@@ -8,6 +8,7 @@ from typing import BinaryIO, Final
 
 from engine.errors import CutOff, ProbeError, ProbeSyntaxError
 from engine.session.guest.session import Attach, Session
+from engine.session.headless.endings import explain
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import TRACERS, GraphRequest, TraceOptions, TraceRequest
@@ -237,6 +238,7 @@ def _empty_trace(
         CommandError: the output cannot be written.
     """
     session = Session(config)
+    explain(session)
     try:
         tracing = Tracing(session, options, stream)
         try:

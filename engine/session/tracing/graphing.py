@@ -97,6 +97,8 @@ class Graphing:
                 self._probing.manager.code_map.function if session.arch.roles.link else None,
                 traps.reader((session.arch.probes.retval,)) if options.retval else None,
             )
+            calls, machine = self.calls, session.machine
+            session.kernel.switched.append(lambda: calls.switched(machine.tid))
             self.calls.depth_max = options.depth_max
             self.calls.rooted = bool(options.under)
         plain = not (options.depth_max or options.under or options.without)

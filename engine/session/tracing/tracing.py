@@ -87,8 +87,7 @@ class Tracing:
         path = options.output
         if options.buffer is not None:
             self.ring = Ring(options.buffer, options.overwrite)
-        comms = session.machine.comms
-        self._comms = dict(comms)
+        self._comms = comms = session.machine.comms
         self._modules = LoadedFiles(session)
         self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
         names = self._names()
@@ -276,13 +275,18 @@ class Tracing:
         """Before the guest runs: the clock goes, the header is out."""
         self.session.cpu.count_blocks(True)
         self._started = True
-        renamed = self.session.hooks.renamed
+        hooks = self.session.hooks
+        renaming, renamed = hooks.renaming, hooks.renamed
 
-        def rename_too() -> None:
-            renamed()
-            self._renamed()
+        def rename_soon() -> None:
+            renaming()
+            self._staging.drain()
 
-        self.session.hooks.renamed = rename_too
+        def rename_too(thread: int) -> None:
+            renamed(thread)
+            self._renamed(thread)
+
+        hooks.renaming, hooks.renamed = rename_soon, rename_too
         self.declare_stacks()
         for info in list(self.infos.values()):
             if self.syscalls.is_mine(info) or self.controls.touches(info):
@@ -346,12 +350,9 @@ class Tracing:
         """Hand what was recorded so far to the output."""
         self._staging.drain()
 
-    def _renamed(self) -> None:
-        """The program has another name from here on; what was recorded has the one before."""
-        self._staging.drain()
-        thread = self.session.machine.current
-        self._comms[thread.tid] = thread.comm
-        self._output.format.renamed(thread.tid)
+    def _renamed(self, thread: int) -> None:
+        """A thread has another name from here on; what was recorded had the one before."""
+        self._output.format.renamed(thread)
         self._output.commit()
 
     def drain_at_calls(self) -> None:
