@@ -22,7 +22,7 @@ _MOST_ROBUST: Final = 2048
 
 @dataclass(frozen=True, slots=True)
 class FutexCall:
-    """Arguments of the call."""
+    """Arguments of the call; `length`: nanoseconds of the timeout, where one was given."""
 
     address: int
     operation: int
@@ -30,6 +30,7 @@ class FutexCall:
     timeout: int
     other: int
     extra: int
+    length: int | None
 
 
 def _queues(k: Thread) -> FutexQueues:
@@ -44,20 +45,23 @@ def _word(k: Thread, address: int) -> int:
 
 def _key(k: Thread, address: int, operation: int) -> object:
     """The waiters' queue of a word: by the pages that processes share, or by address."""
-    _word(k, address)
+    if address % 4:
+        raise LinuxError(errno.EINVAL)
+    if operation & _PRIVATE:
+        if address >= k.arch.plan.task_size:
+            raise LinuxError(errno.EFAULT)
+        return k.space, address
+    k.memory.read(address, 4)
     mapping = k.memory.find(address)
-    if mapping is not None and mapping.extent is not None and not operation & _PRIVATE:
+    if mapping is not None and mapping.extent is not None:
         return mapping.extent, mapping.offset + address - mapping.start
     return k.space, address
 
 
 def _deadline(k: Thread, call: FutexCall, *, absolute: bool, realtime: bool) -> int | None:
-    if not call.timeout:
+    length = call.length
+    if length is None:
         return None
-    seconds, nanoseconds = struct.unpack("<qq", k.memory.read(call.timeout, 16))
-    if not 0 <= nanoseconds < 10**9 or seconds < 0:
-        raise LinuxError(errno.EINVAL)
-    length = seconds * 10**9 + nanoseconds
     now = k.clock.monotonic()
     if absolute:
         length -= k.clock.realtime() if realtime else now
@@ -216,7 +220,7 @@ def _try(k: Thread, call: FutexCall) -> int:
 
 
 def _unlock(k: Thread, call: FutexCall) -> int:
-    old = _word(k, call.address)
+    (old,) = struct.unpack("<I", k.memory.read(call.address, 4))
     if old & TID_MASK != k.tid:
         raise LinuxError(errno.EPERM)
     _hand_over(k, call.address, _key(k, call.address, call.operation), 0)
@@ -250,6 +254,7 @@ _COMMANDS: Final[dict[int, Callable[[Thread, FutexCall], int | Wait]]] = {
     13: _lock_either,
 }
 _WITH_REALTIME: Final = frozenset({9, 11, 13})
+_TIMED: Final = frozenset({0, 6, 9, 11, 13})
 
 
 def futex(
@@ -257,12 +262,18 @@ def futex(
 ) -> int | Wait:
     """Wait for a word to change, and wake those that do."""
     command = operation & 0x7F
+    length = None
+    if timeout and command in _TIMED:  # looked at before anything else
+        seconds, nanoseconds = struct.unpack("<qq", k.memory.read(timeout, 16))
+        if not 0 <= nanoseconds < 10**9 or seconds < 0:
+            raise LinuxError(errno.EINVAL)
+        length = seconds * 10**9 + nanoseconds
     handler = _COMMANDS.get(command)
-    if handler is None or (operation & _REALTIME and command not in (*_WITH_REALTIME, 0)):
+    if handler is None or (operation & _REALTIME and command not in _WITH_REALTIME):
         if command in (11, 12):
             k.unsupported(f"futex operation {command} (FUTEX_*_REQUEUE_PI)")
         raise LinuxError(errno.ENOSYS)
-    return handler(k, FutexCall(address, operation, value, timeout, other, extra))
+    return handler(k, FutexCall(address, operation, value, timeout, other, extra, length))
 
 
 # -- the end of a thread ----------------------------------------------------------------------

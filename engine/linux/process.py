@@ -66,7 +66,6 @@ class Process:
         timers: its interval timers and POSIX timers.
         limits: resource limits by name: (soft, hard).
         knobs: see `KNOBS`.
-        leader_code: exit code that its first thread has left alone, for when the last one leaves.
         exit: how it ended, None while it runs.
     """
 
@@ -99,7 +98,6 @@ class Process:
         self.timers.changed = lambda: machine.timers_of(self)
         self.limits = dict(_LIMITS)
         self.knobs = dict(KNOBS)
-        self.leader_code: int | None = None
         self.exit: Exit | None = None
         self.enter(space)
         machine.processes[pid] = self

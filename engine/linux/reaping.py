@@ -7,7 +7,7 @@ from typing import Final
 
 from engine.linux import futex
 from engine.linux import signals as sig
-from engine.linux.context import SyscallTable, s32
+from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.process import Process
 from engine.linux.signals import PendingSignal
@@ -30,7 +30,7 @@ def ended(process: Process, *, last: bool) -> None:
     """
     machine = process.machine
     for thread in list(process.threads.values()):
-        if process.space.users > 1:
+        if not last:
             futex.thread_ends(thread)
         machine.left(thread)
     give_back(process)
@@ -137,7 +137,7 @@ def _waiting(
 
 def wait4(k: Thread, pid: int, status: int, options: int, usage: int) -> int | Wait:
     """Wait for a child to end, and forget it then."""
-    pid = s32(pid)
+    pid, options = s32(pid), u32(options)
     if options & ~(_THREADS | _NOHANG | _UNTRACED | _CONTINUED):
         raise LinuxError(errno.EINVAL)
     if pid == -0x80000000:
@@ -164,7 +164,7 @@ def _by_pid(k: Thread, pid: int) -> Callable[[Process], bool]:
 
 def waitid(k: Thread, which: int, pid: int, info: int, options: int) -> int | Wait:
     """The same, with what it was as a siginfo; the child may stay."""
-    which, pid = s32(which), s32(pid)
+    which, pid, options = s32(which), s32(pid), u32(options)
     known = _THREADS | _NOHANG | _UNTRACED | _EXITED | _CONTINUED | _NOWAIT
     if options & ~known or not options & (_UNTRACED | _EXITED | _CONTINUED):
         raise LinuxError(errno.EINVAL)

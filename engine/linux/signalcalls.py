@@ -189,8 +189,9 @@ def _meant(k: Thread, pid: int) -> list[Process]:
 
 def kill(k: Thread, pid: int, number: int) -> int:
     """Send a signal to processes."""
-    pid, number = s32(pid), _check(s32(number), zero=True)
-    for process in _meant(k, pid):
+    processes = _meant(k, s32(pid))
+    number = _check(s32(number), zero=True)
+    for process in processes:
         if number and process.exit is None:
             process.post(PendingSignal(number, info_kill(number, SI_USER, k.pid, k.uid)))
     return 0
@@ -219,8 +220,8 @@ def _thread(k: Thread, pid: int, tid: int) -> Thread:
 
 
 def _to_thread(k: Thread, pid: int, tid: int, number: int) -> int:
-    number = _check(s32(number), zero=True)
     thread = _thread(k, pid, tid)
+    number = _check(s32(number), zero=True)
     if number:
         thread.post(PendingSignal(number, info_kill(number, SI_TKILL, k.pid, k.uid)))
     return 0
@@ -237,25 +238,27 @@ def _given(k: Thread, number: int, info: int, own: bool) -> PendingSignal:
 
 def rt_sigqueueinfo(k: Thread, pid: int, number: int, info: int) -> int:
     """Send a signal with a value."""
-    pid, number = s32(pid), _check(s32(number), zero=True)
-    item = _given(k, number, info, pid == k.pid)
-    for process in _meant(k, pid) if pid > 0 else _nobody():
+    pid = s32(pid)
+    item = _given(k, s32(number), info, pid == k.pid)
+    if pid <= 0:
+        raise LinuxError(ESRCH)
+    processes = _meant(k, pid)
+    number = _check(s32(number), zero=True)
+    for process in processes:
         if number and process.exit is None and not process.post(item):
             raise LinuxError(EAGAIN)
     return 0
 
 
-def _nobody() -> list[Process]:
-    raise LinuxError(ESRCH)
-
-
 def rt_tgsigqueueinfo(k: Thread, pid: int, tid: int, number: int, info: int) -> int:
     """Send a signal with a value to a thread."""
-    pid, tid, number = s32(pid), s32(tid), _check(s32(number), zero=True)
-    item = _given(k, number, info, pid == k.pid)
-    if pid <= 0:
+    pid, tid = s32(pid), s32(tid)
+    if pid <= 0 or tid <= 0:
         raise LinuxError(EINVAL)
-    if number and not _thread(k, pid, tid).post(item):
+    item = _given(k, s32(number), info, pid == k.pid)
+    thread = _thread(k, pid, tid)
+    number = _check(s32(number), zero=True)
+    if number and not thread.post(item):
         raise LinuxError(EAGAIN)
     return 0
 

@@ -20,13 +20,11 @@ def exit_group(k: Thread, code: int) -> int:
 def exit_thread(k: Thread, code: int) -> int:
     """End the thread, and the process with its last one."""
     process = k.process
-    if k.tid == process.pid:
-        process.leader_code = code & 0xFF
     futex.thread_ends(k)
     if len(process.threads) > 1:
         k.machine.left(k)
     else:
-        process.finish(code & 0xFF if process.leader_code is None else process.leader_code)
+        process.finish(code & 0xFF)  # whatever the others have left with
     return 0
 
 
