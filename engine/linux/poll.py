@@ -64,7 +64,9 @@ def _wait_for(
         return 0
     fds: list[tuple[int, int]] = []
     deadlines = [] if timeout is None else [ctx.clock.monotonic() + timeout]
+    outside = True
     for file, events in watched:
+        outside = False
         fds.extend(file.wait_fds(events))
         expiry = file.next_deadline()
         if expiry is not None:
@@ -81,7 +83,9 @@ def _wait_for(
             return 0
         return result
 
-    return Wait(attempt_or_end, deadline=deadline, host_fds=tuple(fds), restart=False)
+    return Wait(
+        attempt_or_end, deadline=deadline, host_fds=tuple(fds), restart=False, outside=outside
+    )
 
 
 def _poll(ctx: Context, address: int, count: int, timeout: int | None) -> int | Wait:

@@ -148,6 +148,7 @@ class Probing:
         self.pending: list[PendingProbe] = []
         self.notices: list[str] = []
         self._placed: dict[int, PendingProbe] = {}
+        self._left_behind = False  # a new process has been made
         self._moving = (0, 0)  # the range that is just going elsewhere
         self._symbols: dict[str, int | None] = {}
         self.manager = ProbeManager(
@@ -274,6 +275,9 @@ class Probing:
     def _copied(self, memory: Memory) -> None:
         """A new process begins with a copy of the memory, in which nothing is probed."""
         self.overlay.lift_in(memory)
+        if not self._left_behind:
+            self._left_behind = True
+            self.notices.append("the guest has forked; its new processes run without probes")
         regs, word = self.manager.regs, self._guest.arch.bits // 8
         trampoline = self.manager.trampoline()
         stack = memory.find(regs.sp)
