@@ -20,7 +20,7 @@ from engine.arch.ia64.decode import decode_at
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.clock import Ia64Clock
 from engine.cpu.ia64.jit_code import JitCode
-from engine.cpu.ia64.jit_region import JitRegion, RegionRegisters, assisted
+from engine.cpu.ia64.jit_region import MOST, JitRegion, RegionRegisters, assisted
 from engine.cpu.ia64.jit_runtime import FUNCTIONS, RUNTIME
 from engine.cpu.ia64.jit_words import (
     APPLICATION,
@@ -61,7 +61,7 @@ _ARRIVALS: Final = 8
 """Times that machine code leaves at a block in Python until that is made machine code, too."""
 
 _NOTHING: Final = (1 << 64) - 1
-_RUN: Final = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
+_RUN: Final = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
 _ASK: Final = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
@@ -147,7 +147,7 @@ class JitEntry:
         self.left = max(jit.after // _WARM, 1)
         self.more = jit.after - self.left
         self.level = self.calls = self.spent = 0
-        self.function: Callable[[int], int] | None = None
+        self.function: Callable[[int, int], int] | None = None
 
     def __call__(self) -> int:
         """Run the block in Python, or make machine code."""
@@ -247,7 +247,7 @@ class Jit:
             return entry.ip
         words.load()
         assert entry.function is not None
-        ip = entry.function(words.address)
+        ip = entry.function(words.address, 0)
         spent = words.store()
         if self._raised is not None:
             raised, self._raised = self._raised, None
@@ -282,45 +282,36 @@ class Jit:
 
     def _make(self, entry: JitEntry) -> None:
         """Make machine code for a block, and for those that are warm: their `function`."""
-        others = set(self._libraries)
-        regions: list[tuple[JitEntry, JitRegion]] = []
-        for one in [entry, *self._warm.values()]:
-            if one.ip in others or self._outside(one.ip):
-                continue
-            region = JitRegion(
-                self._memory,
-                one.ip,
-                lambda ip: ip in others or self._outside(ip),
-                self._table.__contains__,
-            )
-            if region.useful:
-                regions.append((one, region))
-                others.add(one.ip)
-            elif one is entry:
-                break
-        self._warm.clear()
-        made = compiler() if regions else None
-        if made is None or len(self._cells) > CELLS - 256 * len(regions):
+        others = self._libraries
+        warm = [ip for ip in self._warm if ip not in others and not self._outside(ip)]
+        region = JitRegion(
+            self._memory,
+            list(dict.fromkeys((entry.ip, *warm))),
+            lambda ip: ip in others or self._outside(ip),
+            self._table.__contains__,
+        )
+        made = compiler() if entry.ip in region.entries else None
+        if made is None or len(self._cells) > CELLS - 2 * MOST:
             return
         self._compiler = made  # keeps its code alive
         for at, function in zip(FUNCTIONS, made.runtime, strict=True):
             self._words.words[at] = function
-        texts, helpers = [], set()
-        for at, (one, region) in enumerate(regions):
-            code = JitCode(one.clocked, self._nats, region.leaders, self._cell)
-            texts.append(region.text(f"region{at}", code))
-            helpers |= code.helpers
-        names = [f"region{at}" for at in range(len(regions))]
-        library, addresses = made.compile("\n".join([*sorted(helpers), *texts]), *names)
-        for (one, region), address in zip(regions, addresses, strict=True):
-            self._made(one, region, library, address)
+        text, names = region.text(
+            lambda inside: JitCode(entry.clocked, self._nats, inside, self._cell)
+        )
+        library, addresses = made.compile(text, *names)
+        leaders = frozenset(region.leaders)
+        for ip, address in zip(region.entries, addresses, strict=True):
+            one = entry if ip == entry.ip else self._warm[ip]
+            self._made(one, leaders, library, address)
+            for page in region.pages:
+                self._cache.owns(ip, page)
+        self._warm.clear()
 
-    def _made(self, entry: JitEntry, region: JitRegion, library: Any, address: int) -> None:
+    def _made(self, entry: JitEntry, leaders: frozenset[int], library: Any, address: int) -> None:
         self.compiled += 1
-        for page in region.pages:
-            self._cache.owns(entry.ip, page)
         self._libraries[entry.ip] = library, address
-        self._leaders[entry.ip] = frozenset(region.leaders)
+        self._leaders[entry.ip] = leaders
         self._words.words[self._cell(entry.ip)] = address
         if not entry.ip & 15:
             at = self._place(entry.ip)

@@ -5,7 +5,7 @@ from typing import Final
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.jit_alat import float_key, general_key, take
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
+from engine.cpu.ia64.jit_code import PARAMETERS, JitCode, Unsupported, number
 from engine.cpu.ia64.jit_memory import is_natval
 from engine.cpu.ia64.jit_stack import enter_frame, leave_frame, rotate
 from engine.cpu.ia64.jit_words import APPLICATION, BRANCH, PLACE_TABLE, PLACES, PR
@@ -61,7 +61,7 @@ def _enter(c: JitCode, function: str, target: str, ticks: bool) -> None:
         with c.when(c.test("ne", target, number(c.behind))):
             c.tick(target)
     c.poll(target)
-    value = c.op(f"musttail call i64 {function}(ptr noundef nonnull %s)")
+    value = c.op(f"musttail call i64 {function}({PARAMETERS})")
     c.emit(f"ret i64 {value}")
 
 

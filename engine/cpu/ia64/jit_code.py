@@ -1,10 +1,11 @@
 """LLVM text of one region: values, state, leaving.
 
-A region's function takes the address of the words (`jit_words`) and returns the slot to go on
-at. Registers are written where the instruction stands, so that every slot can be left.
+A region's function takes the address of the words (`jit_words`) and an entry's number, and returns
+the slot to go on at. Registers are written where the instruction stands, so that every slot can
+be left.
 """
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -29,6 +30,9 @@ from engine.cpu.ia64.jit_words import (
     UM,
 )
 
+PARAMETERS: Final = "ptr noundef nonnull %s, i64 %at"
+"""Of a region's function, and of those that enter it."""
+
 _SIGNED: Final = 1 << 63
 
 
@@ -40,6 +44,13 @@ def number(value: int) -> str:
     """A constant of 64 bits."""
     value &= 0xFFFFFFFFFFFFFFFF
     return str(value - (1 << 64) if value & _SIGNED else value)
+
+
+def stub(name: str, function: str, at: int) -> str:
+    """A function that goes on at an entry of another."""
+    given = PARAMETERS.replace("%at", str(at))
+    call = f"  %value = musttail call i64 @{function}({given})"
+    return f"define i64 @{name}({PARAMETERS}) nounwind {{\n{call}\n  ret i64 %value\n}}"
 
 
 class JitCode:
@@ -131,16 +142,21 @@ class JitCode:
         self._lines.append(f"{name}:")
         self._pointers.clear()
 
-    def text(self, name: str, first: str) -> str:
-        """The whole function, which begins at a label."""
+    def text(self, name: str, entries: Sequence[str]) -> str:
+        """The whole function, which begins at one of some labels."""
         head = [f"  %topword = getelementptr i64, ptr %s, i64 {TOP}"] if self._has_top else []
         head += ["  %top = load ptr, ptr %topword"] if self._has_top else []
+        first, *others = entries
+        if others:
+            cases = " ".join(f"i64 {at}, label %{to}" for at, to in enumerate(others, 1))
+            head.append(f"  switch i64 %at, label %{first} [{cases}]")
+        else:
+            head.append(f"  br label %{first}")
         tails = [line for lines in self._tails.values() for line in lines]
         return "\n".join(
             [
-                f"define i64 @{name}(ptr noundef nonnull %s) nounwind {{",
+                f"define i64 @{name}({PARAMETERS}) nounwind {{",
                 *head,
-                f"  br label %{first}",
                 *self._lines,
                 *self._aside,
                 *tails,

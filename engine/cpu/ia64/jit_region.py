@@ -1,11 +1,12 @@
 """Which slots make a region, and its LLVM text.
 
-A region is what direct branches reach from its entry, up to a number of slots: a loop nest, as a
-rule. Calls, returns and far branches go on in other regions. An instruction that machine code
-does not do is executed by Python, which then goes back into the region where that is possible.
+A region is what direct branches reach from its entries, up to a number of slots: blocks that run
+together, as a rule. Calls, returns and far branches go on at an entry of this or another region.
+An instruction that machine code does not do is executed by Python, which then goes back into the
+region where that is possible.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,11 +22,11 @@ from engine.cpu.ia64 import (
     jit_parallel,
 )
 from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import JitCode, Unsupported
+from engine.cpu.ia64.jit_code import JitCode, Unsupported, stub
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
 
-MOST: Final = 256
+MOST: Final = 1024
 """Slots of a region at the most."""
 
 _EMIT: Final[dict[str, Emit]] = {
@@ -105,37 +106,39 @@ class JitRegion:
     """Slots by address, and entries that control may come to.
 
     Attributes:
+        entries: where control may come to from elsewhere.
         places: in the order of discovery.
-        leaders: the entries.
+        leaders: the entries, and targets of branches.
         pages: virtual pages that it was read from.
     """
 
     def __init__(
         self,
         memory: Ia64Memory,
-        entry: int,
+        entries: Sequence[int],
         outside: Callable[[int], bool],
         reached: Callable[[int], bool],
     ) -> None:
-        """Find the region of an entry.
+        """Find the region of some entries.
 
         Args:
             memory: the guest's.
-            entry: where it begins.
+            entries: where it begins; those that Python executes are left out.
             outside: says of a slot if this region's code may not go on there.
             reached: says of a branch's target if control has ever come to it.
         """
         self._memory, self._outside, self._reached = memory, outside, reached
         self.places: dict[int, RegionSlot] = {}
-        self.leaders: dict[int, None] = {entry: None}
+        self.leaders: dict[int, None] = dict.fromkeys(entries)
         self.pages: dict[int, bytes] = {}
-        queue = [entry]
+        queue = list(entries)
         for leader in queue:
             for target in self._walk(leader):
                 if target not in self.leaders and len(self.places) < MOST:
                     self.leaders[target] = None
                     queue.append(target)
         self.leaders = {leader: None for leader in self.leaders if leader in self.places}
+        self.entries = [entry for entry in entries if self._does(entry)]
 
     def _walk(self, at: int) -> list[int]:
         """Follow the slots from an entry; targets of branches on the way."""
@@ -181,11 +184,60 @@ class JitRegion:
             return RegionSlot(None, at)
         return RegionSlot(insn, next_slot(at, bundle))
 
-    def text(self, name: str, code: JitCode) -> str:
-        """The function's text."""
+    def parts(self) -> list[tuple[list[int], list[int]]]:
+        """Entries and leaders of those parts that no direct branch connects."""
+        root: dict[int, int] = {leader: leader for leader in self.leaders}
+
+        def find(leader: int) -> int:
+            while root[leader] != leader:
+                root[leader] = leader = root[root[leader]]
+            return leader
+
         for leader in self.leaders:
-            self._block(code, leader)
-        return code.text(name, f"at_{next(iter(self.leaders)):x}")
+            for target in self._goes_to(leader):
+                root[find(target)] = find(leader)
+        parts: dict[int, tuple[list[int], list[int]]] = {}
+        entries = set(self.entries)
+        for leader in self.leaders:
+            part = parts.setdefault(find(leader), ([], []))
+            part[1].append(leader)
+            if leader in entries:
+                part[0].append(leader)
+        return [part for part in parts.values() if part[0]]
+
+    def _goes_to(self, at: int) -> Iterator[int]:
+        """Leaders that the code of a leader goes on at."""
+        while (place := self.places.get(at)) is not None and place.insn is not None:
+            yield from (to for to in self._target(place.insn, at) if to in self.leaders)
+            if not _goes_on(place.insn):
+                return
+            at = place.behind
+            if at in self.leaders:
+                yield at
+                return
+
+    def text(self, code: Callable[[Container[int]], JitCode]) -> tuple[str, list[str]]:
+        """The module's text, and names of the functions of its entries.
+
+        Args:
+            code: makes what collects a function with some leaders.
+        """
+        functions: list[str] = []
+        helpers: set[str] = set()
+        names = {entry: f"enter{at}" for at, entry in enumerate(self.entries)}
+        for entries, leaders in self.parts():
+            part = code(leaders)
+            for leader in leaders:
+                self._block(part, leader)
+            helpers |= part.helpers
+            labels = [f"at_{entry:x}" for entry in entries]
+            if len(entries) == 1:
+                functions.append(part.text(names[entries[0]], labels))
+                continue
+            name = f"part{len(functions)}"
+            functions.append(part.text(name, labels))
+            functions += [stub(names[entry], name, at) for at, entry in enumerate(entries)]
+        return "\n".join([*sorted(helpers), *functions]), list(names.values())
 
     def _block(self, code: JitCode, at: int) -> None:
         code.label(f"at_{at:x}")
@@ -227,10 +279,10 @@ class JitRegion:
                 with code.when(code.predicate(insn.qp)):
                     code.assist()
 
-    @property
-    def useful(self) -> bool:
-        """True if machine code does anything at the entry."""
-        insn = self.places[next(iter(self.leaders))].insn if self.leaders else None
+    def _does(self, entry: int) -> bool:
+        """True if machine code does anything at an entry."""
+        place = self.places.get(entry)
+        insn = place.insn if place is not None else None
         return insn is not None and (insn.format in _EMIT or insn.format in jit_branch.EMIT)
 
 
@@ -240,7 +292,8 @@ def _goes_on(insn: SlotInsn) -> bool:
         return bool(insn.qp) or (insn.format == "B1" and insn.field("btype") != 0)
     if insn.format in ("B3", "B4", "B5", "X4"):
         return bool(insn.qp)
-    return insn.format not in _BREAKS or bool(insn.qp)
+    is_break = insn.format in _BREAKS and (insn.format != "B9" or not insn.word >> 37)
+    return not is_break or bool(insn.qp)
 
 
 def _may_be_passed(insn: SlotInsn) -> bool:
