@@ -36,13 +36,14 @@ from engine.cpu.ia64.jit_words import (
     PLACES,
     PR,
     READ_TABLE,
+    RRB_PR_WORD,
     SOF_WORD,
     UM,
     WRITE_TABLE,
     Words,
 )
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
-from engine.cpu.ia64.state import FPSR, MASK, SOF, UNAT, State
+from engine.cpu.ia64.state import FPSR, MASK, UNAT, State
 from engine.cpu.ia64.stops import Interruption, NatsGone
 from engine.cpu.ia64.translate import Block
 from engine.cpu.ram import READ, WRITE
@@ -411,7 +412,7 @@ class Jit:
         for at in registers.predicates:
             state.p[at] = pr >> at & 1
         a[FPSR], a[UNAT] = words[APPLICATION[FPSR]], words[APPLICATION[UNAT]]
-        state.um[0], state.frame[SOF] = words[UM], words[SOF_WORD]
+        state.um[0], state.frame[:] = words[UM], words[SOF_WORD : RRB_PR_WORD + 1].tolist()
         buffer.store_alat()
         try:
             block()

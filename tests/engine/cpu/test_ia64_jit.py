@@ -455,3 +455,18 @@ def test_a_nat_that_nothing_can_read_any_more_is_forgotten(clocked: bool) -> Non
     cpu.write_register("ip", CODE)
     cpu.run()
     assert not cpu.state.nats
+
+
+@needs_library
+def test_what_python_executes_for_a_region_knows_of_its_rotation() -> None:
+    """A pair of one register that rotates and one that does not is legal every other time."""
+    body = code("M ldfps f6,f33=[r10]", "M adds r8=1,r8")
+    loop = body + code(f"B br.ctop.sptk.few {CODE:#x}", address=CODE + len(body)) + code(_END)
+    seen = []
+    for after in (0, 1):
+        cpu = BareIa64(loop, jit_after=after)
+        cpu.write_register("r10", DATA)
+        cpu.write_register("lc", 9)
+        seen.append((cpu.run(), _everything(cpu)))
+    assert seen[0] == seen[1]
+    assert cpu.read_register("r8") == 1
