@@ -120,6 +120,8 @@ def _program(source: random.Random, forward: bool, only: str = "", kind: str = "
                 often = [name for name in _BY_FORMAT[unit] if name in _OFTEN]
                 usual = often and source.random() < 0.5
                 name = source.choice(often if usual else list(_BY_FORMAT[unit]))
+                if forward and name in ("B4", "B5"):  # a branch register may lead back
+                    name = "B1"
                 if only:
                     name = only
                 form = source.choice(_BY_FORMAT[unit][name])
