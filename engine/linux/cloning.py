@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.guest.memory import MappingError
+from engine.linux import pidfiles
 from engine.linux.context import SyscallTable
 from engine.linux.errno import LinuxError
 from engine.linux.process import Process
@@ -38,6 +39,7 @@ class CloneRequest:
         parent_tid: where the child's id is stored for the parent.
         child_tid: where it is stored for the child, or cleared at its end.
         tls: the child's thread pointer.
+        pidfd: where a descriptor of the child is stored for the parent.
     """
 
     flags: int
@@ -46,13 +48,16 @@ class CloneRequest:
     parent_tid: int = 0
     child_tid: int = 0
     tls: int = 0
+    pidfd: int = 0
 
 
 def clone(k: Thread, flags: int, stack: int, parent: int, fourth: int, fifth: int) -> int | Wait:
     """A new thread or process; the fourth and fifth argument depend on the architecture."""
     child, tls = (fifth, fourth) if k.arch.linux.clone_backwards else (fourth, fifth)
     flags &= 0xFFFFFFFF
-    request = CloneRequest(flags & ~_SIGNAL, flags & _SIGNAL, stack, parent, child, tls)
+    if flags & PIDFD and flags & PARENT_SETTID:
+        raise LinuxError(errno.EINVAL)  # both would be stored at one address
+    request = CloneRequest(flags & ~_SIGNAL, flags & _SIGNAL, stack, parent, child, tls, parent)
     return _clone(k, request)
 
 
@@ -76,7 +81,7 @@ def clone3(k: Thread, address: int, size: int) -> int | Wait:
     if any(data[_ARGS_SIZES[-1] :]):
         raise LinuxError(errno.E2BIG)
     words = struct.unpack("<11Q", data[:88].ljust(88, b"\0"))
-    flags, _, child, parent, exit_signal, stack, stack_size, tls, set_tid, set_size, _ = words
+    flags, pidfd, child, parent, exit_signal, stack, stack_size, tls, set_tid, set_size, _ = words
     wrong = (
         flags & ~_KNOWN
         or flags & (DETACHED | _SIGNAL & ~0x80)
@@ -91,7 +96,8 @@ def clone3(k: Thread, address: int, size: int) -> int | Wait:
         raise LinuxError(errno.EINVAL)
     if set_tid:
         raise LinuxError(errno.EPERM)
-    return _clone(k, CloneRequest(flags, exit_signal, stack + stack_size, parent, child, tls))
+    request = CloneRequest(flags, exit_signal, stack + stack_size, parent, child, tls, pidfd)
+    return _clone(k, request)
 
 
 def _check(k: Thread, request: CloneRequest) -> None:
@@ -102,15 +108,11 @@ def _check(k: Thread, request: CloneRequest) -> None:
         or (flags & FS and flags & (NEWNS | _NEWUSER))
         or (flags & CLEAR_SIGHAND and flags & SIGHAND)
         or (flags & PIDFD and flags & DETACHED)
-        or (flags & PIDFD and flags & PARENT_SETTID and request.parent_tid == 0)
     )
     if wrong:
         raise LinuxError(errno.EINVAL)
     if flags & _NAMESPACES:
         raise LinuxError(errno.EPERM)
-    if flags & PIDFD:
-        k.unsupported("clone with CLONE_PIDFD")
-        raise LinuxError(errno.EINVAL)
     if flags & INTO_CGROUP:
         raise LinuxError(errno.EBADF)
     if len(k.machine.threads) >= k.limit("nproc"):
@@ -123,6 +125,8 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
     flags, machine = request.flags, k.machine
     if flags & PARENT_SETTID:
         k.memory.write(request.parent_tid, bytes(4))
+    if flags & PIDFD:
+        k.memory.write(request.pidfd, bytes(4))
     if flags & THREAD:
         child = Thread(k.process, machine.new_id(), k.comm)
     else:
@@ -136,6 +140,10 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
     tid = struct.pack("<i", child.tid)
     if flags & PARENT_SETTID:
         k.memory.write(request.parent_tid, tid)
+    if flags & PIDFD:
+        thread = pidfiles.THREAD if flags & THREAD else 0
+        fd = k.files.add(pidfiles.PidFile(child.process, child.tid, thread), cloexec=True)
+        k.memory.write(request.pidfd, struct.pack("<i", fd))
     if flags & CHILD_SETTID:
         child.memory.write(request.child_tid, tid)
     if flags & CHILD_CLEARTID:

@@ -471,6 +471,7 @@ class Kernel:
         self, thread: Thread, call: SystemCall, work: Callable[[], int | Wait | None]
     ) -> int | Wait | None:
         """Do a call's work; what it raises becomes the call's result."""
+        self.machine.caller = thread
         try:
             return work()
         except LinuxError as error:

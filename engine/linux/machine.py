@@ -41,6 +41,8 @@ class Machine:
         threads: those that run or wait, by thread id.
         first: the process that the run began with; its end is that of the run.
         current: the thread whose registers the processor holds; given by the first one.
+        caller: the thread whose system call is carried out, or was last; a call that has waited
+            is finished while another thread is the current one.
         comms: name of each thread that there is or was, by thread id.
         tid: id of the current thread.
         woken: blocked threads that something has happened to, in order.
@@ -61,6 +63,7 @@ class Machine:
     fs: FileSystem
     first: "Process"
     current: "Thread"
+    caller: "Thread"
 
     def __init__(
         self, arch: Arch, cpu: Cpu, *, clock: GuestClock, seed: int, memory_budget: int

@@ -1,7 +1,7 @@
 """System calls that wait for several files: poll, select, epoll; eventfd and timerfd."""
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from engine.linux.clock import FOREVER
 from engine.linux.context import Context, SyscallTable, s32, u32
@@ -45,7 +45,7 @@ def _milliseconds(timeout: int) -> int | None:
 
 def _wait_for(
     ctx: Context,
-    watched: Iterable[tuple[OpenFile, int]],
+    watched: Sequence[tuple[OpenFile, int]],
     timeout: int | None,
     attempt: Callable[[], int | None],
     finish: Callable[[], None] | None = None,
@@ -64,9 +64,9 @@ def _wait_for(
         return 0
     fds: list[tuple[int, int]] = []
     deadlines = [] if timeout is None else [ctx.clock.monotonic() + timeout]
-    outside = True
+    outside = not watched
     for file, events in watched:
-        outside = False
+        outside = outside or file.outside
         fds.extend(file.wait_fds(events))
         expiry = file.next_deadline()
         if expiry is not None:

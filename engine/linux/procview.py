@@ -147,11 +147,11 @@ class ProcView:
 
     def current_pid(self) -> int:
         """Process that makes the present system call."""
-        return self._known().current.pid
+        return self._known().caller.pid
 
     def current_tid(self) -> int:
         """Thread that makes the present system call."""
-        return self._known().current.tid
+        return self._known().caller.tid
 
     def pids(self) -> Sequence[int]:
         """All processes."""

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from engine.linux import futex
+from engine.linux import futex, pidfiles
 from engine.linux import signals as sig
 from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
@@ -19,6 +19,7 @@ _THREADS: Final = 0xE0000000
 """__WNOTHREAD, __WALL and __WCLONE: all children are seen by all threads."""
 _NOCLDWAIT: Final = 2
 _CLD_EXITED, _CLD_KILLED = 1, 2
+_P_PIDFD: Final = 3
 
 
 def ended(process: Process, *, last: bool) -> None:
@@ -162,20 +163,29 @@ def _by_pid(k: Thread, pid: int) -> Callable[[Process], bool]:
     return lambda child: child.group == group
 
 
+def _only(process: Process) -> Callable[[Process], bool]:
+    return lambda child: child is process
+
+
 def waitid(k: Thread, which: int, pid: int, info: int, options: int) -> int | Wait:
     """The same, with what it was as a siginfo; the child may stay."""
     which, pid, options = s32(which), s32(pid), u32(options)
     known = _THREADS | _NOHANG | _UNTRACED | _EXITED | _CONTINUED | _NOWAIT
     if options & ~known or not options & (_UNTRACED | _EXITED | _CONTINUED):
         raise LinuxError(errno.EINVAL)
+    impatient = False
     if which == 0:
         wanted = _by_pid(k, -1)
     elif which == 1 and pid > 0:
         wanted = _by_pid(k, pid)
     elif which == 2 and pid >= 0:
         wanted = _by_pid(k, -pid)
+    elif which == _P_PIDFD and pid >= 0:
+        file = pidfiles.at(k, pid)
+        wanted = _only(file.process)
+        impatient = file.nonblocking and not options & _NOHANG
     else:
-        raise LinuxError(errno.EINVAL if which != 3 else errno.EBADF)
+        raise LinuxError(errno.EINVAL)
 
     def take(child: Process) -> int:
         if info:
@@ -184,7 +194,10 @@ def waitid(k: Thread, which: int, pid: int, info: int, options: int) -> int | Wa
 
     if info and options & _NOHANG:
         k.memory.write(info, bytes(32))
-    return _waiting(k, wanted, options, take)
+    found = _waiting(k, wanted, options, take)
+    if impatient and isinstance(found, Wait):
+        raise LinuxError(errno.EAGAIN)
+    return found
 
 
 SYSCALLS: SyscallTable = {"wait4": wait4, "waitid": waitid}

@@ -184,7 +184,12 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
         return count
     if file.nonblocking:
         raise LinuxError(EAGAIN)
-    return Wait(attempt, deadline=file.next_deadline(), host_fds=file.wait_fds(fl.POLLIN))
+    return Wait(
+        attempt,
+        deadline=file.next_deadline(),
+        host_fds=file.wait_fds(fl.POLLIN),
+        outside=file.outside,
+    )
 
 
 def pread_into(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> int:

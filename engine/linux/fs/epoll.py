@@ -109,6 +109,11 @@ class EpollFile(AnonymousFile):
         self._drop_closed()
         return fl.READABLE if any(e.ready() for e in self._watched.values()) else 0
 
+    @property
+    def outside(self) -> bool:  # type: ignore[override]
+        """True if the host's user may make one of the watched files readable by a signal."""
+        return any(entry.file.outside for entry in self._watched.values())
+
     def wait_fds(self, events: int) -> tuple[tuple[int, int], ...]:
         """Host descriptors whose readiness may change `readiness`, for `Wait.host_fds`."""
         found: list[tuple[int, int]] = []

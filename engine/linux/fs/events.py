@@ -18,6 +18,10 @@ _MOST = (1 << 64) - 1
 class AnonymousFile(OpenFile):
     """A file that has neither name nor contents."""
 
+    def seek(self, offset: int, whence: int) -> int:
+        """It has no position and takes any (noop_llseek)."""
+        return self.offset
+
     def stat(self) -> Stat:
         """Attributes."""
         return Stat(_DEV_ANONYMOUS, 1, 0o600, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0)

@@ -236,7 +236,7 @@ class ProcTree:
             return PseudoFile(
                 self.volume, lambda: b"pos:\t%d\nflags:\t0%o\nmnt_id:\t1\nino:\t%d\n" % (
                     file.offset, file.flags, file.stat().ino
-                )
+                ) + file.details()
             )  # fmt: skip
 
         directory.mount(b"fd", DynamicDirectory(self.volume, names, link, 0o500))

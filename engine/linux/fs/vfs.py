@@ -294,6 +294,8 @@ class OpenFile:
     is_terminal = False
     messages = False
     """True if one write is one message that must not be cut."""
+    outside = False
+    """True if the host's user may make it readable at any time, by a signal."""
 
     def __init__(self, flags: int = fl.O_RDWR, node: "Node | None" = None) -> None:
         self.flags = flags
@@ -407,6 +409,10 @@ class OpenFile:
         if self.node is None:
             raise LinuxError(6)
         return self.node.open(flags)
+
+    def details(self) -> bytes:
+        """Lines of /proc/self/fdinfo/N that only its kind has."""
+        return b""
 
     def describe(self) -> bytes:
         """The text that readlink of /proc/self/fd/N shows."""

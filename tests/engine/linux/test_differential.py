@@ -18,8 +18,8 @@ from cguest import SOURCES, compiled, emulated, natively
 from engine import arch as architectures
 
 PORTABLE = (
-    *("errors", "filemap", "madvise", "misc", "mmap", "processes", "signals", "start"),
-    *("sysv", "threads", "timers", "unlinked"),
+    *("errors", "eventfiles", "filemap", "madvise", "misc", "mmap", "processes", "signals"),
+    *("start", "sysv", "threads", "timers", "unlinked"),
 )
 SHARED = ("filemap", "madvise", "unlinked")
 """Those whose files are the host's, too, where they are in a writable share."""
