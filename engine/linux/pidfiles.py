@@ -125,11 +125,13 @@ def pidfd_send_signal(k: Thread, fd: int, number: int, info: int, flags: int) ->
         for each in members:
             if number and each.exit is None:
                 each.post(item)
-    elif alone and thread is None and process.exit is None:
+        return 0
+    if alone and thread is None and process.exit is None:
         raise LinuxError(errno.ESRCH)
-    elif number and process.exit is None:
-        if not (process.post(item) if thread is None or not alone else thread.post(item)):
-            raise LinuxError(errno.EAGAIN)
+    if not number or process.exit is not None:
+        return 0
+    if not (thread.post(item) if thread is not None and alone else process.post(item)):
+        raise LinuxError(errno.EAGAIN)
     return 0
 
 

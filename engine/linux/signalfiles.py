@@ -35,7 +35,7 @@ class SignalFile(AnonymousFile):
         if count < _SIZE:
             raise LinuxError(EINVAL)
         state = self._machine.caller.signals
-        records = []
+        records: list[bytes] = []
         while len(records) < count // _SIZE:
             item = state.take(self.mask)
             if item is None:
