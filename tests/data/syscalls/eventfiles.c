@@ -252,6 +252,9 @@ static void pidfds(void) {
     write(ends[1], "x", 1);
     write(ends[1], "x", 1);
     pthread_join(thread, 0);
+    struct pollfd over = {of_thread, POLLIN};
+    SHOW(poll(&over, 1, 5000));
+    while (sent(of_thread, 0, 0, 0) == 0) usleep(100);
     SHOW(sent(of_thread, 0, 0, 0));
     close(of_thread);
 
