@@ -48,8 +48,13 @@ from engine.cpu.ia64.stops import Interruption, NatsGone
 from engine.cpu.ia64.translate import Block
 from engine.cpu.ram import READ, WRITE
 
-AFTER: Final = 250
-"""Runs of a block after which machine code is made: in Python they take as long as that."""
+AFTER: Final = 1000
+"""Runs of a block after which machine code is made."""
+_LONG: Final = 1 << 18
+"""Transfers in machine code after which a program is a long one."""
+_SOONER: Final = 4
+"""Blocks of a long one need that part of the runs: what they cost comes back. Others end before
+it has, as a rule."""
 _WARM: Final = 4
 """That part of them makes a block one for which machine code is made along with another's: what
 a module of one short block costs is the module, for the most part."""
@@ -186,6 +191,7 @@ class Jit:
     ) -> None:
         self.after, self._nats = after, nats
         self._hurry = after // _ARRIVALS
+        self._spent, self._long = 0, after < _SOONER
         self._state, self._memory, self._alat, self._clock = state, memory, alat, clock
         self._flags, self._cache = flags, blocks
         self._compiler: Compiler | None = None
@@ -254,6 +260,9 @@ class Jit:
             raised, self._raised = self._raised, None
             self._state.ip = ip
             raise raised
+        self._spent += spent
+        if self._spent > _LONG and not self._long:
+            self._make_sooner()
         entry.calls += 1
         entry.spent += spent
         if entry.calls == _LOOK:
@@ -266,6 +275,15 @@ class Jit:
         if type(reached) is JitEntry:
             reached.left -= self._hurry
         return ip
+
+    def _make_sooner(self) -> None:
+        """The program is a long one."""
+        self._long = True
+        self.after //= _SOONER
+        self._hurry = self.after // _ARRIVALS
+        for entry in self._table.values():
+            if type(entry) is JitEntry and entry.function is None:
+                entry.left, entry.more = entry.left // _SOONER, entry.more // _SOONER
 
     def _look(self, entry: JitEntry) -> None:
         """Decide if entering pays: if not, Python runs the block some times first."""
