@@ -94,7 +94,10 @@ def a5(c: JitCode, insn: SlotInsn) -> None:
 
 
 def compare(c: JitCode, insn: SlotInsn, condition: str, kind: str) -> None:
-    """Write two predicates; `condition` is a bit, `kind` as `emitter.compare` has it."""
+    """Write two predicates; `condition` is a bit, `kind` as `emitter.compare` has it.
+
+    A NaT among what was compared clears both, or leaves both as they are.
+    """
     first, second, qp = insn.field("p1"), insn.field("p2"), insn.qp
     if first == second:
         raise Unsupported
@@ -112,6 +115,12 @@ def compare(c: JitCode, insn: SlotInsn, condition: str, kind: str) -> None:
         new, other = c.choose(condition, c.binary("or", old, number(both)), old), old
     else:
         new, other = c.choose(condition, c.binary("or", cleared, number(one)), old), old
+    if c.sources:
+        nat = c.sources[0]
+        for source in c.sources[1:]:
+            nat = c.binary("or", nat, source)
+        unknown = cleared if kind in ("", "unc", "and") else old
+        new = c.choose(c.test("eq", nat, "0"), new, unknown)
     if qp:
         new = c.choose(c.predicate(qp), new, other)
     c.store(PR, new)

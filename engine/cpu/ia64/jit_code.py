@@ -59,7 +59,8 @@ class JitCode:
     Attributes:
         clocked: whether the block clock runs.
         nats: whether any general register may be a NaT; Python sees to an instruction that reads
-            one, but for those that ask or keep it.
+            one, but for those that ask for it, keep it or pass it on.
+        sources: NaT bits of what an instruction has read that passes them on, else None.
         insn: the instruction at hand.
         slot: its slot address.
         behind: the slot address behind it.
@@ -93,6 +94,7 @@ class JitCode:
         self._count = 0
         self.slot = self.behind = 0
         self.guard = ""
+        self.sources: list[str] | None = None
         self.frame: int | None = None
         self.insn: SlotInsn
         self.assists: set[int] = set()
@@ -213,8 +215,10 @@ class JitCode:
     # -- registers -------------------------------------------------------------------------------
 
     def gr(self, register: int) -> str:
-        """A general register's value; Python goes on where it is a NaT."""
-        if self.nats and register:
+        """A general register's value; Python goes on where it is a NaT that is not passed on."""
+        if self.nats and register and self.sources is not None:
+            self.sources.append(self.nat(register))
+        elif self.nats and register:
             self.leave_if(self.test("ne", self.nat(register), "0"))
         return self.value(register)
 
@@ -252,6 +256,8 @@ class JitCode:
             value = self.choose(self.guard, value, self.value(register))
         self.emit(f"store i64 {value}, ptr {self._general(register)}")
         if self.nats:
+            for source in self.sources or ():
+                nat = source if nat == "0" else self.binary("or", nat, source)
             if self.guard:
                 nat = self.choose(self.guard, nat, self.nat(register))
             self.emit(f"store i64 {nat}, ptr {self._general(register, NATS)}")

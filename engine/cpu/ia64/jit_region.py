@@ -63,6 +63,8 @@ _GUARDED: Final = frozenset(
 )
 """Formats that only write a general register: their predicate chooses a value."""
 _COMPARES: Final = frozenset(("A6", "A7", "A8", "I16", "I17", "I30", "F4", "F5", "F6", "F7"))
+_PASS_NATS: Final = _GUARDED | {"A6", "A7", "A8", "I16"}
+"""Formats whose result says that a general register was a NaT."""
 _BREAKS: Final = frozenset(("I19", "M37", "F15", "B9", "X1"))
 _GENERAL: Final = frozenset(("A9", "A10", "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I29"))
 _FLOAT: Final = frozenset(f"F{at}" for at in range(1, 14))
@@ -310,6 +312,7 @@ def emit(code: JitCode, insn: SlotInsn) -> None:
     Raises:
         Unsupported: Python does it.
     """
+    code.sources = [] if insn.format in _PASS_NATS else None
     if insn.format in jit_branch.EMIT:
         jit_branch.EMIT[insn.format](code, insn)
         return

@@ -196,7 +196,11 @@ def frame(c: JitCode, insn: SlotInsn) -> None:
     x6 = insn.word >> 27 & 63
     if x6 == 0x10:  # epc
         return
-    if x6 != 4 or insn.slot != 2:
+    if x6 not in (4, 5) or insn.slot != 2:
         raise Unsupported
+    if x6 == 5:
+        _turn_predicates(c, c.load(RRB_PR_WORD))
+        c.store(RRB_PR_WORD, "0")
+        return
     with c.when(rotated(c)):
         settle(c)
