@@ -123,6 +123,7 @@ class Screened:
         action: what is done about it.
         what: why, in words.
         computes: nothing need be done where floating point is the host's own.
+        unusual: nothing need be done unless the arch's `unusual_float` is true.
     """
 
     address: int
@@ -130,6 +131,7 @@ class Screened:
     action: Screening
     what: str
     computes: bool = False
+    unusual: bool = False
 
 
 OwnCall = Callable[..., int]
@@ -318,6 +320,7 @@ class Arch:
         suspect_ends: bytes that do the same as the third last of a block whose last byte is
             above 0x7F: operands of 16 bits that have their sign bit.
         suspect_lasts: bytes that do the same as the second last of a block.
+        unusual_float: tells whether the program controls floating point as the emulator can't.
         float_suspects: suspects more where no host computes floating point for the guest.
         screen: the instructions of a block that must not run, given its decoded form.
         prepare: puts the state right before a screened instruction runs in place.
@@ -362,6 +365,7 @@ class Arch:
     jumps: ArchJumps | None = None
     suspect_ends: frozenset[int] = frozenset()
     suspect_lasts: frozenset[int] = frozenset()
+    unusual_float: Callable[[RegisterFile], bool] = lambda cpu: False
     float_suspects: Mapping[int, frozenset[int]] = field(default_factory=dict)
     core: str = "unicorn"
     decode: "Callable[[int, bytes], tuple[Insn, ...]] | None" = None

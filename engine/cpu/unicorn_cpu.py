@@ -221,6 +221,7 @@ class UnicornCpu(UnicornState):
         api.reg_read(self._handle, self._pc_id, self._buffer_at)
         pc = int.from_bytes(self._buffer.raw[:8], "little")
         self._clock.enter(pc)
+        self._screen.attune(self)
         error = self._start(pc, end, count)
         if error == ABORTED:
             with self._deaf():

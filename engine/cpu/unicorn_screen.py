@@ -103,6 +103,8 @@ class Screen:
         self._pairs = {**arch.suspects, **({} if host_float else arch.float_suspects)}
         self._suspects = _pattern(self._pairs, arch.suspect_ends, arch.suspect_lasts)
         self._host_float = host_float
+        self._attunes = bool(arch.float_suspects) and not host_float
+        self._unusual = False
         self._at: dict[int, int] = {}
         self._blocks: list[tuple[int, int, tuple[int, ...]]] = []
         self._served: dict[int, tuple[bytes, Insn, Screened | None]] = {}
@@ -193,7 +195,18 @@ class Screen:
         found = self._arch.screen(insns)
         if self._host_float:
             return tuple(item for item in found if not item.computes)
-        return found
+        if self._unusual:
+            return found
+        return tuple(item for item in found if not item.unusual)
+
+    def attune(self, cpu: Cpu) -> None:
+        """Before a run: what is screened may depend on how the program controls its floats."""
+        if not self._attunes or self._arch.unusual_float(cpu) == self._unusual:
+            return
+        self._unusual = not self._unusual
+        self._served.clear()
+        if self._unusual:  # else hooks without a reason are removed when they are met
+            self._uc.ctl_flush_tb()
 
     def install(self) -> None:
         """Hook what was found and have those blocks translated again; tell of entries."""

@@ -62,10 +62,11 @@ def test_x87_without_the_host(program: Path) -> None:
     compare(program, x87(78, QUICK, exact=True), snippets.PORTABLE)
 
 
-def sse(seed: int, count: int, *, plain: bool = False) -> list[Case]:
+def sse(seed: int, count: int, *, plain: bool = False, unusual: bool = False) -> list[Case]:
     random_ = random.Random(seed)
     return [
-        snippets.sse(random_, unmasked=random_.choice((0, 0.4)), plain=plain) for _ in range(count)
+        snippets.sse(random_, unmasked=random_.choice((0, 0.4)), plain=plain, unusual=unusual)
+        for _ in range(count)
     ]
 
 
@@ -81,7 +82,8 @@ def test_sse(program: Path) -> None:
 
 @needs_host
 def test_sse_without_the_host(program: Path) -> None:
-    compare(program, sse(24, QUICK, plain=True), snippets.PORTABLE)
+    cases = sse(24, QUICK, plain=True) + sse(25, QUICK // 3, unusual=True)
+    compare(program, cases, snippets.PORTABLE)
 
 
 @needs_host
@@ -98,7 +100,8 @@ def test_sse_long(program: Path) -> None:
 @needs_host
 @pytest.mark.slow
 def test_sse_without_the_host_long(program: Path) -> None:
-    compare(program, sse(2424, LONG // 2, plain=True), snippets.PORTABLE)
+    cases = sse(2424, LONG // 8, plain=True) + sse(2425, LONG // 8, unusual=True)
+    compare(program, cases, snippets.PORTABLE)
 
 
 @needs_host

@@ -388,11 +388,13 @@ def _vector_code(random_: random.Random) -> bytes:
     return prefix + rex + b"\x0f" + opcode + bytes((modrm, number))
 
 
-def sse(random_: random.Random, *, unmasked: float, plain: bool = False) -> Case:
+def sse(
+    random_: random.Random, *, unmasked: float, plain: bool = False, unusual: bool = False
+) -> Case:
     """An instruction of MMX or SSE up to SSE4.2, AES and PCLMUL.
 
     With `plain` all exceptions are masked, and that of a denormal operand is noted already;
-    nothing is flushed to zero.
+    nothing is flushed to zero. With `unusual` one of these is not so.
     """
     while True:
         code = _vector_code(random_)
@@ -413,10 +415,12 @@ def sse(random_: random.Random, *, unmasked: float, plain: bool = False) -> Case
         mxcsr |= 0x1F80
     if plain:
         mxcsr = mxcsr & 0x7FBF | 0x1F82
+    if unusual and mxcsr & 0x9FC0 == 0x1F80:
+        mxcsr |= random_.choice((0x40, 0x8000, 0x8040))
     struct.pack_into("<I", fx, 24, mxcsr)
     data = vector(random_) + random_.randbytes(240)
     gpr, flags = _registers(random_), random_.getrandbits(12) & FLAGS
-    nearly = plain and insn.mnemonic.startswith(("rcp", "rsqrt"))
+    nearly = (plain or unusual) and insn.mnemonic.startswith(("rcp", "rsqrt"))
     mmx = " mm" in text
     return Case(code, text, gpr, flags, data, bytes(fx), mmx=mmx, nearly=nearly, either=plain)
 

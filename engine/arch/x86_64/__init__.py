@@ -18,6 +18,7 @@ from engine.arch.x86_64.screen import (
     screen,
 )
 from engine.arch.x86_64.signals import SIGNALS
+from engine.arch.x86_64.sse_arithmetic import unusual
 from engine.arch.x86_64.syscalls import OWN_CALLS, SYSCALLS, TASK_SIZE
 
 # DWARF numbers: System V ABI, AMD64 supplement, figure 3.36.
@@ -150,6 +151,7 @@ X86_64 = Arch(
     suspect_ends=SUSPECT_ENDS,
     suspect_lasts=SUSPECT_LASTS,
     float_suspects=FLOAT_SUSPECTS,
+    unusual_float=unusual,
     screen=screen,
     prepare=prepare,
     emulate=emulate,

@@ -278,10 +278,11 @@ def add(one: int, other: int, control: ControlWord) -> Result:
     if infinite(one) or infinite(other):
         return Result(one if infinite(one) else other, flags)
     first, second = real(one), real(other)
-    return rounded(_sum(first, second, control), control, flags)
+    return rounded(total(first, second, control), control, flags)
 
 
-def _sum(first: Real, second: Real, control: ControlWord) -> Real:
+def total(first: Real, second: Real, control: ControlWord) -> Real:
+    """The sum of two finite numbers, before it is rounded; of what cancels, zero with its sign."""
     if first.exponent < second.exponent:
         first, second = second, first
     if not first.significand or not second.significand:
@@ -546,7 +547,7 @@ def narrowed(value: int, size: int, control: ControlWord) -> Result:
 
     The value means nothing where an overflow or underflow is not masked.
     """
-    fraction, exponents, form = (23, 8, SINGLE) if size == 4 else (52, 11, DOUBLE)
+    fraction, exponents = (23, 8) if size == 4 else (52, 11)
     sign = (value >> 79) << (fraction + exponents)
     infinity = ((1 << exponents) - 1) << fraction
     found = refused(value)
@@ -556,21 +557,26 @@ def narrowed(value: int, size: int, control: ControlWord) -> Result:
         return Result(bits | (nan & (_TOP - 1)) >> (63 - fraction), found.flags)
     if infinite(value):
         return Result(sign | infinity)
-    number, flags, up = fit(real(value), form, control)
-    if number is None:
-        largest = _overflowed(value >> 79, form, control.rounding)
+    return shortened(real(value), size, control)
+
+
+def shortened(number: Real, size: int, control: ControlWord) -> Result:
+    """A finite number as a float or double; see `narrowed`."""
+    fraction, exponents, form = (23, 8, SINGLE) if size == 4 else (52, 11, DOUBLE)
+    sign = number.sign << (fraction + exponents)
+    infinity = ((1 << exponents) - 1) << fraction
+    found, flags, up = fit(number, form, control)
+    if found is None:
+        largest = _overflowed(number.sign, form, control.rounding)
         if largest is None:
             return Result(sign | infinity, flags, up=True)
         return Result(sign | infinity - 1, flags)
-    significand = number.significand
+    significand = found.significand
     if not significand or flags & (OVERFLOW | UNDERFLOW) & ~control.masks:
         return Result(sign, flags, up)
-    at = max(number.magnitude, form.least) - form.precision + 1
-    significand = (
-        significand << (number.exponent - at)
-        if number.exponent > at
-        else (significand >> (at - number.exponent))
-    )
+    at = max(found.magnitude, form.least) - form.precision + 1
+    shift = found.exponent - at
+    significand = significand << shift if shift > 0 else significand >> -shift
     # The first bit of a normal number adds one to the exponent's field.
     biased = at + form.precision - 1 - form.least
     return Result(sign | (biased << fraction) + significand, flags, up)

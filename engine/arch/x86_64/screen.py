@@ -6,13 +6,14 @@
   of these (the processor is an Ivy Bridge without AVX), so programs that ask first never get
   here. tzcnt is bsf on such a processor.
 - MXCSR does not show the sticky exception flags: they are put into it before an instruction
-  stores it, and forgotten before one loads it. Not where the host computes, see
-  `engine.cpu.unicorn_float`.
+  stores it, and forgotten when one loads it. Under one that masks not all exceptions, or has
+  denormal numbers flushed, arithmetic is carried out here (`sse_arithmetic`). Not where the host
+  computes, see `engine.cpu.unicorn_float`.
 - x87's transcendentals and remainders have 53 bits, none of its exceptions is flagged or raised,
   and there are no stack faults: carried out here where no host computes (`x87`).
 - Comparisons of strings (SSE4.2) are wrong and may crash the emulator itself; approximations,
-  roundings and sums of a register with itself are wrong: carried out here where no host computes
-  (`sse`).
+  roundings without a flag and sums of a register with itself are wrong: carried out here where no
+  host computes (`sse`, `sse_arithmetic`).
 - rdrand and rdseed ask the host: given seeded bytes instead.
 - bt, bts, btr and btc of a register with a lock prefix, which is no instruction, use an address
   that nobody has set: that of an access before it, or the emulator gives up. Refused.
@@ -31,12 +32,12 @@
 """
 
 import struct
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 from engine.arch.base import Screened, Screening
 from engine.arch.machine import ArchCpu, Insn, TrapError
-from engine.arch.x86_64 import sse, x87
+from engine.arch.x86_64 import sse, sse_arithmetic, x87
 from engine.arch.x86_64.decode import decode, length
 from engine.arch.x86_64.extended import ControlWord, from_integer, narrowed
 from engine.arch.x86_64.operations import operand_address
@@ -60,13 +61,13 @@ SUSPECTS: Final = {
     0x0F: frozenset({_CVTPI, 0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7}),
 }
 _X87: Final = frozenset((x87.FWAIT, *range(0xD8, 0xE0)))
+_SSE: Final = sse_arithmetic.OPCODES | {0x38, 0x3A, 0x52, 0x53}
+"""Second bytes of opcodes that `sse` and `sse_arithmetic` have to do with."""
 FLOAT_SUSPECTS: Final = {
     **{byte: frozenset(range(256)) for byte in _X87},
-    0x0F: frozenset({*SUSPECTS[0x0F], 0x38, 0x3A, 0x52, 0x53}),
+    0x0F: SUSPECTS[0x0F] | _SSE,
 }
 """Suspects where no host computes."""
-_SSE: Final = frozenset({0x38, 0x3A, 0x52, 0x53})
-"""Second bytes of opcodes that `sse` has to do with."""
 _RET: Final = 0xC2
 SUSPECT_ENDS: Final = frozenset({_RET})
 _LOOPNE, _LOOPE = 0xE0, 0xE1
@@ -79,7 +80,8 @@ _NAMES: Final = (
 )
 # (map, opcode) of BMI1 and BMI2.
 _BMI: Final = frozenset({(2, 0xF2), (2, 0xF3), (2, 0xF5), (2, 0xF6), (2, 0xF7), (3, 0xF0)})
-_FXSAVE, _FXRSTOR, _LDMXCSR, _STMXCSR = range(4)
+_STMXCSR: Final = 3
+_FX_SIZE: Final = 512
 _CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 1, 4, 0x40, 0x80, 0x800
 _ARITHMETIC = 0x8D5
 _LOW_FLAGS: Final = 0xD5
@@ -120,54 +122,86 @@ def _vex_is_bmi(raw: bytes, index: int) -> bool:
     return (raw[index + 1] & 0x1F, raw[index + 3]) in _BMI and not raw[index + 2] & 4
 
 
-def _classify(raw: bytes) -> tuple[Screening, str] | None:
+class _Remedy(NamedTuple):
+    """An instruction that must not run, and its treatment.
+
+    Attributes:
+        action: of the screen.
+        what: why, in words.
+        serve: carries it out, where no host computes for the guest; None for all others.
+        unusual: only under an MXCSR that Unicorn does not heed.
+    """
+
+    action: Screening
+    what: str
+    serve: Callable[[ArchCpu, Insn], None] | None = None
+    unusual: bool = False
+
+
+def _classify(raw: bytes) -> _Remedy | None:
     index, rex = _opcode(raw)
     if index >= len(raw):
         return None
     first = raw[index]
     if first in (_SAHF, _LAHF):
-        return (Screening.EMULATE, "REX prefix on flags and ah") if rex else None
+        return _Remedy(Screening.EMULATE, "REX prefix on flags and ah") if rex else None
     if first in (0xC4, 0xC5, 0x62):
         kind = "AVX-512 (EVEX)" if first == 0x62 else "AVX (VEX)"
         kind = "BMI" if _vex_is_bmi(raw, index) else kind
-        return Screening.REFUSE, f"{kind} instruction, which the emulated CPU does not have"
+        return _Remedy(
+            Screening.REFUSE, f"{kind} instruction, which the emulated CPU does not have"
+        )
     if first == _RET and 0x66 not in raw[:index] and raw[index + 2 : index + 3] >= b"\x80":
-        return Screening.EMULATE, "return that pops more than 32 KiB"
+        return _Remedy(Screening.EMULATE, "return that pops more than 32 KiB")
     if first in SUSPECT_LASTS:
-        return Screening.EMULATE, "loop that looks at ZF"
+        return _Remedy(Screening.EMULATE, "loop that looks at ZF")
     if first in _X87:
-        return Screening.EMULATE, "x87"
+        return _Remedy(Screening.EMULATE, "x87", x87.emulate)
     if first == _POP and len(raw) > index + 1 and raw[index + 1] & 0x38:
-        return Screening.REFUSE, "XOP instruction, which the emulated CPU does not have"
+        return _Remedy(Screening.REFUSE, "XOP instruction, which the emulated CPU does not have")
     if first in _TESTS and raw[index + 1 : index + 2] == _TEST_RIP_RELATIVE:
-        return Screening.REFUSE, "test by its second opcode, at an address relative to rip"
+        return _Remedy(
+            Screening.REFUSE, "test by its second opcode, at an address relative to rip"
+        )
     if first in _TESTS and 0xF0 in raw[:index] and raw[index + 1] in _NEG_OF_MEMORY:
-        return Screening.REFUSE, "lock prefix on a negation"
+        return _Remedy(Screening.REFUSE, "lock prefix on a negation")
     if first != 0x0F or len(raw) < index + 3:
         return None
     second, modrm = raw[index + 1], raw[index + 2]
-    if second in _SSE:
-        decoded = decode(raw)
-        why = sse.wrong(decoded, raw) if decoded is not None else ""
-        return (Screening.EMULATE, why) if why else None
     field, memory = modrm >> 3 & 7, modrm < 0xC0
     if second == _BSR and 0xF3 in raw[:index]:
-        return Screening.REFUSE, "lzcnt, which the emulated CPU does not have"
+        return _Remedy(Screening.REFUSE, "lzcnt, which the emulated CPU does not have")
     if second == 0xAE and memory and field <= _STMXCSR and 0xF3 not in raw[:index]:
-        return Screening.PREPARE, "moves MXCSR"
+        return _MXCSR_MOVES[field]
     if second == _CVTPI and memory and not _REPEATS & set(raw[:index]):
-        return Screening.EMULATE, "conversion of two integers in memory"
+        return _Remedy(Screening.EMULATE, "conversion of two integers in memory")
     if second == _GROUP_9 and memory and field == 1:
-        return Screening.EMULATE, _EXCHANGE
+        return _Remedy(Screening.EMULATE, _EXCHANGE)
+    if second in _SSE:
+        return _vector(raw)
     if second == 0xC7 and not memory and field in (6, 7) and 0xF3 not in raw[:index]:
-        return Screening.EMULATE, "random number"
+        return _Remedy(Screening.EMULATE, "random number")
     if 0xF0 in raw[:index] and not memory and _tests_bit(second, field):
-        return Screening.REFUSE, "lock prefix on a register"
+        return _Remedy(Screening.REFUSE, "lock prefix on a register")
     if second in (_SHLD, _SHRD) and modrm & 0xC7 == _RIP_RELATIVE:
         if 0xF0 in raw[:index]:
-            return Screening.REFUSE, "lock prefix on a shift"
-        return Screening.EMULATE, "double shift of a RIP-relative operand"
+            return _Remedy(Screening.REFUSE, "lock prefix on a shift")
+        return _Remedy(Screening.EMULATE, "double shift of a RIP-relative operand")
     return None
+
+
+def _vector(raw: bytes) -> _Remedy | None:
+    """An instruction of SSE that the host computes where it can."""
+    decoded = decode(raw)
+    if decoded is None:
+        return None
+    why = sse.wrong(decoded)
+    if why:
+        return _Remedy(Screening.EMULATE, why, sse.emulate)
+    if not sse_arithmetic.computes(decoded):
+        return None
+    unusual = not sse_arithmetic.silent(decoded, raw)
+    return _Remedy(Screening.EMULATE, "arithmetic", sse_arithmetic.emulate, unusual)
 
 
 def _tests_bit(opcode: int, field: int) -> bool:
@@ -183,20 +217,16 @@ def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
     flags = len(insns) == 1
     for insn in _spelled(insns):
         verdict = _classify(insn.raw)
-        if verdict is not None and (flags or verdict[1] != _EXCHANGE):
-            what = verdict[1]
-            if verdict[0] is Screening.REFUSE:
+        if verdict is not None and (flags or verdict.what != _EXCHANGE):
+            what = verdict.what
+            if verdict.action is Screening.REFUSE:
                 what = f"{insn.text}: {what}"
-            computes = verdict[0] is Screening.PREPARE or _of_float(insn.raw)
-            found.append(Screened(insn.address, insn.size, verdict[0], what, computes))
+            computes = verdict.serve is not None or verdict.action is Screening.PREPARE
+            found.append(
+                Screened(insn.address, insn.size, verdict.action, what, computes, verdict.unusual)
+            )
         flags = flags or not (insn.mnemonic == "pop" or insn.mnemonic.startswith(_NEUTRAL))
     return tuple(found)
-
-
-def _of_float(raw: bytes) -> bool:
-    """True for what the host computes where it can."""
-    index, _ = _opcode(raw)
-    return raw[index] in _X87 or (raw[index] == 0x0F and raw[index + 1] in _SSE)
 
 
 def _spelled(insns: tuple[Insn, ...]) -> Iterator[Insn]:
@@ -210,12 +240,50 @@ def _spelled(insns: tuple[Insn, ...]) -> Iterator[Insn]:
 
 
 def prepare(cpu: ArchCpu, insn: Insn) -> None:
-    """Before MXCSR is stored: show the sticky flags; before it is loaded: forget them."""
-    index, _ = _opcode(insn.raw)
-    if insn.raw[index + 2] >> 3 & 7 in (_FXSAVE, _STMXCSR):
-        show_float_flags(cpu)
-    else:
-        cpu.clear_float_flags()
+    """Before MXCSR is stored: show the sticky flags."""
+    show_float_flags(cpu)
+
+
+def _load_mxcsr(cpu: ArchCpu, insn: Insn) -> None:
+    """Ldmxcsr."""
+    _set_mxcsr(cpu, int.from_bytes(cpu.read(_operand(cpu, insn), 4), "little"))
+
+
+def _set_mxcsr(cpu: ArchCpu, value: int) -> None:
+    if value >> 16:
+        raise TrapError(_PROTECTION)
+    cpu.clear_float_flags()
+    cpu.write_register("mxcsr", value)
+
+
+def _load_image(cpu: ArchCpu, insn: Insn) -> None:
+    """Fxrstor: all of x87 and SSE (SDM volume 1, section 10.5)."""
+    address = _operand(cpu, insn)
+    if address & 15:
+        raise TrapError(_PROTECTION)
+    image = cpu.read(address, _FX_SIZE)
+    control, status, tags = struct.unpack_from("<HHB", image)
+    _set_mxcsr(cpu, int.from_bytes(image[24:28], "little"))
+    cpu.write_register("fctrl", control & 0x1F3F | 0x40)
+    cpu.write_register("fstat", status)
+    cpu.write_register(
+        "ftag", sum(3 << 2 * number for number in range(8) if not tags >> number & 1)
+    )
+    for number in range(8):
+        at = 32 + 16 * number
+        cpu.write_register(f"st{number}", int.from_bytes(image[at : at + 10], "little"))
+    for number in range(16):
+        at = 160 + 16 * number
+        cpu.write_register(f"xmm{number}", int.from_bytes(image[at : at + 16], "little"))
+
+
+_MXCSR_MOVES: Final = (
+    _Remedy(Screening.PREPARE, "stores MXCSR"),
+    _Remedy(Screening.EMULATE, "loads MXCSR", _load_image),
+    _Remedy(Screening.EMULATE, "loads MXCSR", _load_mxcsr),
+    _Remedy(Screening.PREPARE, "stores MXCSR"),
+)
+"""By the field of ModRM: fxsave, fxrstor, ldmxcsr, stmxcsr."""
 
 
 def show_float_flags(cpu: ArchCpu) -> None:
@@ -226,8 +294,9 @@ def show_float_flags(cpu: ArchCpu) -> None:
 def emulate(cpu: ArchCpu, insn: Insn) -> int:
     """A screened instruction that does not run in the emulator; where it leads to."""
     index, rex = _opcode(insn.raw)
-    if _of_float(insn.raw):
-        (x87 if insn.raw[index] in _X87 else sse).emulate(cpu, insn)
+    verdict = _classify(insn.raw)
+    if verdict is not None and verdict.serve is not None:
+        verdict.serve(cpu, insn)
         return insn.address + insn.size
     if insn.raw[index] == _RET:
         return _return(cpu, int.from_bytes(insn.raw[index + 1 : index + 3], "little"))

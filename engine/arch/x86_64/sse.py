@@ -1,8 +1,8 @@
 """Instructions of SSE that an emulator gets wrong, carried out on a CPU's registers.
 
 Comparisons of strings (SSE4.2), on some of which Unicorn itself crashes; horizontal sums of a
-register with itself (SSSE3); approximations of reciprocals, and roundings to integers that are
-not to be flagged as inexact (SSE4.1), at which it sets flags that no processor sets.
+register with itself (SSSE3); approximations of reciprocals, at which it sets flags that no
+processor sets.
 
 Sources: SDM volume 2, section 4.1 for the strings, and the instructions' pages. Approximations
 are as near as a float gets: the manual bounds their error only.
@@ -14,14 +14,12 @@ from typing import Final
 from engine.arch.machine import ArchCpu, Insn, TrapError
 from engine.arch.x86_64.decode import OPERAND_SIZE, REP, Decoded, decode
 from engine.arch.x86_64.extended import (
-    INVALID,
     NEAREST,
     ONE,
     ControlWord,
     NumberKind,
     Real,
     divide,
-    from_double,
     from_single,
     kind_of,
     narrowed,
@@ -30,12 +28,10 @@ from engine.arch.x86_64.extended import (
     rounded,
     small,
     square_root,
-    whole,
 )
 from engine.arch.x86_64.operations import operand_address
 
-_PROTECTION, _SIMD = 13, 19
-"""Exceptions of the processor."""
+_PROTECTION: Final = 13
 _LANES: Final = 0xFFFF_FFFF
 _CARRY, _ZERO, _SIGN, _OVERFLOW = 1, 0x40, 0x80, 0x800
 _STATUS: Final = 0x8D5
@@ -43,19 +39,14 @@ _STRINGS: Final = frozenset(range(0x360, 0x364))
 _HORIZONTAL: Final = frozenset((0x201, 0x202, 0x203, 0x205, 0x206, 0x207))
 _APPROXIMATIONS: Final = frozenset((0x152, 0x153))
 _ROOTS: Final = 0x152
-_ROUNDINGS: Final = {0x308: (4, 4), 0x309: (8, 2), 0x30A: (4, 1), 0x30B: (8, 1)}
-"""Opcodes to the size and number of what is rounded."""
-_SILENT, _BY_MXCSR = 8, 4
 
 
-def wrong(insn: Decoded, raw: bytes) -> str:
+def wrong(insn: Decoded) -> str:
     """Name what the emulator gets wrong with an instruction; empty for all others."""
     if insn.key in _STRINGS and insn.prefixes & OPERAND_SIZE:
         return "comparison of strings"
     if insn.key in _APPROXIMATIONS and not insn.prefixes & OPERAND_SIZE:
         return "approximation"
-    if insn.key in _ROUNDINGS and raw[insn.immediate_at] & _SILENT:
-        return "rounding without a flag"
     if insn.key in _HORIZONTAL and not insn.memory:
         first, second = _registers(insn)
         if first == second:
@@ -67,7 +58,7 @@ def emulate(cpu: ArchCpu, insn: Insn) -> None:
     """Carry out an instruction that `wrong` names; the pc stays.
 
     Raises:
-        TrapError: its operand is not aligned, or invalid where that is not masked.
+        TrapError: its operand is not aligned.
         GuestFaultError: of its operand.
     """
     decoded = decode(insn.raw)
@@ -76,8 +67,6 @@ def emulate(cpu: ArchCpu, insn: Insn) -> None:
         _compare(cpu, insn, decoded)
     elif decoded.key in _APPROXIMATIONS:
         _approximate(cpu, insn, decoded)
-    elif decoded.key in _ROUNDINGS:
-        _round(cpu, insn, decoded)
     else:
         _sum(cpu, decoded)
 
@@ -184,53 +173,47 @@ def _sum(cpu: ArchCpu, decoded: Decoded) -> None:
     """Phaddw, phaddd, phaddsw, phsubw, phsubd and phsubsw of a register with itself."""
     kind = decoded.key & 3
     bits = 32 if kind == 2 else 16
-    whole = 128 if decoded.prefixes & OPERAND_SIZE else 64
+    width = 128 if decoded.prefixes & OPERAND_SIZE else 64
     number = _registers(decoded)[0]
-    if whole == 128:
-        value = cpu.read_register(f"xmm{number}")
-    else:
-        top = cpu.read_register("fstat") >> 11 & 7
-        value = cpu.read_register(f"st{number - top & 7}")
+    value = cpu.read_register(f"xmm{number}") if width == 128 else mmx(cpu, number)
     half = 1 << (bits - 1)
-    lanes = [(value >> at & (2 * half - 1)) for at in range(0, whole, bits)]
+    lanes = [(value >> at & (2 * half - 1)) for at in range(0, width, bits)]
     lanes = [lane - 2 * half if lane & half else lane for lane in lanes]
     sign = -1 if decoded.key & 4 else 1
     sums = [low + sign * high for low, high in zip(lanes[::2], lanes[1::2], strict=True)]
     if kind == 3:
         sums = [max(-half, min(half - 1, each)) for each in sums]
     result = sum((each & (2 * half - 1)) << bits * at for at, each in enumerate(sums + sums))
-    if whole == 128:
+    if width == 128:
         cpu.write_register(f"xmm{number}", result)
         return
-    # MMX: the top is 0, and nothing is empty.
-    cpu.write_register("fstat", cpu.read_register("fstat") & ~0x3800)
+    set_mmx(cpu, number, result)
+
+
+def mmx(cpu: ArchCpu, number: int) -> int:
+    """The value of a register of MMX."""
+    top = cpu.read_register("fstat") >> 11 & 7
+    return cpu.read_register(f"st{number - top & 7}") & (1 << 64) - 1
+
+
+def enter_mmx(cpu: ArchCpu) -> None:
+    """Make x87's top 0, and nothing empty: registers keep what they hold."""
+    names = [f"st{number}" for number in range(8)]
+    status = cpu.read_register("fstat")
+    values = [cpu.read_register(name) for name in names]
+    cpu.write_register("fstat", status & ~0x3800)
     cpu.write_register("ftag", 0)
-    cpu.write_register(f"st{number}", 0xFFFF << 64 | result)
+    top = status >> 11 & 7
+    for number in range(8):
+        cpu.write_register(names[number], values[number - top & 7])
 
 
-def _round(cpu: ArchCpu, insn: Insn, decoded: Decoded) -> None:
-    """Roundps, roundpd, roundss and roundsd that do not flag what is inexact."""
-    size, count = _ROUNDINGS[decoded.key]
-    how, mxcsr = insn.raw[decoded.immediate_at], cpu.read_register("mxcsr")
-    control = ControlWord(0x3F, 64, mxcsr >> 13 & 3 if how & _BY_MXCSR else how & 3)
-    source = _source(cpu, insn, decoded, size * count)
-    name = f"xmm{_registers(decoded)[0]}"
-    result, flags, mask = cpu.read_register(name), 0, (1 << 8 * size) - 1
-    for at in range(0, 8 * size * count, 8 * size):
-        bits = source >> at & mask
-        if mxcsr & _DENORMALS_ARE_ZEROS and small(bits, size):
-            bits &= 1 << (8 * size - 1)
-        value = from_single(bits) if size == 4 else from_double(bits)
-        found = whole(value, control)
-        flags |= found.flags & INVALID
-        result = result & ~(mask << at) | narrowed(found.value, size, control).value << at
-    cpu.write_register("mxcsr", mxcsr | flags)
-    if flags & ~mxcsr >> 7:
-        raise TrapError(_SIMD)
-    cpu.write_register(name, result)
+def set_mmx(cpu: ArchCpu, number: int, value: int) -> None:
+    """Set a register of MMX."""
+    enter_mmx(cpu)
+    cpu.write_register(f"st{number}", 0xFFFF << 64 | value)
 
 
-_DENORMALS_ARE_ZEROS: Final = 0x40
 _CONTROL: Final = ControlWord(0x3F, 24, NEAREST)
 _NAN: Final = 0xFFC0_0000
 
