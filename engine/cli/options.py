@@ -20,15 +20,19 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _PASSED: Final = frozenset(("PATH", "LANG", "TERM", "TZ", "HOME", "USER", "COLUMNS", "LINES"))
 """Variables that a guest gets unless told otherwise: what programs need, and nothing that could
 be a secret."""
+_LEAST_MEMORY: Final = 1 << 14
+_MOST: Final = 1 << 62
+"""Of blocks and bytes: more than any run comes to."""
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def size(text: str) -> int:
     """Bytes of a size with an optional unit: 512M, 2G."""
-    match = re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text, re.IGNORECASE)
-    if match is None:
-        raise click.BadParameter(f"{text!r} is not a size such as 512M or 2G")
-    return int(match[1]) * _UNITS[match[2].upper()]
+    match = re.fullmatch(r"(\d+)([KMG]?)(?:i?B)?", text, re.IGNORECASE | re.ASCII)
+    found = int(match[1]) * _UNITS[match[2].upper()] if match is not None else 0
+    if found < _LEAST_MEMORY:
+        raise click.BadParameter(f"{text!r} is not a size such as 512M or 2G, from 16K on")
+    return min(found, _MOST)
 
 
 def seconds(text: str) -> float:
@@ -91,7 +95,13 @@ _GUEST_OPTIONS: Final = (
     click.option("--clean-env", is_flag=True, help="Start from an empty environment."),
     click.option("--cwd", metavar="DIR", help="Working directory, a path of the guest."),
     click.option("--argv0", metavar="NAME", help="The program's name for itself."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of all randomness."),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Of all randomness.",
+    ),
     click.option("--max-blocks", type=click.IntRange(min=1), help="Stop after N guest blocks."),
     _TIMEOUT,
     click.option(
@@ -150,6 +160,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
     }
     if values["clean_env"]:
         base = {}
+    blocks = values["max_blocks"]
     env = tuple(f"{key}={value}" for key, value in {**base, **given}.items())
     return GuestConfig(
         guest=values["guest"],
@@ -161,7 +172,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         env=env,
         cwd=values["cwd"],
         seed=values["seed"],
-        max_blocks=values["max_blocks"],
+        max_blocks=None if blocks is None else min(blocks, _MOST),
         memory=values["memory"],
         clock=values["clock"],
         start=values["start"],

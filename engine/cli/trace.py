@@ -162,7 +162,7 @@ def trace(
             return attached(session, values["timeout"], special)
 
         if not runs:
-            with traced.attached(attach):  # a file of handlers is executed for it
+            with traced.attached(attach):
                 form = list_form or LIST_FORMS[0]
                 for line in traced.described() if describe else traced.listed(form):
                     console.put(line)

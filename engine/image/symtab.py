@@ -9,7 +9,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, overload
 
@@ -23,6 +23,9 @@ BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "global"}  # 10: STB_
 FUNCTIONS: Final = (2, 10)
 SHN_ABS: Final = 0xFFF1
 _TLS: Final = 6
+_SHT_PROGBITS: Final = 1
+_NAMELESS: Final = (".debug_", ".zdebug_", ".gnu_debug", ".comment")
+"""Sections beside a program that no symbol is in."""
 _HIDDEN_VERSION: Final = 0x8000
 _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 4, 5, 6, 10, 0x6FFFFEF5
 _MANGLED: Final = ("_Z", "__Z", "___Z", "_R", "$s", "_$s", "$S", "_T0", "_D")
@@ -94,6 +97,12 @@ class Columns:
     sizes: Sequence[int]
 
 
+def _is_apart(section: Section) -> bool:
+    """True for data beside the program, such as the linker's warnings: it has no addresses."""
+    beside = section.type == _SHT_PROGBITS and not section.flags & headers.SHF_ALLOC
+    return beside and not section.name.startswith(_NAMELESS)
+
+
 class SymbolSection:
     """A .symtab or .dynsym that lies inside the file.
 
@@ -125,6 +134,9 @@ class SymbolSection:
                 the program then.
         """
         self._moved = moved
+        self._apart = frozenset(
+            number for number, section in enumerate(image.sections) if _is_apart(section)
+        )
         self.dynamic = dynamic
         self._is_arm = image.machine == headers.EM_ARM
         self._form = image.layout.symbol
@@ -151,6 +163,10 @@ class SymbolSection:
             found = Columns(words[0::6], raw[4::24], halves[3::12], longs[1::3], longs[2::3])
         else:  # name 4, value 4, size 4, info 1, other 1, section 2
             found = Columns(words[0::4], raw[12::16], halves[7::8], words[1::4], words[2::4])
+        if self._apart:
+            apart = self._apart
+            kept = array("H", (0 if number in apart else number for number in found.sections))
+            found = replace(found, sections=kept)
         return found if self._moved is None else self._in_program(found, self._moved)
 
     def _in_program(self, rows: Columns, moved: Sequence[tuple[int, int]]) -> Columns:
@@ -187,6 +203,7 @@ class SymbolSection:
         if self._is_arm and info & 15 in FUNCTIONS:  # bit 0 says Thumb, not where
             value &= ~1
         binding = BINDINGS.get(info >> 4, "local")
+        shndx = 0 if shndx in self._apart else shndx
         if self._moved is not None and 0 < shndx < len(self._moved):
             shndx, shift = self._moved[shndx]
             value += shift if kind != "tls" else 0

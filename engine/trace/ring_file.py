@@ -207,19 +207,30 @@ def describe(
 
 
 def _create(path: Path, size: int) -> int:
-    """A new file with all its blocks, never one that another process has mapped."""
+    """A new file with all its blocks, never one that another process has mapped.
+
+    One of a trace that was killed is replaced once there is room for its successor: else what
+    it holds would be lost for nothing.
+    """
+    fresh = path.with_name(f"{path.name}.new")
     try:
-        path.unlink(missing_ok=True)
+        fresh.unlink(missing_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        file = os.open(path, flags, 0o600)
+        file = os.open(fresh, flags, 0o600)
     except OSError as error:
         raise CommandError(f"cannot create {path}: {error.strerror}") from error
     try:
         os.posix_fallocate(file, 0, size)
     except OSError as error:
         os.close(file)
-        path.unlink(missing_ok=True)
+        fresh.unlink(missing_ok=True)
         raise no_room(path, error) from error
+    try:
+        fresh.replace(path)
+    except OSError as error:
+        os.close(file)
+        fresh.unlink(missing_ok=True)
+        raise CommandError(f"cannot create {path}: {error.strerror}") from error
     return file
 
 

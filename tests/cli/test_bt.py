@@ -11,6 +11,7 @@ from guestrun import Outcome, run
 
 UNW = str(GUESTS / "amd64" / "unw-O2")
 UNW_ARM = str(GUESTS / "arm64" / "unw-O2fp")
+DYNAMIC, LIBRARY = "/bin/true", "libc.so.6"
 STATIC = str(GUESTS / "amd64" / "guests-static")
 CHAIN = ["leaf", "manyregs", "loopcall", "umain", "cstart", "_start"]
 
@@ -32,6 +33,18 @@ def frames(done: Outcome) -> list[dict[str, Any]]:
 
 def names(done: Outcome) -> list[str]:
     return [frame["function"] for frame in frames(done)]
+
+
+def test_a_place_in_a_library_is_judged_before_it_is_mapped(home: Path) -> None:
+    """It was never reached, without a word."""
+    listing = run("disasm", DYNAMIC, f"{LIBRARY}:getpid", cwd=home).out.splitlines()
+    assert int(listing[1].split()[0], 16) - int(listing[0].split()[0], 16) > 1
+    done = bt(home, "--at", f"{LIBRARY}:getpid+1", DYNAMIC)
+    assert (done.code, done.out) == (2, "")
+    assert "is in the middle of" in done.err
+    never = bt(home, "--at", f"{LIBRARY}:malloc", "--hit", "99999", "-e", "r1:x malloc", DYNAMIC)
+    assert never.code == 1
+    assert "of 99999 hits" in never.err
 
 
 @pytest.mark.parametrize("guest", [UNW, UNW_ARM])

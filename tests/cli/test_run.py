@@ -253,12 +253,14 @@ BAD = {
     "unknown option": (("--nonsense", X86), "--nonsense"),
     "misspelt option": (("--sed", "1", X86), "--seed"),
     "seed": (("--seed", "x", X86), "'x' is not a valid integer"),
+    "negative seed": (("--seed", "-1", X86), "-1 is not in the range"),
     "no value": (("--seed",), "--seed"),
     "timeout": (("--timeout", "0", X86), "--timeout"),
     "negative timeout": (("--timeout", "-1", X86), "--timeout"),
     "timeout nan": (("--timeout", "nan", X86), "'nan' is not a positive number of seconds"),
     "blocks": (("--max-blocks", "0", X86), "--max-blocks"),
     "memory": (("--memory", "much", X86), "'much' is not a size such as 512M or 2G"),
+    "no memory": (("--memory", "4K", X86), "'4K' is not a size such as 512M or 2G"),
     "clock": (("--clock", "sun", X86), "'sun' is not one of"),
     "start": (("--start", "noon", X86), "'noon' is not a time such as now"),
     "start before 1970": (("--start", "1969-12-31", X86), "'1969-12-31' is not a time"),
@@ -266,6 +268,8 @@ BAD = {
     "env": (("--env", "NOVALUE", X86), "--env NOVALUE: not of the form K=V"),
     "root": (("--root", "nothing", X86), "--root nothing: not a directory"),
     "root is a file": (("--root", "run", X86), "--root run: not a directory"),
+    "share of /proc": (("--share", "/proc:rw", X86), "the guest's /proc is the engine's own"),
+    "share in /sys": (("--share", "/sys/kernel", X86), "the guest's /sys is the engine's own"),
     "share": (("--share", "nothing", X86), "--share nothing: no such file or directory"),
 }
 

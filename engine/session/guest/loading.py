@@ -10,7 +10,7 @@ from engine import arch as architectures
 from engine.cpu import cores
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, Ram
-from engine.errors import CommandError, ImageError
+from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.hooks import GuestHooks
 from engine.guest.memory import Memory
 from engine.guest.modules import Modules
@@ -184,7 +184,12 @@ class LoadedGuest:
         machine.first = self.process
         self.kernel = Kernel(machine, config.seed, config.max_blocks)
         self.proc.machine = machine
-        self._load()
+        try:
+            self._load()
+        except GuestFaultError as error:
+            raise CommandError(
+                f"--memory {config.memory}: too little to load {config.guest}"
+            ) from error
         self.cpu.exempt(*self._engine_windows())
 
     def _memory_changed(self, what: str, start: int, size: int) -> None:

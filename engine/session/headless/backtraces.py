@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from engine.errors import CommandError
+from engine.errors import CommandError, ProbeRejectedError
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import host_stdio
 from engine.probes.kprobe import Kprobe
@@ -68,9 +68,9 @@ def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
             try:
                 reports = session.run()
             finally:
-                tracing.finish()
+                remarks = tracing.finish()
         session.check_ended()
-        return Stopped(stopped.backtrace, stopped.hits, reports)
+        return Stopped(stopped.backtrace, stopped.hits, reports.behind(*remarks))
     finally:
         session.close()
 
@@ -111,6 +111,10 @@ class StoppedRun:
         """
         probing = self._session.probes()
         places = probing.verdicts.places.resolve(text)
+        for place in places:  # also in files that are not mapped yet
+            judged = probing.verdicts.judge(place, brief=True).judgement
+            if not judged.ok:
+                raise ProbeRejectedError(place.link, judged.reason, judged.errno)
         probing.place(
             (place, Kprobe(pre_handler=self._reached, rules=place.rules), lambda probe: None)
             for place in places

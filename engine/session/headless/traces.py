@@ -1,7 +1,7 @@
 """Runs whose events are recorded, and definitions as text for other tools."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import BinaryIO, Final
@@ -88,8 +88,8 @@ class TraceRun:
         yield from self._handled()
 
     def attached(self, attach: Attach) -> AbstractContextManager[None]:
-        """Limits and signals of the host hold for what is done without a run, too."""
-        return attach(self._session)
+        """Limits and signals of the host hold for a listing that executes a file of handlers."""
+        return attach(self._session) if self._request.handlers is not None else nullcontext()
 
     def _handled(self) -> Iterator[str]:
         """The probes of the file of handlers, as comment: they are no events."""

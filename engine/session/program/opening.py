@@ -25,6 +25,7 @@ from engine.session.protocol.report import Report
 
 _MAX_LINKS: Final = 40
 _SHOWN: Final = 10
+_OWN: Final = ("/proc", "/sys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,10 @@ def view_of(config: GuestConfig) -> View:
     for path, _ in config.shares:
         if not os.path.exists(path):
             raise CommandError(f"--share {path}: no such file or directory")
+        place = os.path.abspath(path)
+        own = next((top for top in _OWN if place == top or place.startswith(f"{top}/")), "")
+        if own or place == "/dev":
+            raise CommandError(f"--share {path}: the guest's {own or place} is the engine's own")
     return View.make(
         config.guest,
         cwd=None if config.isolated else os.getcwd(),

@@ -297,6 +297,15 @@ def test_queries_that_are_no_names() -> None:
         assert table.find(name) is None
 
 
+def test_data_beside_the_program_has_no_addresses() -> None:
+    """As the linker's warnings in libc's debug file, which all begin at 0."""
+    beside = 5  # .dynsym, which is plain data here, and not loaded
+    table = Elf().add("f", 0, 4).add("__warning", 0x100, 45, 1, section=beside).table()
+    assert (at(table, 2), at(table, 0x110)) == ("f", None)
+    assert table.find("__warning") is None
+    assert [symbol.name for symbol in table] == ["f"]
+
+
 @pytest.mark.parametrize(("offset", "value"), [(24, 0x7FFFFFFF), (32, 1 << 60), (40, 99)])
 def test_damaged_tables_are_a_problem_not_an_error(offset: int, value: int) -> None:
     image = Elf().add("f", 0, 4).image()

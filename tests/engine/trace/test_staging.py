@@ -312,7 +312,12 @@ def small_disk() -> Iterator[None]:
 def test_no_room_is_an_error_at_creation(path: Path) -> None:
     with pytest.raises(CommandError, match="cannot reserve"):
         RingFile(path, 2 * SMALLEST)
-    assert not path.exists()
+    assert list(path.parent.iterdir()) == []
+    path.write_bytes(b"rows of a trace that was killed")
+    with pytest.raises(CommandError, match="cannot reserve"):
+        RingFile(path, 2 * SMALLEST)
+    assert path.read_bytes() == b"rows of a trace that was killed"
+    assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.usefixtures("small_disk")
