@@ -23,6 +23,7 @@ be a secret."""
 _LEAST_MEMORY: Final = 1 << 14
 _MOST: Final = 1 << 62
 """Of blocks and bytes: more than any run comes to."""
+_COERCED: Final = ("C.UTF-8", "C.utf8", "UTF-8")
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -155,7 +156,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         raise click.UsageError("--env-all and --clean-env: one of them")
     base = {
         name: value
-        for name, value in os.environ.items()
+        for name, value in _environment().items()
         if values["env_all"] or name in _PASSED or name.startswith("LC_")
     }
     if values["clean_env"]:
@@ -180,6 +181,21 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         returns=values.get("caught_by", "auto"),
         **more,
     )
+
+
+def _environment() -> dict[str, str]:
+    """The environment as the user has it.
+
+    In the C locale Python sets LC_CTYPE for itself when it starts (PEP 538), which would make
+    another locale of the guest's.
+    """
+    found = dict(os.environ)
+    plain = not found.get("LC_ALL") and found.get("LANG", "") in ("", "C", "POSIX")
+    if plain and found.get("LC_CTYPE") in _COERCED:
+        with contextlib.suppress(OSError), open("/proc/self/environ", "rb") as file:
+            if not any(entry.startswith(b"LC_CTYPE=") for entry in file.read().split(b"\0")):
+                del found["LC_CTYPE"]
+    return found
 
 
 def program_options(command: Command) -> Command:

@@ -67,7 +67,7 @@ class SymbolIndex:
             self._sections += columns.sections
             self._values += columns.values
             self._sizes += columns.sizes
-            more, away = self._named(base, len(table.strings))
+            more, away = self._named(base, table.strings)
             if mapping:
                 more = [ref for ref in more if not self._is_mapping(ref, table.strings)]
             if image.machine == headers.EM_ARM:  # bit 0 of a function says Thumb, not where
@@ -81,13 +81,14 @@ class SymbolIndex:
         self.elsewhere = sorted(chain(*elsewhere), key=self._values.__getitem__)
         self.starts = [self._values[ref] for ref in self.refs]
 
-    def _named(self, base: int, end: int) -> tuple[list[int], list[int]]:
+    def _named(self, base: int, strings: bytes) -> tuple[list[int], list[int]]:
         """The defined rows from `base` on: those with an address, and the others.
 
         Args:
             base: the first row of the table.
-            end: size of its string table.
+            strings: its string table; what has no end is no name, nor is the empty one.
         """
+        end = strings.rfind(b"\0")
         classes = self._infos[base:].translate(_CLASSES)
         refs = range(base, base + len(classes))
         sections = self._sections[base:]
@@ -96,14 +97,14 @@ class SymbolIndex:
             for ref, kind, section, name in zip(
                 refs, classes, sections, self._names[base:], strict=True
             )
-            if kind == _PLACED and 0 < section != SHN_ABS and 0 < name < end
+            if kind == _PLACED and 0 < section != SHN_ABS and 0 < name < end and strings[name]
         ]
         away = [
             ref
             for ref, kind, section in zip(refs, classes, sections, strict=True)
             if (kind and section == SHN_ABS) or (kind == _AWAY and section)
         ]
-        return placed, [ref for ref in away if 0 < self._names[ref] < end]
+        return placed, [r for r in away if 0 < (at := self._names[r]) < end and strings[at]]
 
     def _is_mapping(self, ref: int, strings: bytes) -> bool:
         return self._infos[ref] == 0 and strings[self._names[ref]] == 0x24  # a local "$x"

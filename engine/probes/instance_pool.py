@@ -31,7 +31,7 @@ class InstancePool:
 
     def admit(self, probe: Kretprobe) -> None:
         """A return probe is registered: how many instances it may have at a time."""
-        probe.limit = probe.maxactive or None
+        probe.limit = probe.maxactive if probe.maxactive > 0 else None
         if probe.limit is None and self.kernel_maxactive and probe.rules is Rules.KPROBE:
             probe.limit = default_maxactive()
         probe.active = 0

@@ -248,6 +248,16 @@ def test_version_and_help(home: Path) -> None:
     assert all(option in done.out for option in options.split())
 
 
+def test_the_locale_is_the_users_not_pythons(home: Path) -> None:
+    """Python sets LC_CTYPE for itself where the locale is C, when a process of its own starts."""
+    words = [sys.executable, "-m", "tui", "run", "/usr/bin/env"]
+    for given in ({"LANG": "C"}, {}, {"LC_CTYPE": "C.UTF-8"}, {"LC_ALL": "C"}):
+        done = subprocess.run(
+            words, cwd=home, env={"A": "b", **given}, capture_output=True, text=True, check=True
+        )
+        assert dict(line.split("=", 1) for line in done.stdout.splitlines()) == given
+
+
 BAD = {
     "no guest": ((), "GUEST"),
     "unknown option": (("--nonsense", X86), "--nonsense"),

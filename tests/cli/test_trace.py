@@ -1,6 +1,9 @@
 """The contract of `kprobe-tui trace`: definitions, output, buffers, handlers, exit codes."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import archkit
@@ -245,6 +248,27 @@ def test_an_error_in_handlers(home: Path, source: str, text: str) -> None:
 
     assert done.code == 2
     assert text in done.err
+
+
+def test_the_trace_goes_to_descriptors_and_pipes(home: Path) -> None:
+    """As a shell's `-o >(command)` names them: nothing is beside them, nothing is overwritten."""
+    command = [sys.executable, "-m", "tui", "trace", "-e", "p:g/f factorial"]
+    for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+        with (home / "both").open("wb") as both:
+            both.write(b"before\n")
+            both.flush()
+            subprocess.run([*command, "-o", name, GUEST], cwd=home, stdout=both, check=True)
+        lines = (home / "both").read_text().splitlines()
+        assert lines[0] == "before"
+        assert any(" f: (factorial+0x0/" in line for line in lines)
+        assert [line for line in lines if line.startswith("fibonacci(15)")]
+    reading, writing = os.pipe()
+    words = [*command, "-o", f"/dev/fd/{writing}", GUEST]
+    subprocess.run(words, cwd=home, pass_fds=(writing,), stdout=subprocess.DEVNULL, check=True)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert b" f: (factorial+0x0/" in pipe.read()
+    assert [path.name for path in home.iterdir() if ".ring" in path.name] == []
 
 
 @pytest.mark.parametrize(

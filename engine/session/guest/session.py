@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from engine.arch.plan import Mode
-from engine.errors import TIMED_OUT, CutOff, GuestFaultError
+from engine.errors import TIMED_OUT, CommandError, CutOff, GuestFaultError
 from engine.linux import signals as sig
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import restore_terminals
@@ -72,6 +72,7 @@ class Session(LoadedGuest):
             ("stopped: deadlock: every thread waits for another one, and nothing can wake any",)
         )
         self._written = [0, 0]
+        self._running = False
 
     def probes(self, mode: Mode = Mode.STRICT) -> "Probing":
         """The probes of this guest; the first call, before it runs, says how strictly."""
@@ -87,12 +88,14 @@ class Session(LoadedGuest):
         Args:
             begin: goes before its first instruction; limits of the run hold there, too.
         """
+        self._running = True
         try:
             begin()
             end = self.kernel.run()
         except CutOff as cut:
             end = self._cut(cut)
         finally:
+            self._running = False
             restore_terminals()
         self.end = end
         try:
@@ -222,7 +225,13 @@ class Session(LoadedGuest):
         self.cpu.halt()
 
     def close(self) -> None:
-        """Give back what belongs to the host."""
+        """Give back what belongs to the host.
+
+        Raises:
+            CommandError: from a handler, while the guest runs in what would be given back.
+        """
+        if self._running:
+            raise CommandError("a guest cannot be closed while it runs")
         self.machine.close()
         self.ram.close()
 

@@ -131,7 +131,7 @@ class TraceRun:
             finally:
                 if begun:
                     tracing.start()
-            if options.output is None:
+            if tracing.is_streamed:
                 tracing.drain_at_calls()
             if options.buffer is not None and options.overwrite:
                 session.hooks.attention = tracing.dump
@@ -198,7 +198,7 @@ class GraphRun:
         """Run the guest to its end, with the trace written."""
         session, tracing, request = self._session, self._tracing, self._request
         tracing.start()
-        if request.options.output is None:
+        if tracing.is_streamed:
             tracing.drain_at_calls()
         with attach(session):
             try:

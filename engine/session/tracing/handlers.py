@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.errors import CommandError, KprobeTuiError, ProbeError
+from engine.errors import CommandError, CutOff, KprobeTuiError, ProbeError
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
 
@@ -59,7 +59,9 @@ def load_handlers(path: str, session: "Session", *, begin: bool = True) -> dict[
     }
     try:
         exec(compile(source, path, "exec"), names)
-    except (Exception, SystemExit) as error:
+    except CutOff:
+        raise
+    except BaseException as error:  # the file's own doing, whatever it is
         raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
     probes = names.get("probes")
     if not isinstance(probes, list | tuple) or not probes:
@@ -70,7 +72,14 @@ def load_handlers(path: str, session: "Session", *, begin: bool = True) -> dict[
         if not isinstance(probe, Kprobe):
             raise CommandError(f"--handlers {path}: {probe!r} in 'probes' is no probe")
         _check_handlers(path, probe)
-        wanted += [(place, probe, lambda probe: None) for place in _places(probe, session)]
+        try:
+            places = _places(probe, session)
+        except (TypeError, ValueError) as error:  # a name, address or offset of the wrong type
+            raise CommandError(f"--handlers {path}: the place of a probe: {error}") from error
+        wanted += [(place, probe, lambda probe: None) for place in places]
+    for name in ("init", "exit"):
+        if callable(names.get(name)):
+            _check_call(path, name, names[name], ())
     probing.place(wanted)
     if begin and callable(names.get("init")):
         with blamed(path):
@@ -84,16 +93,17 @@ def load_handlers(path: str, session: "Session", *, begin: bool = True) -> dict[
 def blamed(path: str | None) -> Iterator[None]:
     """An error out of code of a handlers file becomes the user's, with its line.
 
-    So does sys.exit there, which would pass for an exit of the guest.
+    So does sys.exit there, which would pass for an exit of the guest, and KeyboardInterrupt,
+    which would for one of the user's.
 
     Raises:
         CommandError: for such an error; others pass.
     """
     try:
         yield
-    except KprobeTuiError:
+    except (KprobeTuiError, CutOff):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         if path is None or not _lines(error, path):
             raise
         raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
@@ -103,17 +113,19 @@ def _check_handlers(path: str, probe: Kprobe) -> None:
     """Handlers are refused that could not be called: there is no line to blame at a hit."""
     for name, given in _HANDLERS.items():
         handler = getattr(probe, name, None)
-        if handler is None:
-            continue
-        try:
-            inspect.signature(handler).bind(*given)
-        except ValueError:  # one of C, which does not say
-            continue
-        except TypeError as error:
-            raise CommandError(
-                f"--handlers {path}: {name} of {probe}: it is called with "
-                f"({', '.join(given)}): {error}"
-            ) from error
+        if handler is not None:
+            _check_call(path, f"{name} of {probe}", handler, given)
+
+
+def _check_call(path: str, what: str, function: Any, given: tuple[str, ...]) -> None:
+    try:
+        inspect.signature(function).bind(*given)
+    except ValueError:  # one of C, which does not say
+        return
+    except TypeError as error:
+        raise CommandError(
+            f"--handlers {path}: {what}: it is called with ({', '.join(given)}): {error}"
+        ) from error
 
 
 def _places(probe: Kprobe, session: "Session") -> "list[Any]":

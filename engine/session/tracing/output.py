@@ -6,6 +6,7 @@ as a whole and counted as lost; later pieces are tried again, behind a note.
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -28,6 +29,8 @@ from engine.trace.rows import HEAD, count_rows, uniform
 from engine.trace.staging import CAPACITY, capacity_of
 
 _SHOWN: Final = 10
+_NUMBERS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
+_DESCRIPTOR: Final = re.compile(r"/dev/std(?:out|err)|/(?:dev|proc/self)/fd/(\d{1,9})", re.ASCII)
 PIECE: Final = 1 << 15
 """About how many bytes of rows are written at once."""
 
@@ -41,6 +44,8 @@ class TraceOutput:
         lost: rows that could not be written.
         failure: the first error, None if there was none.
         ring_file: is told how far the file has got, None without one.
+        is_stream: it goes where it cannot be taken back: a pipe, a device, a descriptor that
+            others have, too.
     """
 
     def __init__(
@@ -75,16 +80,24 @@ class TraceOutput:
         self._tell = written
         self._given_up = False
         self._written = self._unsaid = self._stage = 0
-        self._own = path is not None and not self.discard
+        self._opened = path is not None and not self.discard
+        self._own = False
         self._file = None if self.discard else stream
         self._escapes = is_terminal(path, stream)
         if path is not None and not self.discard:
+            given = _DESCRIPTOR.fullmatch(path)
             try:
-                file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                if given is not None:  # opened anew it would have a position of its own
+                    file = os.dup(_NUMBERS.get(path) or int(given[1] or 0))
+                else:
+                    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
                 self._file = os.fdopen(file, "wb", buffering=0)
+                self._own = given is None and stat.S_ISREG(os.fstat(file).st_mode)
             except OSError as error:
                 raise CommandError(f"-o {path}: {error.strerror}") from error
-            self._begin_file(path, backed=backed)
+            if self._own:
+                self._begin_file(path, backed=backed)
+        self.is_stream = not self._own and not self.discard
 
     def _begin_file(self, path: str, *, backed: bool) -> None:
         """Empty the file, but not before the ring file of its last trace is gone."""
@@ -92,8 +105,7 @@ class TraceOutput:
         try:
             if backed:
                 self.ring_file = RingFile(Path(f"{path}.ring"), capacity_of(CAPACITY))
-            if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-                self._file.truncate()
+            self._file.truncate()
         except OSError as error:
             raise CommandError(f"-o {path}: {error.strerror}") from error
 
@@ -199,7 +211,7 @@ class TraceOutput:
 
     def close(self) -> None:
         """Close the file, and remove the one beside it; a stream stays open."""
-        if self._own and self._file is not None:
+        if self._opened and self._file is not None:
             self._file.close()
         if self.ring_file is not None:
             self.ring_file.close()

@@ -355,6 +355,11 @@ class Tracing:
         self._output.format.renamed(thread)
         self._output.commit()
 
+    @property
+    def is_streamed(self) -> bool:
+        """True if the output is no file of its own: what is recorded is to come out soon."""
+        return self._output.is_stream
+
     def drain_at_calls(self) -> None:
         """Drain at each system call: the text stands among the guest's output where it belongs."""
         hooks = self.session.hooks

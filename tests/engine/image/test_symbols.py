@@ -297,6 +297,17 @@ def test_queries_that_are_no_names() -> None:
         assert table.find(name) is None
 
 
+def test_the_offset_of_a_nul_is_no_name() -> None:
+    image = Elf().add("f", 0, 4).add("g", 0x10, 4).image()
+    data = bytearray(image.data(0, image.size))
+    section = image.section(".symtab")
+    assert section is not None
+    struct.pack_into("<I", data, section.offset + 2 * 24, 2)  # behind "f"
+    table = SymbolTable(ElfImage.from_bytes(bytes(data), "damaged"))
+    assert [symbol.name for symbol in table] == ["f"]
+    assert table.find("") is None
+
+
 def test_data_beside_the_program_has_no_addresses() -> None:
     """As the linker's warnings in libc's debug file, which all begin at 0."""
     beside = 5  # .dynsym, which is plain data here, and not loaded

@@ -100,6 +100,14 @@ def test_a_handler_changes_the_program(tmp_path: Path) -> None:
             CommandError,
             "line 3: KeyError: 1",
         ),
+        ("x = 1\nraise KeyboardInterrupt\n", CommandError, "line 2: KeyboardInterrupt"),
+        ("probes = [Kprobe(symbol_name=5)]\n", CommandError, "the place of a probe"),
+        ("probes = [Kprobe(addr='x')]\n", CommandError, "the place of a probe"),
+        (
+            "probes = [Kprobe(symbol_name='main')]\ndef exit(code): pass\n",
+            CommandError,
+            "exit: it is called with (): missing a required argument: 'code'",
+        ),
     ],
 )
 def test_errors_of_loading(tmp_path: Path, source: str, error: type[Exception], text: str) -> None:
@@ -234,3 +242,40 @@ def test_probes_that_handlers_register_are_told_too(tmp_path: Path) -> None:
     assert "gone" not in done.err
     for name in ("stays", "goes"):
         assert f"kprobe-tui:   {name}: {missed} of {CALLS} hits missed" in done.err
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("raise KeyboardInterrupt", "line 2: KeyboardInterrupt"),
+        ("raise GeneratorExit", "line 2: GeneratorExit"),
+        ("guest.close()", "a guest cannot be closed while it runs"),
+    ],
+)
+def test_what_a_handler_cannot_do(tmp_path: Path, body: str, told: str) -> None:
+    """It passed for a Ctrl-C, printed a traceback, and took the tool with it."""
+    file = tmp_path / "handlers.py"
+    file.write_text(
+        f"def before(probe, regs):\n    {body}\n"
+        "probes = [Kprobe(symbol_name='fibonacci', pre_handler=before)]\n"
+    )
+    done = run(
+        "trace", "-e", "p:g/f factorial", "--handlers", str(file), str(RECURSION), cwd=tmp_path
+    )
+    assert done.code == 2
+    assert told in done.err
+    assert done.err.count(" f: (factorial+0x0/") == 1
+
+
+def test_no_number_of_instances_is_the_default_one(tmp_path: Path) -> None:
+    """As in Linux (register_kretprobe: maxactive <= 0)."""
+    with loaded(RECURSION) as guest:
+        names = load(
+            guest,
+            tmp_path,
+            "seen = []\n"
+            "def back(instance, regs): seen.append(1)\n"
+            "probes = [Kretprobe(symbol_name='fibonacci', maxactive=-1, handler=back)]\n",
+        )
+        guest.run()
+        assert names["seen"] == [1] * CALLS
