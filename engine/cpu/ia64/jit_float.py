@@ -10,7 +10,7 @@ from engine.cpu.ia64.jit_alu import Emit
 from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
 from engine.cpu.ia64.jit_memory import from_memory, is_natval, to_memory
 from engine.cpu.ia64.jit_words import APPLICATION, FUSED, PR
-from engine.cpu.ia64.state import FPSR
+from engine.cpu.ia64.state import FPSR, NATVAL
 
 _FPSR = APPLICATION[FPSR]
 Pair = tuple[str, str]
@@ -217,8 +217,8 @@ def to_integer(c: JitCode, insn: SlotInsn) -> None:
 
 
 def setf(c: JitCode, insn: SlotInsn) -> None:
-    """`setf`."""
-    value, which = c.gr(insn.field("r2")), insn.word >> 30 & 3
+    """`setf`: a NaT becomes a NaTVal."""
+    value, which = c.value(insn.field("r2")), insn.word >> 30 & 3
     if which == 0:
         significand, exponent = value, number(INTEGER_EXPONENT)
     elif which == 1:
@@ -226,21 +226,28 @@ def setf(c: JitCode, insn: SlotInsn) -> None:
     else:
         bits = c.masked(value, 0xFFFFFFFF) if which == 2 else value
         significand, exponent = from_memory(c, bits, which == 3)
+    if c.nats and insn.field("r2"):
+        known = c.test("eq", c.nat(insn.field("r2")), "0")
+        significand = c.choose(known, significand, number(NATVAL[2]))
+        exponent = c.choose(known, exponent, number(NATVAL[1]))
     c.put_float(insn.field("f1"), significand, exponent)
 
 
 def getf(c: JitCode, insn: SlotInsn) -> None:
-    """`getf`: Python sees to a NaTVal."""
+    """`getf`: a NaTVal becomes a NaT; Python makes the first one."""
     r1, which = insn.field("r1"), insn.word >> 30 & 3
     c.check_target(r1)
     significand, exponent = c.fr(insn.field("f2"))
-    c.leave_if(is_natval(c, significand, exponent))
+    found = is_natval(c, significand, exponent)
+    if not c.nats:
+        c.leave_if(found)
+    nat = c.op(f"zext i1 {found} to i64")
     if which == 0:
-        c.put(r1, significand)
+        c.put(r1, significand, nat)
     elif which == 1:
-        c.put(r1, exponent)
+        c.put(r1, exponent, nat)
     else:
-        c.put(r1, to_memory(c, significand, exponent, which == 3))
+        c.put(r1, to_memory(c, significand, exponent, which == 3), nat)
 
 
 EMIT: Final[dict[str, Emit]] = {
