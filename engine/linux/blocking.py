@@ -4,6 +4,7 @@ import select
 from collections.abc import Iterable
 from typing import Final
 
+from engine.linux import jobs
 from engine.linux import signals as sig
 from engine.linux.clock import FOREVER
 from engine.linux.machine import Machine
@@ -24,7 +25,8 @@ def handler_restarts(k: Thread) -> bool:
     ready = state.waiting() & ~state.blocked
     if not ready:
         return True
-    return bool(state.action((ready & -ready).bit_length()).flags & sig.SA_RESTART)
+    action = state.action((ready & -ready).bit_length())
+    return action.handler == sig.SIG_DFL or bool(action.flags & sig.SA_RESTART)
 
 
 def deadline(k: Thread) -> int | None:
@@ -66,7 +68,12 @@ def _interrupted(k: Thread) -> bool:
     while found:
         number = (found & -found).bit_length()
         found &= found - 1
-        if not state.ignored(number):
+        if sig.stops(number) and state.action(number).handler == sig.SIG_DFL:
+            state.forget(number)
+            jobs.stop(k.process, number)
+            if k.process.stopped:
+                return False  # it goes on waiting once it is continued
+        elif not state.ignored(number):
             return True
         state.forget(number)
     return False

@@ -176,6 +176,7 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
     if parent is not None:
         parent.children[process.pid] = process
     process.group, process.session = mine.group, mine.session
+    process.terminal = mine.terminal
     process.umask, process.cwd = mine.umask, mine.cwd
     process.limits, process.knobs = dict(mine.limits), dict(mine.knobs, pdeathsig=0, subreaper=0)
     if flags & FILES:

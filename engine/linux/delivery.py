@@ -5,6 +5,7 @@ from engine.arch.recording import OUTSIDE
 from engine.cpu.base import Cpu
 from engine.errors import GuestFaultError
 from engine.guest.memory import Memory
+from engine.linux import jobs
 from engine.linux import signals as sig
 from engine.linux.context import SyscallTable
 from engine.linux.ending import Crash
@@ -15,12 +16,12 @@ from engine.linux.thread import Thread
 def deliver_all(k: Thread) -> None:
     """Every pending signal that is not blocked, before the program runs on."""
     state = k.signals
-    while state.deliverable() and k.process.exit is None:
+    while state.deliverable() and k.process.exit is None and not k.process.stopped:
         item = state.take(~state.blocked & ((1 << 64) - 1))
         if item is None:
             break
         _deliver(k, item)
-    if state.saved is not None:
+    if state.saved is not None and not k.process.stopped:
         state.blocked, state.saved = state.saved, None
 
 
@@ -32,7 +33,7 @@ def _deliver(k: Thread, item: PendingSignal) -> None:
         return
     if action.handler == sig.SIG_DFL:
         if sig.stops(number):
-            k.unsupported(f"stopping by {sig.name(number)} (ignored)")
+            jobs.stop(k.process, number)
         else:
             k.process.die(number, None)
         return

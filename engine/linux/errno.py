@@ -1,6 +1,10 @@
 """The guest's errors: raised by system-call handlers, turned into -errno by the dispatcher."""
 
 import errno
+from typing import Final
+
+ERESTARTSYS: Final = 512
+"""The call is made again once signals have been seen to; no program sees this number."""
 
 
 class LinuxError(Exception):

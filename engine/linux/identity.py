@@ -90,6 +90,7 @@ def setsid(k: Thread) -> int:
     if any(each.group == process.pid for each in k.machine.processes.values()):
         raise LinuxError(errno.EPERM)
     process.group = process.session = process.pid
+    process.terminal = None
     return process.pid
 
 

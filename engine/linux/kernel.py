@@ -11,7 +11,7 @@ from engine.linux import blocking, coherence, delivery, faults, reaping
 from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Exit
-from engine.linux.errno import LinuxError
+from engine.linux.errno import ERESTARTSYS, LinuxError
 from engine.linux.machine import Machine
 from engine.linux.process import Process
 from engine.linux.scheduler import Scheduler
@@ -54,6 +54,7 @@ class Kernel:
         self._host = machine.host
         machine.timers_changed = self._clock_need_changed
         machine.started, machine.left = self._started, self._left
+        machine.held, machine.released = self._held, self._released
         self._table = build(machine.arch.linux.own_calls)
         self._linux = machine.arch.linux
         self._pc = machine.arch.roles.pc
@@ -118,7 +119,7 @@ class Kernel:
             held = waits = False
         if not held:
             delivery.deliver_all(thread)
-        if thread.process.exit is None:
+        if thread.process.exit is None and not thread.process.stopped:
             thread.memory.sync()
             # As uprobes do: a signal waits for the end of the step.
             stop = self._cpu.step() if waits else self._cpu.run(self._quantum())
@@ -137,7 +138,9 @@ class Kernel:
         before = self._cpu.read_register(pc)
         if not thread.hooks.hold():
             delivery.deliver_all(thread)
-        if thread.process.exit is None and self._cpu.read_register(pc) == before:
+        process = thread.process
+        idle = process.exit is not None or process.stopped
+        if not idle and self._cpu.read_register(pc) == before:
             thread.memory.sync()
             self._moment = self._next_moment()
             stop = self._cpu.step()
@@ -151,8 +154,12 @@ class Kernel:
     def wait(self) -> None:
         """Let time pass until a thread can run, if the current one has to wait."""
         machine = self.machine
-        while machine.exit is None and (machine.current.wait or machine.current.ended):
+        while machine.exit is None and not self._can_run(machine.current):
             self._runnable()
+
+    @staticmethod
+    def _can_run(thread: Thread) -> bool:
+        return thread.wait is None and not thread.ended and not thread.process.stopped
 
     def _runnable(self) -> bool:
         """True if the current thread can run, which another one may have become."""
@@ -162,7 +169,7 @@ class Kernel:
         if machine.exit is not None:
             return False
         thread = machine.current
-        if thread.wait is None and not thread.ended:
+        if self._can_run(thread):
             if self._stale or machine.woken:
                 self._look()
             if not self._turn or thread.hooks.hold():
@@ -201,6 +208,23 @@ class Kernel:
         self._cpu.count_blocks(True)
         self.scheduler.add(thread, self._cpu.blocks())
 
+    def _held(self, process: Process) -> None:
+        """The threads of a process stop."""
+        for thread in process.threads.values():
+            self.scheduler.hold(thread)
+
+    def _released(self, process: Process) -> None:
+        """They go on where they were: running, or waiting."""
+        scheduler, now = self.scheduler, self._cpu.blocks()
+        for thread in process.threads.values():
+            scheduler.held.pop(thread, None)
+            if thread.wait is not None:
+                scheduler.block(thread)
+                thread.nudged = False
+                self.machine.wake(thread)
+            elif thread is not self.machine.current or thread.answer is not None:
+                scheduler.add(thread, now)
+
     def _look(self) -> None:
         """Blocked threads whose waits are over can run again."""
         self._stale = False
@@ -212,8 +236,8 @@ class Kernel:
         changed = dict.fromkeys((*woken, *scheduler.polled, *scheduler.timed))
         woken.clear()
         for thread in changed:
-            if thread.wait is None:
-                continue  # it has ended meanwhile
+            if thread.wait is None or thread in scheduler.held:
+                continue  # it has ended or been stopped meanwhile
             answer = self._waited(thread)
             if answer is not None:
                 thread.wait, thread.answer = None, answer
@@ -241,7 +265,7 @@ class Kernel:
         self._look()
         current = machine.current
         now = self._cpu.blocks()
-        if current.wait is None and not current.ended and current.answer is None:
+        if self._can_run(current) and current.answer is None:
             scheduler.ready.append(current)
         thread = scheduler.next(now)
         if thread is None:
@@ -475,7 +499,7 @@ class Kernel:
         try:
             return work()
         except LinuxError as error:
-            return -error.code
+            return blocking.RESTART if error.code == ERESTARTSYS else -error.code
         except MappingError as error:
             return -error.code
         except GuestFaultError:

@@ -58,6 +58,8 @@ class Machine:
         timers_changed: called when that has changed.
         started: told of a new thread that can run.
         left: told of a thread that ends.
+        held: told of a process that stops.
+        released: told of one that does so no more.
     """
 
     fs: FileSystem
@@ -100,6 +102,8 @@ class Machine:
         self.timers_changed: Callable[[], None] = lambda: None
         self.started: Callable[[Thread], None] = lambda thread: None
         self.left: Callable[[Thread], None] = lambda thread: None
+        self.held: Callable[[Process], None] = lambda process: None
+        self.released: Callable[[Process], None] = lambda process: None
         self._random = random.Random(seed)
         self._next_id = _FIRST_PID
 
@@ -138,9 +142,14 @@ class Machine:
             self.woken.append(thread)
 
     def interrupt(self, item: PendingSignal) -> None:
-        """A signal of the user's, as at a terminal: to all processes in the foreground."""
+        """A signal of the user's, as at a terminal: to its foreground group.
+
+        Without a terminal that is the group of the first process.
+        """
+        terminal = self.first.terminal
+        group = terminal.group if terminal is not None else self.first.group
         for process in list(self.processes.values()):
-            if process.exit is None:
+            if process.exit is None and process.group == group:
                 process.post(item)
 
     def unsupported(self, what: str) -> None:

@@ -6,6 +6,7 @@ from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Crash, Exit
 from engine.linux.fs.table import FileTable
+from engine.linux.fs.terminal import Terminal
 from engine.linux.machine import Machine
 from engine.linux.signals import PendingSignal, SignalHand
 from engine.linux.space import AddressSpace
@@ -67,6 +68,9 @@ class Process:
         limits: resource limits by name: (soft, hard).
         knobs: see `KNOBS`.
         exit: how it ended, None while it runs.
+        stopped: the signal that has stopped it, 0 while it runs.
+        change: (CLD_* code, status) of a stop or continuation that nobody has waited for.
+        terminal: its controlling terminal.
     """
 
     files: FileTable
@@ -99,6 +103,9 @@ class Process:
         self.limits = dict(_LIMITS)
         self.knobs = dict(KNOBS)
         self.exit: Exit | None = None
+        self.stopped = 0
+        self.change: tuple[int, int] | None = None
+        self.terminal: Terminal | None = None
         self.enter(space)
         machine.processes[pid] = self
 
@@ -135,16 +142,50 @@ class Process:
         if not self.threads:
             return True
         number, pending = item.number, self.hand.pending
-        if number == sig.SIGCONT:
-            for stopping in sig.STOPPING:
-                for thread in self.threads.values():
-                    thread.signals.forget(stopping)
+        self.prepare(number)
         queued = self.leader.signals.queue(item, pending)
         if pending.mask & sig.bit(number):
             for thread in self.threads.values():
                 if not thread.signals.blocked & sig.bit(number) or thread.wait is not None:
                     self.machine.wake(thread)
         return queued
+
+    def prepare(self, number: int) -> None:
+        """A signal is sent: those that stop and those that continue undo each other.
+
+        This is at once, whatever the process does with the signal itself (prepare_signal).
+        """
+        opposed = sig.STOPPING if number == sig.SIGCONT else (sig.SIGCONT,)
+        if number == sig.SIGCONT or number in sig.STOPPING:
+            for each in opposed:
+                for thread in self.threads.values():
+                    thread.signals.forget(each)
+        if self.stopped and number in (sig.SIGCONT, sig.SIGKILL):
+            self.stopped = 0
+            self.change = None
+            self.machine.released(self)
+            if number == sig.SIGCONT:
+                self._changed(sig.CLD_CONTINUED, sig.SIGCONT)
+
+    def stop(self, number: int) -> None:
+        """No thread runs from now on, until the process is continued."""
+        if not self.stopped and self.exit is None:
+            self.stopped = number
+            self.machine.held(self)
+            self._changed(sig.CLD_STOPPED, number)
+
+    def _changed(self, code: int, status: int) -> None:
+        """Tell the parent of a stop or of its end (do_notify_parent_cldstop)."""
+        self.change = (code, status)
+        parent = self.parent
+        if parent is None or parent.exit is not None:
+            return
+        action = parent.hand.action(sig.SIGCHLD)
+        if action.handler != sig.SIG_IGN and not action.flags & sig.SA_NOCLDSTOP:
+            info = sig.info_child(code, self.pid, self.uid, status)
+            parent.post(PendingSignal(sig.SIGCHLD, info))
+        for thread in parent.threads.values():
+            self.machine.wake(thread)
 
     def post_expired(self) -> None:
         """Post the signals of timers that have run out."""

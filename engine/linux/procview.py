@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
+from engine.linux.fs.terminal import Terminal
 from engine.linux.machine import Machine
 from engine.linux.process import Process
 from engine.linux.system import HOSTNAME, RELEASE
@@ -34,6 +35,11 @@ class ProcessView:
     def exe(self) -> bytes:
         """Guest path of its program."""
         return self._process.space.exe
+
+    @property
+    def terminal(self) -> Terminal | None:
+        """Its controlling terminal."""
+        return self._process.terminal
 
     @property
     def comm(self) -> bytes:
@@ -101,8 +107,9 @@ class ProcessView:
         code = start.code if start else (0, 0)
         return ProcStatus(
             ppid=process.ppid,
-            pgrp=process.pid,
-            session=process.pid,
+            state="T" if process.stopped else "R",
+            pgrp=process.group,
+            session=process.session,
             blocked=state.blocked,
             pending=state.waiting(),
             threads=len(process.threads),

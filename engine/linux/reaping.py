@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from engine.linux import futex, pidfiles
+from engine.linux import futex, jobs, pidfiles
 from engine.linux import signals as sig
 from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
@@ -17,8 +17,6 @@ from engine.linux.wait import Wait
 _NOHANG, _UNTRACED, _EXITED, _CONTINUED, _NOWAIT = 1, 2, 4, 8, 0x01000000
 _THREADS: Final = 0xE0000000
 """__WNOTHREAD, __WALL and __WCLONE: all children are seen by all threads."""
-_NOCLDWAIT: Final = 2
-_CLD_EXITED, _CLD_KILLED = 1, 2
 _P_PIDFD: Final = 3
 
 
@@ -37,7 +35,10 @@ def ended(process: Process, *, last: bool) -> None:
     give_back(process)
     for child in list(process.children.values()):
         _orphaned(process, child)
+        jobs.group_left(child, process)
     process.children.clear()
+    jobs.leader_ends(process)
+    jobs.group_left(process, process.parent)
     if not last:
         if process.files.shared:
             process.files.shared -= 1
@@ -86,10 +87,10 @@ def _tell_parent(process: Process) -> None:
     number = process.exit_signal
     action = parent.hand.action(sig.SIGCHLD)
     forgotten = number == sig.SIGCHLD and (
-        action.handler == sig.SIG_IGN or action.flags & _NOCLDWAIT
+        action.handler == sig.SIG_IGN or action.flags & sig.SA_NOCLDWAIT
     )
     if number and not (number == sig.SIGCHLD and action.handler == sig.SIG_IGN):
-        parent.post(PendingSignal(number, _info(process, number)))
+        parent.post(PendingSignal(number, struct.pack("<i", number) + _info(process)[4:]))
     if forgotten:
         parent.children.pop(process.pid, None)
         machine.processes.pop(process.pid, None)
@@ -98,22 +99,34 @@ def _tell_parent(process: Process) -> None:
 
 
 def _code(process: Process) -> tuple[int, int]:
-    """(CLD_* code, status) of a process that has ended."""
+    """(CLD_* code, status) of a process that has ended, been stopped or continued."""
     end = process.exit
-    assert end is not None
-    return (_CLD_KILLED, end.signal) if end.signal else (_CLD_EXITED, end.code or 0)
+    if end is None:
+        assert process.change is not None
+        return process.change
+    return (sig.CLD_KILLED, end.signal) if end.signal else (sig.CLD_EXITED, end.code or 0)
 
 
 def _status(process: Process) -> int:
+    """The same as wait4 tells it."""
     code, status = _code(process)
-    return status if code == _CLD_KILLED else (status & 0xFF) << 8
+    if code == sig.CLD_STOPPED:
+        return status << 8 | 0x7F
+    if code == sig.CLD_CONTINUED:
+        return 0xFFFF
+    return status if code == sig.CLD_KILLED else (status & 0xFF) << 8
 
 
-def _info(process: Process, number: int) -> bytes:
+def _info(process: Process) -> bytes:
     code, status = _code(process)
-    return struct.pack(
-        "<iiiiiIiiqq", number, 0, code, 0, process.pid, process.uid, status, 0, 0, 0
-    )
+    return sig.info_child(code, process.pid, process.uid, status)
+
+
+def _told(child: Process, options: int) -> bool:
+    """True if a child has been stopped or continued, and that is waited for."""
+    if child.exit is not None or child.change is None:
+        return False
+    return bool(options & (_UNTRACED if child.change[0] == sig.CLD_STOPPED else _CONTINUED))
 
 
 def _waiting(
@@ -129,6 +142,11 @@ def _waiting(
                 if not options & _NOWAIT:
                     del k.process.children[child.pid]
                     k.machine.processes.pop(child.pid, None)
+                return found
+            if _told(child, options):
+                found = take(child)
+                if not options & _NOWAIT:
+                    child.change = None
                 return found
         return 0 if options & _NOHANG else None
 
@@ -189,7 +207,7 @@ def waitid(k: Thread, which: int, pid: int, info: int, options: int) -> int | Wa
 
     def take(child: Process) -> int:
         if info:
-            k.memory.write(info, _info(child, sig.SIGCHLD).ljust(128, b"\0"))
+            k.memory.write(info, _info(child).ljust(128, b"\0"))
         return 0
 
     if info and options & _NOHANG:

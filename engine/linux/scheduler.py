@@ -22,6 +22,7 @@ class Scheduler:
         blocked: those that wait, in the order in which they began to.
         polled: those of them whose waits are tried again whenever something may have changed.
         timed: those whose waits have a deadline.
+        held: threads of processes that are stopped; they are in none of the others.
         switches: changes from one thread to another so far.
         digest: of all of them, as (tick, thread id): equal for equal schedules.
         turn_end: tick at which the present turn ends; None while nobody else can run.
@@ -33,6 +34,7 @@ class Scheduler:
         self.blocked: dict[Thread, None] = {}
         self.polled: dict[Thread, None] = {}
         self.timed: dict[Thread, None] = {}
+        self.held: dict[Thread, None] = {}
         self.switches = self.digest = 0
         self.turn_end: int | None = None
         self._random = random.Random(f"schedule {seed}")
@@ -62,6 +64,11 @@ class Scheduler:
         if self.turn_end is None:
             self._begin(now)
 
+    def hold(self, thread: Thread) -> None:
+        """A thread's process is stopped."""
+        self.drop(thread)
+        self.held[thread] = None
+
     def switched(self, thread: Thread, now: int) -> None:
         """A thread has got the processor from another one."""
         self.switches += 1
@@ -70,6 +77,7 @@ class Scheduler:
     def drop(self, thread: Thread) -> None:
         """A thread is gone."""
         self._forget(thread)
+        self.held.pop(thread, None)
         if thread in self.ready:
             self.ready.remove(thread)
 

@@ -18,6 +18,8 @@ SIGRTMIN: Final = 32
 
 SA_SIGINFO, SA_RESTORER, SA_ONSTACK, SA_RESTART = 4, 0x04000000, 0x08000000, 0x10000000
 SA_NODEFER, SA_RESETHAND = 0x40000000, 0x80000000
+SA_NOCLDSTOP, SA_NOCLDWAIT = 1, 2
+CLD_EXITED, CLD_KILLED, CLD_STOPPED, CLD_CONTINUED = 1, 2, 5, 6
 SS_ONSTACK, SS_DISABLE, SS_AUTODISARM = 1, 2, 1 << 31
 SIG_DFL, SIG_IGN = 0, 1
 SI_USER, SI_KERNEL, SI_QUEUE, SI_TIMER, SI_TKILL = 0, 0x80, -1, -2, -6
@@ -252,6 +254,11 @@ def _rank(number: int) -> tuple[int, int]:
 def info_kill(number: int, code: int, pid: int, uid: int, value: int = 0) -> bytes:
     """Siginfo of kill, tgkill and sigqueue."""
     return struct.pack("<iiiiiIQ", number, 0, code, 0, pid, uid, value)
+
+
+def info_child(code: int, pid: int, uid: int, status: int) -> bytes:
+    """Siginfo of a change in a child, for the parent and for waitid."""
+    return struct.pack("<iiiiiIiiqq", SIGCHLD, 0, code, 0, pid, uid, status, 0, 0, 0)
 
 
 def info_timer(number: int, timer: int, overrun: int, value: int) -> bytes:

@@ -146,6 +146,7 @@ class Thread:
 
     def post(self, item: PendingSignal) -> bool:
         """Make a signal to this thread pending; False if the queue is full."""
+        self.process.prepare(item.number)
         queued = self.signals.queue(item)
         self.machine.wake(self)
         return queued

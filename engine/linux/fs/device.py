@@ -126,9 +126,11 @@ def make_dev(volume: Volume, proc: ProcSource, random_bytes: Callable[[int], byt
 
     def terminal(node: Node, flags: int) -> OpenFile:
         process = proc.process(proc.current_pid())
-        for fd in (0, 1, 2):
+        if process is not None and process.terminal is not None:
+            return process.terminal.opened(flags & ~fl.O_TRUNC)
+        for fd in (0, 1, 2):  # one of a front end's has no job control
             file = process.files.peek(fd) if process is not None else None
-            if file is not None and file.is_terminal:
+            if file is not None and file.is_terminal and file.terminal is None:
                 return file.reopen(flags & ~fl.O_TRUNC)
         raise LinuxError(ENXIO)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.linux.fs.table import FileTable
+from engine.linux.fs.terminal import Terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,10 @@ class ProcProcess(Protocol):
     @property
     def exe(self) -> bytes:
         """Guest path of its program."""
+
+    @property
+    def terminal(self) -> Terminal | None:
+        """Its controlling terminal."""
 
     @property
     def comm(self) -> bytes:

@@ -11,7 +11,6 @@ import fcntl
 import os
 import select
 import stat
-import struct
 import termios
 from collections.abc import Callable
 from typing import NamedTuple
@@ -22,14 +21,14 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Stat
 from engine.linux.fs.host import translated
+from engine.linux.fs.terminal import REQUESTS, SIGTTIN, SIGTTOU
 from engine.linux.fs.vfs import IoctlCaller, OpenFile
 
 EINVAL, ENOTTY = 22, 25
 
 TCGETS, TCSETS, TCSETSW, TCSETSF = 0x5401, 0x5402, 0x5403, 0x5404
 TCSBRK, TCXONC, TCFLSH = 0x5409, 0x540A, 0x540B
-TIOCGPGRP, TIOCSPGRP, TIOCGWINSZ, TIOCSWINSZ = 0x540F, 0x5410, 0x5413, 0x5414
-FIONREAD, TIOCGSID = 0x541B, 0x5429
+TIOCGWINSZ, TIOCSWINSZ, FIONREAD = 0x5413, 0x5414, 0x541B
 
 _TERMIOS_SIZE = 36
 """The kernel's struct termios: four words of flags, the line, 19 control characters."""
@@ -165,12 +164,15 @@ class HostStream(OpenFile):
     def reopen(self, flags: int) -> OpenFile:
         """A new description of the same object (opening /proc/self/fd/N)."""
         twin = HostStream(self.fd, self.io, flags, self._clock)
+        twin.terminal = self.terminal
         if flags & fl.O_TRUNC and self.is_regular:
             twin.truncate(0)
         return twin
 
     def read(self, count: int) -> bytes | None:
         """Up to `count` bytes, b"" at the end, None if it would block."""
+        if self.terminal is not None:
+            self.terminal.check(SIGTTIN)
         if not self.is_regular and not self.io.poll(self.fd, select.POLLIN):
             self._stalls += 1
             return None
@@ -297,6 +299,8 @@ class HostStream(OpenFile):
             return 0
         if not self.is_terminal:
             raise LinuxError(ENOTTY)
+        if self.terminal is not None and request in (TCSETS, TCSETSW, TCSETSF, TCFLSH):
+            self.terminal.check(SIGTTOU)
         if request == TCGETS:
             self._get(caller, argument, termios.TCGETS, _TERMIOS_SIZE)
         elif request in (TCSETS, TCSETSW, TCSETSF):
@@ -306,10 +310,10 @@ class HostStream(OpenFile):
                 self.io.ioctl(self.fd, termios.TCSETS + request - TCSETS, settings)
         elif request == TIOCGWINSZ:
             self._get(caller, argument, termios.TIOCGWINSZ, 8)
-        elif request in (TIOCGPGRP, TIOCGSID):
-            caller.memory.write(argument, struct.pack("=i", caller.pid))
-        elif request in (TIOCSPGRP, TIOCSWINSZ, TCXONC, TCSBRK):
-            # Job control and sizes stay the host's own business.
+        elif request in REQUESTS and self.terminal is not None:
+            self.terminal.control(caller.memory, request, argument)
+        elif request in (TIOCSWINSZ, TCXONC, TCSBRK):
+            # Sizes stay the host's own business.
             return 0
         elif request == TCFLSH:
             with translated():

@@ -21,6 +21,7 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import MAY_EXEC, Identity, LowerRef, Meta, Stat
 from engine.linux.fs.data import Budget, MmapSource
 from engine.linux.fs.host import PlantedLinks
+from engine.linux.fs.terminal import Terminal
 
 EPERM, ENOENT, ENXIO, EBADF, EACCES, ENODEV, ENOTDIR = 1, 2, 6, 9, 13, 19, 20
 EISDIR, EINVAL, ENOTTY, ESPIPE = 21, 22, 25, 29
@@ -292,6 +293,8 @@ class OpenFile:
     is_regular = False
     seekable = False
     is_terminal = False
+    terminal: Terminal | None = None
+    """What it is to job control, if it is a terminal."""
     messages = False
     """True if one write is one message that must not be cut."""
     outside = False

@@ -20,9 +20,11 @@ from engine.linux import loader
 from engine.linux.clock import GuestClock
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
-from engine.linux.fs.stdio import HostIO, StreamStat, host_stdio
+from engine.linux.fs.stdio import HostIO, HostStream, StreamStat, host_stdio
 from engine.linux.fs.table import FileTable
+from engine.linux.fs.terminal import Terminal
 from engine.linux.fs.vfs import OpenFile
+from engine.linux.jobs import MachineJobs
 from engine.linux.kernel import Kernel
 from engine.linux.machine import Machine
 from engine.linux.process import Process
@@ -180,8 +182,9 @@ class LoadedGuest:
             stdio or host_stdio(_Inputs(self.hooks), self.clock),
             lambda: self.process.limit("nofile"),
         )
-        self.thread = machine.current = Thread(self.process, self.process.pid)
+        self.thread = machine.current = machine.caller = Thread(self.process, self.process.pid)
         machine.first = self.process
+        self._control_terminal()
         self.kernel = Kernel(machine, config.seed, config.max_blocks)
         self.proc.machine = machine
         try:
@@ -191,6 +194,17 @@ class LoadedGuest:
                 f"--memory {config.memory}: too little to load {config.guest}"
             ) from error
         self.cpu.exempt(*self._engine_windows())
+
+    def _control_terminal(self) -> None:
+        """A terminal among the standard streams is that of the first process's session."""
+        jobs, process = MachineJobs(self.machine), self.process
+        for fd in (0, 1, 2):
+            file = process.files.peek(fd)
+            if isinstance(file, HostStream) and file.is_terminal:
+                if process.terminal is None:
+                    process.terminal = Terminal(jobs, file.reopen)
+                    process.terminal.session = process.terminal.group = process.pid
+                file.terminal = process.terminal
 
     def _memory_changed(self, what: str, start: int, size: int) -> None:
         """Tell those above about code that comes and goes."""

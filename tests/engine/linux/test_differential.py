@@ -19,7 +19,7 @@ from engine import arch as architectures
 
 PORTABLE = (
     *("errors", "eventfiles", "filemap", "madvise", "misc", "mmap", "processes", "signals"),
-    *("start", "sysv", "threads", "timers", "unlinked"),
+    *("start", "stops", "sysv", "threads", "timers", "unlinked"),
 )
 SHARED = ("filemap", "madvise", "unlinked")
 """Those whose files are the host's, too, where they are in a writable share."""
