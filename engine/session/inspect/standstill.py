@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from engine.linux import signals
 from engine.linux.thread import Thread
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces
@@ -28,7 +29,9 @@ def _lines(session: Session, thread: Thread) -> Iterator[str]:
     call = thread.call
     arguments = ", ".join(f"{each:#x}" for each in call.arguments)
     comm = thread.comm.decode(errors="replace")
-    yield f"thread {thread.tid} ({comm}) of process {thread.pid}: {call.name}({arguments})"
+    number = thread.process.stopped
+    state = f"stopped by {signals.name(number)}, last in " if number else ""
+    yield f"thread {thread.tid} ({comm}) of process {thread.pid}: {state}{call.name}({arguments})"
     if thread.space.hooks is not session.hooks:
         return  # another program: its files are not those that are known here
     for number, frame in enumerate(Backtraces(session).take(syscall=call.name).frames):
