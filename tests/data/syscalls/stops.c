@@ -86,12 +86,17 @@ static void blocks_continue(void) {
     sigpending(&set);
     leave(sigismember(&set, SIGCONT) ? 8 : 9);
 }
-static void read_interrupted(void) {
+static void wait_interrupted(void) {
     struct sigaction action = {.sa_handler = on_continue};
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCONT);
     sigaction(SIGCONT, &action, 0);
-    char byte;
-    long got = read(ends[0], &byte, 1);
-    leave(got < 0 ? errno : 100);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    write(other[1], "r", 1);
+    struct pollfd entry = {ends[0], POLLIN};
+    int result = ppoll(&entry, 1, 0, &before);
+    leave(result < 0 ? errno : 100);
 }
 static void handles_tstp(void) {
     signal(SIGTSTP, on_continue);
@@ -237,11 +242,11 @@ static void calls(void) {
     TRUE(waitpid(pid, &status, WUNTRACED) == pid);
     gone_on(pid);
     end("blocks SIGCONT", pid);
-    pid = child(read_interrupted);
-    usleep(20000);
-    stop_and_wait("read with a handler", pid, SIGSTOP);
+    pid = child(wait_interrupted);
+    read(other[0], &byte, 1);
+    stop_and_wait("wait with a handler", pid, SIGSTOP);
     gone_on(pid);
-    end("read with a handler", pid);
+    end("wait with a handler", pid);
     pid = child(handles_tstp);
     end("handles SIGTSTP", pid);
     pid = child(ignores_tstp);
@@ -322,7 +327,6 @@ static void middle(void) {
 }
 static void orphans(void) {
     pipe(ends);
-    pipe(other);
     pid_t pid = child(middle);
     char byte;
     SHOW(read(ends[0], &byte, 1));
@@ -334,6 +338,7 @@ static void orphans(void) {
 int main(void) {
     setpgid(0, 0);
     pipe(gate);
+    pipe(other);
     waits();
     calls();
     notices();
