@@ -336,7 +336,7 @@ static void orphans(void) {
 }
 
 int main(void) {
-    setpgid(0, 0);
+    setsid(); /* whoever inherits its children is outside */
     pipe(gate);
     pipe(other);
     waits();
