@@ -23,6 +23,7 @@ from engine.linux.fs.data import Budget
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
+from engine.linux.fs.terminal import Terminal
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.fs.view import View
 from engine.linux.wait import Wait
@@ -94,6 +95,10 @@ class OneProcess:
     def cwd(self) -> bytes:
         path: bytes = self.context.cwd
         return path
+
+    @property
+    def terminal(self) -> Terminal | None:
+        return None
 
     def current_pid(self) -> int:
         return 42
