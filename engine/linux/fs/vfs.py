@@ -294,7 +294,7 @@ class OpenFile:
     seekable = False
     is_terminal = False
     terminal: Terminal | None = None
-    """What it is to job control, if it is a terminal."""
+    """The terminal that it is, as job control sees it."""
     messages = False
     """True if one write is one message that must not be cut."""
     outside = False
