@@ -10,9 +10,9 @@ control words, and takes over values and flags. It is quicker than Unicorn's own
 An exception that is not masked is #XM for SSE, as on a processor, and #MF at the next x87
 instruction. Where an x87 store would have left memory as it was it comes at once: the emulator
 stores what it is given. With an underflow that is not masked PE may be set although nothing is
-lost. What the last x87 instruction and its operand were (FIP, FDP) is what Unicorn says; MMX
-instructions do not mark the registers' exponents; a fcmov that does not move does not see that
-its operand is missing.
+lost, and UE be missing where another number is inexact. What the last x87 instruction and its
+operand were (FIP, FDP) is what Unicorn says; MMX instructions do not mark the registers'
+exponents; a fcmov that does not move does not see that its operand is missing.
 
 Without executable host memory, on another host, or if Unicorn's structure is not the known one,
 nothing changes: `install` says so, and `engine.arch.x86_64.screen` has the slow way.
