@@ -31,6 +31,7 @@ from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--registers", is_flag=True, help="Show the registers of each frame.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N frames.")
+@click.option("--all-threads", is_flag=True, help="The other threads' backtraces, too.")
 @click.option(
     "-e", "definitions", multiple=True, metavar="DEF", help="With these probes, as `trace -e`."
 )
@@ -48,6 +49,7 @@ def bt(
     as_json: bool,
     registers: bool,
     limit: int | None,
+    all_threads: bool,
     definitions: tuple[str, ...],
     globs: tuple[str, ...],
     mode_name: str,
@@ -69,6 +71,7 @@ def bt(
         limit,
         ProbeRequest(tuple(lines_of(definitions)), returns=globs),
         Mode(mode_name),
+        all_threads,
     )
     stopped = backtrace_at(request, lambda session: attached(session, values["timeout"]))
     if stopped.backtrace is None:
@@ -76,19 +79,31 @@ def bt(
         where = place if place is not None else f"system call {syscall}"
         console.remark(f"{where}: {stopped.hits} of {hit} hits")
         return 1
-    _print(stopped.backtrace, as_json=as_json, registers=registers)
+    if as_json:
+        found = _json(stopped.backtrace, registers=registers)
+        if all_threads:
+            found["threads"] = [other.as_json() for other in stopped.others]
+        console.put(json_text(found))
+    else:
+        _print(stopped.backtrace, registers=registers)
+        for other in stopped.others:
+            console.put("")
+            console.put(other.title())
+            if other.backtrace is not None:
+                _print(other.backtrace, registers=registers)
     remarks(stopped.reports.damage, values["color"])
     return 0
 
 
-def _print(backtrace: Backtrace, *, as_json: bool, registers: bool) -> None:
-    if as_json:
-        found = backtrace.as_json()
-        if registers:
-            for row, frame in zip(found["frames"], backtrace.frames, strict=True):
-                row["registers"] = {n: f"{value:#x}" for n, value in frame.registers.items()}
-        console.put(json_text(found))
-        return
+def _json(backtrace: Backtrace, *, registers: bool) -> dict[str, Any]:
+    found = backtrace.as_json()
+    if registers:
+        for row, frame in zip(found["frames"], backtrace.frames, strict=True):
+            row["registers"] = {n: f"{value:#x}" for n, value in frame.registers.items()}
+    return found
+
+
+def _print(backtrace: Backtrace, *, registers: bool) -> None:
     *lines, end = backtrace.lines()
     for line, frame in zip(lines, backtrace.frames, strict=True):
         console.put(line)

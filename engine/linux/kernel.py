@@ -246,16 +246,14 @@ class Kernel:
     def _waited(self, thread: Thread) -> int | None:
         """The result of a thread's wait, None while it goes on."""
         call = thread.call
-
-        def look() -> int | None:
+        self.machine.caller = thread
+        try:
             found = blocking.result(thread)
             if found is not None:
                 coherence.after(thread, call.name, call.arguments)
-            return found
-
-        found = self._guarded(thread, call, look)
+        except Exception as error:
+            found = self._refused(call, error)
         thread.nudged = False
-        assert not isinstance(found, Wait)
         return found
 
     def _next(self) -> bool:
@@ -315,6 +313,11 @@ class Kernel:
         machine = self.machine
         if not process.threads:
             return  # it has been seen to
+        end = process.exit
+        if end is not None and end.crash is not None and process is not machine.first:
+            comm = process.leader.comm.decode(errors="replace")
+            what = f"process {process.pid} ({comm}) killed by {sig.name(end.signal)}"
+            machine.crashes.append(f"{what}: {end.crash.why}, pc {end.crash.pc:#x}")
         last = all(each.exit is not None for each in machine.processes.values())
         reaping.ended(process, last=last)
         if last:
@@ -367,16 +370,20 @@ class Kernel:
         expiry = self._moment = self._next_moment()
         if expiry is not None and not self._clock.host:
             quantum = max(-((self._clock.peek() - expiry) // BLOCK_NS), 0)
-        elif expiry is not None or self._host_awaited():
+        elif expiry is not None or (self.scheduler.polled and self._host_awaited()):
             quantum = _HOST_QUANTUM
-        for end in (self.max_blocks, self.scheduler.turn_end):
-            if end is not None:
-                rest = max(end - self._cpu.blocks(), 0)
-                quantum = rest if quantum is None else min(quantum, rest)
+        end = self.scheduler.turn_end
+        if end is None or (self.max_blocks is not None and self.max_blocks < end):
+            end = self.max_blocks
+        if end is not None:
+            rest = max(end - self._cpu.blocks(), 0)
+            quantum = rest if quantum is None else min(quantum, rest)
         return quantum
 
     def _next_moment(self) -> int | None:
         """When something happens by time alone: a timer, or the end of a wait."""
+        if not self.machine.armed and not self.scheduler.timed:
+            return None
         expiry = self.machine.next_expiry()
         for thread in self.scheduler.timed:
             if thread.wait is not None:
@@ -400,14 +407,16 @@ class Kernel:
         self._seen_blocks = blocks
 
     def _check_limits(self) -> None:
-        self.machine.post_expired()
-        if self.scheduler.polled or self.scheduler.timed:
+        machine, scheduler = self.machine, self.scheduler
+        if machine.armed:
+            machine.post_expired()
+        if scheduler.polled or scheduler.timed:
             self._stale = True
-        blocks = self._cpu.blocks()
-        end = self.scheduler.turn_end
-        if self.machine.yielding or (end is not None and blocks >= end):
-            self._turn, self.machine.yielding = True, False
-        if self.max_blocks is not None and blocks >= self.max_blocks and self.exit is None:
+        end = scheduler.turn_end
+        if machine.yielding or (end is not None and self._cpu.blocks() >= end):
+            self._turn, machine.yielding = True, False
+        over = self.max_blocks is not None and self._cpu.blocks() >= self.max_blocks
+        if over and machine.exit is None:
             self.stop(Exit(limit="max-blocks"))
 
     # -- system calls ----------------------------------------------------------------------
@@ -471,16 +480,17 @@ class Kernel:
                 thread.unsupported(f"system call {name} ({numbers[name]})")
             return -errno.ENOSYS
         handler, count = entry
-        thread.call = call = SystemCall(number, name, arguments[:count])
-
-        def carry_out() -> int | Wait:
-            coherence.before(thread, name, call.arguments)
-            result = handler(thread, *call.arguments)
-            if not isinstance(result, Wait):
-                coherence.after(thread, name, call.arguments)
-            return result
-
-        result = self._guarded(thread, call, carry_out)
+        arguments = arguments[:count]
+        thread.call = SystemCall(number, name, arguments)
+        self.machine.caller = thread
+        try:
+            coherence.before(thread, name, arguments)
+            result = handler(thread, *arguments)
+            if result.__class__ is int:
+                coherence.after(thread, name, arguments)
+                return result
+        except Exception as error:
+            return self._refused(thread.call, error)
         if isinstance(result, Wait):
             thread.wait, thread.nudged = result, False
             found = self._waited(thread)
@@ -491,25 +501,21 @@ class Kernel:
             return found
         return result
 
-    def _guarded(
-        self, thread: Thread, call: SystemCall, work: Callable[[], int | Wait | None]
-    ) -> int | Wait | None:
-        """Do a call's work; what it raises becomes the call's result."""
-        self.machine.caller = thread
-        try:
-            return work()
-        except LinuxError as error:
+    def _refused(self, call: SystemCall, error: Exception) -> int:
+        """The result of a call for what its handler has raised."""
+        if isinstance(error, LinuxError):
             return blocking.RESTART if error.code == ERESTARTSYS else -error.code
-        except MappingError as error:
+        if isinstance(error, MappingError):
             return -error.code
-        except GuestFaultError:
+        if isinstance(error, GuestFaultError):
             return -errno.EFAULT
-        except OSError as error:
+        if isinstance(error, OSError):
             return -(error.errno or errno.EIO)
-        except (MemoryError, OverflowError):
+        if isinstance(error, (MemoryError, OverflowError)):
             return -errno.ENOMEM
-        except KprobeTuiError:
-            raise
-        except Exception as error:  # a defect of ours: this call fails, not the run
-            self.machine.failed(call.name, call.arguments, error)
-            return -errno.EIO
+        if isinstance(error, KprobeTuiError):
+            raise error
+        self.machine.failed(
+            call.name, call.arguments, error
+        )  # a defect of ours: not the run's end
+        return -errno.EIO

@@ -50,6 +50,7 @@ class Machine:
         blank: the processor's state when a program begins.
         yielding: the current thread lets others run.
         exit: how the run has ended, None while it goes on.
+        crashes: fatal faults of processes but the first, in words.
         missing: what was asked for and is not there, with how often.
         failures: calls in which the engine failed, with how often, by name and place.
         syscall_count: system calls so far.
@@ -94,6 +95,7 @@ class Machine:
         self.blank = cpu.save()
         self.yielding = False
         self.exit: Exit | None = None
+        self.crashes: list[str] = []
         self.missing: dict[str, int] = {}
         self.failures: dict[tuple[str, str], tuple[str, int]] = {}
         self.syscall_count = 0

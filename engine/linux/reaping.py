@@ -45,7 +45,7 @@ def ended(process: Process, *, last: bool) -> None:
         else:
             process.files.close_all()
         process.space.users -= 1
-        if not process.space.users:
+        if not process.space.users and process is not machine.first:  # the report looks at that
             process.space.memory.close()
     _tell_parent(process)
 

@@ -1,7 +1,7 @@
 """A thread of a guest's process: whose system calls are made, and what it waits for."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.errors import GuestFaultError
 from engine.linux import signals as sig
@@ -12,8 +12,7 @@ from engine.linux.space import AddressSpace
 from engine.linux.wait import Wait
 
 
-@dataclass(frozen=True, slots=True)
-class SystemCall:
+class SystemCall(NamedTuple):
     """A system call as it was made.
 
     Attributes:

@@ -4,6 +4,7 @@ import errno
 import os
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from engine import arch as architectures
@@ -158,9 +159,8 @@ class LoadedGuest:
         )
         self.proc = ProcView()
         self.cpu: Cpu = self._make_cpu()
-        self.memory = Memory(self.arch.plan, self.ram, self.cpu)
-        self.memory.on_change = self._memory_changed
-        self.modules = Modules(self.memory, self._open_guest_image)
+        memory = Memory(self.arch.plan, self.ram, self.cpu)
+        modules = Modules(memory, self._open_guest_image)
         self.machine = machine = Machine(
             self.arch, self.cpu, clock=self.clock, seed=config.seed, memory_budget=config.memory
         )
@@ -175,9 +175,9 @@ class LoadedGuest:
             random_bytes=machine.random_bytes,
         )
         machine.fs = self.fs
-        self.space = AddressSpace(self.memory, self.modules, self.hooks)
+        space = AddressSpace(memory, modules, self.hooks)
         identity = (_GUEST_ID, _GUEST_ID)
-        self.process = Process(machine, machine.new_id(), self.space, identity)
+        self.process = Process(machine, machine.new_id(), space, identity)
         self.process.files = FileTable(
             stdio or host_stdio(_Inputs(self.hooks), self.clock),
             lambda: self.process.limit("nofile"),
@@ -187,6 +187,7 @@ class LoadedGuest:
         self._control_terminal()
         self.kernel = Kernel(machine, config.seed, config.max_blocks)
         self.proc.machine = machine
+        memory.on_change = partial(self._memory_changed, memory)
         try:
             self._load()
         except GuestFaultError as error:
@@ -206,10 +207,31 @@ class LoadedGuest:
                     process.terminal.session = process.terminal.group = process.pid
                 file.terminal = process.terminal
 
-    def _memory_changed(self, what: str, start: int, size: int) -> None:
+    @property
+    def space(self) -> AddressSpace:
+        """The address space of the first process: another one after an exec."""
+        return self.process.space
+
+    @property
+    def seen(self) -> AddressSpace:
+        """The address space of the thread that runs, or the first process's at its end."""
+        thread = self.machine.current
+        return self.space if thread.ended else thread.space
+
+    @property
+    def memory(self) -> Memory:
+        """Its mappings."""
+        return self.process.space.memory
+
+    @property
+    def modules(self) -> Modules:
+        """The files in them."""
+        return self.process.space.modules
+
+    def _memory_changed(self, memory: Memory, what: str, start: int, size: int) -> None:
         """Tell those above about code that comes and goes."""
         if what != "unmap" and any(
-            mapping.perms & EXECUTE for mapping in self.memory.overlapping(start, start + size)
+            mapping.perms & EXECUTE for mapping in memory.overlapping(start, start + size)
         ):
             self.hooks.mapped(start, size)
             if what == "discard":

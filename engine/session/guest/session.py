@@ -121,6 +121,7 @@ class Session(LoadedGuest):
             self.standstill()
             if end.limit == "deadlock"
             else _ending(end, lambda: self.describe(self.hooks.original_pc(pc))),
+            _crashes(self.machine.crashes),
             _failures(self.machine.failures.values()),
             _missing(self.machine.missing),
             _refused(
@@ -144,7 +145,7 @@ class Session(LoadedGuest):
 
     def describe(self, pc: int) -> str:
         """An instruction's address, symbol, source line or file, and text, in one line."""
-        location = self.modules.locate(pc)
+        location = self.seen.modules.locate(pc)
         parts = [f"{pc:#x}"]
         if location.module is not None:
             line = location.module.line_at(pc)
@@ -163,7 +164,7 @@ class Session(LoadedGuest):
         pc &= -self.arch.code_unit
         for size in range(self.arch.insn_max, 0, -1):
             try:
-                return self.hooks.original(pc, self.memory.read(pc, size))
+                return self.seen.hooks.original(pc, self.seen.memory.read(pc, size))
             except GuestFaultError:
                 continue
         return b""
@@ -296,6 +297,15 @@ def _planted(links: list[tuple[str, str]]) -> Report | None:
     tail = (f"and {more} more",) if more > 0 else ()
     head = f"symlinks that the guest left in writable shares ({len(links)}):"
     return Report((head, *lines[:_SHOWN], *tail))
+
+
+def _crashes(lines: list[str]) -> Report | None:
+    """The remark about faults that have ended other processes than the first."""
+    if not lines:
+        return None
+    more = len(lines) - _SHOWN
+    tail = (f"and {more} more",) if more > 0 else ()
+    return Report(("processes of the guest were killed:", *lines[:_SHOWN], *tail))
 
 
 def _missing(counts: dict[str, int]) -> Report | None:

@@ -28,11 +28,44 @@ class Stopped:
         backtrace: None if the guest ended before.
         hits: times the place was reached.
         reports: the end of the run.
+        others: of the other threads that were alive, where they were asked for.
     """
 
     backtrace: Backtrace | None
     hits: int
     reports: Reports
+    others: tuple["ThreadBacktrace", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadBacktrace:
+    """The backtrace of a thread that did not reach the place.
+
+    Attributes:
+        thread: its id.
+        process: that of its process.
+        comm: its name.
+        waits_in: the system call that it waits in, "" if it could run.
+        backtrace: its frames; None where it runs another program than the first process.
+    """
+
+    thread: int
+    process: int
+    comm: str
+    waits_in: str
+    backtrace: Backtrace | None
+
+    def as_json(self) -> dict[str, object]:
+        """The thread and its backtrace, for JSON."""
+        found = {} if self.backtrace is None else self.backtrace.as_json()
+        who = {"thread": self.thread, "process": self.process, "comm": self.comm}
+        return {**who, "waits_in": self.waits_in, **found}
+
+    def title(self) -> str:
+        """A line about the thread."""
+        state = f"waits in {self.waits_in}" if self.waits_in else "can run"
+        text = f"thread {self.thread} ({self.comm}) of process {self.process} {state}"
+        return text if self.backtrace is not None else f"{text}, in another program"
 
 
 def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
@@ -57,7 +90,11 @@ def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
             tracing = Tracing(session, TraceOptions(output="/dev/null", mode=request.mode))
             tracing.definitions.place(request.probes)
             stopped = StoppedRun(
-                session, hit=request.hit, unwinder=request.unwinder, limit=request.limit
+                session,
+                hit=request.hit,
+                unwinder=request.unwinder,
+                limit=request.limit,
+                everybody=request.all_threads,
             )
             if request.place is not None:
                 stopped.at_place(request.place)
@@ -70,7 +107,8 @@ def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
             finally:
                 remarks = tracing.finish()
         session.check_ended()
-        return Stopped(stopped.backtrace, stopped.hits, reports.behind(*remarks))
+        reports = reports.behind(*remarks)
+        return Stopped(stopped.backtrace, stopped.hits, reports, tuple(stopped.others))
     finally:
         session.close()
 
@@ -81,10 +119,17 @@ class StoppedRun:
     Attributes:
         backtrace: None until the place was reached often enough.
         hits: times it was reached.
+        others: the backtraces of the other threads, where they are wanted.
     """
 
     def __init__(
-        self, session: Session, *, hit: int, unwinder: str, limit: int | None = None
+        self,
+        session: Session,
+        *,
+        hit: int,
+        unwinder: str,
+        limit: int | None = None,
+        everybody: bool = False,
     ) -> None:
         """Nothing is placed yet.
 
@@ -93,7 +138,10 @@ class StoppedRun:
             hit: the number of the time that counts, from 1.
             unwinder: of `engine.unwind.compare.UNWINDERS`.
             limit: of frames.
+            everybody: all threads' backtraces are taken then.
         """
+        self.others: list[ThreadBacktrace] = []
+        self._everybody = everybody
         self.backtrace: Backtrace | None = None
         self.hits = 0
         self._session = session
@@ -148,3 +196,23 @@ class StoppedRun:
                 syscall=syscall, unwinder=self._unwinder, limit=self._limit
             )
             self._session.kernel.stop(Exit(limit="bt"))
+            if self._everybody:
+                self._take_others()
+
+    def _take_others(self) -> None:
+        """Look at each other thread; the guest will not go on."""
+        session = self._session
+        kernel, current = session.kernel, session.machine.current
+        for thread in list(session.machine.threads.values()):
+            if thread is current:
+                continue
+            call = "" if thread.wait is None and thread.answer is None else thread.call.name
+            found = None
+            if thread.space.hooks is session.hooks:
+                kernel.look_at(thread)
+                found = self._backtraces.take(
+                    syscall=call, unwinder=self._unwinder, limit=self._limit
+                )
+            comm = thread.comm.decode(errors="replace")
+            self.others.append(ThreadBacktrace(thread.tid, thread.pid, comm, call, found))
+        kernel.look_at(current)

@@ -133,6 +133,7 @@ class BacktraceRequest:
         limit: at most so many frames, None for the unwinder's own limit.
         probes: stand in the program besides.
         mode: strictness of placement.
+        all_threads: the other threads' backtraces, too.
     """
 
     config: GuestConfig
@@ -143,6 +144,7 @@ class BacktraceRequest:
     limit: int | None = None
     probes: ProbeRequest = ProbeRequest()
     mode: Mode = Mode.STRICT
+    all_threads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

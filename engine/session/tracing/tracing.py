@@ -287,6 +287,13 @@ class Tracing:
             self._renamed(thread)
 
         hooks.renaming, hooks.renamed = rename_soon, rename_too
+        replaced = hooks.replaced
+
+        def replace_soon() -> None:  # what was recorded is named by what is in memory still
+            self._staging.drain()
+            replaced()
+
+        hooks.replaced = replace_soon
         self.declare_stacks()
         for info in list(self.infos.values()):
             if self.syscalls.is_mine(info) or self.controls.touches(info):

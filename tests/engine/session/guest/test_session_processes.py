@@ -1,0 +1,117 @@
+"""Programs with threads and processes under probes: who is hit, what is named, what is told."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from compiled import build
+from guestrun import run
+
+THREADS = r"""
+#include <pthread.h>
+#include <sys/prctl.h>
+__attribute__((noinline)) int work(long n)
+{
+    volatile long left = n * 20000;
+    while (left) left--;
+    return 0;
+}
+static void *thread(void *name)
+{
+    prctl(PR_SET_NAME, name);
+    for (long turn = 0; turn < 20; turn++) work(turn % 3);
+    return 0;
+}
+int main(void)
+{
+    pthread_t one, two;
+    pthread_create(&one, 0, thread, "first");
+    pthread_create(&two, 0, thread, "second");
+    pthread_join(one, 0);
+    pthread_join(two, 0);
+    return 0;
+}
+"""
+CRASH = r"""
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) void boom(void) { *(volatile int *)8 = 1; }
+int main(int argc, char **argv)
+{
+    if (argc > 2) {
+        if (!fork()) boom();
+        wait(0);
+        return 3;
+    }
+    if (argc > 1) execl(argv[0], argv[0], (char *)0);
+    boom();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def threads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("threads"), "threads", THREADS, "-static", "-pthread")
+
+
+@pytest.mark.parametrize("technique", ["breakpoint", "jump"])
+def test_events_name_their_threads(threads: Path, technique: str) -> None:
+    words = ("--technique", technique, "-e", "p work n=%di", "-e", "r work", "-o", "out")
+    done = run("trace", *words, str(threads), cwd=threads.parent)
+    assert done.code == 0
+    rows = (threads.parent / "out").read_text("utf-8")
+    found = Counter(re.findall(r"^ *(\S+-\d+) .*: (p|r)_work", rows, re.M))
+    assert found == {
+        (who, kind): 20 for who in ("first-1001", "second-1002") for kind in ("p", "r")
+    }
+
+
+def test_a_graph_keeps_threads_apart(threads: Path) -> None:
+    done = run(
+        "graph", "-f", "work", "-f", "thread", "-o", "graph", str(threads), cwd=threads.parent
+    )
+    assert done.code == 0
+    text = (threads.parent / "graph").read_text("utf-8")
+    assert text.count("|  thread() {") == 2
+    assert text.count("|    work();") + text.count("|    work() {") == 40
+    assert re.search(r"0\) +first-1001 +=> +second-1002", text)
+
+
+def test_probes_that_the_engine_serves_change_nothing(threads: Path) -> None:
+    done = run("diff", "--served", "-e", "p work", "-r", "work", str(threads), cwd=threads.parent)
+    assert done.code == 0, done.err
+
+
+def test_backtraces_of_all_threads(threads: Path) -> None:
+    where = ("--at", "work", "--hit", "30")
+    done = run("bt", "--all-threads", "--json", *where, str(threads), cwd=threads.parent)
+    found = json.loads(done.out)
+    here = [frame["function"] for frame in found["frames"]]
+    assert here[:2] == ["work", "thread"]
+    (main, other) = found["threads"]
+    assert (main["thread"], main["process"]) == (1000, 1000)
+    assert main["waits_in"] == "futex"
+    assert "main" in [frame["function"] for frame in main["frames"]]
+    assert {other["comm"]} < {"first", "second"}
+    text = run("bt", "--all-threads", *where, str(threads), cwd=threads.parent).out
+    assert "\nthread 1000 (threads) of process 1000 waits in futex\n#0 " in text
+
+
+def test_the_crash_of_another_program_is_named_by_its_own_files(tmp_path: Path) -> None:
+    program = build(tmp_path, "crash", CRASH, "-O1")
+    done = run("trace", "-e", "p main", "-o", "out", str(program), "again", cwd=tmp_path)
+    assert done.code == 139
+    assert " boom+0x0 (crash): mov" in done.err.replace(f"{tmp_path}/", "")
+    assert "began another program; 1 probes stayed with the first" in done.err
+    assert (tmp_path / "out").read_text("utf-8").count("p_main_0: (main+0x0/") == 1
+
+
+def test_the_crash_of_a_child_is_told(tmp_path: Path) -> None:
+    program = build(tmp_path, "crash", CRASH, "-O1")
+    done = run("trace", "-e", "p boom", "-o", "out", str(program), "a", "child", cwd=tmp_path)
+    assert done.code == 3
+    assert "process 1001 (crash) killed by SIGSEGV: write at 0x8" in done.err
+    assert "the guest has forked; its new processes run without probes" in done.err
+    assert "p_boom_0" not in (tmp_path / "out").read_text("utf-8")
