@@ -361,14 +361,18 @@ class PageTable:
     Attributes:
         ram: the memory that it leads to.
         shown: the regions of the address space that the emulator is in.
+        several: it has been in others.
     """
 
     def __init__(self, ram: Ram) -> None:
         self.ram = ram
-        self.show(RegionTable())
+        self.several = False
+        self.shown = RegionTable()
+        self.show(self.shown)
 
     def show(self, table: RegionTable) -> None:
         """Search these regions from now on; the caller flushes the emulator's TLB."""
+        self.several = self.several or table is not self.shown
         self.shown = table
         self.ram.control.table = table.address
         self.find = table.find

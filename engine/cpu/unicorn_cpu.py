@@ -106,7 +106,13 @@ class UnicornCpu(UnicornState):
         self._decode = decode
         host_float = names.host_float and unicorn_float.install(names.target)
         self._screen = Screen(
-            arch, decode, self._uc, self._hooks, self._ask_to_stop, host_float=host_float
+            arch,
+            decode,
+            self._uc,
+            self._hooks,
+            self._ask_to_stop,
+            self.page_table,
+            host_float=host_float,
         )
         self._faults = FaultLocator(ram, self._hooks)
         self._guard = Guard(self._handle, self.engine_address, names.target)

@@ -20,7 +20,7 @@ from engine.arch.machine import UNKNOWN, ArchCpu, Insn, TrapError
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Cpu, Decode, EntryAction, Stop, StopKind
-from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, PageTable, Ram
 from engine.errors import GuestFaultError
 
 
@@ -35,13 +35,16 @@ class Entries:
         bits: host address of a bit for each remainder of an address, for host code.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, page_table: PageTable) -> None:
+        """Watch nothing; what will be watched is of the address space that is shown now."""
+        self._table = page_table
+        self._home = page_table.shown
         self._actions: dict[int, EntryAction] = {}
         self._map = mmap.mmap(-1, native.ENTRY_BITS // 8)
         self.bits = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
     def __contains__(self, address: int) -> bool:
-        return address in self._actions
+        return address in self._actions and self._table.shown is self._home
 
     def watch(self, addresses: Iterable[int], action: EntryAction) -> None:
         """Have an action called, with the address, before a block runs that begins there."""
@@ -80,6 +83,7 @@ class Screen:
         uc: Any,
         hooks: api.Hooks,
         stop: Callable[[], None],
+        page_table: PageTable,
         *,
         host_float: bool = False,
     ) -> None:
@@ -91,6 +95,7 @@ class Screen:
             uc: the emulator.
             hooks: of it.
             stop: makes it return.
+            page_table: of the emulator.
             host_float: floating point is computed by the host.
         """
         self._arch = arch
@@ -98,7 +103,8 @@ class Screen:
         self._uc = uc
         self._hooks = hooks
         self._stop = stop
-        self.entries = Entries()
+        self._table = page_table
+        self.entries = Entries(page_table)
         self._entered: list[int] = []
         self._pairs = {**arch.suspects, **({} if host_float else arch.float_suspects)}
         self._suspects = _pattern(self._pairs, arch.suspect_ends, arch.suspect_lasts)
@@ -247,6 +253,9 @@ class Screen:
             known = raw, *self._decoded(address, raw)
             self._served[address] = known
         _, insn, found = known
+        if found is None and self._table.several:  # another program's code has a hook here
+            self._pass = address
+            return None, False
         if found is None:  # the guest has rewritten its code here
             del self._served[address]
             hook = self._at.pop(address, None)  # a removed one may be called once more
