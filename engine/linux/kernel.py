@@ -515,7 +515,6 @@ class Kernel:
             return -errno.ENOMEM
         if isinstance(error, KprobeTuiError):
             raise error
-        self.machine.failed(
-            call.name, call.arguments, error
-        )  # a defect of ours: not the run's end
+        # A defect of ours: this call fails, not the run.
+        self.machine.failed(call.name, call.arguments, error)
         return -errno.EIO
