@@ -6,7 +6,7 @@ import click
 
 from engine.cli import console
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of
+from engine.cli.options import config_of, guest_options, lines_of, replay_options
 from engine.cli.probe_options import probe_options, returns_option
 from engine.cli.run import remarks, show
 from engine.escaping import json_text
@@ -40,6 +40,7 @@ from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
 )
 @probe_options
 @returns_option
+@replay_options
 @guest_options
 def bt(
     place: str | None,

@@ -6,7 +6,7 @@ import click
 
 from engine.cli import console
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options
+from engine.cli.options import config_of, guest_options, schedule_options
 from engine.cli.probe_options import probe_options, returns_option
 from engine.cli.run import remarks, show
 from engine.session.headless.traces import LIST_FORMS, opened_graph
@@ -81,6 +81,7 @@ _ONLY_GRAPH = ("depth_max", "retval", "under")
 )
 @probe_options
 @returns_option
+@schedule_options
 @guest_options
 def graph(
     globs: tuple[str, ...],

@@ -13,7 +13,11 @@ import click
 from engine.errors import CommandError
 from engine.session.protocol.config import (
     DEFAULT_MEMORY,
+    PLAIN,
     GuestConfig,
+    TurnKind,
+    recorded_turns,
+    turns_of,
 )
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -75,6 +79,14 @@ def moment(text: str) -> int:
     return value
 
 
+def turns(text: str) -> TurnKind:
+    """A kind of turns."""
+    found = turns_of(text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is neither LOW-HIGH, as 10-300, nor priority:D/N")
+    return found
+
+
 _TIMEOUT: Final = click.option(
     "--timeout", type=seconds, metavar="S", help="Stop after S seconds."
 )
@@ -99,9 +111,13 @@ _GUEST_OPTIONS: Final = (
     click.option(
         "--seed",
         type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="Of all randomness.",
+        help="Of all randomness, turns of threads included; 0, or that of --schedule.",
+    ),
+    click.option(
+        "--random-seed",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Of the guest's random numbers alone; that of --seed if not given.",
     ),
     click.option("--max-blocks", type=click.IntRange(min=1), help="Stop after N guest blocks."),
     _TIMEOUT,
@@ -139,6 +155,31 @@ _GUEST_OPTIONS: Final = (
 )
 
 
+_TURNS: Final = click.option(
+    "--turns",
+    type=turns,
+    metavar="LOW-HIGH",
+    help="Turns of threads last so many of the guest's blocks [10000-30000]; or priority:D/N, as "
+    "explore prints it.",
+)
+_SCHEDULE: Final = click.option(
+    "--schedule", metavar="FILE", help="Threads take their turns as in this schedule."
+)
+_RECORD: Final = click.option(
+    "--record-schedule", metavar="FILE", help="Write the schedule of threads to a file."
+)
+
+
+def replay_options(command: Command) -> Command:
+    """Add what says in what order threads run."""
+    return _SCHEDULE(_TURNS(command))
+
+
+def schedule_options(command: Command) -> Command:
+    """Add what says in what order threads run, and where to write it."""
+    return _SCHEDULE(_RECORD(_TURNS(command)))
+
+
 def guest_options(command: Command) -> Command:
     """Add the options of every subcommand that runs a guest."""
     for option in reversed(_GUEST_OPTIONS):
@@ -162,6 +203,15 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
     if values["clean_env"]:
         base = {}
     blocks = values["max_blocks"]
+    kind: TurnKind = values.get("turns") or PLAIN
+    seed = values["seed"] or 0
+    if (path := values.get("schedule")) is not None:
+        if values["turns"] is not None:
+            raise click.UsageError("--schedule and --turns: one of them")
+        recorded = recorded_turns(path)
+        kind = recorded
+        if values["seed"] is None:
+            seed = recorded.schedule.seed or 0
     env = tuple(f"{key}={value}" for key, value in {**base, **given}.items())
     return GuestConfig(
         guest=values["guest"],
@@ -172,7 +222,10 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         isolated=values["isolated"],
         env=env,
         cwd=values["cwd"],
-        seed=values["seed"],
+        seed=seed,
+        random_seed=values["random_seed"],
+        turns=kind,
+        record_schedule=values.get("record_schedule"),
         max_blocks=None if blocks is None else min(blocks, _MOST),
         memory=values["memory"],
         clock=values["clock"],

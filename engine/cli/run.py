@@ -8,13 +8,14 @@ import click
 
 from engine.cli import console
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options
+from engine.cli.options import config_of, guest_options, schedule_options
 from engine.session import Reports, Session
 from engine.session.headless.endings import explain
 from engine.session.protocol.report import Report
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
+@schedule_options
 @guest_options
 def run(**values: Any) -> int:
     """Run GUEST with ARGS; standard streams and exit code are the guest's."""

@@ -9,7 +9,7 @@ import click
 
 from engine.cli import console
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of
+from engine.cli.options import config_of, guest_options, lines_of, schedule_options
 from engine.cli.probe_options import probe_options, returns_option
 from engine.cli.run import remarks, show
 from engine.session import Session
@@ -107,6 +107,7 @@ from engine.session.protocol.requests import ProbeRequest, TraceOptions, TraceRe
 )
 @probe_options
 @returns_option
+@schedule_options
 @guest_options
 def trace(
     definitions: tuple[str, ...],

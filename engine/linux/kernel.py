@@ -14,10 +14,12 @@ from engine.linux.ending import Exit
 from engine.linux.errno import ERESTARTSYS, LinuxError
 from engine.linux.machine import Machine
 from engine.linux.process import Process
+from engine.linux.schedule import Why
 from engine.linux.scheduler import Scheduler
 from engine.linux.signals import PendingSignal
 from engine.linux.table import EXPECTED_MISSING, build
 from engine.linux.thread import SystemCall, Thread
+from engine.linux.turns import Turns
 from engine.linux.wait import Wait
 
 _EXEC: Final = frozenset({"execve", "execveat"})
@@ -37,16 +39,16 @@ class Kernel:
         switched: told, in order, that another thread is the current one.
     """
 
-    def __init__(self, machine: Machine, seed: int = 0, max_blocks: int | None = None) -> None:
+    def __init__(self, machine: Machine, turns: Turns, max_blocks: int | None = None) -> None:
         """Run a machine.
 
         Args:
             machine: with a thread that is ready to start as its current one.
-            seed: of the order in which threads run.
+            turns: decides in what order threads run.
             max_blocks: ticks of the clock that it may take at most.
         """
         self.machine = machine
-        self.scheduler = Scheduler(seed)
+        self.scheduler = Scheduler(turns)
         self.max_blocks = max_blocks
         self.switched: list[Callable[[], None]] = []
         self._cpu = machine.cpu
@@ -60,7 +62,7 @@ class Kernel:
         self._pc = machine.arch.roles.pc
         self._system_registers = (self._linux.number, *self._linux.arguments)
         self._seen_blocks = 0
-        self._turn = False  # the current thread's turn is over
+        self._over: Why | None = None  # why the current thread's turn is over
         self._stale = False  # something may have ended a wait
         self._moment: int | None = None  # when time alone makes something happen
         self.attention = machine.host.attention
@@ -172,9 +174,8 @@ class Kernel:
         if self._can_run(thread):
             if self._stale or machine.woken:
                 self._look()
-            if not self._turn or thread.hooks.hold():
+            if self._over is None or thread.hooks.hold():
                 return True
-        self._turn = False
         return self._next()
 
     def _hear_host(self) -> None:
@@ -206,7 +207,7 @@ class Kernel:
     def _started(self, thread: Thread) -> None:
         """A new thread can run."""
         self._cpu.count_blocks(True)
-        self.scheduler.add(thread, self._cpu.blocks())
+        self.scheduler.add(thread, self.machine.current, self._cpu.blocks())
 
     def _held(self, process: Process) -> None:
         """The threads of a process stop."""
@@ -223,7 +224,7 @@ class Kernel:
                 thread.nudged = False
                 self.machine.wake(thread)
             elif thread is not self.machine.current or thread.answer is not None:
-                scheduler.add(thread, now)
+                scheduler.add(thread, self.machine.current, now)
 
     def _look(self) -> None:
         """Blocked threads whose waits are over can run again."""
@@ -241,7 +242,7 @@ class Kernel:
             answer = self._waited(thread)
             if answer is not None:
                 thread.wait, thread.answer = None, answer
-                self.scheduler.unblock(thread, now)
+                self.scheduler.unblock(thread, self.machine.current, now)
 
     def _waited(self, thread: Thread) -> int | None:
         """The result of a thread's wait, None while it goes on."""
@@ -263,9 +264,17 @@ class Kernel:
         self._look()
         current = machine.current
         now = self._cpu.blocks()
-        if self._can_run(current) and current.answer is None:
+        over, self._over = self._over, None
+        if current.ended:
+            why = Why.ENDS
+        elif current.process.stopped:
+            why = Why.STOPS
+        elif current.wait is not None or current.answer is not None:
+            why = Why.WAITS
+        else:
+            why = over or Why.STOPS  # it was, until now
             scheduler.ready.append(current)
-        thread = scheduler.next(now)
+        thread = scheduler.next(current, why, now)
         if thread is None:
             if self._deadlocked():
                 self.stop(Exit(limit="deadlock"))
@@ -413,8 +422,10 @@ class Kernel:
         if scheduler.polled or scheduler.timed:
             self._stale = True
         end = scheduler.turn_end
-        if machine.yielding or (end is not None and self._cpu.blocks() >= end):
-            self._turn, machine.yielding = True, False
+        if machine.yielding:
+            self._over, machine.yielding = Why.YIELDS, False
+        elif end is not None and self._over is None and self._cpu.blocks() >= end:
+            self._over = Why.PREEMPTED
         over = self.max_blocks is not None and self._cpu.blocks() >= self.max_blocks
         if over and machine.exit is None:
             self.stop(Exit(limit="max-blocks"))

@@ -1,14 +1,11 @@
 """Whose turn it is on the guest's processor: a function of the seed and the guest alone."""
 
-import random
 from collections import deque
-from typing import Final
+from collections.abc import Callable
 
+from engine.linux.schedule import Choice, Why
 from engine.linux.thread import Thread
-
-_SHORTEST: Final = 10_000
-_LONGEST: Final = 30_000
-"""Ticks of a turn: between these, drawn anew for each."""
+from engine.linux.turns import Turns
 
 
 class Scheduler:
@@ -18,6 +15,7 @@ class Scheduler:
     passes in, as the machinery of probes, can move neither.
 
     Attributes:
+        turns: decides how long turns are and whose they are.
         ready: those that can run, but for the one that does, in the order of their turns.
         blocked: those that wait, in the order in which they began to.
         polled: those of them whose waits are tried again whenever something may have changed.
@@ -26,10 +24,12 @@ class Scheduler:
         switches: changes from one thread to another so far.
         digest: of all of them, as (tick, thread id): equal for equal schedules.
         turn_end: tick at which the present turn ends; None while nobody else can run.
+        chosen: told of each choice that makes the schedule, before it takes effect.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, turns: Turns) -> None:
         """Nobody is there."""
+        self.turns = turns
         self.ready: deque[Thread] = deque()
         self.blocked: dict[Thread, None] = {}
         self.polled: dict[Thread, None] = {}
@@ -37,7 +37,7 @@ class Scheduler:
         self.held: dict[Thread, None] = {}
         self.switches = self.digest = 0
         self.turn_end: int | None = None
-        self._random = random.Random(f"schedule {seed}")
+        self.chosen: Callable[[Choice], object] | None = None
 
     def block(self, thread: Thread) -> None:
         """A thread waits."""
@@ -53,16 +53,15 @@ class Scheduler:
         for group in (self.blocked, self.polled, self.timed):
             group.pop(thread, None)
 
-    def unblock(self, thread: Thread, now: int) -> None:
-        """A thread can run again; `now` is the present tick."""
+    def unblock(self, thread: Thread, current: Thread, now: int) -> None:
+        """A thread can run again, beside the current one; `now` is the present tick."""
         self._forget(thread)
-        self.add(thread, now)
+        self.add(thread, current, now)
 
-    def add(self, thread: Thread, now: int) -> None:
-        """Another thread can run; `now` is the present tick."""
+    def add(self, thread: Thread, current: Thread, now: int) -> None:
+        """Another thread can run, beside the current one; `now` is the present tick."""
         self.ready.append(thread)
-        if self.turn_end is None:
-            self._begin(now)
+        self.turn_end = self.turns.end(current, now, self.ready, self.turn_end)
 
     def hold(self, thread: Thread) -> None:
         """A thread's process is stopped."""
@@ -81,17 +80,24 @@ class Scheduler:
         if thread in self.ready:
             self.ready.remove(thread)
 
-    def next(self, now: int) -> Thread | None:
-        """Take the thread whose turn begins; None if nobody can run."""
-        if not self.ready:
+    def next(self, before: Thread, why: Why, now: int) -> Thread | None:
+        """Take the thread whose turn begins; None if nobody can run.
+
+        Args:
+            before: the one whose turn is over; among `ready` if it can go on.
+            why: it is.
+            now: the present tick.
+
+        Raises:
+            ScheduleError: a schedule is followed that does not fit.
+        """
+        ready = self.ready
+        if not ready:
             self.turn_end = None
             return None
-        thread = self.ready.popleft()
-        if self.ready:
-            self._begin(now)
-        else:
-            self.turn_end = None
+        several = len(ready) > 1
+        thread = self.turns.take(ready, before, why, now)
+        if self.chosen is not None and (several or thread is not before):
+            self.chosen(Choice(now, thread.tid, why))
+        self.turn_end = self.turns.end(thread, now, ready, None)
         return thread
-
-    def _begin(self, now: int) -> None:
-        self.turn_end = now + self._random.randint(_SHORTEST, _LONGEST)

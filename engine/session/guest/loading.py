@@ -125,6 +125,7 @@ class LoadedGuest:
         machine: the computer it runs on.
         process: its first process.
         thread: that one's first thread.
+        turns: decides whose turn it is.
     """
 
     def __init__(
@@ -162,7 +163,11 @@ class LoadedGuest:
         memory = Memory(self.arch.plan, self.ram, self.cpu)
         modules = Modules(memory, self._open_guest_image)
         self.machine = machine = Machine(
-            self.arch, self.cpu, clock=self.clock, seed=config.seed, memory_budget=config.memory
+            self.arch,
+            self.cpu,
+            clock=self.clock,
+            seed=config.randomness,
+            memory_budget=config.memory,
         )
         machine.attend = lambda: self.hooks.attention()
         self.view = view_of(config)
@@ -185,7 +190,8 @@ class LoadedGuest:
         self.thread = machine.current = machine.caller = Thread(self.process, self.process.pid)
         machine.first = self.process
         self._control_terminal()
-        self.kernel = Kernel(machine, config.seed, config.max_blocks)
+        self.turns = config.turns.begin(config.seed)
+        self.kernel = Kernel(machine, self.turns, config.max_blocks)
         self.proc.machine = machine
         memory.on_change = partial(self._memory_changed, memory)
         try:
@@ -247,7 +253,7 @@ class LoadedGuest:
                 self.disassembler.decode,
                 counter=lambda: self.clock.monotonic(),
                 entropy=lambda count: self.machine.random_bytes(count),
-                seed=self.config.seed,
+                seed=self.config.randomness,
             )
         )
 
@@ -319,7 +325,7 @@ class LoadedGuest:
         for register, value in self.arch.linux.start:
             self.cpu.write_register(register, value)
         self.memory.sync()
-        if config.count_blocks:
+        if config.count_blocks or config.turns.absolute or config.record_schedule is not None:
             self.cpu.count_blocks(True)
 
     def _working_directory(self) -> bytes:

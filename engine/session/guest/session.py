@@ -5,14 +5,17 @@ import select
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
 from engine.arch.plan import Mode
 from engine.errors import TIMED_OUT, CommandError, CutOff, GuestFaultError
+from engine.escaping import escaped
 from engine.linux import signals as sig
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import restore_terminals
 from engine.linux.fs.vfs import OpenFile
+from engine.linux.schedule import Choice, header
+from engine.linux.turns import Replay
 from engine.session.guest.loading import LoadedGuest
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol.config import GuestConfig
@@ -73,6 +76,11 @@ class Session(LoadedGuest):
         )
         self._written = [0, 0]
         self._running = False
+        self._schedule: TextIO | None = None
+        if config.record_schedule is not None:
+            self._schedule = self._recorded(config.record_schedule)
+        if isinstance(self.turns, Replay):
+            self.at_end.append(self._rest_of_schedule)
 
     def probes(self, mode: Mode = Mode.STRICT) -> "Probing":
         """The probes of this guest; the first call, before it runs, says how strictly."""
@@ -81,6 +89,39 @@ class Session(LoadedGuest):
 
             self.probing = Probing(self, mode)
         return self.probing
+
+    def _recorded(self, path: str) -> TextIO:
+        """The file that the schedule is written to from now on."""
+        words = " ".join((self.config.guest, *self.config.args))
+        try:
+            file = open(path, "w", encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
+            file.write(header(escaped(words), self.config.seed, str(self.config.turns)))
+        except OSError as error:
+            raise CommandError(f"--record-schedule {path}: {error.strerror}") from error
+
+        def write(choice: Choice) -> None:
+            file.write(f"{choice}\n")
+
+        self.kernel.scheduler.chosen = write
+        self.at_end.append(self._write_schedule)
+        return file
+
+    def _write_schedule(self) -> None:
+        try:
+            assert self._schedule is not None
+            self._schedule.flush()
+        except OSError as error:
+            raise CommandError(
+                f"--record-schedule {self.config.record_schedule}: {error.strerror}"
+            ) from error
+
+    def _rest_of_schedule(self) -> None:
+        """Tell of choices of a schedule that the guest never came to."""
+        end = self.end
+        if isinstance(self.turns, Replay) and end is not None:
+            rest = self.turns.rest()
+            if rest and not end.by_user and end.limit in ("", "deadlock"):
+                self.remarks.append(Report((rest,)))
 
     def run(self, begin: Callable[[], object] = lambda: None) -> Reports:
         """Run the program to its end.
@@ -233,6 +274,9 @@ class Session(LoadedGuest):
         """
         if self._running:
             raise CommandError("a guest cannot be closed while it runs")
+        if self._schedule is not None:
+            with suppress(OSError):  # said at the end of the run
+                self._schedule.close()
         self.machine.close()
         self.ram.close()
 

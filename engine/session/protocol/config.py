@@ -5,6 +5,12 @@ from typing import Final
 
 from engine import arch
 from engine.arch.plan import Mode as Mode
+from engine.errors import CommandError
+from engine.linux.schedule import parse
+from engine.linux.turns import PLAIN as PLAIN
+from engine.linux.turns import Recorded
+from engine.linux.turns import TurnKind as TurnKind
+from engine.linux.turns import turns_of as turns_of
 
 DEFAULT_MEMORY: Final = 1 << 30
 
@@ -23,7 +29,10 @@ class GuestConfig:
             directory nor the system's program directories.
         env: environment entries "K=V".
         cwd: guest path of the working directory; the host's if None.
-        seed: of everything random.
+        seed: of everything random, the turns of threads included.
+        random_seed: of everything random but those turns; `seed` if None.
+        turns: the kind of turns that threads take.
+        record_schedule: a file to write the schedule to, None for none.
         max_blocks: stop after so many guest blocks.
         memory: bytes of memory the guest may touch.
         clock: "guest" (deterministic) or "host".
@@ -42,6 +51,9 @@ class GuestConfig:
     env: tuple[str, ...] = ()
     cwd: str | None = None
     seed: int = 0
+    random_seed: int | None = None
+    turns: TurnKind = PLAIN
+    record_schedule: str | None = None
     max_blocks: int | None = None
     memory: int = DEFAULT_MEMORY
     clock: str = "guest"
@@ -49,6 +61,25 @@ class GuestConfig:
     technique: str = "auto"
     returns: str = "auto"
     count_blocks: bool = False
+
+    @property
+    def randomness(self) -> int:
+        """The seed of the guest's random numbers."""
+        return self.seed if self.random_seed is None else self.random_seed
+
+
+def recorded_turns(path: str) -> Recorded:
+    """The turns of a schedule that a run has written.
+
+    Raises:
+        CommandError: the file cannot be read.
+        ScheduleError: it is no schedule.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return Recorded(parse(file, path))
+    except OSError as error:
+        raise CommandError(f"--schedule {path}: {error.strerror}") from error
 
 
 def architectures() -> tuple[str, ...]:
