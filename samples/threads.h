@@ -8,12 +8,15 @@ enum {
     NR_CLOSE = 3, NR_SCHED_YIELD = 24, NR_CLONE = 56, NR_EXIT = 60, NR_WAIT4 = 61, NR_FUTEX = 202,
     NR_PIPE2 = 293,
 };
+/* The thread that returns from the call may be the new one, on whose stack nobody has called. */
 __asm__(".pushsection .text\n"
         ".globl rt_clone\n.type rt_clone,@function\nrt_clone:\n"
         ".cfi_startproc\n"
         "mov $56,%eax\nxor %edx,%edx\nxor %r10d,%r10d\nxor %r8d,%r8d\nsyscall\n"
-        "test %rax,%rax\njnz 1f\ntest %rsi,%rsi\njnz 2f\n1: ret\n"
-        "2:\n.cfi_undefined rip\nxor %ebp,%ebp\npop %rax\npop %rdi\ncall *%rax\nhlt\n"
+        ".cfi_remember_state\n.cfi_undefined rip\n"
+        "test %rax,%rax\njnz 1f\ntest %rsi,%rsi\njnz 2f\n"
+        "1:\n.cfi_restore_state\n.cfi_remember_state\nret\n"
+        "2:\n.cfi_restore_state\n.cfi_undefined rip\nxor %ebp,%ebp\npop %rax\npop %rdi\ncall *%rax\nhlt\n"
         ".cfi_endproc\n.size rt_clone,.-rt_clone\n.popsection\n");
 #else
 enum {
@@ -26,16 +29,20 @@ __asm__(".pushsection .text\n"
         ".globl rt_clone\n.type rt_clone,%function\nrt_clone:\n"
         ".cfi_startproc\n"
         "mov x8,#220\nmov x2,#0\nmov x3,#0\nmov x4,#0\nsvc #0\n"
-        "cbnz x0,1f\ncbnz x1,2f\n1: ret\n"
-        "2:\n.cfi_undefined x30\nmov x29,#0\nldp x1,x0,[sp],#16\nblr x1\nbrk #1\n"
+        ".cfi_remember_state\n.cfi_undefined x30\n"
+        "cbnz x0,1f\ncbnz x1,2f\n"
+        "1:\n.cfi_restore_state\n.cfi_remember_state\nret\n"
+        "2:\n.cfi_restore_state\n.cfi_undefined x30\nmov x29,#0\nldp x1,x0,[sp],#16\nblr x1\nbrk #1\n"
         ".cfi_endproc\n.size rt_clone,.-rt_clone\n.popsection\n");
 #else
 __asm__(".pushsection .text\n"
         ".globl rt_clone\n.type rt_clone,@function\nrt_clone:\n"
         ".cfi_startproc\n"
         "li a7,220\nli a2,0\nli a3,0\nli a4,0\necall\n"
-        "bnez a0,1f\nbnez a1,2f\n1: ret\n"
-        "2:\n.cfi_undefined ra\nli s0,0\nld t1,0(sp)\nld a0,8(sp)\naddi sp,sp,16\njalr t1\nebreak\n"
+        ".cfi_remember_state\n.cfi_undefined ra\n"
+        "bnez a0,1f\nbnez a1,2f\n"
+        "1:\n.cfi_restore_state\n.cfi_remember_state\nret\n"
+        "2:\n.cfi_restore_state\n.cfi_undefined ra\nli s0,0\nld t1,0(sp)\nld a0,8(sp)\naddi sp,sp,16\njalr t1\nebreak\n"
         ".cfi_endproc\n.size rt_clone,.-rt_clone\n.popsection\n");
 #endif
 #endif

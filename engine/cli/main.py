@@ -24,6 +24,8 @@ COMMANDS: Final[dict[str, str]] = {
     "bt": "Run GUEST with ARGS up to a place and print the backtrace there.",
     "check": "Say for each place in GUEST whether a probe may stand there; nothing runs.",
     "diff": "Run GUEST with ARGS twice, without and with the probes, and compare the runs.",
+    "explore": "Run GUEST with ARGS under many schedules of its threads, until one ends in "
+    "another way.",
     "disasm": "Disassemble GUEST: the function around PLACE, or all executable sections.",
     "bench": "Measure what a hit costs: CPU nanoseconds over the unprobed run, by technique.",
     "recover": "Print the events in RING, the FILE.ring beside the FILE of a trace that was "

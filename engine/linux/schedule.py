@@ -17,7 +17,7 @@ from engine.errors import KprobeTuiError
 
 _TITLE: Final = "# kprobe-tui schedule"
 _LINE: Final = re.compile(r"(\d{1,18})\s+(\d{1,9})\s+([a-z]+)")
-_SEED: Final = re.compile(r"#\s*seed:\s*(\d{1,18})")
+_SEED: Final = re.compile(r"#\s*(random )?seed:\s*(\d{1,18})")
 
 
 class ScheduleError(KprobeTuiError):
@@ -62,7 +62,7 @@ class Schedule:
         choices: in order.
         name: of its file, for messages.
         lines: number of each choice's line in the file; of the line behind the last one, too.
-        seed: of the run that it was recorded of, None if it does not say.
+        seed: of the random numbers of the run that it was recorded of, None if it does not say.
     """
 
     choices: tuple[Choice, ...]
@@ -76,13 +76,21 @@ class Schedule:
         return f"{self.name}: line {line}"
 
 
-def header(guest: str, seed: int, turns: str) -> str:
-    """The lines in front of a schedule's choices."""
+def header(guest: str, seed: int, randomness: int, turns: str) -> str:
+    """The lines in front of a schedule's choices.
+
+    Args:
+        guest: and its arguments.
+        seed: of the turns.
+        randomness: the seed of random numbers.
+        turns: their kind.
+    """
     return "\n".join(
         (
             _TITLE,
             f"# guest: {guest}",
             f"# seed: {seed}",
+            *([f"# random seed: {randomness}"] if randomness != seed else []),
             f"# turns: {turns}",
             "# tick thread why",
             "",
@@ -109,7 +117,7 @@ def parse(lines: Iterable[str], name: str) -> Schedule:
         text = line.strip()
         if text.startswith("#"):
             found = _SEED.fullmatch(text)
-            seed = int(found[1]) if found is not None else seed
+            seed = int(found[2]) if found is not None else seed
         elif text:
             match = _LINE.fullmatch(text)
             if match is None or match[3] not in whys:

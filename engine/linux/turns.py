@@ -8,7 +8,7 @@ Priorities are those of PCT (Burckhardt, Kothari, Musuvathi, Nagarakatte: A Rand
 with Probabilistic Guarantees of Finding Bugs, ASPLOS 2010): the thread of the highest priority
 runs; priorities are random, and at d - 1 random moments that of the running thread falls below
 all others. A bug that takes d orderings is found with a probability of at least 1/(n k^(d-1)),
-with n threads and k steps. The paper leaves out threads that spin until another one does something:
+with n threads and k steps. The paper leaves out threads that spin until another does something:
 here one that yields, or has run for as long as the whole run should take, goes last.
 """
 
@@ -261,7 +261,7 @@ class Replay:
         return ScheduleError(f"{self._schedule.where(self.at)}: {what}")
 
     def rest(self) -> str:
-        """What is left where the guest has ended, in words; "" for nothing."""
+        """The choice that the guest has not come to, in words; "" if it came to all."""
         if self.at >= len(self._choices):
             return ""
         return (

@@ -92,10 +92,11 @@ class Session(LoadedGuest):
 
     def _recorded(self, path: str) -> TextIO:
         """The file that the schedule is written to from now on."""
-        words = " ".join((self.config.guest, *self.config.args))
+        config = self.config
+        words = " ".join((config.guest, *config.args))
         try:
             file = open(path, "w", encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
-            file.write(header(escaped(words), self.config.seed, str(self.config.turns)))
+            file.write(header(escaped(words), config.seed, config.randomness, str(config.turns)))
         except OSError as error:
             raise CommandError(f"--record-schedule {path}: {error.strerror}") from error
 

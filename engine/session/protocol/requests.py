@@ -165,6 +165,28 @@ class DiffRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ExploreRequest:
+    """Runs under many schedules, until one ends in another way.
+
+    Attributes:
+        config: the guest; its seed is the first one.
+        seeds: how many are tried.
+        stop_if: a filter over `exit`, `signal`, `clock` and `switches`: a run for which it
+            holds ends the search, too; None for none.
+        jobs: processes of the host's that share the search.
+        seconds: for all of it, None for any time.
+        schedule: a file to write the schedule to that is found, None for none.
+    """
+
+    config: GuestConfig
+    seeds: int
+    stop_if: str | None = None
+    jobs: int = 1
+    seconds: float | None = None
+    schedule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CheckRequest:
     """Verdicts on places; nothing runs. Without a choice they are the entries of all functions.
 

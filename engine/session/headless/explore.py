@@ -1,0 +1,288 @@
+"""The search for a schedule under which a guest ends in another way.
+
+Seeds are tried until one's outcome differs: first with turns of random lengths, which range from
+a tick to many, then by priorities (`engine.linux.turns`). Of the schedule that was found choices
+are left out as long as the run still ends as it did (Zeller and Hildebrandt: Simplifying and
+Isolating Failure-Inducing Input, IEEE TSE 28, 2002: ddmin): to leave a switch out is to let the
+thread run on.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from engine.arch.program import ROW_HEAD, FieldType, ValueKind
+from engine.errors import CommandError, CutOff
+from engine.escaping import escaped
+from engine.fetch.predicate import compile_predicate
+from engine.linux.schedule import header
+from engine.linux.turns import Chosen, Lengths, OwnChoice, Priorities, TurnKind, own_choices
+from engine.session.headless.trials import Attempt, Crew, OutOfTimeError, Ran, Seen
+from engine.session.protocol.requests import ExploreRequest
+from engine.trace.filter import parse_filter
+from engine.trace.rows import Column, EventInfo
+
+_LONGEST: Final = (3, 10, 30, 100, 300, 1000, 3000, 10_000)
+"""Ticks of the longest turns, one after the other for the seeds of the first half."""
+_DEPTHS: Final = (2, 3, 4)
+"""Of priorities, likewise for the second half."""
+_SWITCHES_MAX: Final = 100_000
+"""Switches of a run: turns are not shorter than what makes so many."""
+_LONG: Final = 100
+"""A run takes so many times the first one's ticks, and `_AT_LEAST` more, before it is ended."""
+_AT_LEAST: Final = 1_000_000
+_TRIALS_MAX: Final = 500
+"""Runs for leaving out; what is left then is shown as it is."""
+_TIMEOUT: Final = 124
+"""Exit code where the time ran out."""
+_FIELDS: Final = ("exit", "signal", "clock", "switches")
+_ROW: Final = struct.Struct(f"<{ROW_HEAD + len(_FIELDS)}Q")
+_EVENT: Final = EventInfo(
+    1,
+    "explore",
+    "run",
+    tuple(
+        Column(name, FieldType(ValueKind.SIGNED, 8), ROW_HEAD + at)
+        for at, name in enumerate(_FIELDS)
+    ),
+    ROW_HEAD + len(_FIELDS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The switches that it takes.
+
+    Attributes:
+        trial: that they are of.
+        total: choices of its schedule.
+        seen: those that it takes, in order.
+        alone: the run with these alone.
+        smallest: none of them can be left out; False if there was no time to try.
+    """
+
+    trial: Attempt
+    total: int
+    seen: tuple[Seen, ...]
+    alone: Ran
+    smallest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """The result of a search.
+
+    Attributes:
+        first: the run of the first seed.
+        tried: seeds that were tried.
+        trial: the run that differs, None if none does.
+        ran: its result.
+        holds: the expression holds for it.
+        cause: the switches that make the difference; None if none was looked for.
+        in_time: False if the time ran out.
+    """
+
+    first: Ran
+    tried: int
+    trial: Attempt | None = None
+    ran: Ran | None = None
+    holds: bool = False
+    cause: Cause | None = None
+    in_time: bool = True
+
+
+def explored(request: ExploreRequest) -> Explored:
+    """Search.
+
+    Args:
+        request: the guest, and how far to go.
+
+    Raises:
+        ImageError: the guest cannot be run.
+        FilterSyntaxError: there is something wrong with the expression.
+        CutOff: the time ran out in the first run.
+        CommandError: runs could differ without any switch, or the schedule cannot be written.
+    """
+    config = request.config
+    if config.clock == "host":
+        raise CommandError("--clock host makes two runs differ under the same schedule")
+    if any(writable for _, writable in config.shares):
+        raise CommandError("--share PATH:rw: each run would see what those before have written")
+    holds = _expression(request.stop_if)
+    crew = Crew(config, request.jobs, request.seconds)
+    try:
+        return _Search(request, crew, holds).run()
+    except OutOfTimeError as error:
+        raise CutOff(_TIMEOUT) from error
+    finally:
+        crew.close()
+
+
+def _expression(text: str | None) -> Callable[[Ran], bool]:
+    if text is None:
+        return lambda ran: False
+    test = compile_predicate(parse_filter(text, _EVENT).ops)
+
+    def holds(ran: Ran) -> bool:
+        values = ran.outcome.exit, ran.outcome.signal, ran.clock, ran.switches
+        return bool(test(_ROW.pack(*([0] * ROW_HEAD), *values), 0))
+
+    return holds
+
+
+def turns_for(at: int, count: int, plain: TurnKind, ticks: int) -> TurnKind:
+    """The kind of turns for one of the seeds.
+
+    Args:
+        at: number of the seed among them, from 0.
+        count: of seeds.
+        plain: the kind for the first one.
+        ticks: that the first run took with more than a thread.
+    """
+    if not at:
+        return plain
+    half = (count + 1) // 2
+    if at >= half:
+        return Priorities(_DEPTHS[(at - half) % len(_DEPTHS)], max(ticks, 1))
+    fit = [each for each in _LONGEST if ticks // each <= _SWITCHES_MAX] or [_LONGEST[-1]]
+    return Lengths(1, fit[(at - 1) % len(fit)])
+
+
+class _Search:
+    """One search."""
+
+    def __init__(self, request: ExploreRequest, crew: Crew, holds: Callable[[Ran], bool]) -> None:
+        self._request = request
+        self._crew = crew
+        self._holds = holds
+
+    def run(self) -> Explored:
+        request, config = self._request, self._request.config
+        trial = Attempt(config.seed, config.turns, config.max_blocks, keep=True)
+        first = self._crew.one(trial)
+        if self._holds(first):
+            return self._found(Explored(first, 1, trial, first, True))
+        ticks = first.clock - first.choices[0].tick if first.choices else 0
+        limit = config.max_blocks or _LONG * first.clock + _AT_LEAST
+        trials = [
+            Attempt(config.seed + at, turns_for(at, request.seeds, config.turns, ticks), limit)
+            for at in range(1, request.seeds if first.choices else 1)
+        ]
+        tried = 1
+        try:
+            for trial, ran in zip(trials, self._crew.several(trials), strict=False):
+                tried += 1
+                holds = self._holds(ran)
+                if holds or ran.outcome != first.outcome:
+                    return self._found(Explored(first, tried, trial, ran, holds))
+        except OutOfTimeError:
+            return Explored(first, tried, in_time=False)
+        return Explored(first, request.seeds)
+
+    def _found(self, found: Explored) -> Explored:
+        assert found.trial is not None
+        assert found.ran is not None
+        try:
+            cause = self._cause(found, found.trial, found.ran)
+        except OutOfTimeError:
+            return Explored(
+                found.first, found.tried, found.trial, found.ran, found.holds, in_time=False
+            )
+        if cause is not None and self._request.schedule is not None:
+            self._write(self._request.schedule, cause)
+        return Explored(found.first, found.tried, found.trial, found.ran, found.holds, cause)
+
+    def _cause(self, found: Explored, trial: Attempt, ran: Ran) -> Cause | None:
+        """The switches that make the run end as it does; or the first one, if it takes none."""
+        wanted = self._as(found.first, ran, found.holds)
+        limit = 4 * max(ran.clock, found.first.clock) + _AT_LEAST
+        if wanted(self._crew.one(self._with((), trial, limit))):
+            if found.holds:
+                return None
+            config = self._request.config
+            trial, ran = Attempt(config.seed, config.turns, config.max_blocks), found.first
+            wanted = self._as(ran, ran, False)
+        if not ran.choices:
+            kept = Attempt(trial.seed, trial.turns, trial.max_blocks, keep=True)
+            ran = self._crew.one(kept)
+        choices = own_choices(ran.choices, ran.first)
+        if not wanted(self._crew.one(self._with(choices, trial, limit))):
+            return None
+        choices, smallest = self._fewest(
+            choices, lambda few: self._with(few, trial, limit), wanted
+        )
+        look = Attempt(trial.seed, Chosen(choices), limit, look=True)
+        alone = self._crew.one(look)
+        return Cause(trial, len(ran.choices), alone.seen, alone, smallest)
+
+    def _as(self, first: Ran, ran: Ran, holds: bool) -> Callable[[Ran], bool]:
+        """True for runs that end as one does: of their output only that it differs, too."""
+        if holds:
+            return self._holds
+        ended = ran.outcome.exit, ran.outcome.signal, ran.outcome.limit
+        same = ran.outcome.output == first.outcome.output
+
+        def alike(other: Ran) -> bool:
+            its = other.outcome
+            return (its.exit, its.signal, its.limit) == ended and (
+                its.output == first.outcome.output
+            ) is same
+
+        return alike
+
+    @staticmethod
+    def _with(choices: tuple[OwnChoice, ...], trial: Attempt, limit: int) -> Attempt:
+        return Attempt(trial.seed, Chosen(choices), limit)
+
+    def _fewest(
+        self,
+        choices: tuple[OwnChoice, ...],
+        trial: Callable[[tuple[OwnChoice, ...]], Attempt],
+        wanted: Callable[[Ran], bool],
+    ) -> tuple[tuple[OwnChoice, ...], bool]:
+        """The smallest set that suffices, and whether there was time enough to know."""
+        pieces, last = 2, self._crew.runs + _TRIALS_MAX
+        while len(choices) > 1 and self._crew.runs < last:
+            parts = _split(choices, pieces)
+            rests = [
+                tuple(each for other in parts if other is not part for each in other)
+                for part in parts
+            ]
+            sets = [*parts, *(rests if pieces > 2 else [])][: last - self._crew.runs]
+            fit = next(
+                (
+                    few
+                    for few, ran in zip(sets, self._crew.several(map(trial, sets)), strict=False)
+                    if wanted(ran)
+                ),
+                None,
+            )
+            if fit is not None:
+                pieces = max(pieces - 1, 2) if len(fit) > len(choices) // pieces + 1 else 2
+                choices = fit
+            elif pieces < len(choices):
+                pieces = min(2 * pieces, len(choices))
+            else:
+                return choices, True
+        return choices, len(choices) < 2
+
+    def _write(self, path: str, cause: Cause) -> None:
+        config = self._request.config
+        words = " ".join((config.guest, *config.args))
+        try:
+            with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+                turns = f"{cause.trial.turns}, without the switches that make no difference"
+                file.write(header(escaped(words), cause.trial.seed, config.randomness, turns))
+                file.writelines(f"{choice}\n" for choice in cause.alone.choices)
+        except OSError as error:
+            raise CommandError(f"--record-schedule {path}: {error.strerror}") from error
+
+
+def _split(choices: tuple[OwnChoice, ...], pieces: int) -> list[tuple[OwnChoice, ...]]:
+    size, more = divmod(len(choices), pieces)
+    ends = [0]
+    for at in range(pieces):
+        ends.append(ends[-1] + size + (at < more))
+    return [choices[a:b] for a, b in pairwise(ends)]
