@@ -1,9 +1,9 @@
 """A schedule as data: who got the processor, when, and why the one before gave it up.
 
 A line is `TICK THREAD WHY`: at that tick of the guest's clock, which counts from the start of the
-run, the thread of this id gets the processor, as the one before is preempted, yields, waits,
-stops or ends. There is a line wherever another thread gets it, or the same one keeps it although it could
-have been another; nothing else is left to choose, so that a schedule is the whole of what seed and
+run, the thread of this id gets the processor, as the one before is preempted, yields, waits, stops
+or ends. There is a line wherever another thread gets it, or the same one keeps it although another
+could have got it; nothing else is left to choose, so that a schedule is the whole of what seed and
 kind of turns decide.
 """
 

@@ -41,7 +41,7 @@ def test_comments_and_empty_lines_may_be_anywhere() -> None:
     ("line", "why"),
     [
         ("16 1001", "is not TICK THREAD WHY"),
-        ("16 1001 sleeps", "WHY being one of preempted, yields, waits, ends"),
+        ("16 1001 sleeps", "WHY being one of preempted, yields, waits, stops, ends"),
         ("-1 1001 waits", "is not TICK"),
         ("16 1001 waits 4", "is not TICK"),
         ("\udcff\0", "is not TICK"),
