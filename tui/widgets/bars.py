@@ -81,12 +81,15 @@ class StatusBar(Static):
             reason = harmless(view.reason, plain)
             doing = f"{view.state.value}: {reason}" if reason else view.state.value
         probes = sum(probe.kind != "b" for probe in view.probes)
+        thread = f"{view.comms.get(view.thread, '')}-{view.thread}"
+        of_all = f"{harmless(thread, plain)} of {view.threads} threads"
         where = "" if view.waiting_in else harmless(view.location, plain)
         return [
             (2, harmless(view.program.rsplit("/", 1)[-1], plain), "bold"),
             (7, view.arch, ""),
             (0, doing, _STATES[view.state]),
             (3, where, ""),
+            (3, of_all if view.threads > 1 else "", ""),
             (6, f"t={grouped(view.time)}", ""),
             (5, f"probes {probes}", ""),
             (4, f"events {grouped(view.events)}", ""),

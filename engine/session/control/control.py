@@ -379,6 +379,8 @@ class Control:
                 thread: name.decode(errors="replace")
                 for thread, name in session.machine.comms.items()
             },
+            thread=session.machine.tid,
+            threads=len(session.machine.threads),
             time=session.cpu.blocks(),
             system_calls=session.machine.syscall_count,
             waiting_in=waiting,

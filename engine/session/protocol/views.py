@@ -318,6 +318,8 @@ class GuestView:
         modules: files in memory.
         mappings: the memory map at the last stop.
         comms: thread id to name.
+        thread: id of the thread that runs.
+        threads: number of threads of all processes.
         time: of the guest's clock.
         system_calls: made so far.
         waiting_in: name of the system call it is blocked in.
@@ -349,6 +351,8 @@ class GuestView:
     modules: tuple[ModuleView, ...] = ()
     mappings: tuple[MappingView, ...] = ()
     comms: Mapping[int, str] = field(default_factory=dict)
+    thread: int = 0
+    threads: int = 1
     time: int = 0
     system_calls: int = 0
     waiting_in: str = ""
