@@ -8,7 +8,7 @@ thread run on.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -210,9 +210,13 @@ class _Search:
         choices = own_choices(ran.choices, ran.first)
         if not wanted(self._crew.one(self._with(choices, trial, limit))):
             return None
-        choices, smallest = self._fewest(
-            choices, lambda few: self._with(few, trial, limit), wanted
-        )
+        smallest = False
+        try:
+            fewer = self._fewer(choices, lambda few: self._with(few, trial, limit), wanted)
+            for each in fewer:
+                choices, smallest = each
+        except OutOfTimeError:
+            self._crew.last()
         look = Attempt(trial.seed, Chosen(choices), limit, look=True)
         alone = self._crew.one(look)
         return Cause(trial, len(ran.choices), alone.seen, alone, smallest)
@@ -236,14 +240,15 @@ class _Search:
     def _with(choices: tuple[OwnChoice, ...], trial: Attempt, limit: int) -> Attempt:
         return Attempt(trial.seed, Chosen(choices), limit)
 
-    def _fewest(
+    def _fewer(
         self,
         choices: tuple[OwnChoice, ...],
         trial: Callable[[tuple[OwnChoice, ...]], Attempt],
         wanted: Callable[[Ran], bool],
-    ) -> tuple[tuple[OwnChoice, ...], bool]:
-        """The smallest set that suffices, and whether there was time enough to know."""
+    ) -> Iterator[tuple[tuple[OwnChoice, ...], bool]]:
+        """Smaller and smaller sets that suffice; True with one of which all are needed."""
         pieces, last = 2, self._crew.runs + _TRIALS_MAX
+        yield choices, len(choices) < 2
         while len(choices) > 1 and self._crew.runs < last:
             parts = _split(choices, pieces)
             rests = [
@@ -262,11 +267,12 @@ class _Search:
             if fit is not None:
                 pieces = max(pieces - 1, 2) if len(fit) > len(choices) // pieces + 1 else 2
                 choices = fit
+                yield choices, len(choices) < 2
             elif pieces < len(choices):
                 pieces = min(2 * pieces, len(choices))
             else:
-                return choices, True
-        return choices, len(choices) < 2
+                yield choices, True
+                return
 
     def _write(self, path: str, cause: Cause) -> None:
         config = self._request.config

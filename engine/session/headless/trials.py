@@ -421,6 +421,10 @@ class Crew:
             raise OutOfTimeError(TIMED_OUT)
         return ready
 
+    def last(self) -> None:
+        """From here on there is time, for what is left to be said."""
+        self._end = None
+
     def close(self) -> None:
         """End all processes."""
         while self._workers:

@@ -1,5 +1,7 @@
 """The seeds of a search, how a run repeats, and what is left of a schedule."""
 
+import itertools
+import time
 from dataclasses import replace
 
 import pytest
@@ -90,6 +92,16 @@ def test_where_the_first_run_is_the_odd_one_its_switches_are_shown() -> None:
     assert found.cause.trial.seed == 1
     assert found.cause.alone.outcome == found.first.outcome
     assert [each.choice.why for each in found.cause.seen] == [Why.PREEMPTED]
+
+
+def test_what_was_left_out_in_time_stays_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(moments)))
+    found = explored(ExploreRequest(config("x86_64", "race"), 20, seconds=14.0))
+    assert found.cause is not None
+    assert not found.cause.smallest
+    assert 1 < len(found.cause.seen) < found.cause.total
+    assert found.cause.alone.outcome.exit == 1
 
 
 def test_the_output_of_a_run_is_kept() -> None:
