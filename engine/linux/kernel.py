@@ -338,6 +338,7 @@ class Kernel:
         self.machine.futexes.forget(thread)
         self.scheduler.drop(thread)
         thread.process.threads.pop(thread.tid, None)
+        thread.process.last = thread
         self.machine.threads.pop(thread.tid, None)
 
     def handle(self, stop: Stop) -> None:

@@ -60,6 +60,7 @@ class Process:
         files: its open files; given by whoever makes it.
         hand: what signals do, and those to the process.
         threads: those that have not ended, by thread id.
+        last: the thread that was made last; or that ended last, of a process that has.
         uid: its user.
         gid: its group.
         umask: its file mode mask.
@@ -74,6 +75,7 @@ class Process:
     """
 
     files: FileTable
+    last: "Thread"
 
     def __init__(
         self, machine: Machine, pid: int, space: AddressSpace, identity: tuple[int, int]
@@ -124,8 +126,8 @@ class Process:
 
     @property
     def leader(self) -> "Thread":
-        """The first of its threads that has not ended."""
-        return next(iter(self.threads.values()))
+        """The first of its threads that has not ended, or the last that has."""
+        return next(iter(self.threads.values()), self.last)
 
     def limit(self, name: str) -> int:
         """Soft resource limit."""

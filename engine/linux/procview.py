@@ -52,6 +52,8 @@ class ProcessView:
 
     def cmdline(self) -> bytes:
         """Arguments, each ended by a zero byte."""
+        if self._process.exit is not None:
+            return b""
         return b"".join(word + b"\0" for word in self._process.space.argv)
 
     def environ(self) -> bytes:
@@ -66,6 +68,8 @@ class ProcessView:
     def maps(self) -> Iterable[MapEntry]:
         """Its mappings; neighbours that differ in nothing are shown as one."""
         last: MapEntry | None = None
+        if self._process.exit is not None:
+            return
         for mapping in self._process.space.memory.mappings:
             letters = "".join(
                 letter if mapping.perms >> bit & 1 else "-" for bit, letter in enumerate("rwx")
@@ -107,7 +111,7 @@ class ProcessView:
         code = start.code if start else (0, 0)
         return ProcStatus(
             ppid=process.ppid,
-            state="T" if process.stopped else "R",
+            state=self._state(),
             pgrp=process.group,
             session=process.session,
             blocked=state.blocked,
@@ -121,6 +125,16 @@ class ProcessView:
             end_code=code[1],
             start_stack=start.sp if start else 0,
         )
+
+    def _state(self) -> str:
+        """The letter for what it does: a zombie, stopped, running or waiting."""
+        process = self._process
+        if process.exit is not None:
+            return "Z"
+        if process.stopped:
+            return "T"
+        waits = all(thread.wait is not None for thread in process.threads.values())
+        return "S" if waits else "R"
 
     def limits(self) -> Sequence[tuple[str, int, int]]:
         """All limits."""

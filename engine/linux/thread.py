@@ -81,7 +81,7 @@ class Thread:
         self.registers: object = None
         self.position: object = None
         self.ended = False
-        process.threads[tid] = self
+        process.threads[tid] = process.last = self
         machine.threads[tid] = self
 
     def enter(self, space: AddressSpace) -> None:

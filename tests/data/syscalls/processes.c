@@ -107,6 +107,33 @@ static void on_child(int number, siginfo_t *info, void *context) {
     told_status = info->si_status;
 }
 
+static void state_of(const char *what, pid_t pid) {
+    char path[32], line[256] = "";
+    sprintf(path, "/proc/%d/stat", pid);
+    int file = open(path, O_RDONLY);
+    read(file, line, sizeof line - 1);
+    close(file);
+    char *end = strrchr(line, ')');
+    printf("%s: %c\n", what, end ? end[2] : '?');
+}
+
+static void states(void) {
+    struct timespec moment = {0, 50000000};
+    siginfo_t info;
+    int status;
+    pid_t one = child(sleep_on), two = child(leave_7);
+    nanosleep(&moment, 0);
+    state_of("itself", getpid());
+    state_of("sleeping", one);
+    waitid(P_PID, two, &info, WEXITED | WNOWAIT);
+    state_of("over", two);
+    kill(one, SIGSTOP);
+    waitid(P_PID, one, &info, WSTOPPED);
+    state_of("stopped", one);
+    kill(one, SIGKILL);
+    wait(&status), wait(&status);
+}
+
 static void notices(void) {
     struct sigaction action = {.sa_sigaction = on_child, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigaction(SIGCHLD, &action, 0);
@@ -491,6 +518,7 @@ int main(int argc, char **argv, char **env) {
     }
     alone = argc > 3;
     waits();
+    states();
     notices();
     kills();
     groups();
