@@ -326,7 +326,7 @@ class Kernel:
         if end is not None and end.crash is not None and process is not machine.first:
             comm = process.leader.comm.decode(errors="replace")
             what = f"process {process.pid} ({comm}) killed by {sig.name(end.signal)}"
-            machine.crashes.append(f"{what}: {end.crash.why}, pc {end.crash.pc:#x}")
+            machine.crashed(f"{what}: {end.crash.why}, pc {end.crash.pc:#x}")
         last = all(each.exit is not None for each in machine.processes.values())
         reaping.ended(process, last=last)
         if last:

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from engine.linux.thread import Thread
 
 _FIRST_PID: Final = 1000
+_PID_MAX: Final = 1 << 22
+"""PID_MAX_LIMIT: ids begin again behind it,"""
+_RESERVED: Final = 300
+"""and then with this one (RESERVED_PIDS)."""
+_NAMES: Final = 1 << 16
+"""Names of threads that are kept."""
+_CRASHES: Final = 100
+"""Faults that are kept."""
 
 
 class Machine:
@@ -50,7 +58,8 @@ class Machine:
         blank: the processor's state when a program begins.
         yielding: the current thread lets others run.
         exit: how the run has ended, None while it goes on.
-        crashes: fatal faults of processes but the first, in words.
+        crashes: the first fatal faults of processes but the first, in words.
+        crash_count: number of all of them.
         missing: what was asked for and is not there, with how often.
         failures: calls in which the engine failed, with how often, by name and place.
         syscall_count: system calls so far.
@@ -96,6 +105,7 @@ class Machine:
         self.yielding = False
         self.exit: Exit | None = None
         self.crashes: list[str] = []
+        self.crash_count = 0
         self.missing: dict[str, int] = {}
         self.failures: dict[tuple[str, str], tuple[str, int]] = {}
         self.syscall_count = 0
@@ -111,9 +121,24 @@ class Machine:
 
     def new_id(self) -> int:
         """A process or thread id that nobody has."""
+        while self._next_id in self.threads or self._next_id in self.processes:
+            self._advance()
         number = self._next_id
-        self._next_id += 1
+        self._advance()
+        if len(self.comms) > _NAMES:  # those of the oldest threads that are gone
+            gone = [each for each in self.comms if each not in self.threads]
+            for each in gone[: _NAMES // 2]:
+                del self.comms[each]
         return number
+
+    def _advance(self) -> None:
+        self._next_id = self._next_id + 1 if self._next_id < _PID_MAX - 1 else _RESERVED
+
+    def crashed(self, text: str) -> None:
+        """Remember the fatal fault of a process but the first."""
+        self.crash_count += 1
+        if len(self.crashes) < _CRASHES:
+            self.crashes.append(text)
 
     def random_bytes(self, count: int) -> bytes:
         """Seeded random bytes."""

@@ -163,7 +163,7 @@ class Session(LoadedGuest):
             self.standstill()
             if end.limit == "deadlock"
             else _ending(end, lambda: self.describe(self.hooks.original_pc(pc))),
-            _crashes(self.machine.crashes),
+            _crashes(self.machine.crashes, self.machine.crash_count),
             _failures(self.machine.failures.values()),
             _missing(self.machine.missing),
             _refused(
@@ -344,11 +344,11 @@ def _planted(links: list[tuple[str, str]]) -> Report | None:
     return Report((head, *lines[:_SHOWN], *tail))
 
 
-def _crashes(lines: list[str]) -> Report | None:
+def _crashes(lines: list[str], count: int) -> Report | None:
     """The remark about faults that have ended other processes than the first."""
     if not lines:
         return None
-    more = len(lines) - _SHOWN
+    more = count - min(len(lines), _SHOWN)
     tail = (f"and {more} more",) if more > 0 else ()
     return Report(("processes of the guest were killed:", *lines[:_SHOWN], *tail))
 
