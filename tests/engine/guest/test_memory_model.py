@@ -187,7 +187,7 @@ def _apply(memory: Memory, model: dict[int, _Page], step: tuple[Any, ...], group
 def _move(
     memory: Memory, model: dict[int, _Page], page: int, count: int, size: int, to: int
 ) -> None:
-    target = to + _PAGES  # beside the window: never overlapping
+    target = to + _PAGES + 6  # behind the last page that a step can map: never overlapping
     mapping = Mremap(memory).whole(_at(page), _at(page + count))
     if mapping is None or mapping.end < _at(page + count) or target + size > _PAGES + 16:
         return
