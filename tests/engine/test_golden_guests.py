@@ -35,6 +35,17 @@ LINES = [
     for line in golden_lines()
     if (line.arch, line.id) not in ELSEWHERE and (line.needs == "process" or _at_hand(line))
 ]
+
+
+def _marks(line: GoldenLine) -> list[pytest.MarkDecorator]:
+    """Threads and processes of the other architectures, and RISC-V's packages, are slow tests."""
+    found = [pytest.mark.sysroot] if line.needs_sysroot else []
+    slow = line.needs != "process" and line.arch != "amd64"
+    if slow or (line.needs_sysroot and line.arch == "riscv64"):
+        found.append(pytest.mark.slow)
+    return found
+
+
 SCHEDULED = [line for line in LINES if line.needs != "process"]
 SEEDS = range(1, 11)
 """Of the order in which threads run."""
@@ -43,7 +54,7 @@ SEEDS = range(1, 11)
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(line, id=name, marks=[pytest.mark.sysroot] if line.needs_sysroot else [])
+        pytest.param(line, id=name, marks=_marks(line))
         for line, name in zip(LINES, unique_names(LINES), strict=True)
     ],
 )

@@ -48,6 +48,11 @@ def has(arch: str, what: str) -> bool:
 EVERY: Final = architectures.names()
 COMPILED: Final = tuple(arch for arch in EVERY if has(arch, "compiler"))
 """Those with programs in C: the samples, and what tests compile."""
+FIRST_COMPILED: Final = tuple(
+    pytest.param(arch, marks=[pytest.mark.slow] if number else [])
+    for number, arch in enumerate(COMPILED)
+)
+"""The same, all but one with the slow tests: for what hardly depends on the architecture."""
 HOSTILE: Final = tuple(arch for arch in EVERY if has(arch, "hostile"))
 """Those with the guests of `tests/data/hostile`."""
 EMULATED: Final = tuple(arch.name for arch in architectures.records() if arch.core == "unicorn")

@@ -86,7 +86,7 @@ def _facts(said: str) -> list[str]:
     return [line for at, line in enumerate(lines) if not at or lines[at - 1] != line]
 
 
-@pytest.mark.parametrize("option", ["-mc", "-ic"])
+@pytest.mark.parametrize("option", [pytest.param("-mc", marks=pytest.mark.slow), "-ic"])
 @pytest.mark.parametrize(
     ("script", "keys"), [(_JOBS, {}), (_INTERRUPTED, {b"ready": b"\x03"})], ids=["jobs", "keys"]
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from archkit import COMPILED
+from archkit import COMPILED, FIRST_COMPILED
 from cguest import compiled, emulated
 
 from engine.arch.plan import Mode
@@ -62,7 +62,7 @@ def schedule(
         session.close()
 
 
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_a_seed_is_a_schedule(arch: str) -> None:
     program = compiled("workers", arch)
     first, again, other = (schedule(program, seed, turns=5 * TURNS)[0] for seed in (0, 0, 1))
@@ -73,7 +73,11 @@ def test_a_seed_is_a_schedule(arch: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "mode", "arch"),
     [
-        *((kind, Mode.STRICT, arch) for kind in KINDS for arch in COMPILED),
+        *(
+            pytest.param(kind, Mode.STRICT, arch, marks=[pytest.mark.slow] if number else [])
+            for kind in KINDS
+            for number, arch in enumerate(COMPILED)
+        ),
         *(("post", Mode.KERNEL, "x86_64"), ("return", Mode.KERNEL, "x86_64")),
     ],
 )
@@ -85,7 +89,7 @@ def test_probes_change_no_schedule(kind: str, mode: Mode, arch: str) -> None:
     assert sorted(hits.values()) == [TURNS * CALLS] * THREADS
 
 
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_a_run_without_a_clock_is_the_same(arch: str, tmp_path: Path) -> None:
     """The clock begins with the second thread."""
     program = compiled("workers", arch)
