@@ -231,6 +231,7 @@ class Running:
         self._pass()
         while not self.wanted and kernel.exit is None and not (motion and motion.reached):
             kernel.resume()
+            kernel.wait()  # what is wanted in a blocked call comes after it
 
     def _through(self, motion: Motion) -> None:
         """Run until a motion has led to its place."""
