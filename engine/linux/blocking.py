@@ -49,11 +49,13 @@ def result(k: Thread) -> int | None:
     if _interrupted(k):
         if wait.on_interrupt is not None:
             wait.on_interrupt()
+        if wait.leave is not None:
+            wait.leave()
         return RESTART if wait.restart else INTERRUPTED
     end = deadline(k)
     if end is not None and k.clock.peek() >= end:
-        if wait.on_timeout is not None:
-            wait.on_timeout()
+        if wait.leave is not None:
+            wait.leave()
         return wait.timeout_result
     return None
 

@@ -49,6 +49,9 @@ class Context(Protocol):
     def send_signal(self, number: int) -> None:
         """Queue a signal to the process itself (SIGPIPE of a write to a closed pipe)."""
 
+    def wake(self) -> None:
+        """Something has happened that may end the wait of its call."""
+
     def limit(self, name: str) -> int:
         """Soft resource limit by name: "nofile", "fsize", "stack", ..."""
 

@@ -1,23 +1,23 @@
-"""System calls about descriptors themselves: dup, fcntl, ioctl, locks."""
+"""System calls about descriptors themselves: dup, fcntl, ioctl."""
 
 import struct
 
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
+from engine.linux.filelocks import COMMANDS as LOCKS
 from engine.linux.fs import flags as fl
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
 from engine.linux.fs.vfs import OpenFile
+from engine.linux.wait import Wait
 
 EPERM, EBADF, EINVAL = 1, 9, 22
 
 F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL = 0, 1, 2, 3, 4
-F_GETLK, F_SETLK, F_SETLKW, F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG = 5, 6, 7, 8, 9, 10, 11
-F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW = 36, 37, 38
+F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG = 8, 9, 10, 11
 F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ = 1030, 1031, 1032
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
-_F_UNLCK = 2
 
 FIOCLEX, FIONCLEX, FIONBIO, FIONREAD = 0x5451, 0x5450, 0x5421, 0x541B
 
@@ -64,8 +64,8 @@ def _seals(file: OpenFile, add: int | None) -> int:
     return node.seals
 
 
-def fcntl(ctx: Context, fd: int, command: int, argument: int) -> int:
-    """Linux's fcntl; locks are never contended, as no other process shares the files."""
+def fcntl(ctx: Context, fd: int, command: int, argument: int) -> int | Wait:
+    """Linux's fcntl."""
     fd, command = u32(fd), u32(command)
     file = ctx.files.get(fd)
     table = ctx.arch.linux.open_flags
@@ -97,12 +97,8 @@ def fcntl(ctx: Context, fd: int, command: int, argument: int) -> int:
         ctx.files.set_cloexec(fd, bool(argument & 1))
     elif command == F_SETFL:
         _set_flags(file, fl.from_guest(u32(argument), table))
-    elif command in (F_GETLK, F_OFD_GETLK):
-        order = "<" if ctx.arch.byteorder == "little" else ">"
-        ctx.memory.read(argument, 32)
-        ctx.memory.write(argument, struct.pack(order + "h", _F_UNLCK))
-    elif command in (F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW):
-        ctx.memory.read(argument, 32)
+    elif command in LOCKS:
+        return LOCKS[command](ctx, file, argument)
     elif command not in (F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG):
         raise LinuxError(EINVAL)
     return 0
@@ -128,21 +124,10 @@ def ioctl(ctx: Context, fd: int, request: int, argument: int) -> int:
     return 0
 
 
-def flock(ctx: Context, fd: int, operation: int) -> int:
-    """Linux's flock: always granted."""
-    file = ctx.files.get(fd)
-    if isinstance(file, PathFile):
-        raise LinuxError(EBADF)
-    if u32(operation) & ~4 not in (1, 2, 8):
-        raise LinuxError(EINVAL)
-    return 0
-
-
 SYSCALLS: SyscallTable = {
     "dup": dup,
     "dup2": dup2,
     "dup3": dup3,
     "fcntl": fcntl,
     "ioctl": ioctl,
-    "flock": flock,
 }

@@ -189,10 +189,10 @@ def _loaded(k: Thread, request: ExecRequest) -> tuple[AddressSpace, loader.Start
 def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> None:
     """The new program is in the place of the old one (begin_new_exec)."""
     process, machine, cpu = k.process, k.machine, k.cpu
+    futex.threads_end(process.threads.values())
     for thread in list(process.threads.values()):
         if thread is not k:
             machine.left(thread)
-    futex.thread_ends(k)
     if k.tid != process.pid:
         machine.becomes_first(k)
     before = process.space
@@ -206,6 +206,7 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
         before.memory.close()
     process.executed = True
     if process.files.shared:
+        process.files.shared -= 1
         process.files = process.files.copy(lambda: process.limit("nofile"))
     k.files = process.files
     process.files.close_on_exec()

@@ -120,7 +120,7 @@ def _meet(ctx: Context, file: PipeEnd, *, cloexec: bool) -> int | Wait:
         return ctx.files.add(file, cloexec=cloexec) if file.met() else None
 
     fd = attempt()
-    return Wait(attempt, on_interrupt=file.on_close) if fd is None else fd
+    return Wait(attempt, leave=file.on_close) if fd is None else fd
 
 
 def openat(ctx: Context, dirfd: int, path: int, flags: int, mode: int) -> int | Wait:

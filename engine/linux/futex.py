@@ -2,7 +2,7 @@
 
 import errno
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -89,8 +89,7 @@ def _queued(k: Thread, waiter: FutexWaiter, deadline: int | None, *, restart: bo
         deadline,
         -errno.ETIMEDOUT,
         restart=restart,
-        on_interrupt=leave,
-        on_timeout=leave,
+        leave=leave,
         woken_by_calls=True,
     )
 
@@ -279,6 +278,15 @@ def futex(
 # -- the end of a thread ----------------------------------------------------------------------
 
 
+def threads_end(threads: Iterable[Thread]) -> None:
+    """The same of threads that end at once: none of them takes what others wait for."""
+    dying = list(threads)
+    for thread in dying:
+        thread.leave_wait()
+    for thread in dying:
+        thread_ends(thread)
+
+
 def thread_ends(k: Thread) -> None:
     """Tell others that a thread is gone: locks of its robust list, and its id's word."""
     if k.robust_list:
@@ -286,6 +294,7 @@ def thread_ends(k: Thread) -> None:
             _leave_robust(k)
         except (GuestFaultError, LinuxError):
             pass  # the list is the program's: exit_robust_list stops where it cannot be read
+        k.robust_list = 0
     if k.clear_child_tid:
         address, k.clear_child_tid = k.clear_child_tid, 0
         try:
@@ -306,15 +315,20 @@ def _leave_robust(k: Thread) -> None:
             _died(k, (entry & -2) + offset, pi=bool(entry & 1))
         entry = following
     if pending:
-        _died(k, (pending & -2) + offset, pi=bool(pending & 1))
+        _died(k, (pending & -2) + offset, pi=bool(pending & 1), pending=True)
 
 
-def _died(k: Thread, address: int, *, pi: bool) -> None:
+def _died(k: Thread, address: int, *, pi: bool, pending: bool = False) -> None:
     """The owner of a lock is gone (handle_futex_death)."""
     old = _word(k, address)
+    key = _key(k, address, 0)
+    if pending and not pi and not old & TID_MASK:
+        # It was giving the lock up, or had been woken to take it: the next one may.
+        _queues(k).wake(key, 1, _EVERY)
+        _queues(k).wake(_key(k, address, _PRIVATE), 1, _EVERY)
+        return
     if old & TID_MASK != k.tid:
         return
-    key = _key(k, address, 0)
     if pi:
         _hand_over(k, address, key, OWNER_DIED)
         return

@@ -33,25 +33,19 @@ class FutexQueues:
     def __init__(self, wake: "Callable[[Thread], None]") -> None:
         """`wake` is told of a thread whose wait is over."""
         self._wake = wake
-        self._queues: dict[object, list[FutexWaiter]] = {}
+        self._queues: dict[object, dict[FutexWaiter, None]] = {}
 
     def add(self, waiter: FutexWaiter) -> None:
         """A thread begins to wait."""
-        self._queues.setdefault(waiter.key, []).append(waiter)
+        self._queues.setdefault(waiter.key, {})[waiter] = None
 
     def remove(self, waiter: FutexWaiter) -> None:
         """A thread waits no longer."""
-        queue = self._queues.get(waiter.key, [])
-        if waiter in queue:
-            queue.remove(waiter)
+        queue = self._queues.get(waiter.key)
+        if queue is not None and waiter in queue:
+            del queue[waiter]
             if not queue:
                 del self._queues[waiter.key]
-
-    def forget(self, thread: "Thread") -> None:
-        """A thread is gone."""
-        for queue in list(self._queues.values()):
-            for waiter in [each for each in queue if each.thread is thread]:
-                self.remove(waiter)
 
     def waiting(self, key: object) -> bool:
         """True if anybody waits for a word."""

@@ -334,8 +334,8 @@ class Kernel:
 
     def _left(self, thread: Thread) -> None:
         """A thread is gone."""
-        thread.ended, thread.wait = True, None
-        self.machine.futexes.forget(thread)
+        thread.leave_wait()
+        thread.ended = True
         self.scheduler.drop(thread)
         thread.process.threads.pop(thread.tid, None)
         thread.process.last = thread

@@ -28,9 +28,9 @@ def ended(process: Process, *, last: bool) -> None:
         last: no other one runs: what it leaves behind can be looked at.
     """
     machine = process.machine
+    if not last:
+        futex.threads_end(process.threads.values())
     for thread in list(process.threads.values()):
-        if not last:
-            futex.thread_ends(thread)
         machine.left(thread)
     give_back(process)
     for child in list(process.children.values()):

@@ -137,6 +137,16 @@ class Thread:
         """The second result of a call that has two (pipe on IA-64)."""
         self.cpu.write_register(self.arch.linux.second, value)
 
+    def wake(self) -> None:
+        """Something has happened that may end the wait of its call."""
+        self.machine.wake(self)
+
+    def leave_wait(self) -> None:
+        """It waits no longer, as it ends."""
+        wait, self.wait = self.wait, None
+        if wait is not None and wait.leave is not None:
+            wait.leave()
+
     # -- signals ---------------------------------------------------------------------------
 
     def send_signal(self, number: int) -> None:

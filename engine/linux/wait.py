@@ -21,7 +21,8 @@ class Wait:
         restart: whether SA_RESTART restarts it after a signal handler (else EINTR).
         on_interrupt: called before EINTR is returned (nanosleep writes the rest there).
         signals: signals that end the wait although they are blocked (sigtimedwait), as a mask.
-        on_timeout: called before the result of the deadline is returned.
+        leave: called where it ends by a signal, at the deadline or with the thread: takes the
+            thread out of what it waits in.
         woken_by_calls: the calls that can end the wait say so (`Machine.wake`): it is not tried
             before (futex).
         uninterruptible: no signal ends it but SIGKILL (vfork).
@@ -35,7 +36,7 @@ class Wait:
     restart: bool = True
     on_interrupt: Callable[[], None] | None = None
     signals: int = 0
-    on_timeout: Callable[[], None] | None = None
+    leave: Callable[[], None] | None = None
     woken_by_calls: bool = False
     uninterruptible: bool = False
     outside: bool = False

@@ -190,6 +190,9 @@ class Process:
     def send_signal(self, number: int) -> None:
         self.signals.append(number)
 
+    def wake(self) -> None:
+        pass
+
     def limit(self, name: str) -> int:
         return self.limits[name]
 

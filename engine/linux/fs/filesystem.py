@@ -13,6 +13,7 @@ from engine.linux.fs.build import TreeBuilder, split
 from engine.linux.fs.data import Budget
 from engine.linux.fs.device import make_dev
 from engine.linux.fs.links import MagicLink, SymlinkNode
+from engine.linux.fs.locks import FileLocks
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pipe import Numbers
 from engine.linux.fs.proc import make_proc
@@ -65,6 +66,7 @@ class FileSystem:
         root: the directory /.
         proc: what /proc shows.
         numbers: inode numbers of pipes and the like.
+        locks: the locks on files.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class FileSystem:
         self.identity = Identity(uid, gid)
         self.budget = budget or Budget()
         self.numbers = Numbers()
+        self.locks = FileLocks()
         self._shares = 0
         self.volume = self._volume(_DEV_PRIVATE)
         own = {
@@ -92,6 +95,7 @@ class FileSystem:
                 proc,
                 lambda path: self.walk(self.root, path).existing(),
                 random_bytes,
+                self.locks.text,
             ),
             b"/sys": make_sys(self._volume(_DEV_SYS)),
             b"/dev": make_dev(self._volume(_DEV_DEV), proc, random_bytes),

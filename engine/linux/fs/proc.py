@@ -268,6 +268,7 @@ def make_proc(
     source: ProcSource,
     resolve: Callable[[bytes], Node],
     random_bytes: Callable[[int], bytes],
+    locks: Content,
 ) -> Directory:
     """The directory /proc.
 
@@ -276,5 +277,8 @@ def make_proc(
         source: what it shows.
         resolve: the node at an absolute path.
         random_bytes: for /proc/sys/kernel/random.
+        locks: text of /proc/locks.
     """
-    return ProcTree(volume, source, resolve, random_bytes).root()
+    top = ProcTree(volume, source, resolve, random_bytes).root()
+    top.mount(b"locks", PseudoFile(volume, locks))
+    return top

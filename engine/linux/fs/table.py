@@ -1,4 +1,4 @@
-"""A process's descriptors."""
+"""A process's descriptors; it is they that own the process's locks of records."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -75,6 +75,7 @@ class FileTable:
         self._files[fd] = file.acquire()
         self.set_cloexec(fd, cloexec)
         if before is not None:
+            before.unlock(self)
             before.release()
 
     def close(self, fd: int) -> None:
@@ -84,6 +85,7 @@ class FileTable:
             raise LinuxError(EBADF)
         self._cloexec.discard(fd)
         self._lowest = min(self._lowest, fd)
+        file.unlock(self)
         file.release()
 
     def is_cloexec(self, fd: int) -> bool:

@@ -21,6 +21,7 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import MAY_EXEC, Identity, LowerRef, Meta, Stat
 from engine.linux.fs.data import Budget, MmapSource
 from engine.linux.fs.host import PlantedLinks
+from engine.linux.fs.locks import InodeLocks
 from engine.linux.fs.terminal import Terminal
 
 EPERM, ENOENT, ENXIO, EBADF, EACCES, ENODEV, ENOTDIR = 1, 2, 6, 9, 13, 19, 20
@@ -122,12 +123,12 @@ class IoctlCaller(Protocol):
 
 
 class Node:
-    """An inode. `kind` is its S_IFMT part.
+    """An inode. `kind` is its S_IFMT part, `locks` are those on it, None until there were some.
 
     It is abstract without ABCMeta, whose isinstance is slow where paths are walked.
     """
 
-    __slots__ = ("__weakref__", "ino", "volume")
+    __slots__ = ("__weakref__", "ino", "locks", "volume")
 
     kind = 0
     is_directory = False
@@ -136,6 +137,7 @@ class Node:
     def __init__(self, volume: Volume, ino: int | None = None) -> None:
         self.volume = volume
         self.ino = volume.new_ino() if ino is None else ino
+        self.locks: InodeLocks | None = None
 
     @abstractmethod
     def stat(self) -> Stat:
@@ -299,6 +301,8 @@ class OpenFile:
     """True if one write is one message that must not be cut."""
     outside = False
     """True if the host's user may make it readable at any time, by a signal."""
+    locks: InodeLocks | None = None
+    """The locks on it where it has no node."""
 
     def __init__(self, flags: int = fl.O_RDWR, node: "Node | None" = None) -> None:
         self.flags = flags
@@ -313,10 +317,17 @@ class OpenFile:
         self.references += 1
         return self
 
+    def unlock(self, owner: object) -> None:
+        """Give up all locks on its inode that belong to somebody."""
+        locks = self.locks if self.node is None else self.node.locks
+        if locks is not None:
+            locks.closed(owner)
+
     def release(self) -> None:
         """One descriptor fewer; the last one closes it."""
         self.references -= 1
         if self.references == 0:
+            self.unlock(self)
             self.on_close()
 
     def on_close(self) -> None:

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from archkit import COMPILED
+from archkit import COMPILED, FIRST_COMPILED
 from cguest import SOURCES, compiled, emulated, natively
 
 from engine import arch as architectures
@@ -21,6 +21,8 @@ PORTABLE = (
     *("errors", "eventfiles", "filemap", "madvise", "misc", "mmap", "processes", "signals"),
     *("start", "stops", "sysv", "threads", "timers", "unlinked"),
 )
+SHARING = ("locks", "sharing")
+"""What processes have in common; it hardly depends on the architecture."""
 SHARED = ("filemap", "madvise", "unlinked")
 """Those whose files are the host's, too, where they are in a writable share."""
 OF_X86_64 = ("fpu", "sigfpe", "siginfo", "x86")
@@ -61,6 +63,12 @@ def test_portable(name: str, arch: str, tmp_path: Path) -> None:
     program = compiled(name, arch)
     words = ("a", "b c", *(("alone",) if arch != "x86_64" else ()))
     _same(_host(name, tmp_path, *words), emulated(program, tmp_path, *words))
+
+
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
+@pytest.mark.parametrize("name", SHARING)
+def test_sharing(name: str, arch: str, tmp_path: Path) -> None:
+    _same(_host(name, tmp_path), emulated(compiled(name, arch), tmp_path, "a", "b c"))
 
 
 @pytest.mark.parametrize("name", SHARED)
