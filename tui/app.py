@@ -135,7 +135,7 @@ class KprobeApp(App[int]):
             opened=self.browser.opened,
         )
         self.post = self.bridge.post
-        names = Names(self.browser.symbol_text, self._comm)
+        names = Names(self.browser.symbol_text, self._comm, process=self._process)
         self.store = EventStore(names)
         self.panes = Panes(PaneSources(self.browser, self.store, names))
         self.body = Body(self.panes)
@@ -152,6 +152,9 @@ class KprobeApp(App[int]):
     def _comm(self, thread: int) -> bytes | None:
         name = self.view.comms.get(thread)
         return None if name is None else name.encode(errors="surrogateescape")
+
+    def _process(self, thread: int) -> int:
+        return self.view.pids.get(thread, thread)
 
     # -- beginning and end ------------------------------------------------------------------
 

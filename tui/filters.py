@@ -5,7 +5,8 @@ parentheses, `!`, `&` and the rest:
 
 `n<4`, `name==malloc`, `mall*`, `path~"*.so" && fd!=-1`, `n<4 || ret==0`. A word alone is a
 pattern for the event's name. Fields are an event's arguments and `name`, `group`, `time`,
-`tid`, `address`. An event without the field does not match.
+`pid` of the process, `tid` (`common_pid`) and `comm` of the thread, `cpu`, `address`. An event
+without the field does not match.
 """
 
 import operator
@@ -22,6 +23,7 @@ from engine.session.protocol.rows import (
     Event,
     EventInfo,
     EventTable,
+    Names,
     Value,
     compile_row_filter,
     decode,
@@ -64,7 +66,14 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 _TERM: Final = re.compile(r"\s*([\w$%.*?\[\]-]+?)\s*(?:(==|!=|<=|>=|<|>|~|=)\s*(.*?))?\s*")
 _OF_EVENT: Final = ("name", "group")
-_OF_ROW: Final = {"time": "time", "tid": "thread_id", "address": "address"}
+_OF_ROW: Final[dict[str, Callable[[Event, Names], Value]]] = {
+    "time": lambda event, names: event.time,
+    "address": lambda event, names: event.address,
+    **dict.fromkeys(("tid", "common_pid"), lambda event, names: event.thread_id),
+    "pid": lambda event, names: names.process(event.thread_id),
+    **dict.fromkeys(("comm", "COMM"), lambda event, names: names.comm(event.thread_id)),
+    **dict.fromkeys(("cpu", "CPU"), lambda event, names: 0),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,7 @@ class _Filter:
     text: str
     alternatives: list[list[_Term]]
     events: EventTable
+    names: Names
     _columns: dict[tuple[int, str], int | None] = field(default_factory=dict)
 
     def applies(self, info: EventInfo) -> bool | None:
@@ -142,7 +152,7 @@ class _Filter:
         if term.name in _OF_EVENT:
             return term.holds(getattr(event, term.name).encode())
         if term.name in _OF_ROW:
-            return term.holds(getattr(event, _OF_ROW[term.name]))
+            return term.holds(_OF_ROW[term.name](event, self.names))
         return False
 
 
@@ -159,24 +169,30 @@ def _raw(term: _Term, info: EventInfo) -> Tester | None:
     return lambda data, position: compare(unpack(data, position + offset)[0], number)
 
 
-def compile_filter(text: str, events: EventTable) -> EventFilter:
+def compile_filter(text: str, events: EventTable, names: Names | None = None) -> EventFilter:
     """The filter that a text means, for the events of a table, which may still grow.
+
+    Args:
+        text: it.
+        events: the table.
+        names: know threads.
 
     Raises:
         FilterError: it means nothing.
     """
+    known = names or Names()
     try:
-        return _short(text, events)
+        return _short(text, events, known)
     except FilterError as error:
         try:
-            return compile_row_filter(text)
+            return compile_row_filter(text, known.comm, known.process)
         except ProbeSyntaxError as refused:
             if any(sign in text for sign in "()!&") and "&&" not in text:
                 raise FilterError(refused.text, refused.column) from refused
             raise error from refused
 
 
-def _short(text: str, events: EventTable) -> EventFilter:
+def _short(text: str, events: EventTable, names: Names) -> EventFilter:
     """The filter of a short form."""
     alternatives: list[list[_Term]] = []
     start = 0
@@ -186,7 +202,7 @@ def _short(text: str, events: EventTable) -> EventFilter:
             terms.append(_term(part, start))
             start += len(part) + 2
         alternatives.append(terms)
-    return _Filter(text.strip(), alternatives, events)
+    return _Filter(text.strip(), alternatives, events, names)
 
 
 def _term(part: str, start: int) -> _Term:

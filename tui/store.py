@@ -39,6 +39,7 @@ class EventStore:
 
     Attributes:
         events: the event table.
+        names: turns addresses and threads into names.
         snapshot: the rows that were kept when the last snapshot was taken, in stretches; None
             before the first one of the run.
         snapshot_end: number of the row that came next then.
@@ -62,9 +63,9 @@ class EventStore:
         """
         self.events: dict[int, EventInfo] = {}
         self.generation = 0
-        self._names = Names() if names is None else names
+        self.names = Names() if names is None else names
         self._ring = Ring(capacity, overwrite=True, most_bytes=most_bytes, count=True)
-        self._text = EventLines(self.events, self._names)
+        self._text = EventLines(self.events, self.names)
         self._index: LineIndex | None = None
         self.snapshot: tuple[bytes, ...] | None = None
         self.snapshot_end = 0
@@ -110,7 +111,7 @@ class EventStore:
         self.events.clear()
         self._rates.clear()
         self.snapshot, self.snapshot_end = None, 0
-        self._text = EventLines(self.events, self._names)
+        self._text = EventLines(self.events, self.names)
         self._show(self.filter, self.fold)
 
     def take_snapshot(self) -> None:

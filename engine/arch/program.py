@@ -197,6 +197,8 @@ class Operand(Enum):
     """A string of the row."""
     COMM = "comm"
     """The name of the thread."""
+    PROCESS = "process"
+    """The id of the thread's process."""
     POINTER = "pointer"
     """The string in the guest that a number of the row points to."""
 

@@ -7,7 +7,7 @@ import click
 from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, replay_options
-from engine.cli.probe_options import probe_options, returns_option
+from engine.cli.probe_options import probe_options, returns_option, task_options, tasks_of
 from engine.cli.run import remarks, show
 from engine.escaping import json_text
 from engine.session.headless.backtraces import UNWINDER_NAMES, Backtrace, backtrace_at
@@ -38,6 +38,7 @@ from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
 @click.option(
     "-r", "globs", multiple=True, metavar="GLOB", help="With return probes on these functions."
 )
+@task_options
 @probe_options
 @returns_option
 @replay_options
@@ -73,6 +74,7 @@ def bt(
         ProbeRequest(tuple(lines_of(definitions)), returns=globs),
         Mode(mode_name),
         all_threads,
+        tasks_of(values),
     )
     stopped = backtrace_at(request, lambda session: attached(session, values["timeout"]))
     if stopped.backtrace is None:

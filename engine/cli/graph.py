@@ -7,7 +7,7 @@ import click
 from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, schedule_options
-from engine.cli.probe_options import probe_options, returns_option
+from engine.cli.probe_options import probe_options, returns_option, task_options, tasks_of
 from engine.cli.run import remarks, show
 from engine.session.headless.traces import LIST_FORMS, opened_graph
 from engine.session.protocol.config import Mode
@@ -79,6 +79,7 @@ _ONLY_GRAPH = ("depth_max", "retval", "under")
     type=click.Choice(LIST_FORMS),
     help="List them as commands for another tool, and do not run.",
 )
+@task_options
 @probe_options
 @returns_option
 @schedule_options
@@ -121,6 +122,7 @@ def graph(
         buffer=buffer,
         overwrite=overwrite,
         mode=Mode(mode_name),
+        tasks=tasks_of(values),
     )
     options = GraphOptions(tracer, depth_max, args_, retval, under, without)
     request = GraphRequest(config_of(values), globs, options, keep, text_options, summary)

@@ -1,12 +1,13 @@
 """Options of subcommands that place or judge probes."""
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from engine.cli.options import Command
 from engine.session.headless.choices import RETURNS, TECHNIQUE_NAMES, TECHNIQUES
 from engine.session.protocol.config import Mode
+from engine.session.protocol.requests import TaskChoice
 
 _mode_option: Final = click.option(
     "--mode",
@@ -42,6 +43,48 @@ _returns_option: Final = click.option(
     help="How returns are caught: watched where they lead, by Linux's trampoline (mainline), or "
     "by Owens' with unwind data (IA-64); auto: watched in strict mode, mainline in kernel mode.",
 )
+
+
+def _ids(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[int, ...]:
+    """The ids of an option that takes several, again and again, with commas between them.
+
+    Raises:
+        BadParameter: one is no number of a process.
+    """
+    found: list[int] = []
+    for word in (word.strip() for text in given for word in text.split(",")):
+        if not (word.isascii() and word.isdigit()) or not 0 < int(word) < 1 << 31:
+            raise click.BadParameter(f"{word!r} is no id of a process or thread, as 1000")
+        found.append(int(word))
+    return tuple(found)
+
+
+_pid_option: Final = click.option(
+    "--pid",
+    "pids",
+    multiple=True,
+    callback=_ids,
+    metavar="PID[,PID...]",
+    help="Only in these processes of the guest, with all their threads, or in these threads; the "
+    "first one is 1000.",
+)
+_comm_option: Final = click.option(
+    "--comm",
+    "comms",
+    multiple=True,
+    metavar="GLOB",
+    help="Only in threads whose name matches.",
+)
+
+
+def task_options(command: Command) -> Command:
+    """Add what says in which processes and threads something counts; see `tasks_of`."""
+    return _pid_option(_comm_option(command))
+
+
+def tasks_of(values: dict[str, Any]) -> TaskChoice:
+    """The choice that parsed options stand for."""
+    return TaskChoice(values.pop("pids"), values.pop("comms"))
 
 
 def returns_option(command: Command) -> Command:

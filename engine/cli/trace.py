@@ -10,7 +10,7 @@ import click
 from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, schedule_options
-from engine.cli.probe_options import probe_options, returns_option
+from engine.cli.probe_options import probe_options, returns_option, task_options, tasks_of
 from engine.cli.run import remarks, show
 from engine.session import Session
 from engine.session.headless.traces import FORMAT_NAMES, LIST_FORMS, opened_trace
@@ -105,6 +105,7 @@ from engine.session.protocol.requests import ProbeRequest, TraceOptions, TraceRe
     type=click.Choice(LIST_FORMS),
     help="List them as commands for another tool, and do not run.",
 )
+@task_options
 @probe_options
 @returns_option
 @schedule_options
@@ -146,7 +147,9 @@ def trace(
     request = TraceRequest(
         config_of(values),
         ProbeRequest(tuple(lines_of(definitions)), globs, returns),
-        TraceOptions(form, kept, buffer, overwrite, mode, stack, profile, text_options),
+        TraceOptions(
+            form, kept, buffer, overwrite, mode, stack, profile, text_options, tasks_of(values)
+        ),
         filters,
         triggers,
         handlers,

@@ -43,6 +43,11 @@ def _no_comm(thread_id: int) -> bytes:
     return b""
 
 
+def own_process(thread_id: int) -> int:
+    """The process of a thread of which no more is known: its own."""
+    return thread_id
+
+
 def _unreadable(address: int, limit: int) -> bytes:
     raise GuestFaultError(address, "read")
 
@@ -54,10 +59,12 @@ class PredicateContext:
     Attributes:
         comm: a thread's name by its id.
         read_cstring: (address, limit) to bytes up to a NUL; raises `GuestFaultError`.
+        process: the process of a thread, by their ids.
     """
 
     comm: Callable[[int], bytes | None] = _no_comm
     read_cstring: Callable[[int, int], bytes] = _unreadable
+    process: Callable[[int], int] = own_process
 
 
 def compile_predicate(
@@ -104,6 +111,8 @@ def _test(op: PredicateOp, context: PredicateContext) -> RowTest:
         return lambda data, position: fixed
     if op.operand is Operand.NUMBER:
         return _number_test(op)
+    if op.operand is Operand.PROCESS:
+        return _process_test(op, context.process)
     if op.operand is Operand.RANGE:
         number, start, end, negate = _number(op), op.value, op.end, op.negate
         return lambda data, position: (start <= number(data, position) < end) is not negate
@@ -161,6 +170,14 @@ def _number_test(op: PredicateOp) -> RowTest:
         return lambda data, position: bool(number(data, position) & value)
     compare = _NUMBERS[op.compare]
     return lambda data, position: compare(number(data, position), value)
+
+
+def _process_test(op: PredicateOp, process: Callable[[int], int]) -> RowTest:
+    value, thread = op.value, _THREAD.unpack_from
+    if op.compare is Compare.AND:
+        return lambda data, position: bool(process(thread(data, position)[0]) & value)
+    compare = _NUMBERS[op.compare]
+    return lambda data, position: compare(process(thread(data, position)[0]), value)
 
 
 def _unsigned(op: PredicateOp) -> PredicateOp:

@@ -52,6 +52,7 @@ class Machine:
         caller: the thread whose system call is carried out, or was last; a call that has waited
             is finished while another thread is the current one.
         comms: name of each thread that there is or was, by thread id.
+        pids: the process of each of them, likewise.
         tid: id of the current thread.
         woken: blocked threads that something has happened to, in order.
         futexes: threads that wait for words of memory.
@@ -98,6 +99,7 @@ class Machine:
         self.processes: dict[int, Process] = {}
         self.threads: dict[int, Thread] = {}
         self.comms: dict[int, bytes] = {}
+        self.pids: dict[int, int] = {}
         self.tid = _FIRST_PID
         self.woken: deque[Thread] = deque()
         self.futexes = FutexQueues(self.wake)
@@ -128,7 +130,7 @@ class Machine:
         if len(self.comms) > _NAMES:  # those of the oldest threads that are gone
             gone = [each for each in self.comms if each not in self.threads]
             for each in gone[: _NAMES // 2]:
-                del self.comms[each]
+                del self.comms[each], self.pids[each]
         return number
 
     def _advance(self) -> None:
@@ -157,7 +159,7 @@ class Machine:
         for threads in (self.threads, thread.process.threads):
             threads.pop(thread.tid, None)
             threads[thread.pid] = thread
-        self.comms[thread.pid] = thread.comm
+        self.comms[thread.pid], self.pids[thread.pid] = thread.comm, thread.pid
         thread.tid = thread.pid
         if thread is self.current:
             self.tid = thread.tid

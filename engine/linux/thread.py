@@ -72,6 +72,7 @@ class Thread:
         self.signals = SignalState(process.hand)
         self.uid, self.gid = process.uid, process.gid
         self.comm = machine.comms[tid] = comm
+        machine.pids[tid] = process.pid
         self.policy = self.nice = 0
         self.clear_child_tid = self.robust_list = 0
         self.call = SystemCall(-1, "", ())

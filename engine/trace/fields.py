@@ -28,6 +28,8 @@ class FieldKind(Enum):
     """A pointer to a string."""
     CPU = "cpu"
     COMM = "comm"
+    PROCESS = "process"
+    """The process of the row's thread."""
     STACK = "stack"
 
     @property

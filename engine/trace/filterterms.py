@@ -246,7 +246,8 @@ class TermParser:
             raise fail("ILLEGAL_INTVAL", start)
         if field.kind is FieldKind.CPU:
             return _fixed(_cpu_matches(sign, value)), at
-        return self._of_field(field, Compare(sign), value), at
+        op = self._of_field(field, Compare(sign), value)
+        return replace(op, operand=Operand.PROCESS) if field.kind is FieldKind.PROCESS else op, at
 
     @staticmethod
     def _of_field(field: Field, compare: Compare, value: int) -> PredicateOp:

@@ -128,6 +128,7 @@ class Calls:
     Attributes:
         depth_max: calls deeper than so many are not recorded, 0 for no limit (max_graph_depth).
         rooted: only what is called in functions that are roots is recorded.
+        chosen: whether a thread's calls are followed, by its id; None where all are.
         entries: calls recorded.
         exits: returns recorded.
         left: calls recorded as left without a return.
@@ -158,6 +159,7 @@ class Calls:
         """
         self.depth_max = 0
         self.rooted = False
+        self.chosen: Callable[[int], bool] | None = None
         self.entries = self.exits = self.left = self.late = 0
         self._sink = sink
         self._head = exits.id | exits.words << 16
@@ -258,6 +260,8 @@ class Calls:
         if self.depth_max and depth >= self.depth_max:
             return False
         if self.rooted and not self._in_root and not probe.root:
+            return False
+        if self.chosen is not None and not self.chosen(self._thread()):
             return False
         calls.append(instance)
         self._in_root += probe.root

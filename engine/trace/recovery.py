@@ -52,6 +52,7 @@ class Recovered:
         symbols: text of addresses that no file tells.
         returning: functions whose returns are events, too.
         comms: names of threads.
+        pids: processes of threads that are not their first ones.
         files: what the guest had loaded.
         state: of the output format.
     """
@@ -68,6 +69,7 @@ class Recovered:
     symbols: dict[int, str] = field(default_factory=dict)
     returning: frozenset[int] = frozenset()
     comms: dict[int, str] = field(default_factory=dict)
+    pids: dict[int, int] = field(default_factory=dict)
     files: tuple[LoadedFile, ...] = ()
     state: object = None
 
@@ -118,6 +120,7 @@ def recover(path: Path) -> Recovered:
             {int(key): str(text) for key, text in told["symbols"].items()},
             frozenset(map(int, told["returning"])),
             {int(key): str(text) for key, text in state.get("comms", {}).items()},
+            {int(key): int(pid) for key, pid in state.get("pids", {}).items()},
             tuple(
                 LoadedFile(str(name), str(host), int(bias), str(ident))
                 for name, host, bias, ident in state.get("modules", ())

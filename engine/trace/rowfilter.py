@@ -1,6 +1,7 @@
 """One filter for the rows of all events, in the language of `filter`: for logs and searches.
 
-Beside an event's own fields there are `name` and `group` (strings), `time`, `pid` and `address`.
+Beside an event's own fields there are `name` and `group` (strings), `time`, `pid` of the process,
+`tid` of the thread, and `address`.
 A term with a field that an event does not have is false for it.
 """
 
@@ -9,7 +10,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from engine.arch.program import Operand, PredicateOp
-from engine.fetch.predicate import PredicateContext, RowTest, compile_predicate, matches
+from engine.fetch.predicate import (
+    PredicateContext,
+    RowTest,
+    compile_predicate,
+    matches,
+    own_process,
+)
 from engine.trace.fields import Field, FieldKind
 from engine.trace.filter import parse_filter
 from engine.trace.filterterms import FilterMachine
@@ -22,7 +29,8 @@ _MORE: Final = {
     "name": Field("name", "char *", 0, 0, False, FieldKind.STRING, row=_NAME),
     "group": Field("group", "char *", 0, 0, False, FieldKind.STRING, row=_GROUP),
     "time": Field("time", "u64", 0, 8, False, row=8),
-    "pid": Field("pid", "int", 0, 4, True, row=4),
+    "pid": Field("pid", "int", 0, 4, True, FieldKind.PROCESS, row=4),
+    "tid": Field("tid", "int", 0, 4, True, row=4),
     "address": Field("address", "u64", 0, 8, False, row=16),
 }
 ANY: Final = EventInfo(1, "g", "e", ())
@@ -59,18 +67,23 @@ class CompiledFilter:
         return compile_predicate(ops, self._context)
 
 
-def compile_filter(text: str, comm: Callable[[int], bytes | None] = _nobody) -> CompiledFilter:
+def compile_filter(
+    text: str,
+    comm: Callable[[int], bytes | None] = _nobody,
+    process: Callable[[int], int] = own_process,
+) -> CompiledFilter:
     """The filter that a text means for events of any kind.
 
     Args:
         text: it.
         comm: a thread's name by its id.
+        process: the process of a thread, by their ids.
 
     Raises:
         FilterSyntaxError: it means nothing, whatever the event; `column` is where.
     """
     _parse(text, ANY)
-    return CompiledFilter(text.strip(), PredicateContext(comm))
+    return CompiledFilter(text.strip(), PredicateContext(comm, process=process))
 
 
 def _parse(text: str, info: EventInfo) -> tuple[PredicateOp, ...]:

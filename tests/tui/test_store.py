@@ -8,6 +8,7 @@ from eventkit import FACT, INFOS, NAMES, OPEN, RET, fact, facts, opened, ret
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.trace.formats.base import Names
 from engine.trace.rows import Event, decode
 from tui.filters import FilterError, compile_filter
 from tui.lineindex import Fold
@@ -274,6 +275,34 @@ def test_events_that_cannot_match_are_never_decoded(
 
 def verdict(test: object) -> bool | None:
     return test if isinstance(test, bool) else None
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("tid==8", [1]),
+        ("common_pid==8 && cpu==0", [1]),
+        ("pid==7", [0, 1]),
+        ("comm==second || tid==9", [1, 2]),
+        ('!(comm == "second")', [0, 2]),
+        ("(pid == 9)", [2]),
+    ],
+)
+def test_events_of_a_thread(text: str, kept: list[int]) -> None:
+    names = Names(
+        comm=lambda thread: b"second" if thread == 8 else b"first",
+        process=lambda thread: 7 if thread == 8 else thread,
+    )
+    store = EventStore(names)
+    store.declare(INFOS)
+    rows = bytearray(facts(3))
+    for index in range(3):
+        rows[index * len(rows) // 3 + 4] = 7 + index
+    store.append(bytes(rows))
+    store.filter = compile_filter(text, store.events, store.names)
+    while store.step(1.0):
+        pass
+    assert [store.number(line) for line in range(store.line_count)] == kept
 
 
 @pytest.mark.parametrize(

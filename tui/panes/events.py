@@ -123,7 +123,7 @@ Each line is a hit of a probe: time, thread, `NAME(ARGUMENTS)` and the place.
 | key | does |
 |---|---|
 | `/` `n` `N` | find text, next, previous (no capitals: any case) |
-| `&` | show only some events: `n<4`, `mall*`, `fd==1 && path~"*.so"`; empty shows all |
+| `&` | show only some events: `n<4`, `mall*`, `fd==1 && path~"*.so"`, `comm==sh`; empty: all |
 | `space` | fold repeats of an event; again: only equal ones; again: off |
 | `#` | go to an event by its number |
 | `%` | between the entry and the return of one call |
@@ -182,7 +182,7 @@ blocks of code; it is not nanoseconds.
         """
         filter_: EventFilter | None = None
         if text.strip():
-            filter_ = compile_filter(text, self.store.events)
+            filter_ = compile_filter(text, self.store.events, self.store.names)
         here = self._here()
         self.store.filter = filter_
         self._rebuilt(here)

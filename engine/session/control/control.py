@@ -379,6 +379,7 @@ class Control:
                 thread: name.decode(errors="replace")
                 for thread, name in session.machine.comms.items()
             },
+            pids=dict(session.machine.pids),
             thread=session.machine.tid,
             threads=len(session.machine.threads),
             time=session.cpu.blocks(),

@@ -12,7 +12,8 @@ from engine.session.guest.session import Attach, Session
 from engine.session.inspect.backtrace import Backtrace as Backtrace
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.protocol.report import Reports
-from engine.session.protocol.requests import BacktraceRequest, TraceOptions
+from engine.session.protocol.requests import ALL_TASKS, BacktraceRequest, TaskChoice, TraceOptions
+from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.tracing import Tracing
 from engine.unwind.compare import UNWINDERS
 from engine.unwind.unwinder import LIMIT
@@ -95,6 +96,7 @@ def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
                 unwinder=request.unwinder,
                 limit=request.limit,
                 everybody=request.all_threads,
+                tasks=request.tasks,
             )
             if request.place is not None:
                 stopped.at_place(request.place)
@@ -107,7 +109,7 @@ def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
             finally:
                 remarks = tracing.finish()
         session.check_ended()
-        reports = reports.behind(*remarks)
+        reports = reports.behind(*remarks, *stopped.tasks.remarks())
         return Stopped(stopped.backtrace, stopped.hits, reports, tuple(stopped.others))
     finally:
         session.close()
@@ -120,6 +122,7 @@ class StoppedRun:
         backtrace: None until the place was reached often enough.
         hits: times it was reached.
         others: the backtraces of the other threads, where they are wanted.
+        tasks: the threads that count.
     """
 
     def __init__(
@@ -130,6 +133,7 @@ class StoppedRun:
         unwinder: str,
         limit: int | None = None,
         everybody: bool = False,
+        tasks: TaskChoice = ALL_TASKS,
     ) -> None:
         """Nothing is placed yet.
 
@@ -139,9 +143,11 @@ class StoppedRun:
             unwinder: of `engine.unwind.compare.UNWINDERS`.
             limit: of frames.
             everybody: all threads' backtraces are taken then.
+            tasks: who has to reach the place.
         """
         self.others: list[ThreadBacktrace] = []
         self._everybody = everybody
+        self.tasks = Tasks(session.machine, tasks)
         self.backtrace: Backtrace | None = None
         self.hits = 0
         self._session = session
@@ -190,6 +196,9 @@ class StoppedRun:
             self._count("")
 
     def _count(self, syscall: str) -> None:
+        chosen = self.tasks.chosen
+        if chosen is not None and not chosen(self._session.machine.tid):
+            return
         self.hits += 1
         if self.hits == self._hit:
             self.backtrace = self._backtraces.take(

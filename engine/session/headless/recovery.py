@@ -66,7 +66,10 @@ def _text(
     if name not in kinds:
         raise CommandError(f"there is no format {name!r}; give one with --format")
     comms = {thread: name.encode(errors="surrogateescape") for thread, name in found.comms.items()}
-    names = Names(symbol, comms.get, found.returning.__contains__, found.exact)
+    returning, pids = found.returning.__contains__, found.pids
+    names = Names(
+        symbol, comms.get, returning, found.exact, lambda thread: pids.get(thread, thread)
+    )
     own = name == found.format
     writer = kinds[name](found.events, names, found.options if own else ())
     progress = found.progress

@@ -13,6 +13,23 @@ TRACERS: Final = ("function_graph", "function")
 
 
 @dataclass(frozen=True, slots=True)
+class TaskChoice:
+    """The threads that a trace or a stop is about; all of them if nothing is given.
+
+    Attributes:
+        pids: ids of processes, for all their threads, or of threads.
+        comms: patterns of threads' names.
+    """
+
+    pids: tuple[int, ...] = ()
+    comms: tuple[str, ...] = ()
+
+
+ALL_TASKS: Final = TaskChoice()
+"""Nothing is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
 class TraceOptions:
     """Options of a trace: how it is kept and shown.
 
@@ -25,6 +42,7 @@ class TraceOptions:
         stack: record the call stack behind each event.
         profile: print hits and misses at the end.
         text: trace options of the text format, as in tracefs.
+        tasks: whose events are recorded.
     """
 
     format: str = "ftrace"
@@ -35,6 +53,7 @@ class TraceOptions:
     stack: bool = False
     profile: bool = False
     text: tuple[str, ...] = ()
+    tasks: TaskChoice = ALL_TASKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +153,7 @@ class BacktraceRequest:
         probes: stand in the program besides.
         mode: strictness of placement.
         all_threads: the other threads' backtraces, too.
+        tasks: only where one of these reaches the place.
     """
 
     config: GuestConfig
@@ -145,6 +165,7 @@ class BacktraceRequest:
     probes: ProbeRequest = ProbeRequest()
     mode: Mode = Mode.STRICT
     all_threads: bool = False
+    tasks: TaskChoice = ALL_TASKS
 
 
 @dataclass(frozen=True, slots=True)

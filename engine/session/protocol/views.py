@@ -318,6 +318,7 @@ class GuestView:
         modules: files in memory.
         mappings: the memory map at the last stop.
         comms: thread id to name.
+        pids: thread id to that of its process.
         thread: id of the thread that runs.
         threads: number of threads of all processes.
         time: of the guest's clock.
@@ -351,6 +352,7 @@ class GuestView:
     modules: tuple[ModuleView, ...] = ()
     mappings: tuple[MappingView, ...] = ()
     comms: Mapping[int, str] = field(default_factory=dict)
+    pids: Mapping[int, int] = field(default_factory=dict)
     thread: int = 0
     threads: int = 1
     time: int = 0

@@ -93,6 +93,7 @@ class ControlHooks:
         here: address of the instruction that the processor is at.
         changed: an event records in another way from now on.
         exact: whether names and strings are printed byte for byte.
+        chosen: whether a thread's events are taken, by its id; None where all are.
     """
 
     stack: Callable[[int, int], None]
@@ -105,6 +106,7 @@ class ControlHooks:
     here: Callable[[], int]
     changed: Callable[[EventInfo], None]
     exact: bool = False
+    chosen: Callable[[int], bool] | None = None
 
 
 class HistogramTriggers:

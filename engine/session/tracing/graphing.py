@@ -101,7 +101,8 @@ class Graphing:
             session.kernel.switched.append(lambda: calls.switched(machine.tid))
             self.calls.depth_max = options.depth_max
             self.calls.rooted = bool(options.under)
-        plain = not (options.depth_max or options.under or options.without)
+            self.calls.chosen = tracing.tasks.chosen
+        plain = not (options.depth_max or options.under or options.without) and tracing.in_guest
         self._end: CallEnd | None = (
             None  # what code records for returns, where it can follow all calls
         )
@@ -245,7 +246,7 @@ class Graphing:
         function = (probe.addr or 0) - place.offset
         if self._tracing.in_guest:
             probe.recording = _call_row(self._session.arch, probe, place, info, args)
-        probe.record = function_recorder(
+        record = function_recorder(
             function,
             info,
             context.sink,
@@ -253,6 +254,11 @@ class Graphing:
             self._probing.manager.returns.frames.frame,
             self._capture(probe, place, args),
         )
+        chosen = self._tracing.tasks.chosen
+        if chosen is None:
+            probe.record = record
+        else:
+            probe.record = lambda thread: record(thread) if chosen(thread) else None
 
     def _capture(self, probe: Kprobe, place: Place, args: tuple[FetchArg, ...]) -> Any:
         if not args:

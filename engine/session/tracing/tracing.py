@@ -22,6 +22,7 @@ from engine.session.tracing.output import Tail, TraceOutput, is_terminal, profil
 from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.syscalls import SyscallEvents
+from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Format, Names
@@ -52,6 +53,7 @@ class Tracing:
         controls: filters and triggers.
         syscalls: system-call events.
         handled: probes of a file of handlers, which have no event.
+        tasks: the threads whose events are recorded.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Tracing:
         self.session = session
         self.options = options
         self.handled: list[Kprobe] = []
+        self.tasks = Tasks(session.machine, options.tasks)
         self._events = EventSet()
         self.events = self._events.events
         self.infos = self._events.infos
@@ -138,6 +141,7 @@ class Tracing:
             here=lambda: self.syscalls.place,
             changed=self._changed,
             exact=self._exact,
+            chosen=self.tasks.chosen,
         )
         names_of = FilterNames(options.mode, self._probing.manager.code_map)
         self.controls = EventControls(self.infos, self._context, hooks, names_of)
@@ -235,8 +239,10 @@ class Tracing:
 
     @property
     def in_guest(self) -> bool:
-        """True if code in the guest may write rows too: one trace's only."""
-        return self._probing.manager.techniques.writes_to(self._staging)
+        """True if code in the guest may write rows too: one trace's only, and of all threads."""
+        return self.tasks.chosen is None and self._probing.manager.techniques.writes_to(
+            self._staging
+        )
 
     @property
     def context(self) -> FetchContext:
@@ -267,8 +273,13 @@ class Tracing:
     # -- output ---------------------------------------------------------------------------
 
     def _names(self) -> Names:
+        comms, pids = self._comms, self.session.machine.pids
         return Names(
-            self.symbol, lambda thread: self._comms.get(thread, b""), self._returning, self._exact
+            self.symbol,
+            lambda thread: comms.get(thread, b""),
+            self._returning,
+            self._exact,
+            lambda thread: pids.get(thread, thread),
         )
 
     def start(self) -> None:
@@ -335,9 +346,10 @@ class Tracing:
         )
 
     def _who_and_where(self) -> dict[str, Any]:
-        """Names of threads, and the files that name addresses, for the same."""
+        """Names and processes of threads, and the files that name addresses, for the same."""
         comms = {thread: os.fsdecode(name) for thread, name in self._comms.items()}
-        return {"comms": comms, "modules": self._modules.listing}
+        pids = {thread: pid for thread, pid in self.session.machine.pids.items() if pid != thread}
+        return {"comms": comms, "pids": pids, "modules": self._modules.listing}
 
     def _watch_names(self) -> None:
         """Keep what the ring file knows of the guest's files true while it runs."""
@@ -404,7 +416,7 @@ class Tracing:
                 [*(p for event in self.events.values() for p in event.probes), *self._others()],
             )
         )
-        return said + self._stuck_exception()
+        return [*said, *self.tasks.remarks(), *self._stuck_exception()]
 
     def _others(self) -> list[Kprobe]:
         """Probes without an event: those of a file of handlers, and what they have registered."""

@@ -218,6 +218,18 @@ class EventControls:
             place: the probe's address; a return event's place is where it returns to, a
                 system call's (None) where the processor is.
         """
+        record, chosen = self._recorder(info, make, place), self._hooks.chosen
+        if chosen is None:
+            return record
+
+        def of_chosen(thread: int, *hit: Any) -> None:
+            if chosen(thread):
+                record(thread, *hit)
+
+        return of_chosen
+
+    def _recorder(self, info: EventInfo, make: Make, place: int | None) -> Recorder:
+        """The same, whichever thread hits it."""
         control = self._controls.get(info.id)
         if control is None and not self._gated and not self.stacks:
             return make(self._context)
@@ -236,7 +248,7 @@ class EventControls:
         None for one that does more: see `recorder`.
         """
         control = self._controls.get(info.id)
-        if self._gated or self.stacks:
+        if self._gated or self.stacks or self._hooks.chosen is not None:
             return None
         if control is None:
             return ()

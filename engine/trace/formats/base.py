@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from engine.escaping import escaped_bytes
+from engine.fetch.predicate import own_process
 from engine.trace.rows import EventTable
 
 
@@ -23,12 +24,14 @@ class Names:
         returning: whether a call of the function at an address gives a return event too.
         exact: whether text has names and strings byte for byte, as the kernel prints them; else
             they are escaped.
+        process: the process of a thread by its id; one that is not known stands for itself.
     """
 
     symbol: Callable[[int], str] = no_symbol
     comm: Callable[[int], bytes | None] = lambda thread_id: None
     returning: Callable[[int], bool] = lambda address: False
     exact: bool = False
+    process: Callable[[int], int] = own_process
 
     def shown(self, data: bytes) -> bytes:
         """A name as a part of a line."""

@@ -76,7 +76,8 @@ class FtraceFormat:
         if kept is not None:
             written = kept if written is None else written
             counts = b"# entries-in-buffer/entries-written: %d/%d   #P:1\n#\n" % (kept, written)
-        return b"# tracer: nop\n#\n" + counts + _LEGEND
+        legend = _with_tgid(_LEGEND) if options.tgid else _LEGEND
+        return b"# tracer: nop\n#\n" + counts + legend
 
     def rows(self, data: bytes) -> bytes:
         """A line for each row."""
@@ -139,7 +140,9 @@ class FtraceFormat:
 
     def _prefix(self, thread_id: int) -> bytes:
         name = self._names.comm_text(thread_id)
-        self._prefixes[thread_id] = self._options.prefix % (name, thread_id)
+        who = (name, thread_id, self._names.process(thread_id))
+        options = self._options
+        self._prefixes[thread_id] = options.prefix % who[: 3 if options.tgid else 2]
         return self._prefixes[thread_id]
 
     def _compile(self, event_id: int) -> Line:
@@ -220,6 +223,14 @@ class FtraceFormat:
             return out
 
         return complete
+
+
+def _with_tgid(legend: bytes) -> bytes:
+    """The legend with a column for the process (print_func_help_header_irq)."""
+    *rules, names, bars = legend.splitlines(keepends=True)
+    wider = [line[:29] + b" " * 10 + line[29:] for line in rules]
+    named = names[:22] + b"     TGID   " + names[24:]
+    return b"".join((*wider, named, bars[:22] + b"       |    " + bars[24:]))
 
 
 def literal(text: str) -> bytes:

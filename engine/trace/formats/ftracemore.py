@@ -17,13 +17,13 @@ PREFIX: Final = b"%16s-%-7d [000] ....."
 TIME: Final = b" %12d: "
 _MEANT: Final = {
     "fields", "raw", "hex", "bin", "verbose", "latency-format", "sym-addr", "context-info",
-    "irq-info", "stacktrace", "userstacktrace",
+    "irq-info", "stacktrace", "userstacktrace", "record-tgid",
 }  # fmt: skip
 _WITHOUT_EFFECT: Final = {
     "annotate", "block", "disable_on_free", "event-fork", "func-no-repeats", "function-fork",
     "func_stack_trace", "function-trace", "hash-ptr", "markers", "overwrite", "pause-on-trace",
-    "print-parent", "printk-msg-only", "record-cmd", "record-tgid", "sym-offset", "sym-userobj",
-    "trace_printk", "trace_printk_dest", "copy_trace_marker",
+    "print-parent", "printk-msg-only", "record-cmd", "sym-offset", "sym-userobj", "trace_printk",
+    "trace_printk_dest", "copy_trace_marker",
 }  # fmt: skip
 
 _LATENCY_HEAD: Final = b"""\
@@ -59,7 +59,8 @@ class TextOptions:
         sym_addr: addresses behind symbols.
         symbols: symbols in call stacks, which a kernel does not have for user space.
         binary: "raw", "hex", "bin" for numbers instead of text, else "".
-        prefix: template of a thread's name and id.
+        tgid: the process's id behind the thread's.
+        prefix: template of a thread's name and id, and of its process's with `tgid`.
         time: template of the time.
     """
 
@@ -69,6 +70,7 @@ class TextOptions:
     sym_addr: bool = False
     symbols: bool = True
     binary: str = ""
+    tgid: bool = False
     prefix: bytes = PREFIX
     time: bytes = TIME
 
@@ -95,6 +97,9 @@ class TextOptions:
             prefix, time = b"%8.8s-%-7d   0.....", b" %4d: "
         elif "irq-info" not in on:
             prefix = b"%16s-%-7d [000]"
+        tgid = "record-tgid" in on and not latency
+        if tgid:
+            prefix = prefix.replace(b" [", b" (%7d) [")
         binary = next((kind for kind in ("bin", "hex", "raw") if kind in on), "")
         if "context-info" not in on:
             raise CommandError("--option nocontext-info is not part of this version")
@@ -105,6 +110,7 @@ class TextOptions:
             sym_addr="sym-addr" in on,
             symbols="nosym-userobj" not in names,
             binary=binary,
+            tgid=tgid,
             prefix=prefix,
             time=time,
         )

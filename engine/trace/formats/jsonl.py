@@ -12,9 +12,10 @@ from engine.trace.rows import HEAD, EventSource, EventTable, decode
 class JsonLinesFormat:
     """An object a line; nothing before and nothing behind.
 
-    Keys: `event` (GROUP/NAME), `time`, `pid`, `comm`, `address` and `symbol` of the probe,
-    `returned_to` of a return event, `args`. A call stack is a line of its own with `stack`,
-    behind its event; missing events are a line with `lost`. Addresses are hex strings.
+    Keys: `event` (GROUP/NAME), `time`, `pid` of the process, `tid` and `comm` of the thread, `cpu`
+    (there is one), `address` and `symbol` of the probe, `returned_to` of a return event, `args`.
+    A call stack is a line of its own with `stack`, behind its event; missing events are a line
+    with `lost`. Addresses are hex strings.
     """
 
     name: ClassVar[str] = "jsonl"
@@ -73,7 +74,9 @@ class JsonLinesFormat:
         out: dict[str, Any] = {
             "event": f"{event.group}/{event.name}",
             "time": event.time,
-            "pid": event.thread_id,
+            "pid": self._names.process(event.thread_id),
+            "tid": event.thread_id,
+            "cpu": 0,
             "comm": None if comm is None else text(comm),
             "address": f"{event.address:#x}",
         }

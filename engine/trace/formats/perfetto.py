@@ -101,15 +101,19 @@ class PerfettoFormat:
         self._last = int(last)
 
     def _track(self, thread: int) -> bytes:
-        comm = self._names.comm(thread)
-        name = blob(_PROCESS_NAME, b"?" if comm is None else comm)
-        process = number(_UUID, thread | _PROCESS_BIT)
-        process += blob(_PROCESS, number(_PROCESS_PID, thread) + name)
-        task = number(_THREAD_PID, thread) + number(_THREAD_TID, thread)
-        task += blob(_THREAD_NAME, b"?" if comm is None else comm)
-        track = number(_UUID, thread) + number(_PARENT, thread | _PROCESS_BIT)
+        """Describe the tracks of a thread and of its process, which is named by its first one."""
+        pid = self._names.process(thread)
+        process = number(_UUID, pid | _PROCESS_BIT)
+        process += blob(_PROCESS, number(_PROCESS_PID, pid) + blob(_PROCESS_NAME, self._comm(pid)))
+        task = number(_THREAD_PID, pid) + number(_THREAD_TID, thread)
+        task += blob(_THREAD_NAME, self._comm(thread))
+        track = number(_UUID, thread) + number(_PARENT, pid | _PROCESS_BIT)
         track += blob(_THREAD, task)
         return _packet(blob(_DESCRIPTOR, process)) + _packet(blob(_DESCRIPTOR, track))
+
+    def _comm(self, thread: int) -> bytes:
+        comm = self._names.comm(thread)
+        return b"?" if comm is None else comm
 
     def _packets(self, event: Event, info: EventInfo) -> list[bytes]:
         """Turn an event into a slice's begin or end, or an instant."""

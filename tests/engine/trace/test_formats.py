@@ -32,6 +32,7 @@ NAMES = Names(
     lambda address: SYMBOLS.get(address, hex(address)),
     lambda thread: b"gu\xffest" if thread == THREAD else None,
     lambda address: address == 0x401130,
+    process=lambda thread: {THREAD: THREAD - 1}.get(thread, thread),
 )
 
 
@@ -103,9 +104,11 @@ def test_annotations_tracks_and_strings_that_are_no_utf8() -> None:
     first, process, thread, event = found
     assert first[13] == 1
     described = dict(fields(process[60]))
-    assert dict(fields(described[3])) == {1: THREAD, 6: b"gu\xffest"}
-    task = dict(fields(dict(fields(thread[60]))[4]))
-    assert (task[1], task[2]) == (THREAD, THREAD)
+    assert dict(fields(described[3])) == {1: THREAD - 1, 6: b"?"}
+    track = dict(fields(thread[60]))
+    assert track[5] == described[1]  # the process's track is the parent
+    task = dict(fields(track[4]))
+    assert (task[1], task[2], task[5]) == (THREAD - 1, THREAD, b"gu\xffest")
     notes = [dict(fields(value)) for number, value in fields(event[11]) if number == 4]
     by_name = {note[10].decode(): note for note in notes}
     assert by_name["path"][6] == b"/a\\xff"
@@ -157,7 +160,9 @@ def test_json_lines() -> None:
     assert lines[0] == {
         "event": "kprobes/fact",
         "time": 10,
-        "pid": THREAD,
+        "pid": THREAD - 1,
+        "tid": THREAD,
+        "cpu": 0,
         "comm": "gu\\xffest",
         "address": "0x401130",
         "symbol": "fact+0x0/0x2a",

@@ -28,7 +28,10 @@ ROWS = [
         ('name ~ "fact*" && time >= 20', [1, 2]),
         ('group == "uprobes"', [3, 4]),
         ('group != "uprobes" && name != "fact_ret"', [0, 1]),
-        ("pid == 77", [0, 1, 2, 3, 4]),
+        ("pid == 70", [0, 1, 2, 3, 4]),
+        ("pid == 77 || pid & 1", []),
+        ("pid > 69 && pid <= 70 && pid != 71", [0, 1, 2, 3, 4]),
+        ("tid == 77 && common_pid == 77 && cpu == 0", [0, 1, 2, 3, 4]),
         ("address == 0x401130", [0, 1, 2]),
         ('COMM == "prog"', [0, 1, 2, 3, 4]),
         ("0", [0, 1, 2, 3, 4]),
@@ -36,7 +39,7 @@ ROWS = [
     ],
 )
 def test_rows(text: str, kept: list[int]) -> None:
-    found = compile_filter(text, lambda thread: b"prog")
+    found = compile_filter(text, lambda thread: b"prog", lambda thread: thread - 7)
     seen = []
     for index, row in enumerate(ROWS):
         test = found.tester(EVENTS[HEAD.unpack_from(row)[0]])

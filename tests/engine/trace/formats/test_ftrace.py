@@ -96,6 +96,17 @@ def test_the_columns_of_a_line_stand_below_the_legend() -> None:
     assert text[flags : flags + 5] == "....."
 
 
+def test_the_process_of_a_thread_stands_in_a_column_of_its_own() -> None:
+    """As Linux 6.18 prints it with options/record-tgid."""
+    info = event()
+    form = FtraceFormat({1: info}, Names(process=lambda thread: thread - 1), ("record-tgid",))
+    *_, rule, names, bars = form.header().decode().splitlines()
+    assert names == "#           TASK-PID       TGID    CPU#  |||||  TIMESTAMP  FUNCTION"
+    assert bars == "#              | |           |       |   |||||     |         |"
+    assert rule.index("||||") == names.index("|||||")
+    assert form.rows(row(info)).startswith(b"           <...>-7       (      6) [000] .....   ")
+
+
 def test_a_renamed_thread_is_printed_with_its_new_name() -> None:
     comm = {7: b"old"}
     info = event()
