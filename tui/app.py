@@ -56,7 +56,7 @@ _SAID: Final = (
     cmd.SetFilter,
     cmd.ChangeTrigger,
     cmd.TraceFunctions,
-    cmd.TraceSyscalls,
+    cmd.TraceKernel,
     cmd.Undo,
     cmd.Redo,
     cmd.WriteMemory,
@@ -150,7 +150,7 @@ class KprobeApp(App[int]):
         return SessionRestore(self, self.browser.build_id, self.body.choice, histories)
 
     def _comm(self, thread: int) -> bytes | None:
-        name = self.view.comms.get(thread)
+        name = self.view.comms.get(thread) if thread else "<idle>"
         return None if name is None else name.encode(errors="surrogateescape")
 
     def _process(self, thread: int) -> int:

@@ -130,14 +130,15 @@ def _snapshot(on: Controls, rest: str) -> None:
     _save(on, rest, "".join(store.snapshot_text()), f"the snapshot up to #{store.snapshot_end}")
 
 
-def _syscalls(on: Controls, rest: str) -> None:
-    off = rest.startswith("!")
-    globs = tuple(rest.removeprefix("!").split())
-    if not globs and not off:
-        raise CommandError(
-            "which? a GLOB of names is missing: write, *at, sys_enter_*; ! for none"
-        )
-    on.desk.post(cmd.TraceSyscalls(globs, not off))
+def _kernel_events(group: str, examples: str) -> Callable[[Controls, str], None]:
+    def trace(on: Controls, rest: str) -> None:
+        off = rest.startswith("!")
+        globs = tuple(rest.removeprefix("!").split())
+        if not globs and not off:
+            raise CommandError(f"which? a GLOB of names is missing: {examples}; ! for none")
+        on.desk.post(cmd.TraceKernel(globs, not off, group))
+
+    return trace
 
 
 def _save(on: Controls, rest: str, text: str, what: str) -> None:
@@ -214,7 +215,16 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     ),
     CommandSpec(("hist",), "EVENT FIELD|keys=...", "count hits by fields", _hist, events=True),
     CommandSpec(
-        ("syscalls",), "GLOB... | ![GLOB...]", "record system calls, or no longer", _syscalls
+        ("syscalls",),
+        "GLOB... | ![GLOB...]",
+        "record system calls, or no longer",
+        _kernel_events("syscalls", "write, *at, sys_enter_*"),
+    ),
+    CommandSpec(
+        ("sched",),
+        "GLOB... | ![GLOB...]",
+        "record what the scheduler does, or no longer",
+        _kernel_events("sched", "sched_switch, sched_process_*"),
     ),
     CommandSpec(("snapshot",), "FILE", "write what a snapshot trigger has kept", _snapshot),
     CommandSpec(("undo",), "", "take the last change back", _post(cmd.Undo())),
@@ -235,7 +245,6 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
 )
 """All commands."""
 
-_SYSCALLS: Final = "syscalls/"
 _BY_NAME: Final = {name: spec for spec in COMMANDS for name in spec.names}
 
 
@@ -262,8 +271,9 @@ def execute(on: Controls, line: str) -> None:
     if is_definition(line):
         on.desk.post(cmd.Define(line))
         return
-    if line.startswith(_SYSCALLS):  # as `trace -e` takes it
-        on.desk.post(cmd.TraceSyscalls((line.removeprefix(_SYSCALLS),)))
+    selected = cmd.selection(line)
+    if selected is not None:  # as `trace -e` takes it
+        on.desk.post(cmd.TraceKernel((selected.glob,), group=selected.group))
         return
     name, _, rest = line.partition(" ")
     spec = _BY_NAME.get(name)
@@ -295,10 +305,10 @@ def complete(on: Controls, line: str) -> list[str]:
         names = [n for n in _BY_NAME if n.startswith(name) and len(n) > len(name)]
         return sorted(names, key=len)
     spec = _BY_NAME.get(name)
-    if name == "syscalls":
+    if name in cmd.GROUPS:
         begun = rest.removeprefix("!").rpartition(" ")[2]
         front = line.removesuffix(begun)
-        return [front + call for call in on.browser.syscall_names() if call.startswith(begun)]
+        return [front + call for call in on.browser.kernel_names(name) if call.startswith(begun)]
     if spec is not None and spec.events:
         return [f"{name} {more}" for more in _complete_event(on, rest)]
     places = (spec is not None and spec.places) or (is_definition(line) and " " not in rest)

@@ -24,8 +24,8 @@ from engine.session.protocol.requests import ProbeRequest, TraceOptions, TraceRe
     "definitions",
     multiple=True,
     metavar="DEF",
-    help="An event, as a line of kprobe_events, or system calls, as syscalls/GLOB; again and "
-    "again; @FILE reads lines.",
+    help="An event, as a line of kprobe_events, system calls, as syscalls/GLOB, or what the "
+    "scheduler does, as sched:GLOB; again and again; @FILE reads lines.",
 )
 @click.option(
     "-f",

@@ -73,7 +73,10 @@ def _execve(k: Thread, directory: int, path: bytes, argv: int, env: int, flags: 
     else:
         raise LinuxError(errno.ELOOP)
     space, start = _loaded(k, request)
+    before = k.tid
     _begin(k, space, start, name)
+    for listener in k.machine.moments.executed:
+        listener(k, before, path or request.path)
     return 0
 
 

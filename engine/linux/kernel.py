@@ -65,6 +65,7 @@ class Kernel:
         self._over: Why | None = None  # why the current thread's turn is over
         self._stale = False  # something may have ended a wait
         self._moment: int | None = None  # when time alone makes something happen
+        self._idle = False  # listeners have been told that nobody can run
         self.attention = machine.host.attention
 
     @property
@@ -208,6 +209,8 @@ class Kernel:
         """A new thread can run."""
         self._cpu.count_blocks(True)
         self.scheduler.add(thread, self.machine.current, self._cpu.blocks())
+        for listener in self.machine.moments.started:
+            listener(self.machine.caller, thread)
 
     def _held(self, process: Process) -> None:
         """The threads of a process stop."""
@@ -243,6 +246,8 @@ class Kernel:
             if answer is not None:
                 thread.wait, thread.answer = None, answer
                 self.scheduler.unblock(thread, self.machine.current, now)
+                for listener in self.machine.moments.woken:
+                    listener(thread)
 
     def _waited(self, thread: Thread) -> int | None:
         """The result of a thread's wait, None while it goes on."""
@@ -279,14 +284,23 @@ class Kernel:
             if self._deadlocked():
                 self.stop(Exit(limit="deadlock"))
             else:
+                if machine.moments.switching and not self._idle and not self._host_awaited():
+                    self._tell_switch(current, None, why)
                 blocking.sleep(machine, (*scheduler.polled, *scheduler.timed))
                 self._stale = True
             return False
+        if machine.moments.switching and (self._idle or thread is not current):
+            self._tell_switch(None if self._idle else current, thread, why)
         self._switch(thread)
         if thread.answer is not None:
             answer, thread.answer = thread.answer, None
             self._finish_call(thread, answer)
         return machine.exit is None and thread.process.exit is None
+
+    def _tell_switch(self, before: Thread | None, thread: Thread | None, why: Why) -> None:
+        self._idle = thread is None
+        for listener in self.machine.moments.switching:
+            listener(before, thread, why)
 
     def _deadlocked(self) -> bool:
         """True if nothing can end any thread's wait any more."""
@@ -334,6 +348,8 @@ class Kernel:
 
     def _left(self, thread: Thread) -> None:
         """A thread is gone."""
+        for listener in self.machine.moments.leaving:
+            listener(thread, len(thread.process.threads) == 1)
         thread.leave_wait()
         thread.ended = True
         self.scheduler.drop(thread)

@@ -16,6 +16,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.futexqueues import FutexQueues
 from engine.linux.host import HostEvents
+from engine.linux.moments import Moments
 from engine.linux.signals import PendingSignal
 from engine.linux.sysv import SysvObjects
 
@@ -57,6 +58,7 @@ class Machine:
         woken: blocked threads that something has happened to, in order.
         futexes: threads that wait for words of memory.
         blank: the processor's state when a program begins.
+        moments: who is told of what happens to threads.
         yielding: the current thread lets others run.
         exit: how the run has ended, None while it goes on.
         crashes: the first fatal faults of processes but the first, in words.
@@ -104,6 +106,7 @@ class Machine:
         self.woken: deque[Thread] = deque()
         self.futexes = FutexQueues(self.wake)
         self.blank = cpu.save()
+        self.moments = Moments()
         self.yielding = False
         self.exit: Exit | None = None
         self.crashes: list[str] = []

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from engine.arch.program import FieldType, ValueKind
+from engine.trace import sched
 from engine.trace.kinds import printf_conversion
 from engine.trace.rows import Column, EventInfo, EventSource
 
@@ -64,8 +65,10 @@ class Field:
 
     def describe(self) -> str:
         """Its line of a `format` file."""
-        declared, array, _ = self.ctype.partition("[")
-        if array and not self.ctype.startswith("__data_loc"):
+        declared, array, rest = self.ctype.partition("[")
+        if declared == "char" and array:
+            text = f"char {self.name}[{rest}"
+        elif array and not self.ctype.startswith("__data_loc"):
             text = f"{declared} {self.name}[]"
         else:
             text = f"{self.ctype} {self.name}"
@@ -94,6 +97,8 @@ def own_fields(info: EventInfo) -> tuple[Field, ...]:
     """The fields of one event, without those of all."""
     if info.source in (EventSource.SYSCALL_ENTER, EventSource.SYSCALL_EXIT):
         return _syscall_fields(info)
+    if info.source is EventSource.SCHED:
+        return _sched_fields(info)
     names = ("__probe_func", "__probe_ret_ip") if info.returns else ("__probe_ip",)
     found: list[Field] = []
     offset = _COMMON_SIZE
@@ -155,6 +160,19 @@ def _syscall_fields(info: EventInfo) -> tuple[Field, ...]:
     return tuple(found)
 
 
+def _sched_fields(info: EventInfo) -> tuple[Field, ...]:
+    found: list[Field] = []
+    for column, offset, size in sched.field_places(info):
+        string = column.type.is_string
+        kind = FieldKind.STRING if string else FieldKind.NUMBER
+        signed = not string and size > 1
+        field = Field(
+            column.name, column.ctype, offset, size, signed, kind, column.word * 8, column
+        )
+        found.append(field)
+    return tuple(found)
+
+
 def format_text(info: EventInfo) -> str:
     """The event's `format` file."""
     lines = [f"name: {info.name}", f"ID: {info.id}", "format:"]
@@ -167,6 +185,8 @@ def format_text(info: EventInfo) -> str:
 
 def print_format(info: EventInfo) -> str:
     """The text behind `print fmt:` of a `format` file."""
+    if info.source is EventSource.SCHED:
+        return sched.BY_NAME[info.name].expression
     if info.source is EventSource.SYSCALL_EXIT:
         return '"0x%lx", REC->ret'
     if info.source is EventSource.SYSCALL_ENTER:

@@ -25,6 +25,8 @@ or a tuple of these for an array."""
 HEAD = struct.Struct("<HHI")
 """Event id, words, thread id."""
 
+_WORD: Final = (1 << 64) - 1
+
 _CODES = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}
 
 
@@ -66,6 +68,7 @@ class EventSource(Enum):
     PROBE = "probe"
     SYSCALL_ENTER = "syscall-enter"
     SYSCALL_EXIT = "syscall-exit"
+    SCHED = "sched"
     STACK = "stack"
     """The call stack at the row before: return addresses, one a word, innermost first."""
 
@@ -217,6 +220,35 @@ def decode(events: EventTable, data: bytes | memoryview, position: int = 0) -> E
     return Event(
         event_id, info.group, info.name, words[0], thread_id, words[1], returned_to, values
     )
+
+
+def pack_row(
+    info: EventInfo, thread: int, time: int, address: int, values: Sequence[int | bytes]
+) -> bytes:
+    """The row of an event that is no probe's, padded to whole words.
+
+    Args:
+        info: the event.
+        thread: id of the one it happened in.
+        time: of the clock of the trace.
+        address: where that thread was.
+        values: of its columns, in their order; a string has its NUL, and is empty if it could
+            not be read.
+    """
+    end = info.words * 8
+    words: list[int] = []
+    texts: list[bytes] = []
+    for value in values:
+        if isinstance(value, bytes):
+            words.append(end | len(value) << 32)
+            texts.append(value)
+            end += len(value)
+        else:
+            words.append(value & _WORD)
+    size = (end + 7) & ~7
+    head = (info.id | size << 13, thread, time, address)
+    row = struct.pack(f"<II{2 + len(words)}Q", *head, *words)
+    return b"".join((row, *texts)).ljust(size, b"\0")
 
 
 def string_at(data: bytes | memoryview, position: int, word: int) -> bytes | None:

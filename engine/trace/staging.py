@@ -13,6 +13,7 @@ from typing import Final
 from engine.arch.program import ROW_HEAD
 from engine.arch.recording import CURSOR
 from engine.errors import EngineError
+from engine.fetch.context import RowSink
 from engine.trace.ring_file import RingFile
 from engine.trace.rows import count_rows, uniform, whole_rows
 
@@ -23,6 +24,19 @@ SMALLEST: Final = 1 << 17
 """The least it may hold: one row without its strings' bytes always fits."""
 
 Consumer = Callable[[bytes], None]
+
+
+def put_row(sink: RowSink, row: bytes) -> None:
+    """Write a whole row to where rows go."""
+    size = len(row)
+    position = sink.position
+    if position + size > sink.limit:
+        sink.drain()
+        position = sink.position
+    # The head last: a row whose first word is zero does not exist yet.
+    sink.buffer[position + 8 : position + size] = row[8:]
+    sink.buffer[position : position + 8] = row[:8]
+    sink.position = position + size
 
 
 def capacity_of(wanted: int) -> int:

@@ -4,7 +4,6 @@
 an argument points to is recorded as later kernels do: a string, or the bytes of a write.
 """
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -29,8 +28,6 @@ KERNEL_NAMES: Final = {
 
 _BUFFERS: Final = {("write", "buf"): "count", ("pwrite64", "buf"): "count"}
 """Arguments that point to so many bytes instead of a string."""
-
-_SELECTION: Final = re.compile(r"syscalls[/:](.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +95,6 @@ def _table() -> dict[str, tuple[tuple[str, str], ...]]:
             (field.rpartition(" ")[0], field.rpartition(" ")[2]) for field in fields
         )
     return found
-
-
-def selection(text: str) -> str | None:
-    """The glob of event names in `syscalls/GLOB` or `syscalls:GLOB`; None for other texts."""
-    match = _SELECTION.fullmatch(text.strip())
-    return match[1] if match else None
 
 
 _LONG: Final = FieldType(ValueKind.HEX, 8)

@@ -20,6 +20,7 @@ from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Placed, Verdicts
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.views import GuestView, ModuleView
+from engine.trace import sched
 from engine.trace.definition import Definition, Deletion, parse
 
 _PAGE: Final = 4096
@@ -100,8 +101,10 @@ class Browser:
         """The build-id of the program, hex; a hash of the file where it has none."""
         return self._program.main.image.identity
 
-    def syscall_names(self) -> list[str]:
-        """Names of the system calls that can be recorded."""
+    def kernel_names(self, group: str) -> list[str]:
+        """Names of a group's events of the kernel's, those of system calls without their part."""
+        if group == sched.GROUP:
+            return list(sched.BY_NAME)
         return sorted(self.arch.linux.syscalls.values())
 
     # -- the guest's memory -----------------------------------------------------------------

@@ -17,7 +17,7 @@ from engine.session.control.entries import ProbeRow
 from engine.session.control.event_rules import Histograms
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import Abandoned, Running
-from engine.session.control.switches import GraphSwitch, SyscallSwitch
+from engine.session.control.switches import GraphSwitch, KernelSwitch
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import GuestTerminal
 from engine.session.inspect.viewing import Viewing
@@ -29,6 +29,7 @@ from engine.session.protocol.requests import TraceOptions
 from engine.session.protocol.views import GuestView, Origin, RunState
 from engine.session.tracing.tracing import Tracing
 from engine.trace.rows import count_rows
+from engine.trace.tracepoints import GROUPS
 from engine.unwind.compare import UNWINDERS
 
 _SIGNALS: Final = range(1, 65)
@@ -87,7 +88,7 @@ class Control:
         self._gate = threading.Lock()
         self._hears = False
         self._graph = GraphSwitch()
-        self._syscalls = SyscallSwitch()
+        self._kernel_events = {group: KernelSwitch(group) for group in GROUPS}
         self._unwinder = UNWINDERS[0].name
         fresh = self._load(opened)
         self._first, self._damage = fresh.opened, set[str]()
@@ -122,7 +123,8 @@ class Control:
         for failure in self.probes.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
         self._graph.begin(self._tracing)
-        self._syscalls.begin(self._tracing)
+        for switch in self._kernel_events.values():
+            switch.begin(self._tracing)
         self._declare()
         with self._gate:
             self._hears = True
@@ -212,8 +214,8 @@ class Control:
                 return said
             case cmd.TraceFunctions(globs, on, depth):
                 text = self._graph.turn(globs, on=on, depth=depth)
-            case cmd.TraceSyscalls(globs, on):
-                text = self._syscalls.turn(globs, on=on)
+            case cmd.TraceKernel(globs, on, group):
+                text = self._kernel_events[group].turn(globs, on=on)
             case _:
                 done = self.probes.carry_out(command, self._tell)
                 text = self._edit(command) if done is None else done

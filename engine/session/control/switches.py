@@ -1,8 +1,12 @@
-"""Traced functions and system calls as a front end switches them on and off, run after run."""
+"""Traced functions and the kernel's events as a front end switches them, run after run."""
+
+from typing import Final
 
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.tracing import Tracing
-from engine.trace.syscalls import GROUP
+from engine.trace import sched, syscalls
+
+_WORDS: Final = {syscalls.GROUP: "system calls", sched.GROUP: "the scheduler's events"}
 
 
 class GraphSwitch:
@@ -49,37 +53,38 @@ class GraphSwitch:
         return f"{len(graphing.probes)} functions traced{deep}{refused}"
 
 
-class SyscallSwitch:
-    """Which system calls are recorded, run after run.
+class KernelSwitch:
+    """Which events of one group of the kernel's are recorded, run after run.
 
     Attributes:
         globs: patterns of their names, () for none.
     """
 
-    def __init__(self) -> None:
-        """None are recorded."""
+    def __init__(self, group: str) -> None:
+        """None of a group are recorded."""
         self.globs: tuple[str, ...] = ()
+        self._group = group
         self._tracing: Tracing | None = None
 
     def begin(self, tracing: Tracing) -> None:
         """Another run: what was recorded in the last one is recorded in it."""
         self._tracing = tracing
         for glob in self.globs:
-            tracing.definitions.define(f"{GROUP}/{glob}")
+            tracing.definitions.define(f"{self._group}/{glob}")
 
     def turn(self, globs: tuple[str, ...], *, on: bool) -> str:
-        """Record system calls, or no longer (without patterns: none at all); what was done.
+        """Record events, or no longer (without patterns: none at all); in words what was done.
 
         Raises:
-            ProbeError: no system call matches.
+            ProbeError: no event matches.
         """
-        tracing = self._tracing
+        tracing, group = self._tracing, self._group
         assert tracing is not None, "a run has begun"
         if on:
             for glob in globs:
-                tracing.definitions.define(f"{GROUP}/{glob}")
+                tracing.definitions.define(f"{group}/{glob}")
                 self.globs = tuple(dict.fromkeys((*self.globs, glob)))
         else:
             self.globs = tuple(glob for glob in self.globs if globs and glob not in globs)
-        tracing.syscalls.record_only(self.globs)
-        return f"system calls recorded: {' '.join(self.globs) or 'none'}"
+        tracing.kernel_events[group].record_only(self.globs)
+        return f"{_WORDS[group]} recorded: {' '.join(self.globs) or 'none'}"

@@ -11,7 +11,7 @@ from engine.errors import CommandError, ImageError
 from engine.guest.modules import Module
 from engine.image import ElfImage
 from engine.trace.formats import FORMATS, TRACER_FORMATS, Format
-from engine.trace.formats.base import Names, no_symbol
+from engine.trace.formats.base import Names, no_symbol, with_idle
 from engine.trace.recovery import LoadedFile, Recovered, recover
 
 FORMAT_NAMES: Final = tuple(form.name for form in FORMATS)
@@ -68,7 +68,11 @@ def _text(
     comms = {thread: name.encode(errors="surrogateescape") for thread, name in found.comms.items()}
     returning, pids = found.returning.__contains__, found.pids
     names = Names(
-        symbol, comms.get, returning, found.exact, lambda thread: pids.get(thread, thread)
+        symbol,
+        with_idle(comms.get),
+        returning,
+        found.exact,
+        lambda thread: pids.get(thread, thread),
     )
     own = name == found.format
     writer = kinds[name](found.events, names, found.options if own else ())

@@ -171,6 +171,13 @@ class Backtraces:
         values = self._session.cpu.read_registers(self.names)
         return dict(zip(self.names, values, strict=True))
 
+    @property
+    def can_take(self) -> bool:
+        """True if the thread that runs is in the memory of the session's own program."""
+        session = self._session
+        current = session.machine.current
+        return current.memory is session.memory
+
     def take(
         self,
         registers: Mapping[str, int] | None = None,

@@ -8,6 +8,9 @@ it stands.
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from engine.trace.tracepoints import GROUPS as GROUPS
+from engine.trace.tracepoints import selection as selection
+
 
 @dataclass(frozen=True, slots=True)
 class Continue:
@@ -167,16 +170,18 @@ class ChangeTrigger:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceSyscalls:
-    """Record the system calls that match, or no longer; any time.
+class TraceKernel:
+    """Record events that the guest's kernel has without a definition, or no longer; any time.
 
     Attributes:
         globs: patterns of names as of `syscalls/GLOB`; () with `on` false: of all.
         on: whether they are to be recorded.
+        group: one of `engine.trace.tracepoints.GROUPS`.
     """
 
     globs: tuple[str, ...] = ()
     on: bool = True
+    group: str = GROUPS[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +304,7 @@ Command: TypeAlias = (
     | SetFilter
     | ChangeTrigger
     | TraceFunctions
-    | TraceSyscalls
+    | TraceKernel
     | Undo
     | Redo
     | WriteRegister

@@ -83,7 +83,7 @@ class ProbeRequest:
     """The probes of a run.
 
     Attributes:
-        definitions: lines of `kprobe_events`, or `syscalls/GLOB`.
+        definitions: lines of `kprobe_events`, or `syscalls/GLOB`, `sched:GLOB`.
         entries: patterns: an event on the entry of each function that matches.
         returns: patterns: an event on the return of each.
         bodies: patterns: an event on every instruction of each.

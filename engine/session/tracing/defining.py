@@ -22,7 +22,7 @@ from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
 from engine.trace.definition import Definition, Deletion, compatible, matches, parse
 from engine.trace.place_syntax import FileOffset
-from engine.trace.syscalls import selection
+from engine.trace.tracepoints import Selection, selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Definitions:
         probing: Probing,
         events: EventSet,
         recorders: Recorders,
-        choose_syscalls: Callable[[str], None],
+        choose: Callable[[Selection], None],
     ) -> None:
         """Set up.
 
@@ -85,7 +85,7 @@ class Definitions:
             probing: places probes.
             events: of the trace; definitions add theirs.
             recorders: give probes their recorders.
-            choose_syscalls: adds the events of system calls that match a pattern.
+            choose: adds events that the kernel has without a definition.
         """
         self.defined: list[Defined] = []
         self.patterned: list[Patterned] = []
@@ -94,7 +94,7 @@ class Definitions:
         self._probing = probing
         self._events = events
         self._recorders = recorders
-        self._choose_syscalls = choose_syscalls
+        self._choose = choose
 
     def place(self, probes: ProbeRequest) -> None:
         """Define events and place their probes, as a request names them.
@@ -112,7 +112,7 @@ class Definitions:
             self.on_bodies(glob)
 
     def define(self, line: str) -> Defined | None:
-        """Carry out one line of `kprobe_events`, or `syscalls/GLOB`.
+        """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`.
 
         Returns:
             The probes that it has defined, None if it has not.
@@ -120,9 +120,9 @@ class Definitions:
         Raises:
             ProbeError: it is not accepted; what came before stays.
         """
-        glob = selection(line)
-        if glob is not None:
-            self._choose_syscalls(glob)
+        selected = selection(line)
+        if selected is not None:
+            self._choose(selected)
             return None
         lookup = self._probing.verdicts.lookup
         parsed = parse(line, self._session.arch, mode=self._mode, lookup=lookup)

@@ -50,7 +50,7 @@ class EventSet:
 
     Attributes:
         events: those of definitions and patterns, by group and name, in the order of definition.
-        infos: what rows are, by group and name, in the same order, system calls' included.
+        infos: what rows are, by group and name, in the same order, the kernel's own included.
         table: the same by number, with the events that have no name of the user's.
     """
 
@@ -99,13 +99,13 @@ class EventSet:
         """The event of a definition, made if it is not there yet.
 
         Raises:
-            ProbeError: a system call's event has that name.
+            ProbeError: an event of the kernel's has that name.
             CommandError: there are too many.
         """
         event = self.events.get((group, name))
         if event is None:
             if (group, name) in self.infos:
-                raise ProbeError(f"{group}/{name} is a system call's event")
+                raise ProbeError(f"{group}/{name} is an event of the kernel's")
             number = self._number(len(self.table) + 1)
             info = EventInfo.of(number, group, name, layout, symbolic=kind == "kprobe")
             self._put(info)

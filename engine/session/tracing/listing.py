@@ -58,7 +58,7 @@ class TraceListing:
             info = patterned.event.info
             name = f"{info.group}/{info.name}"
             yield from self._at_entry(form, patterned.place, name, told, patterned.is_return)
-        for info in self._tracing.syscalls.infos:
+        for info in self._tracing.kernel_infos:
             if kernel:
                 yield f"{info.group}/{info.name}"
             else:

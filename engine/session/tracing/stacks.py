@@ -47,11 +47,11 @@ class StackRecorder:
         )
 
     def record(self, thread: int, place: int) -> None:
-        """Write the call stack of a hit at a place."""
+        """Write the call stack of a hit at a place; the place alone in another program."""
         info = self.info
         if info is None:
             return
-        frames = self.frames(place)
+        frames = self.frames(place) if self._backtraces.can_take else (place,)
         words = info.words + len(frames)
         size, sink = words * 8, self._context.sink
         position = sink.position

@@ -1,6 +1,5 @@
 """System calls of a session's guest as events of its trace."""
 
-import struct
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -9,7 +8,8 @@ from typing import Final
 from engine.errors import GuestFaultError, ProbeError
 from engine.fetch.evaluate import FetchContext, Recorder
 from engine.session.guest.session import Session
-from engine.trace.rows import EventInfo
+from engine.trace.rows import EventInfo, pack_row
+from engine.trace.staging import put_row
 from engine.trace.syscalls import (
     ENTER,
     EXIT,
@@ -26,7 +26,6 @@ STRING_MAX: Final = 255
 BYTES_MAX: Final = 63
 """Bytes of a buffer that are (syscall_user_buf_size)."""
 _MORE: Final = b"..."
-_WORD: Final = (1 << 64) - 1
 
 Chosen = tuple[EventInfo, str, tuple[Argument, ...] | None]
 """An event, the call, and its arguments for an enter event."""
@@ -169,7 +168,7 @@ class SyscallEvents:
         thread: int,
         values: Sequence[int],
     ) -> None:
-        self._write(info, context, thread, [number & 0xFFFFFFFF, values[0] & _WORD], [])
+        self._write(info, context, thread, [number & 0xFFFFFFFF, values[0]])
 
     def _record_enter(
         self,
@@ -182,7 +181,7 @@ class SyscallEvents:
     ) -> None:
         words = [number & 0xFFFFFFFF, *values[: len(fields)]]
         texts = [self._read(field, values) for field in fields if field.is_read]
-        self._write(info, context, thread, words, texts)
+        self._write(info, context, thread, [*words, *texts])
 
     def _read(self, field: Argument, values: Sequence[int]) -> bytes:
         """Read what an argument points to, with a NUL behind it; nothing if it cannot be read."""
@@ -199,28 +198,10 @@ class SyscallEvents:
         return text + b"\0"
 
     def _write(
-        self,
-        info: EventInfo,
-        context: FetchContext,
-        thread: int,
-        words: list[int],
-        texts: list[bytes],
+        self, info: EventInfo, context: FetchContext, thread: int, values: list[int | bytes]
     ) -> None:
-        end = info.words * 8
-        for text in texts:
-            words.append(end | len(text) << 32)
-            end += len(text)
-        size = (end + 7) & ~7
-        head = (info.id | size << 13, thread, context.cpu.now(), self.place)
-        row = struct.pack(f"<II{2 + len(words)}Q", *head, *words) + b"".join(texts)
-        sink = context.sink
-        position = sink.position
-        if position + size > sink.limit:
-            sink.drain()
-            position = sink.position
-        sink.buffer[position + 8 : position + len(row)] = row[8:]
-        sink.buffer[position : position + 8] = row[:8]
-        sink.position = position + size
+        row = pack_row(info, thread, context.cpu.now(), self.place, values)
+        put_row(context.sink, row)
 
 
 def _matches(glob: str, prefix: str, call: str) -> bool:

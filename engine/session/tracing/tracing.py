@@ -1,12 +1,12 @@
 """A trace: definitions turned into events, recorded as rows, written as text."""
 
 import os
-from collections.abc import Callable
-from typing import Any, BinaryIO, Final
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, Final, Protocol
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError
-from engine.fetch.evaluate import FetchContext
+from engine.fetch.evaluate import FetchContext, Recorder
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.session.guest.probing import Probing
@@ -20,16 +20,19 @@ from engine.session.tracing.event_set import EventSet
 from engine.session.tracing.loaded_files import LoadedFiles
 from engine.session.tracing.output import Tail, TraceOutput, is_terminal, profile_lines, remarks
 from engine.session.tracing.recorders import ProbeCpu, Recorders
+from engine.session.tracing.scheduling import SchedulerEvents
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.syscalls import SyscallEvents
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
+from engine.trace import sched, syscalls
 from engine.trace.formats import FORMATS
-from engine.trace.formats.base import Format, Names
+from engine.trace.formats.base import Format, Names, with_idle
 from engine.trace.ring import Ring
 from engine.trace.ring_file import describe
 from engine.trace.rows import EventInfo, EventSource
 from engine.trace.staging import Consumer, Staging
+from engine.trace.tracepoints import Selection
 
 _SHOWN: Final = 10
 _THROWERS: Final = frozenset(
@@ -41,17 +44,52 @@ _THROWERS: Final = frozenset(
 """Functions that search the stack for who catches (Itanium C++ ABI, exception handling)."""
 
 
+class KernelEvents(Protocol):
+    """Events of one group that the guest's kernel has without a definition."""
+
+    @property
+    def infos(self) -> list[EventInfo]:
+        """Those that were chosen, in that order."""
+
+    def choose(
+        self, glob: str, number: Callable[[], int], known: Callable[[str], bool]
+    ) -> list[EventInfo]:
+        """Take all events whose name matches; the new ones.
+
+        Args:
+            glob: of names.
+            number: the next free event id.
+            known: whether an event of that name is there already.
+
+        Raises:
+            ProbeError: no event matches.
+        """
+
+    def is_mine(self, info: EventInfo) -> bool:
+        """True if an event is one of these."""
+
+    def make(self, info: EventInfo, context: FetchContext) -> Recorder:
+        """Compile the recorder of one of the events."""
+
+    def install(self, info: EventInfo, record: Recorder) -> None:
+        """Have an event recorded by a function."""
+
+    def record_only(self, globs: Sequence[str]) -> None:
+        """Of the chosen events only those that match are recorded from now on."""
+
+
 class Tracing:
     """The trace of one session.
 
     Attributes:
         events: by group and name, in the order of definition.
-        infos: what their rows are, in the same order, system calls' included.
+        infos: what their rows are, in the same order, the kernel's own included.
         table: the same by number, with events of the trace's own.
         definitions: carries definitions out.
         ring: what is kept, None while streaming.
         controls: filters and triggers.
         syscalls: system-call events.
+        kernel_events: those that the guest's kernel has without a definition, by group.
         handled: probes of a file of handlers, which have no event.
         tasks: the threads whose events are recorded.
     """
@@ -126,6 +164,10 @@ class Tracing:
         self._text = text
         self._started = False
         self.syscalls = SyscallEvents(session)
+        self.kernel_events: dict[str, KernelEvents] = {
+            syscalls.GROUP: self.syscalls,
+            sched.GROUP: SchedulerEvents(session, self.tasks.chosen),
+        }
         self._stacks = StackRecorder(
             Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
         )
@@ -149,25 +191,35 @@ class Tracing:
         self.controls.stacks = options.stack or bool(stacks) or make_format.wants_stacks
         guest, sink = (session, options.mode, self._probing), self._staging
         self._recorders = Recorders(*guest, self.controls, self._context, sink, self.table)
-        self.definitions = Definitions(
-            *guest, self._events, self._recorders, self._choose_syscalls
-        )
+        self.definitions = Definitions(*guest, self._events, self._recorders, self._choose)
 
-    # -- system calls ---------------------------------------------------------------------
+    # -- events of the kernel's -------------------------------------------------------------
 
-    def _choose_syscalls(self, glob: str) -> None:
+    @property
+    def kernel_infos(self) -> list[EventInfo]:
+        """The chosen events that the guest's kernel has without a definition."""
+        return [info for source in self.kernel_events.values() for info in source.infos]
+
+    def _choose(self, selected: Selection) -> None:
+        group, source = selected.group, self.kernel_events[selected.group]
+
         def known(name: str) -> bool:
-            return ("syscalls", name) in self.infos
+            return (group, name) in self.infos
 
-        found = self._events.add_each(lambda number: self.syscalls.choose(glob, number, known))
+        found = self._events.add_each(lambda number: source.choose(selected.glob, number, known))
         if self._started:
             for info in found:
-                self._install_syscall(info)
+                self._install(info)
 
-    def _install_syscall(self, info: EventInfo) -> None:
-        syscalls = self.syscalls
-        record = self.controls.recorder(info, lambda context: syscalls.make(info, context), None)
-        syscalls.install(info, record)
+    def _install(self, info: EventInfo) -> None:
+        """Have an event of the kernel's recorded."""
+        source = self.kernel_events[info.group]
+        record = self.controls.recorder(info, lambda context: source.make(info, context), None)
+        source.install(info, record)
+
+    def _is_kernels(self, info: EventInfo) -> bool:
+        source = self.kernel_events.get(info.group)
+        return source is not None and source.is_mine(info)
 
     # -- filters and triggers -------------------------------------------------------------
 
@@ -213,8 +265,8 @@ class Tracing:
         """An event records in another way: compile its probes' recorders again."""
         if not self._started:
             return
-        if self.syscalls.is_mine(info):
-            self._install_syscall(info)
+        if self._is_kernels(info):
+            self._install(info)
             return
         event = self.events.get((info.group, info.name))
         for probe in event.probes if event is not None else ():
@@ -276,7 +328,7 @@ class Tracing:
         comms, pids = self._comms, self.session.machine.pids
         return Names(
             self.symbol,
-            lambda thread: comms.get(thread, b""),
+            with_idle(lambda thread: comms.get(thread, b"")),
             self._returning,
             self._exact,
             lambda thread: pids.get(thread, thread),
@@ -307,7 +359,7 @@ class Tracing:
         hooks.replaced = replace_soon
         self.declare_stacks()
         for info in list(self.infos.values()):
-            if self.syscalls.is_mine(info) or self.controls.touches(info):
+            if self._is_kernels(info) or self.controls.touches(info):
                 self._changed(info)
         ring_file = self._output.ring_file
         if ring_file is not None:

@@ -219,7 +219,7 @@ class EventControls:
                 system call's (None) where the processor is.
         """
         record, chosen = self._recorder(info, make, place), self._hooks.chosen
-        if chosen is None:
+        if chosen is None or info.source is EventSource.SCHED:  # it is about several threads
             return record
 
         def of_chosen(thread: int, *hit: Any) -> None:

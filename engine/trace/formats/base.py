@@ -14,6 +14,11 @@ def no_symbol(address: int) -> str:
     return f"{address:#x}"
 
 
+def with_idle(comm: Callable[[int], bytes | None]) -> Callable[[int], bytes | None]:
+    """Names of threads by their ids, with that of the idle thread, 0 (trace_find_cmdline)."""
+    return lambda thread_id: comm(thread_id) if thread_id else b"<idle>"
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """Turns numbers of rows into names, at the time of printing.

@@ -1,14 +1,16 @@
 """ftrace's text of events that are no probes', and what trace options make of any event."""
 
+import re
 import struct
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from engine.errors import CommandError
+from engine.trace import sched
 from engine.trace.fields import FieldKind, own_fields
 from engine.trace.formats.base import Names
-from engine.trace.rows import HEAD, EventInfo, EventSource, string_at
+from engine.trace.rows import HEAD, EventInfo, EventSource, Value, decode, string_at
 
 TextMaker: TypeAlias = Callable[[Any, int], bytes]
 """The text behind the time, without a newline."""
@@ -159,6 +161,8 @@ def text_maker(
         return _stack_maker(info, symbol if options.symbols else hexadecimal)
     if options.fields:
         return _fields_maker(info, names)
+    if info.source is EventSource.SCHED:
+        return _sched_maker(info, names)
     if info.source is EventSource.SYSCALL_EXIT:
         return _exit_maker(info)
     return _enter_maker(info, names)
@@ -252,6 +256,34 @@ def _enter_maker(info: EventInfo, names: Names) -> TextMaker:
         return b"%s(%s)" % (call, b", ".join(shown))
 
     return text
+
+
+def _sched_maker(info: EventInfo, names: Names) -> TextMaker:
+    event, table = sched.BY_NAME[info.name], {info.id: info}
+    pieces = re.split(r"\{(\w+)(?::(\w+))?\}", event.text)
+    columns = [column.name for column in info.columns]
+
+    def text(data: Any, position: int) -> bytes:
+        found = decode(table, data, position).values
+        values = dict(zip(columns, found, strict=True))
+        out = [info.name.encode(), b": ", pieces[0].encode()]
+        for name, form, rest in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+            out += (_sched_value(name, values[name], form or "", names), rest.encode())
+        return b"".join(out)
+
+    return text
+
+
+def _sched_value(name: str, value: Value, form: str, names: Names) -> bytes:
+    if isinstance(value, bytes):
+        return names.shown(value)
+    if not isinstance(value, int):
+        return b"(fault)"
+    if name == "prev_state":
+        return sched.state_text(value).encode()
+    if name == "group_dead":
+        return b"true" if value else b"false"
+    return format(value, form).encode()
 
 
 def _bytes(found: bytes, size: int) -> bytes:

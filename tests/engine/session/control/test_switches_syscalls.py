@@ -14,23 +14,23 @@ def calls(guest: Held) -> list[str]:
 
 def test_system_calls_come_and_go_and_a_restart_keeps_them() -> None:
     with held(sample("x86_64", "recursion")) as guest:
-        guest.do(cmd.TraceSyscalls(("write",)), cmd.Continue())
+        guest.do(cmd.TraceKernel(("write",)), cmd.Continue())
         assert guest.view.state is RunState.ENDED
         first = calls(guest)
         assert first[:2] == ["sys_enter_write", "sys_exit_write"]
         assert set(first) == set(first[:2])
-        guest.do(cmd.Restart(), cmd.TraceSyscalls(("sys_exit_*",)))
-        guest.do(cmd.TraceSyscalls(("write",), on=False), cmd.Continue())
+        guest.do(cmd.Restart(), cmd.TraceKernel(("sys_exit_*",)))
+        guest.do(cmd.TraceKernel(("write",), on=False), cmd.Continue())
         again = calls(guest)
         assert again.count("sys_exit_write") == first.count("sys_exit_write")
         assert "sys_enter_write" not in again
-        guest.do(cmd.Restart(), cmd.TraceSyscalls(on=False), cmd.Continue())
+        guest.do(cmd.Restart(), cmd.TraceKernel(on=False), cmd.Continue())
         assert calls(guest) == []
 
 
 def test_a_system_call_that_there_is_not() -> None:
     with held(sample("x86_64", "recursion")) as guest:
-        failure = guest.fail(cmd.TraceSyscalls(("nosuch",)))
+        failure = guest.fail(cmd.TraceKernel(("nosuch",)))
         assert failure is not None
         assert "no system call matches" in failure.text
 

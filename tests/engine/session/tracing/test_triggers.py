@@ -15,7 +15,8 @@ from engine.errors import CommandError, ProbeError
 from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.tracing import Tracing
 from engine.session.tracing.triggers import split_option
-from engine.trace.syscalls import arguments, event_name, selection
+from engine.trace.syscalls import arguments, event_name
+from engine.trace.tracepoints import selection
 
 RECURSION = SAMPLES / "x86_64" / "recursion"
 CALLS = 987
@@ -251,7 +252,9 @@ def test_names_of_system_calls() -> None:
     assert [one.name for one in arguments("clone", True) or ()][3:] == ["tls", "child_tidptr"]
     assert arguments("nosuch", False) is None
     assert arguments("getpid", False) == ()
-    assert selection("syscalls/sys_*") == "sys_*"
+    assert selection("syscalls/sys_*") == ("syscalls", "sys_*")
+    assert selection("sched:sched_switch") == ("sched", "sched_switch")
+    assert selection("schedule/x") is None
     assert selection("p:syscalls/x main") is None
 
 
