@@ -67,6 +67,7 @@ class MappingTable:
         size: bytes of the program's mappings.
         data: bytes of those that are private and writable, without the stack.
         views: the mappings that show an extent, by extent.
+        files: how many mappings show a file, by its identity.
         mixing: extents whose views have changed.
     """
 
@@ -78,6 +79,7 @@ class MappingTable:
         self.stale = False
         self.size = self.data = 0
         self.views: dict[SharedExtent, ExtentViews] = {}
+        self.files: dict[object, int] = {}
         self.mixing: set[SharedExtent] = set()
         self.find = _finder(self.starts, self.mappings)
         self._free = FreeRanges(0, 1 << 64)
@@ -182,6 +184,8 @@ class MappingTable:
             self._joints -= 1
             if first.extent is not None:
                 self.views[first.extent].count(second, -1)
+            if first.backing is not None:
+                self.files[first.backing.identity] -= 1
             self.touch(first.start, second.end)
             self.layout = object()
 
@@ -197,6 +201,11 @@ class MappingTable:
             self.size += size
             if not mapping.shared and mapping.perms & WRITE and mapping.name != "[stack]":
                 self.data += size
+        if mapping.backing is not None:
+            file = mapping.backing.identity
+            self.files[file] = self.files.get(file, 0) + sign
+            if not self.files[file]:
+                del self.files[file]
         extent = mapping.extent
         if extent is not None and mapping.physical is not None:
             views = self.views.setdefault(extent, ExtentViews())

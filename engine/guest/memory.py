@@ -77,6 +77,7 @@ class Memory:
         self.bytes = MappedBytes(self.table, ram, code, self.closed)
         self.mappings = self.table.mappings
         self.shared = self.pager.shared
+        self.shared.spaces.append(self)
         self.on_change: Callable[[str, int, int], None] = lambda what, start, size: None
         self.before_move: Callable[[int, int], None] = lambda start, size: None
         self.find = self.table.find
@@ -206,19 +207,39 @@ class Memory:
 
     def shows(self, identity: object) -> bool:
         """Tell whether any mapping shows this file."""
-        return any(
-            mapping.backing is not None and mapping.backing.identity is identity
-            for mapping in self.mappings
-        )
+        return identity in self.table.files
 
-    def file_changed(self, identity: object) -> None:
-        """A file has been written or cut by a call: its mappings show that."""
-        self.shared.refresh(identity)
-        for mapping in self.mappings:
-            if mapping.backing is not None and mapping.backing.identity is identity:
+    def file_changes(self, identity: object, low: int, high: int) -> Callable[[bool], None]:
+        """A call is about to write to a file that mappings show, or to cut it.
+
+        Private pages that nobody has written to are the file's until then.
+
+        Args:
+            identity: the file.
+            low: the first byte that may change.
+            high: one past the last.
+
+        Returns:
+            To be called afterwards, with True if the file has become shorter.
+        """
+        shown = [
+            mapping
+            for mapping in self.mappings
+            if mapping.backing is not None and mapping.backing.identity is identity
+        ]
+        private = [m for m in shown if not m.shared and m.physical is not None]
+        pages = self.pager.unwritten(private, low, high)
+
+        def changed(cut: bool) -> None:
+            self.pager.refill(pages)
+            for mapping in private if cut else ():
+                self.pager.drop_behind_end(mapping)
+            for mapping in shown:
                 self.table.touch(mapping.start, mapping.end)
                 if mapping.perms & EXECUTE:
                     self._code.invalidate(mapping.start, mapping.size)
+
+        return changed
 
     def sync(self) -> None:
         """Bring the emulator's page table up to date; before the guest runs on."""
@@ -285,6 +306,7 @@ class Memory:
 
     def close(self) -> None:
         """Give all pages back; the address space is not used any more."""
+        self.shared.spaces.remove(self)
         with self._code.elsewhere():
             self.pager.close()
 

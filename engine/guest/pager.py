@@ -1,10 +1,11 @@
 """The physical pages behind mappings: given, filled from files, copied, taken back."""
 
 import errno
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from engine.cpu.ram import EXECUTE, Ram
+from engine.cpu.ram import EXECUTE, PAGE, Ram
 from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
 from engine.guest.mappingtable import MappingTable
 from engine.guest.shared import SharedPages, copy_pages, fill
@@ -14,6 +15,12 @@ RETURN_CODE: Final = "[kprobe-tui:trampoline]"
 """Name of the window with the code that signal handlers return to."""
 _EAGER: Final = 1 << 20
 """Files up to this size are copied; larger ones are mapped where the host allows it."""
+
+
+def _of_file(mapping: Mapping, offset: int) -> bytes:
+    """A page of a mapping's file, with zeros behind the end."""
+    assert mapping.backing is not None
+    return mapping.backing.read_at(offset, PAGE).ljust(PAGE, b"\0")
 
 
 class Pager:
@@ -131,6 +138,47 @@ class Pager:
         self._ram.discard(mapping.physical, mapping.size)
         if mapping.backing is not None:
             self._fill(mapping, mapping.backing, mapping.physical)
+
+    def unwritten(
+        self, mappings: Iterable[Mapping], low: int, high: int
+    ) -> list[tuple[Mapping, int]]:
+        """Pages of private mappings, by offset in the file, that are as bytes of the file are.
+
+        Args:
+            mappings: of one file.
+            low: the first byte.
+            high: one past the last.
+        """
+        found: list[tuple[Mapping, int]] = []
+        for mapping in mappings:
+            first = max(low & -PAGE, mapping.offset)
+            found.extend(
+                (mapping, offset)
+                for offset in range(first, min(high, mapping.offset + mapping.size), PAGE)
+                if self._content(mapping, offset) == _of_file(mapping, offset)
+            )
+        return found
+
+    def _content(self, mapping: Mapping, offset: int) -> bytes:
+        assert mapping.physical is not None
+        return self._ram.read(mapping.physical + offset - mapping.offset, PAGE)
+
+    def refill(self, pages: Iterable[tuple[Mapping, int]]) -> None:
+        """Bring a file's content to pages, as `unwritten` gives them."""
+        for mapping, offset in pages:
+            assert mapping.physical is not None
+            data = _of_file(mapping, offset)
+            place = mapping.physical + offset - mapping.offset
+            if data != self._content(mapping, offset) and self._ram.touch(place, PAGE):
+                self._ram.write(place, data)
+
+    def drop_behind_end(self, mapping: Mapping) -> None:
+        """A file has been cut: private pages wholly behind its end are gone, written or not."""
+        assert mapping.backing is not None
+        assert mapping.physical is not None
+        kept = page_up(max(mapping.backing.size - mapping.offset, 0))
+        if kept < mapping.size:
+            self._ram.discard(mapping.physical + kept, mapping.size - kept)
 
     def copy(self, old: Mapping, new: Mapping, keep: int) -> Mapping:
         """A private mapping with pages of its own that begin with `keep` bytes of an old one's.

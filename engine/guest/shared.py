@@ -2,13 +2,14 @@
 
 All shared mappings of one object have their pages in one extent of the arena, so a store
 through one is seen through the others at once. Contents pass between an extent and its file
-when the guest's kernel looks: `flush` before a call reads the file, `refresh` after one
-has written it.
+when the guest's kernel looks: `flush` before a call reads the file, `file_changes` around one
+that writes it.
 """
 
 import errno
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from engine.cpu.ram import PAGE, WRITE, Ram
 from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
@@ -50,16 +51,28 @@ def fill(ram: Ram, physical: int, backing: Backing, offset: int, size: int) -> N
         done += len(data)
 
 
+class FileViewer(Protocol):
+    """An address space, as files that change see it."""
+
+    def shows(self, identity: object) -> bool:
+        """Tell whether any mapping shows this file."""
+
+    def file_changes(self, identity: object, low: int, high: int) -> Callable[[bool], None]:
+        """A call is about to write to a file that mappings show; see `Memory`."""
+
+
 class SharedPages:
     """The extents of all address spaces.
 
     Attributes:
         moved: told of an extent that has new pages: add this to physical offsets.
+        spaces: the address spaces.
     """
 
     def __init__(self, ram: Ram) -> None:
         self._ram = ram
         self.moved: list[Callable[[SharedExtent, int], None]] = []
+        self.spaces: list[FileViewer] = []
         self._of_files: dict[object, SharedExtent] = {}
 
     def __contains__(self, identity: object) -> bool:
@@ -70,9 +83,34 @@ class SharedPages:
         """True if any file is mapped shared."""
         return bool(self._of_files)
 
-    def identities(self) -> list[object]:
-        """The files that are."""
-        return list(self._of_files)
+    def shows(self, identity: object) -> bool:
+        """Tell whether a mapping of any address space shows this file."""
+        return any(space.shows(identity) for space in self.spaces)
+
+    def file_changes(self, identity: object, low: int, high: int) -> Callable[[bool], None]:
+        """A call is about to write to a file that mappings show, or to cut it.
+
+        Args:
+            identity: the file.
+            low: the first byte that may change.
+            high: one past the last.
+
+        Returns:
+            To be called afterwards, with True if the file has become shorter.
+        """
+        views = self._views(identity, low, high)
+
+        def finish(cut: bool) -> None:
+            self._refresh(identity)
+            for changed in views:
+                changed(cut)
+
+        return finish
+
+    def _views(self, identity: object, low: int, high: int) -> list[Callable[[bool], None]]:
+        """The same for what address spaces show beside the pages that they share."""
+        viewers = [space for space in self.spaces if space.shows(identity)]
+        return [space.file_changes(identity, low, high) for space in viewers]
 
     def attach(self, mapping: Mapping) -> Mapping:
         """Give a shared mapping its pages; one with an extent stays with that object."""
@@ -150,7 +188,10 @@ class SharedPages:
             size = min(_PIECE, high - at)
             data = self._ram.read(extent.physical + at - extent.low, size)
             if data != backing.read_at(at, size):
+                views = self._views(backing.identity, at, at + size)
                 backing.write_back(at, data)
+                for changed in views:
+                    changed(False)
 
     def punch(self, extent: SharedExtent, offset: int, size: int) -> None:
         """Make pages of an object zeros; a file keeps its size."""
@@ -161,7 +202,7 @@ class SharedPages:
         for at in range(offset, min(offset + size, backing.size), _PIECE):
             backing.write_back(at, _ZERO[: min(_PIECE, offset + size - at, backing.size - at)])
 
-    def refresh(self, identity: object) -> None:
+    def _refresh(self, identity: object) -> None:
         """Bring a file's content to its mappings, after it has changed or has another size."""
         extent = self._of_files.get(identity)
         if extent is None or extent.backing is None:

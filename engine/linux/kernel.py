@@ -255,8 +255,6 @@ class Kernel:
         self.machine.caller = thread
         try:
             found = blocking.result(thread)
-            if found is not None:
-                coherence.after(thread, call.name, call.arguments)
         except Exception as error:
             found = self._refused(call, error)
         thread.nudged = False
@@ -512,10 +510,11 @@ class Kernel:
         thread.call = SystemCall(number, name, arguments)
         self.machine.caller = thread
         try:
-            coherence.before(thread, name, arguments)
+            change = coherence.before(thread, name, arguments)
             result = handler(thread, *arguments)
+            if change is not None:
+                coherence.after(change)
             if result.__class__ is int:
-                coherence.after(thread, name, arguments)
                 return result
         except Exception as error:
             return self._refused(thread.call, error)

@@ -25,19 +25,24 @@ class MmapSource:
         size: bytes in the file now.
         host_fd: descriptor of a read-only host file that may be mapped privately, else None.
             It stays open as long as this record lives.
-        can_map: whether `host_fd` can stand for the contents at this moment.
         read: (offset, size) -> bytes, short at the end of the file.
         write: (offset, data) -> count for MAP_SHARED; None where writing is not possible.
         identity: equal for two mappings of one file (MAP_SHARED, futexes).
+        original: tells whether the contents are still those of `host_fd`.
     """
 
     size: int
     host_fd: int | None
-    can_map: bool
     read: Callable[[int, int], bytes]
     write: Callable[[int, bytes], int] | None
     identity: object
+    original: Callable[[], bool] = lambda: False
     keep: HostHandle | None = field(default=None, repr=False)
+
+    @property
+    def can_map(self) -> bool:
+        """True if `host_fd` can stand for the contents at this moment."""
+        return self.host_fd is not None and self.original()
 
     @property
     def host_path(self) -> str | None:

@@ -95,7 +95,7 @@ class ZeroFile(NullFile):
 
     def mmap_source(self) -> MmapSource:
         """The source of a mapping; ENODEV if it cannot be mapped."""
-        return MmapSource(1 << 47, None, False, lambda _, size: bytes(size), None, object())
+        return MmapSource(1 << 47, None, lambda _, size: bytes(size), None, object())
 
 
 class FullFile(ZeroFile):

@@ -176,9 +176,9 @@ class RegularFile(SeekableFile):
         return MmapSource(
             size=self.size(),
             host_fd=handle.fd if handle is not None else None,
-            can_map=handle is not None,
             read=read,
             write=(lambda offset, data: node.pwrite(data, offset)) if writable else None,
             identity=node,
+            original=lambda: node.data is None,
             keep=handle,
         )

@@ -209,7 +209,6 @@ class SharedFile(SeekableFile):
         return MmapSource(
             size=self.size(),
             host_fd=handle.fd,
-            can_map=False,
             read=read,
             write=write if writable else None,
             identity=self.node,

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/sendfile.h>
 #include <sys/wait.h>
 
 static const char *self;
@@ -97,6 +98,96 @@ static void shared_tables(void) {
     close(ends[0]);
 }
 
+/* -- files that one process maps and another one writes ------------------------------------- */
+
+static void in_child(void (*action)(int), int fd) {
+    if (!fork()) {
+        action(fd);
+        _exit(0);
+    }
+    wait(0);
+}
+static void seen(const char *what, const char *at) {
+    char copy[8] = {0};
+    guard_signal = 0;
+    if (!sigsetjmp(guard_at, 1)) memcpy(copy, at, 4);
+    printf("%s: ", what);
+    if (guard_signal) printf("signal %d\n", guard_signal);
+    else {
+        for (int i = 0; i < 4; i++) printf("%02x", (unsigned char)copy[i]);
+        printf("\n");
+    }
+}
+static void no_views(void) { /* a child has none of the parent's mappings of the file */
+    extern char *views[4];
+    for (int i = 0; i < 4; i++) munmap(views[i], 3 * PAGE);
+}
+char *views[4];
+static void by_pwrite(int fd) { no_views(); SHOW(pwrite(fd, "child", 5, PAGE)); }
+static void by_vector(int fd) {
+    struct { void *at; size_t size; } vector[2] = {{"ve", 2}, {"ctor", 4}};
+    no_views();
+    lseek(fd, 2 * PAGE - 3, SEEK_SET);
+    SHOW(writev(fd, vector, 2));
+}
+static void by_reading(int fd) {
+    char text[8] = {0};
+    no_views();
+    SHOW(pread(fd, text, 5, PAGE + 16));
+    printf("child reads %s\n", text);
+}
+static void by_cutting(int fd) { no_views(); SHOW(ftruncate(fd, PAGE + 3)); }
+static void by_growing(int fd) { no_views(); SHOW(truncate("viewed", 3 * PAGE)); }
+static void by_opening(int fd) { no_views(); SHOW(open("viewed", O_WRONLY | O_TRUNC) < 0); }
+static void by_storing(int fd) {
+    char text[8];
+    memcpy(views[0] + PAGE + 16, "store", 5);
+    pread(fd, text, 5, PAGE);
+}
+static void by_copying(int fd) {
+    int source = open("source", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    no_views();
+    write(source, "from the source", 15);
+    off_t from = 5, to = 32;
+    lseek(source, 0, SEEK_SET);
+    lseek(fd, PAGE, SEEK_SET);
+    SHOW(sendfile(fd, source, 0, 4));
+    SHOW(copy_file_range(source, &from, fd, &to, 3, 0));
+    unlink("source");
+}
+static void by_punching(int fd) { no_views(); SHOW(fallocate(fd, 3, PAGE, 2)); }
+
+static void all_seen(const char *what) {
+    static const char *const names[] = {"shared", "read-only", "private", "written"};
+    static const int places[] = {0, 32, PAGE, PAGE + 16, 2 * PAGE - 3, 2 * PAGE};
+    printf("%s\n", what);
+    for (int place = 0; place < 6; place++)
+        for (int view = 0; view < 4; view++) {
+            printf("  %d ", places[place]);
+            seen(names[view], views[view] + places[place]);
+        }
+}
+static void mapped(void) {
+    int fd = open("viewed", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    ftruncate(fd, 3 * PAGE);
+    guard_install();
+    for (int i = 0; i < 4; i++)
+        views[i] = mmap(0, 3 * PAGE, i == 1 ? PROT_READ : PROT_READ | PROT_WRITE,
+                        i < 2 ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+    memcpy(views[3] + PAGE, "mine", 4);
+    memcpy(views[3] + 2 * PAGE, "mine", 4);
+    static void (*const actions[])(int) = {by_pwrite, by_vector, by_storing, by_reading, by_copying,
+                                           by_punching, by_cutting, by_growing, by_opening, by_growing};
+    for (unsigned i = 0; i < sizeof actions / sizeof *actions; i++) {
+        printf("%d\n", i);
+        fflush(stdout);
+        in_child(actions[i], fd);
+        all_seen("after it");
+        if (i == 4) SHOW(madvise(views[2], 3 * PAGE, MADV_DONTNEED));
+    }
+    SHOW(unlink("viewed"));
+}
+
 int main(int argc, char **argv) {
     self = "/proc/self/exe";
     setvbuf(stdout, 0, _IOLBF, 0);
@@ -106,5 +197,6 @@ int main(int argc, char **argv) {
     ends_of_waits();
     robust();
     shared_tables();
+    mapped();
     return 0;
 }

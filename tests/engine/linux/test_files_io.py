@@ -7,11 +7,13 @@ import pty
 import struct
 import termios
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fskit import SIZE, Process
 
 from engine.linux.fs.stdio import FeedStream, HostIO, HostStream, SinkStream, restore_terminals
+from engine.linux.fs.view import View
 from engine.linux.wait import Wait
 
 BUF = SIZE // 2
@@ -360,6 +362,17 @@ def test_mapping_sources(process: Process) -> None:
         assert source.host_fd is not None
         process.call("close", libc)
         assert os.pread(source.host_fd, 4, 0) == source.read(0, 4)
+
+
+def test_a_file_that_has_changed_is_not_mapped_from_the_host(tmp_path: Path) -> None:
+    tmp_path.joinpath("file").write_bytes(b"before")
+    process = Process(View(cwd=bytes(tmp_path)), cwd=bytes(tmp_path), uid=os.getuid())
+    fd = process.open("file", os.O_RDWR)
+    source = process.files.get(fd).mmap_source()
+    assert source.can_map
+    process.write(fd, b"BE")
+    assert not source.can_map
+    assert source.read(0, 100) == b"BEfore"
 
 
 @contextlib.contextmanager
