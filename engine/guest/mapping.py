@@ -56,6 +56,10 @@ class SharedExtent:
     both: bool = False
 
 
+COPIED, WIPED, OMITTED = 0, 1, 2
+"""Bits of what a copy of an address space has of a mapping: the pages, empty ones, nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mapping:
     """One mapping (a vm_area_struct).
@@ -72,6 +76,7 @@ class Mapping:
         inode: (device, inode) for /proc/self/maps.
         reserved: the engine's own window: the guest may not change it.
         extent: the pages that shared mappings of one object have in common.
+        at_fork: COPIED, or WIPED and OMITTED bits of MADV_WIPEONFORK and MADV_DONTFORK.
     """
 
     start: int
@@ -85,6 +90,7 @@ class Mapping:
     inode: tuple[int, int] = (0, 0)
     reserved: bool = False
     extent: SharedExtent | None = None
+    at_fork: int = COPIED
 
     @property
     def size(self) -> int:
@@ -98,6 +104,7 @@ class Mapping:
             self.end == right.start
             and (self.perms, self.name, self.shared, self.inode, self.reserved)
             == (right.perms, right.name, right.shared, right.inode, right.reserved)
+            and self.at_fork == right.at_fork
             and self.backing is right.backing
             and self.extent is right.extent
             and offset == right.offset

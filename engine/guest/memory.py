@@ -14,7 +14,7 @@ from engine.arch.base import AddressPlan
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, NOWHERE, PAGE, READ, WRITE, Ram, RegionTable
 from engine.guest.bytes import MappedBytes
-from engine.guest.mapping import Backing, Mapping, MappingError, page_up
+from engine.guest.mapping import OMITTED, Backing, Mapping, MappingError, page_up
 from engine.guest.mappingtable import MappingTable
 from engine.guest.pager import Pager
 from engine.guest.pages import MixedViews
@@ -186,6 +186,32 @@ class Memory:
         self.table.split(mapping, low, high)
         self.table.insert(piece)
 
+    def set_at_fork(self, start: int, size: int, on: int, off: int) -> None:
+        """Change what a copy of the address space has of a range; holes in it are no error.
+
+        Args:
+            start: first byte, page aligned.
+            size: bytes.
+            on: WIPED or OMITTED bits to set.
+            off: bits to clear.
+
+        Raises:
+            MappingError: ENOMEM for too many mappings.
+        """
+        end = start + page_up(size)
+        changed = [
+            mapping
+            for mapping in self.overlapping(start, end)
+            if mapping.at_fork & ~off | on != mapping.at_fork and not mapping.reserved
+        ]
+        self.table.need_room(
+            sum((mapping.start < start) + (end < mapping.end) for mapping in changed)
+        )
+        for mapping in changed:
+            piece = self.table.split(mapping, max(start, mapping.start), min(end, mapping.end))
+            self.table.insert(replace(piece, at_fork=piece.at_fork & ~off | on))
+        self.table.merge(start, end)
+
     def discard(self, start: int, size: int) -> None:
         """MADV_DONTNEED: private pages go back to their file's content or to zero."""
         end = start + page_up(size)
@@ -298,7 +324,8 @@ class Memory:
         other = self.fresh()
         try:
             for mapping in self.mappings:
-                other.table.insert(other.pager.adopt(mapping))
+                if not mapping.at_fork & OMITTED:
+                    other.table.insert(other.pager.adopt(mapping))
         except MappingError:
             other.close()
             raise

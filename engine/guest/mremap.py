@@ -72,6 +72,7 @@ class Mremap:
                 shared=mapping.shared,
                 inode=mapping.inode,
             )
+            memory.set_at_fork(mapping.start, mapping.size, mapping.at_fork, 0)
 
     def double(self, mapping: Mapping, target: int, size: int) -> None:
         """Show a shared mapping's pages at a second place (mremap with an old size of 0)."""

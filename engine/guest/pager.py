@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from engine.cpu.ram import EXECUTE, PAGE, Ram
-from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
+from engine.guest.mapping import WIPED, Backing, Mapping, MappingError, SharedExtent, page_up
 from engine.guest.mappingtable import MappingTable
 from engine.guest.shared import SharedPages, copy_pages, fill
 from engine.guest.translations import Translations
@@ -66,6 +66,8 @@ class Pager:
             return mapping
         physical = self._allocate(mapping.size, high=mapping.backing is None)
         copied = replace(mapping, physical=physical)
+        if mapping.at_fork & WIPED:
+            return copied
         if mapping.backing is not None and self._mapped(mapping):
             self._fill(copied, mapping.backing, physical)
         if not self._ram.copy_touched(mapping.physical, physical, mapping.size):

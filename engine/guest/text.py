@@ -188,7 +188,8 @@ class TextOverlay:
         for address, patch in self._patches.items():
             if patch.planted:
                 base = patch.base(address)
-                memory.poke(base, self.original(base, len(patch.value)))
+                if memory.find(base) is not None:  # a copy may lack some (MADV_DONTFORK)
+                    memory.poke(base, self.original(base, len(patch.value)))
 
     def rewrite(self, address: int, data: bytes) -> None:
         """Change the program's own bytes, as a debugger does; patches there are looked at again.

@@ -3,6 +3,7 @@
 import errno
 
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
+from engine.guest.mapping import OMITTED, WIPED
 from engine.guest.memory import HEAP, Mapping, MappingError, page_up
 from engine.guest.mremap import Mremap
 from engine.linux.context import SyscallTable, s32
@@ -18,6 +19,8 @@ MAP_FIXED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x100000
 _MAP_FLAGS = 0x17F_FF33
 MREMAP_MAYMOVE, MREMAP_FIXED, MREMAP_DONTUNMAP = 1, 2, 4
 MADV_DONTNEED, MADV_FREE, MADV_REMOVE, MADV_WIPEONFORK = 4, 8, 9, 18
+_AT_FORK = {10: (OMITTED, 0), 11: (0, OMITTED), MADV_WIPEONFORK: (WIPED, 0), 19: (0, WIPED)}
+"""MADV_DONTFORK, DOFORK, WIPEONFORK and KEEPONFORK: bits that they set and clear."""
 _ADVICE = frozenset({0, 1, 2, 3, 4, 8, 9, 10, 11, *range(12, 25)})
 """All that there are but MADV_COLLAPSE (no huge pages here) and what needs privileges."""
 _DROPPING = frozenset({MADV_DONTNEED, 24})
@@ -264,6 +267,8 @@ def madvise(k: Thread, address: int, size: int, advice: int) -> int:
             k.memory.discard(low, high - low)
         elif advice == MADV_REMOVE:
             k.memory.punch(low, high - low)
+        elif advice in _AT_FORK:
+            k.memory.set_at_fork(low, high - low, *_AT_FORK[advice])
     _check_mapped(k, address, size)
     return 0
 

@@ -68,6 +68,7 @@ class ProcessView:
     def maps(self) -> Iterable[MapEntry]:
         """Its mappings; neighbours that differ in nothing are shown as one."""
         last: MapEntry | None = None
+        at_fork = 0
         if self._process.exit is not None:
             return
         for mapping in self._process.space.memory.mappings:
@@ -86,14 +87,14 @@ class ProcessView:
             if (
                 last is not None
                 and last.end == entry.start
-                and (last.flags, last.path) == (entry.flags, entry.path)
+                and (last.flags, last.path, at_fork) == (entry.flags, entry.path, mapping.at_fork)
                 and not entry.path.startswith(b"/")
             ):
                 last = MapEntry(last.start, entry.end, *_rest(last))
                 continue
             if last is not None:
                 yield last
-            last = entry
+            last, at_fork = entry, mapping.at_fork
         if last is not None:
             yield last
 

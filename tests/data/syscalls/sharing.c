@@ -188,6 +188,82 @@ static void mapped(void) {
     SHOW(unlink("viewed"));
 }
 
+/* -- memory that a child has otherwise ------------------------------------------------------ */
+
+static int entries(char *from, char *to) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[256];
+    unsigned long start, end;
+    int count = 0;
+    while (fgets(line, sizeof line, maps))
+        count += sscanf(line, "%lx-%lx", &start, &end) == 2 && start < (unsigned long)to &&
+                 (unsigned long)from < end;
+    fclose(maps);
+    return count;
+}
+static void pages_of(char *p, int count) {
+    for (volatile int i = 0; i < count; i++) {
+        guard_signal = 0;
+        volatile char found = 0;
+        if (!sigsetjmp(guard_at, 1)) found = *(volatile char *)(p + i * PAGE);
+        if (guard_signal) putchar('!');
+        else putchar(found ? found : '.');
+    }
+    printf("\n");
+}
+static void inherited(char *p) {
+    fflush(stdout);
+    if (!fork()) {
+        pages_of(p, 8);
+        for (volatile int i = 0; i < 8; i++) {
+            guard_signal = 0;
+            if (!sigsetjmp(guard_at, 1)) p[i * PAGE] = 'k';
+        }
+        fflush(stdout);
+        if (!fork()) {
+            pages_of(p, 8);
+            exit(0);
+        }
+        wait(0);
+        exit(0);
+    }
+    wait(0);
+}
+static void advised(void) {
+    static const int kinds[] = {MAP_PRIVATE | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS, MAP_PRIVATE,
+                                MAP_SHARED};
+    int fd = open("advised", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    ftruncate(fd, 8 * PAGE);
+    for (int kind = 0; kind < 4; kind++) {
+        char *p = mmap(0, 8 * PAGE, PROT_READ | PROT_WRITE, kinds[kind], kind < 2 ? -1 : fd, 0);
+        for (int i = 0; i < 8; i++) p[i * PAGE] = 'a' + i;
+        SHOW(madvise(p + PAGE, 2 * PAGE, MADV_WIPEONFORK));
+        SHOW(madvise(p + 2 * PAGE, 2 * PAGE, MADV_DONTFORK));
+        TRUE(entries(p, p + 8 * PAGE) > 2);
+        inherited(p);
+        SHOW(madvise(p + 2 * PAGE, PAGE, MADV_DOFORK));
+        SHOW(mprotect(p, 2 * PAGE, PROT_READ));
+        inherited(p);
+        SHOW(mprotect(p, 2 * PAGE, PROT_READ | PROT_WRITE));
+        SHOW(madvise(p, 8 * PAGE, MADV_KEEPONFORK));
+        inherited(p);
+        SHOW(madvise(p, 8 * PAGE, MADV_DOFORK));
+        inherited(p);
+        if (kind < 1) printf("%d\n", entries(p + PAGE, p + 7 * PAGE));
+        pages_of(p, 8);
+        munmap(p, 8 * PAGE);
+    }
+    unlink("advised");
+    char *p = mmap(0, 32 * PAGE, PROT_NONE, kinds[0], -1, 0);
+    mprotect(p, 8 * PAGE, PROT_READ | PROT_WRITE);
+    memset(p, 'm', 8 * PAGE);
+    SHOW(madvise(p, 4 * PAGE, MADV_WIPEONFORK));
+    char *q = mremap(p, 4 * PAGE, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, p + 16 * PAGE);
+    TRUE(q == p + 16 * PAGE);
+    memset(q, 'q', 8 * PAGE);
+    inherited(q);
+}
+
 int main(int argc, char **argv) {
     self = "/proc/self/exe";
     setvbuf(stdout, 0, _IOLBF, 0);
@@ -198,5 +274,6 @@ int main(int argc, char **argv) {
     robust();
     shared_tables();
     mapped();
+    advised();
     return 0;
 }
