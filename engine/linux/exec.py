@@ -218,6 +218,8 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
     process.hand = k.signals.hand = hand
     k.signals.altstack, k.signals.saved = (0, SS_DISABLE, 0), None
     k.robust_list = k.clear_child_tid = 0
+    for timer in process.timers.posix:
+        process.drop_timer_signal(timer)
     process.timers.drop_posix()
     process.knobs["dumpable"] = 1
     cpu.restore(machine.blank)

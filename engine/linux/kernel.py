@@ -378,7 +378,7 @@ class Kernel:
         elif stop.kind is StopKind.TRAP:
             faults.trap(thread, stop)
         elif stop.kind is StopKind.OUT_OF_MEMORY:
-            thread.process.out_of_memory(stop.address)
+            self.machine.out_of_memory(thread.space, stop.address)
         if stop.kind is not StopKind.HALTED:
             self._check_limits()
         if thread.process.exit is not None:

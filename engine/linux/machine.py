@@ -11,17 +11,18 @@ from engine.arch.base import Arch
 from engine.cpu.base import Cpu
 from engine.linux.clock import GuestClock
 from engine.linux.context import s32
-from engine.linux.ending import Exit
+from engine.linux.ending import Crash, Exit
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.futexqueues import FutexQueues
 from engine.linux.host import HostEvents
 from engine.linux.moments import Moments
-from engine.linux.signals import PendingSignal
+from engine.linux.signals import SI_KERNEL, SIGKILL, PendingSignal, info_kill
 from engine.linux.sysv import SysvObjects
 
 if TYPE_CHECKING:
     from engine.linux.process import Process
+    from engine.linux.space import AddressSpace
     from engine.linux.thread import Thread
 
 _FIRST_PID: Final = 1000
@@ -214,6 +215,24 @@ class Machine:
         else:
             self.armed.pop(process, None)
         self.timers_changed()
+
+    def out_of_memory(self, space: "AddressSpace", address: int) -> None:
+        """End the processes of an address space, as the memory is used up (oom_kill_process).
+
+        Args:
+            space: of the process that needed more.
+            address: the place that got none.
+        """
+        limit = self.memory_budget >> 20
+        why = f"the guest used up its {limit} MiB of memory; --memory raises the limit"
+        pc = self.current.pc()
+        for process in list(self.processes.values()):
+            if process.space is space and process.exit is None:
+                if process is self.current.process:
+                    process.die(SIGKILL, Crash(SIGKILL, pc, address, why))
+                else:  # it ends where it runs next
+                    self.crashed(f"process {process.pid} killed by SIGKILL: {why}")
+                    process.post(PendingSignal(SIGKILL, info_kill(SIGKILL, SI_KERNEL, 0, 0)))
 
     def close(self) -> None:
         """Give back what belongs to the host."""

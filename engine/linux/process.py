@@ -115,7 +115,7 @@ class Process:
         """Run in an address space from now on."""
         self.space = space
         space.users += 1
-        space.memory.bytes.on_exhausted = self.out_of_memory
+        space.memory.bytes.on_exhausted = lambda at: self.machine.out_of_memory(space, at)
         for thread in self.threads.values():
             thread.enter(space)
 
@@ -195,6 +195,8 @@ class Process:
             self.post(PendingSignal(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
         for timer, times in self.timers.expired_posix():
             thread = self.threads.get(timer.thread) if timer.thread else None
+            if timer.thread and thread is None:
+                continue  # the one that it is for has ended
             pending = self.hand.pending if thread is None else thread.signals.pending
             old = pending.of_timer(timer.number)
             timer.overrun = times - 1 if old is None else timer.overrun + times
@@ -224,13 +226,6 @@ class Process:
         """End the process by a signal."""
         if self.exit is None:
             self.exit = Exit(signal=number, crash=crash)
-
-    def out_of_memory(self, address: int) -> None:
-        """End the process as the memory is used up."""
-        limit = self.machine.memory_budget >> 20
-        why = f"the guest used up its {limit} MiB of memory; --memory raises the limit"
-        pc = self.machine.current.pc()
-        self.die(sig.SIGKILL, Crash(sig.SIGKILL, pc, address, why))
 
     def close(self) -> None:
         """Give back what belongs to the host."""

@@ -32,6 +32,7 @@ def ended(process: Process, *, last: bool) -> None:
         futex.threads_end(process.threads.values())
     for thread in list(process.threads.values()):
         machine.left(thread)
+    process.timers.drop()
     give_back(process)
     for child in list(process.children.values()):
         _orphaned(process, child)

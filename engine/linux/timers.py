@@ -121,6 +121,11 @@ class Timers:
                 found.append((timer, times))
         return found
 
+    def drop(self) -> None:
+        """The process ends: nothing expires any more."""
+        self._expiry[:] = self._interval[:] = [0, 0, 0]
+        self.drop_posix()
+
     def drop_posix(self) -> None:
         """Another program begins: the POSIX timers are gone."""
         self.posix.clear()
