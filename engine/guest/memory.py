@@ -231,9 +231,9 @@ class Memory:
                 self.shared.punch(mapping.extent, piece.offset, piece.size)
                 self.on_change("map", piece.start, piece.size)
 
-    def shows(self, identity: object) -> bool:
-        """Tell whether any mapping shows this file."""
-        return identity in self.table.files
+    def shows(self, identity: object) -> int:
+        """The number of mappings that show this file."""
+        return self.table.files.get(identity, 0)
 
     def file_changes(self, identity: object, low: int, high: int) -> Callable[[bool], None]:
         """A call is about to write to a file that mappings show, or to cut it.
@@ -331,9 +331,14 @@ class Memory:
             raise
         return other
 
+    def retire(self) -> None:
+        """Its process has ended: it can only be looked at from now on."""
+        if self in self.shared.spaces:
+            self.shared.spaces.remove(self)
+
     def close(self) -> None:
         """Give all pages back; the address space is not used any more."""
-        self.shared.spaces.remove(self)
+        self.retire()
         with self._code.elsewhere():
             self.pager.close()
 

@@ -54,8 +54,8 @@ def fill(ram: Ram, physical: int, backing: Backing, offset: int, size: int) -> N
 class FileViewer(Protocol):
     """An address space, as files that change see it."""
 
-    def shows(self, identity: object) -> bool:
-        """Tell whether any mapping shows this file."""
+    def shows(self, identity: object) -> int:
+        """The number of mappings that show this file."""
 
     def file_changes(self, identity: object, low: int, high: int) -> Callable[[bool], None]:
         """A call is about to write to a file that mappings show; see `Memory`."""
@@ -83,9 +83,9 @@ class SharedPages:
         """True if any file is mapped shared."""
         return bool(self._of_files)
 
-    def shows(self, identity: object) -> bool:
-        """Tell whether a mapping of any address space shows this file."""
-        return any(space.shows(identity) for space in self.spaces)
+    def shows(self, identity: object) -> int:
+        """The number of mappings of all address spaces that show this file."""
+        return sum(space.shows(identity) for space in self.spaces)
 
     def file_changes(self, identity: object, low: int, high: int) -> Callable[[bool], None]:
         """A call is about to write to a file that mappings show, or to cut it.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.guest.memory import MappingError
-from engine.linux import pidfiles
+from engine.linux import pidfiles, shm
 from engine.linux.context import SyscallTable
 from engine.linux.errno import LinuxError
 from engine.linux.process import Process
@@ -170,6 +170,7 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
             space = space.copy()
         except MappingError as error:
             raise LinuxError(error.code) from error
+        shm.forked(k)
     process = Process(machine, machine.new_id(), space, (mine.uid, mine.gid))
     parent = mine.parent if flags & PARENT else mine
     process.parent, process.exit_signal = parent, request.exit_signal

@@ -11,7 +11,7 @@ from engine.errors import ImageError
 from engine.guest.hooks import GuestHooks
 from engine.guest.memory import MappingError
 from engine.image import ElfImage
-from engine.linux import futex, loader, reaping
+from engine.linux import futex, loader, reaping, shm
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs.attributes import MAY_EXEC
@@ -202,6 +202,7 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
     before.users -= 1
     if not before.users:
         k.hooks.replaced()
+        shm.memory_left(process)
     reaping.give_back(process)
     process.enter(space)
     space.memory.activate()

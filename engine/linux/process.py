@@ -10,6 +10,7 @@ from engine.linux.fs.terminal import Terminal
 from engine.linux.machine import Machine
 from engine.linux.signals import PendingSignal, SignalHand
 from engine.linux.space import AddressSpace
+from engine.linux.sysv import SemaphoreSet
 from engine.linux.timers import Timers
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Process:
         stopped: the signal that has stopped it, 0 while it runs.
         change: (CLD_* code, status) of a stop or continuation that nobody has waited for.
         terminal: its controlling terminal.
+        semaphores: sets of which its end takes something back.
     """
 
     files: FileTable
@@ -108,6 +110,7 @@ class Process:
         self.stopped = 0
         self.change: tuple[int, int] | None = None
         self.terminal: Terminal | None = None
+        self.semaphores: dict[SemaphoreSet, None] = {}
         self.enter(space)
         machine.processes[pid] = self
 

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from engine.linux import futex, jobs, pidfiles
+from engine.linux import futex, jobs, pidfiles, sem, shm
 from engine.linux import signals as sig
 from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
@@ -33,6 +33,7 @@ def ended(process: Process, *, last: bool) -> None:
     for thread in list(process.threads.values()):
         machine.left(thread)
     process.timers.drop()
+    sem.process_ends(process)
     give_back(process)
     for child in list(process.children.values()):
         _orphaned(process, child)
@@ -45,10 +46,26 @@ def ended(process: Process, *, last: bool) -> None:
             process.files.shared -= 1
         else:
             process.files.close_all()
-        process.space.users -= 1
-        if not process.space.users and process is not machine.first:  # the report looks at that
-            process.space.memory.close()
+        leave_space(process, keep=process is machine.first)  # the report looks at that
     _tell_parent(process)
+
+
+def leave_space(process: Process, *, keep: bool = False) -> None:
+    """A process does not run in its address space any more; the last one takes it along.
+
+    Args:
+        process: which.
+        keep: it may still be looked at.
+    """
+    space = process.space
+    if space.users == 1:
+        shm.memory_left(process)
+    space.users -= 1
+    if not space.users:
+        if keep:
+            space.memory.retire()
+        else:
+            space.memory.close()
 
 
 def give_back(process: Process) -> None:

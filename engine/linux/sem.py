@@ -1,7 +1,4 @@
-"""System V semaphores (Linux: ipc/sem.c).
-
-What SEM_UNDO would take back at exit nobody is left to see: the objects go with the guest.
-"""
+"""System V semaphores (Linux: ipc/sem.c)."""
 
 import errno
 import struct
@@ -9,6 +6,7 @@ from typing import Final
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
+from engine.linux.process import Process
 from engine.linux.sysv import (
     IPC_INFO,
     IPC_NOWAIT,
@@ -19,6 +17,7 @@ from engine.linux.sysv import (
     MAY_WRITE,
     PERM_SIZE,
     SemaphoreSet,
+    SemaphoreWaiter,
     now,
     order,
 )
@@ -29,6 +28,8 @@ GETPID, GETVAL, GETALL, GETNCNT, GETZCNT, SETVAL, SETALL = 11, 12, 13, 14, 15, 1
 SEM_STAT, SEM_INFO, SEM_STAT_ANY = 18, 19, 20
 _SETS, _PER_SET, _OPS, _MAX = 32000, 32000, 500, 32767
 _ALL: Final = _SETS * _PER_SET
+_UNDO: Final = 0x1000
+"""SEM_UNDO."""
 
 
 def semget(k: Thread, key: int, count: int, flags: int) -> int:
@@ -77,27 +78,69 @@ def semtimedop(k: Thread, number: int, address: int, count: int, timeout: int) -
         raise LinuxError(errno.EFBIG)
     found.permits(k, MAY_WRITE if any(change for _, change, _ in operations) else MAY_READ)
 
+    waiter = SemaphoreWaiter(0, False, k.wake)
+
     def attempt() -> int | None:
         if found.removed:
             raise LinuxError(errno.EIDRM)
         values = list(found.values)
+        undo = list(found.undo.get(k.process) or [0] * len(values))
         for which, change, flags in operations:
             value = values[which] + change
             if value < 0 or (not change and values[which]):
                 if flags & IPC_NOWAIT:
                     raise LinuxError(errno.EAGAIN)
+                waiter.number, waiter.zero = which, not change
                 return None
-            if value > _MAX:
+            if flags & _UNDO:
+                undo[which] -= change
+            if value > _MAX or not -_MAX - 1 <= undo[which] <= _MAX:
                 raise LinuxError(errno.ERANGE)
             values[which] = value
+        if any(undo) or k.process in found.undo:
+            found.undo[k.process] = undo
+            k.process.semaphores[found] = None
+        changed = found.values != values
         found.values[:] = values
         found.operated = now(k)
         for which, _, _ in operations:
             found.pids[which] = k.pid
+        if changed:
+            found.wake()
         return 0
 
+    def leave() -> None:
+        found.waiters.pop(waiter, None)
+
+    def poll() -> int | None:
+        try:
+            done = attempt()
+        except LinuxError:
+            leave()
+            raise
+        if done is not None:
+            leave()
+        return done
+
     done = attempt()
-    return done if done is not None else Wait(attempt, deadline, -errno.EAGAIN, restart=False)
+    if done is not None:
+        return done
+    found.waiters[waiter] = None
+    return Wait(poll, deadline, -errno.EAGAIN, restart=False, leave=leave, woken_by_calls=True)
+
+
+def process_ends(process: Process) -> None:
+    """What a process has done with SEM_UNDO is taken back (exit_sem)."""
+    for found in process.semaphores:
+        undo = found.undo.pop(process, None)
+        if undo is None or found.removed:
+            continue
+        for which, change in enumerate(undo):
+            if change:
+                found.values[which] = min(max(found.values[which] + change, 0), _MAX)
+                found.pids[which] = process.pid
+        found.wake()
+    process.semaphores.clear()
 
 
 def _told(k: Thread, found: SemaphoreSet) -> bytes:
@@ -131,6 +174,7 @@ def semctl(k: Thread, number: int, which: int, command: int, argument: int) -> i
         found.owned(k)
         found.removed = True
         table.remove(found)
+        found.wake()
         return 0
     if command == IPC_SET:
         data = k.memory.read(argument, PERM_SIZE)
@@ -153,7 +197,9 @@ def _values(k: Thread, found: SemaphoreSet, which: int, command: int, argument: 
             raise LinuxError(errno.ERANGE)
         found.values[:] = values
         found.pids[:] = [k.pid] * size
+        found.undo.clear()
         found.changed = now(k)
+        found.wake()
         return 0
     if command not in (GETVAL, GETPID, GETNCNT, GETZCNT, SETVAL):
         raise LinuxError(errno.EINVAL)
@@ -168,11 +214,16 @@ def _values(k: Thread, found: SemaphoreSet, which: int, command: int, argument: 
             raise LinuxError(errno.EINVAL)
         found.permits(k, MAY_WRITE)
         found.values[which], found.pids[which] = value, k.pid
+        for undo in found.undo.values():
+            undo[which] = 0
         found.changed = now(k)
+        found.wake()
         return 0
     found.permits(k, MAY_READ)
-    # The only thread is the one that asks: nobody waits (GETNCNT, GETZCNT).
-    return {GETVAL: found.values[which], GETPID: found.pids[which]}.get(command, 0)
+    if command in (GETNCNT, GETZCNT):
+        wanted = (which, command == GETZCNT)
+        return sum((each.number, each.zero) == wanted for each in found.waiters)
+    return found.values[which] if command == GETVAL else found.pids[which]
 
 
 SYSCALLS: SyscallTable = {

@@ -13,6 +13,7 @@ from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.memory import FileBacking
+from engine.linux.process import Process
 from engine.linux.sysv import (
     IPC_INFO,
     IPC_RMID,
@@ -35,16 +36,36 @@ _SHMMAX: Final = (1 << 64) - 1 - (1 << 24)
 
 
 def _mappings(k: Thread, segment: SharedSegment) -> list[Mapping]:
-    """The places where a segment is attached."""
+    """The places where a segment is attached in the caller's memory."""
     node = segment.file.node
     return [m for m in k.memory.mappings if m.backing and m.backing.identity is node]
+
+
+def _attached(k: Thread, segment: SharedSegment) -> int:
+    """The number of places where it is attached in anybody's."""
+    return k.memory.shared.shows(segment.node())
+
+
+def forked(k: Thread) -> None:
+    """A process has a copy of the caller's memory: what is attached there was attached anew."""
+    for segment in k.machine.sysv.segments.all():
+        if k.memory.shows(segment.node()):
+            segment.attached, segment.last = now(k), k.pid
+
+
+def memory_left(process: Process) -> None:
+    """A process is about to leave its memory for good, of which it is the last user."""
+    for segment in process.machine.sysv.segments.all():
+        if process.space.memory.shows(segment.node()):
+            moment = process.machine.clock.realtime() // 10**9
+            segment.detached, segment.last = moment, process.pid
 
 
 def _sweep(k: Thread) -> IpcTable[SharedSegment]:
     """The segments, less those that were removed and that nobody uses any more."""
     table = k.machine.sysv.segments
     for segment in table.all():
-        if segment.mode & SHM_DEST and not _mappings(k, segment):
+        if segment.mode & SHM_DEST and not _attached(k, segment):
             table.remove(segment)
             segment.file.release()
     return table
@@ -158,7 +179,7 @@ def shmctl(k: Thread, number: int, command: int, address: int) -> int:
         times = (segment.attached, segment.detached, segment.changed)
         ids = (segment.creator, segment.last)
         told = struct.pack(
-            form + "Q3q2i3Q", segment.size, *times, *ids, len(_mappings(k, segment)), 0, 0
+            form + "Q3q2i3Q", segment.size, *times, *ids, _attached(k, segment), 0, 0
         )
         k.memory.write(address, segment.perm(form) + told)
         return 0 if command == IPC_STAT else segment.id

@@ -6,6 +6,7 @@ What they have in common: ids, keys and permissions. The calls on them stand in 
 
 import errno
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -223,6 +224,21 @@ class SharedSegment(IpcObject):
         return self.file.node
 
 
+@dataclass(eq=False, slots=True)
+class SemaphoreWaiter:
+    """Somebody who waits for operations on semaphores.
+
+    Attributes:
+        number: of the semaphore that is waited for.
+        zero: it is waited to become zero; else to become greater.
+        wake: tells that something has changed.
+    """
+
+    number: int
+    zero: bool
+    wake: Callable[[], None]
+
+
 @dataclass(eq=False)
 class SemaphoreSet(IpcObject):
     """A set of semaphores.
@@ -232,12 +248,21 @@ class SemaphoreSet(IpcObject):
         pids: who changed each last.
         operated: time of the last operation, seconds.
         removed: it is gone; calls that wait for it end.
+        undo: what is added to each semaphore at the end of a process (SEM_UNDO).
+        waiters: those who wait, in the order in which they came.
     """
 
     values: list[int]
     pids: list[int]
     operated: int = 0
     removed: bool = False
+    undo: dict[object, list[int]] = field(default_factory=dict)
+    waiters: dict[SemaphoreWaiter, None] = field(default_factory=dict)
+
+    def wake(self) -> None:
+        """Values have changed, or it is gone."""
+        for waiter in self.waiters:
+            waiter.wake()
 
 
 @dataclass(eq=False)

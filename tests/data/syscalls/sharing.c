@@ -4,7 +4,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/ipc.h>
+#include <sys/sem.h>
 #include <sys/sendfile.h>
+#include <sys/shm.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 
 static const char *self;
@@ -264,16 +268,200 @@ static void advised(void) {
     inherited(q);
 }
 
+/* -- System V objects ---------------------------------------------------------------------- */
+
+static int segment, sems;
+static void attached(const char *what) {
+    struct shmid_ds told;
+    if (shmctl(segment, IPC_STAT, &told)) printf("%s: %s\n", what, strerrorname_np(errno));
+    else
+        printf("%s: %ld attached, by me %d, mode %o\n", what, (long)told.shm_nattch,
+               told.shm_lpid == getpid(), told.shm_perm.mode);
+    fflush(stdout);
+}
+static void segments(void) {
+    int go[2];
+    char byte;
+    segment = shmget(IPC_PRIVATE, 2 * PAGE, 0600);
+    char *p = shmat(segment, 0, 0);
+    attached("one");
+    pipe(go);
+    for (int how = 0; how < 3; how++) {
+        pid_t pid = fork();
+        if (!pid) {
+            read(go[0], &byte, 1);
+            if (how == 0) _exit(0);
+            if (how == 1) raise(SIGKILL);
+            execl(self, self, "nothing", (char *)0);
+        }
+        attached("forked");
+        write(go[1], "x", 1);
+        waitpid(pid, 0, 0);
+        attached("over");
+    }
+    pid_t pid = vfork();
+    if (!pid) _exit(0);
+    waitpid(pid, 0, 0);
+    attached("vforked");
+    pid = fork();
+    if (!pid) { /* the parent removes and detaches it: it is there for the child */
+        read(go[0], &byte, 1);
+        printf("%s %d\n", p, p[PAGE]);
+        SHOW(shmdt(p));
+        fflush(stdout);
+        _exit(0);
+    }
+    strcpy(p, "text");
+    SHOW(shmctl(segment, IPC_RMID, 0));
+    SHOW(shmdt(p));
+    attached("removed");
+    p = shmat(segment, 0, 0);
+    TRUE(p != (void *)-1 && !strcmp(p, "text"));
+    SHOW(shmdt(p));
+    fflush(stdout);
+    write(go[1], "x", 1);
+    waitpid(pid, 0, 0);
+    attached("gone");
+}
+
+static int change(int number, int by, int flags) {
+    struct sembuf one = {number, by, flags};
+    return semop(sems, &one, 1);
+}
+static void values(const char *what) {
+    printf("%s:", what);
+    for (int i = 0; i < 3; i++)
+        printf(" %d(%d %d)", semctl(sems, i, GETVAL), semctl(sems, i, GETNCNT), semctl(sems, i, GETZCNT));
+    printf("\n");
+    fflush(stdout);
+}
+static pid_t waiter(struct sembuf *operations, int count) {
+    int before = 0, after = 0;
+    for (int i = 0; i < 3; i++) before += semctl(sems, i, GETNCNT) + semctl(sems, i, GETZCNT);
+    pid_t pid = fork();
+    if (!pid) {
+        int result = semop(sems, operations, count);
+        _exit(result ? errno : 77);
+    }
+    do {
+        usleep(500);
+        for (int i = after = 0; i < 3; i++) after += semctl(sems, i, GETNCNT) + semctl(sems, i, GETZCNT);
+    } while (after == before);
+    return pid;
+}
+static void ended(const char *what, pid_t pid) {
+    int status;
+    waitpid(pid, &status, 0);
+    int code = WEXITSTATUS(status);
+    printf("%s: %s\n", what, code == 77 ? "fine" : strerrorname_np(code));
+}
+static void semaphores(void) {
+    sems = semget(IPC_PRIVATE, 3, 0600);
+    struct sembuf less[] = {{0, -1, 0}}, both[] = {{0, 1, 0}, {1, -2, 0}, {2, -1, 0}}, zero[] = {{2, 0, 0}};
+    SHOW(semctl(sems, 2, SETVAL, 5));
+    pid_t a = waiter(less, 1), b = waiter(both, 3), c = waiter(zero, 1), d = waiter(less, 1);
+    values("four wait");
+    kill(d, SIGKILL);
+    waitpid(d, 0, 0);
+    values("three wait");
+    SHOW(change(0, 1, 0));
+    ended("less", a);
+    SHOW(change(1, 2, 0));
+    ended("both", b);
+    values("two have got it");
+    SHOW(semctl(sems, 2, SETVAL, 0));
+    ended("zero", c);
+    a = waiter(less, 0 + 1 * (semctl(sems, 0, SETVAL, 0) == 0));
+    SHOW(semctl(sems, 0, SETVAL, 1));
+    ended("set", a);
+    /* what is taken back at the end */
+    for (int how = 0; how < 5; how++) {
+        semctl(sems, 0, SETVAL, 10), semctl(sems, 1, SETVAL, 3), semctl(sems, 2, SETVAL, 0);
+        fflush(stdout);
+        a = fork();
+        if (!a) {
+            SHOW(change(0, -4, SEM_UNDO));
+            SHOW(change(0, 1, SEM_UNDO));
+            SHOW(change(1, 30000, SEM_UNDO));
+            SHOW(change(1, 2764, SEM_UNDO));
+            SHOW(change(1, -32767, SEM_UNDO));
+            SHOW(change(1, 7, 0));
+            SHOW(change(2, 1, SEM_UNDO));
+            if (how == 0) _exit(0);
+            if (how == 1) raise(SIGKILL);
+            if (how == 2) SHOW(semctl(sems, 0, SETVAL, 20));
+            if (how == 4 && !fork()) _exit(0); /* not inherited */
+            wait(0);
+            values("before the end");
+            execl(self, self, "nothing", (char *)0); /* kept */
+        }
+        waitpid(a, 0, 0);
+        values("taken back");
+    }
+    semctl(sems, 0, SETVAL, 0);
+    a = waiter(less, 1);
+    SHOW(semctl(sems, 0, IPC_RMID));
+    ended("removed", a);
+}
+
+/* -- what a new program has of the timers --------------------------------------------------- */
+
+static void timers(void) {
+    struct itimerval late = {{0, 0}, {1000, 0}};
+    struct itimerspec later = {{0, 0}, {1000, 0}}, now = {{0, 1000000}, {0, 1}};
+    struct sigevent user = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};
+    timer_t timer, soon;
+    sigset_t set;
+    fflush(stdout);
+    if (!fork()) {
+        int fd = timerfd_create(CLOCK_MONOTONIC, 0);
+        timerfd_settime(fd, 0, &now, 0);
+        sigemptyset(&set), sigaddset(&set, SIGUSR2), sigaddset(&set, SIGUSR1);
+        sigprocmask(SIG_BLOCK, &set, 0);
+        setitimer(ITIMER_VIRTUAL, &late, 0);
+        setitimer(ITIMER_PROF, &late, 0);
+        timer_create(CLOCK_MONOTONIC, &user, &timer);
+        timer_settime(timer, 0, &later, 0);
+        timer_create(CLOCK_MONOTONIC, &user, &soon);
+        timer_settime(soon, 0, &now, 0);
+        raise(SIGUSR1);
+        do usleep(1000), sigpending(&set);
+        while (!sigismember(&set, SIGUSR2));
+        char number[8];
+        sprintf(number, "%d", fd);
+        execl(self, self, "timers", number, (char *)0);
+    }
+    wait(0);
+}
+static int timers_after(int fd) {
+    struct itimerval rest;
+    struct itimerspec left;
+    sigset_t set;
+    for (int which = ITIMER_VIRTUAL; which <= ITIMER_PROF; which++)
+        getitimer(which, &rest), TRUE(rest.it_value.tv_sec > 900);
+    SHOW(syscall(SYS_timer_gettime, 0, &left));
+    SHOW(syscall(SYS_timer_gettime, 1, &left));
+    sigpending(&set);
+    printf("pending %d %d\n", sigismember(&set, SIGUSR1), sigismember(&set, SIGUSR2));
+    unsigned long count;
+    TRUE(read(fd, &count, 8) == 8 && count);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     self = "/proc/self/exe";
     setvbuf(stdout, 0, _IOLBF, 0);
     if (argc > 1 && !strcmp(argv[1], "nothing")) return 0;
     if (argc > 1 && !strcmp(argv[1], "pause")) return pause();
+    if (argc > 1 && !strcmp(argv[1], "timers")) return timers_after(atoi(argv[2]));
     alarm(20);
     ends_of_waits();
     robust();
     shared_tables();
     mapped();
     advised();
+    segments();
+    semaphores();
+    timers();
     return 0;
 }
