@@ -29,7 +29,7 @@ _EVERYTHING: Final = frozenset({"execve", "execveat", "sync", "syncfs"})
 
 
 class FileRange(NamedTuple):
-    """What a call may change.
+    """Bytes of a file that a call may change.
 
     Attributes:
         node: the file.

@@ -130,7 +130,7 @@ def semtimedop(k: Thread, number: int, address: int, count: int, timeout: int) -
 
 
 def process_ends(process: Process) -> None:
-    """What a process has done with SEM_UNDO is taken back (exit_sem)."""
+    """Take back what a process that ends has done with SEM_UNDO (exit_sem)."""
     for found in process.semaphores:
         undo = found.undo.pop(process, None)
         if undo is None or found.removed:
