@@ -35,6 +35,15 @@ def deadline(k: Thread) -> int | None:
     return None if k.wait.deadline is None else min(k.wait.deadline, FOREVER)
 
 
+def moment(k: Thread) -> int | None:
+    """The next moment at which a thread's wait may be over by time alone."""
+    assert k.wait is not None
+    end, due = deadline(k), k.wait.due() if k.wait.due is not None else None
+    if due is None or due <= k.clock.peek():  # what is past has been looked at
+        return end
+    return min(due, FOREVER) if end is None else min(due, end)
+
+
 def result(k: Thread) -> int | None:
     """The result of a thread's wait, if it is over: by itself, by a signal, or as time is up.
 
@@ -84,11 +93,11 @@ def _interrupted(k: Thread) -> bool:
 def sleep(machine: Machine, blocked: Iterable[Thread]) -> None:
     """Let time pass until something may have changed for one of these threads."""
     clock = machine.clock
-    moments = [machine.next_expiry(), *map(deadline, blocked)]
-    moment = min((each for each in moments if each is not None), default=None)
+    moments = [machine.next_expiry(), *map(moment, blocked)]
+    first = min((each for each in moments if each is not None), default=None)
     host_fds = [item for k in blocked if k.wait is not None for item in k.wait.host_fds]
-    if not host_fds and moment is not None and not clock.host:
-        clock.jump(moment)
+    if not host_fds and first is not None and not clock.host:
+        clock.jump(first)
     else:
         poller = select.poll()
         poller.register(machine.host.wake_in, select.POLLIN)
@@ -98,10 +107,10 @@ def sleep(machine: Machine, blocked: Iterable[Thread]) -> None:
         for descriptor, events in asked.items():
             poller.register(descriptor, events)
         timeout = None
-        if moment is not None:
-            timeout = max((moment - clock.peek()) / 1e6, 0)
+        if first is not None:
+            timeout = max((first - clock.peek()) / 1e6, 0)
             if timeout > _LONGEST:
-                timeout = moment = None
-        if not poller.poll(timeout) and moment is not None:
-            clock.jump(moment)
+                timeout = first = None
+        if not poller.poll(timeout) and first is not None:
+            clock.jump(first)
     machine.post_expired()

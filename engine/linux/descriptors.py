@@ -8,7 +8,9 @@ from engine.linux.filelocks import COMMANDS as LOCKS
 from engine.linux.fs import flags as fl
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pipe import PipeEnd
+from engine.linux.fs.pty import MasterFile
 from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
+from engine.linux.fs.termios import TIOCGPTPEER
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
@@ -119,6 +121,9 @@ def ioctl(ctx: Context, fd: int, request: int, argument: int) -> int:
     elif request == FIONREAD and file.is_regular and file.node is not None:
         left = max(0, file.stat().size - file.offset)
         ctx.memory.write(argument, struct.pack(order + "i", min(left, 0x7FFFFFFF)))
+    elif request == TIOCGPTPEER and isinstance(file, MasterFile):
+        flags = fl.from_guest(u32(argument), ctx.arch.linux.open_flags)
+        return ctx.files.add(file.pty.open_slave(flags), cloexec=bool(flags & fl.O_CLOEXEC))
     else:
         return file.ioctl(ctx, request, argument)
     return 0

@@ -53,23 +53,28 @@ def group_left(process: Process, parent: Process | None) -> None:
 
 
 def leader_ends(process: Process) -> None:
-    """A session's leader ends: its terminal's foreground hangs up.
+    """A session's leader ends: its terminal's foreground hangs up (disassociate_ctty).
 
     The first process leads a session only here: elsewhere its user's shell does, which stays.
     """
-    terminal = process.terminal
-    if process.session == process.pid and process is not process.machine.first and terminal:
-        _disown(process, terminal)
+    if process.session != process.pid or process is process.machine.first:
+        return
+    terminal, group = process.terminal, process.hung_up
+    if terminal is not None:
+        send(process.machine, _disowned(process.machine, terminal), sig.SIGHUP)
+    elif group:
+        send(process.machine, group, sig.SIGHUP)
+        send(process.machine, group, sig.SIGCONT)
 
 
-def _disown(leader: Process, terminal: Terminal) -> None:
-    machine, group = leader.machine, terminal.group
+def _disowned(machine: Machine, terminal: Terminal) -> int:
+    """Take a terminal from its session; the group that was in the foreground."""
+    group = terminal.group
     terminal.session = terminal.group = 0
     for each in machine.processes.values():
         if each.terminal is terminal:
             each.terminal = None
-    send(machine, group, sig.SIGHUP)
-    send(machine, group, sig.SIGCONT)
+    return group
 
 
 class MachineJobs:
@@ -87,6 +92,15 @@ class MachineJobs:
         """The caller's controlling terminal."""
         return self._machine.caller.process.terminal
 
+    def may_take(self) -> bool:
+        """True if a terminal that the caller opens becomes its own.
+
+        The first process leads a session only here, see `leader_ends`.
+        """
+        process = self._machine.caller.process
+        leads = process.pid == process.session and process is not self._machine.first
+        return leads and process.terminal is None
+
     def attach(self, terminal: Terminal) -> None:
         """Make a terminal the caller's."""
         self._machine.caller.process.terminal = terminal
@@ -95,8 +109,20 @@ class MachineJobs:
         """The caller gives its terminal up, and with a session's leader the whole session."""
         process = self._machine.caller.process
         if process.pid == process.session:
-            _disown(process, terminal)
+            group = _disowned(self._machine, terminal)
+            send(self._machine, group, sig.SIGHUP)
+            send(self._machine, group, sig.SIGCONT)
         process.terminal = None
+
+    def hang_up(self, terminal: Terminal) -> None:
+        """A terminal is gone: its session loses it, and its leader is told."""
+        leader = self._machine.processes.get(terminal.session)
+        group = _disowned(self._machine, terminal)
+        if leader is None or leader.exit is not None:
+            return
+        leader.hung_up = group
+        for number in (sig.SIGHUP, sig.SIGCONT):
+            leader.post(PendingSignal(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
 
     def session_of(self, group: int) -> int | None:
         """The session of a process group, None if nobody is in it."""

@@ -303,7 +303,9 @@ class Kernel:
     def _deadlocked(self) -> bool:
         """True if nothing can end any thread's wait any more."""
         scheduler = self.scheduler
-        if self.machine.next_expiry() is not None or scheduler.timed or self._host_awaited():
+        if self.machine.next_expiry() is not None or self._host_awaited():
+            return False
+        if any(thread.wait and blocking.moment(thread) is not None for thread in scheduler.timed):
             return False
         return not any(thread.wait and thread.wait.outside for thread in scheduler.blocked)
 
@@ -411,7 +413,7 @@ class Kernel:
         expiry = self.machine.next_expiry()
         for thread in self.scheduler.timed:
             if thread.wait is not None:
-                end = blocking.deadline(thread)
+                end = blocking.moment(thread)
                 expiry = end if expiry is None or end is None else min(expiry, end)
         return expiry
 

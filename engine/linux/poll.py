@@ -50,11 +50,7 @@ def _wait_for(
     attempt: Callable[[], int | None],
     finish: Callable[[], None] | None = None,
 ) -> int | Wait:
-    """Try, and wait if nothing is ready and time is left.
-
-    The wait's deadline is also that of a timer among the files: at a deadline `attempt` is
-    tried once more before the timeout's result counts.
-    """
+    """Try, and wait if nothing is ready and time is left."""
     count = attempt()
     if count is not None:
         return count
@@ -63,17 +59,18 @@ def _wait_for(
             finish()
         return 0
     fds: list[tuple[int, int]] = []
-    deadlines = [] if timeout is None else [ctx.clock.monotonic() + timeout]
+    timed: list[OpenFile] = []
     outside = not watched
     for file, events in watched:
         outside = outside or file.outside
         fds.extend(file.wait_fds(events))
-        expiry = file.next_deadline()
-        if expiry is not None:
-            deadlines.append(expiry)
-    deadline = min(deadlines, default=None)
-    if deadline is not None:
-        deadline = min(deadline, FOREVER)
+        if file.timed:
+            timed.append(file)
+    deadline = None if timeout is None else min(ctx.clock.monotonic() + timeout, FOREVER)
+
+    def due() -> int | None:
+        moments = [file.next_deadline() for file in timed]
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def attempt_or_end() -> int | None:
         result = attempt()
@@ -84,7 +81,12 @@ def _wait_for(
         return result
 
     return Wait(
-        attempt_or_end, deadline=deadline, host_fds=tuple(fds), restart=False, outside=outside
+        attempt_or_end,
+        deadline=deadline,
+        host_fds=tuple(fds),
+        restart=False,
+        outside=outside,
+        due=due if timed else None,
     )
 
 

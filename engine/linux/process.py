@@ -74,6 +74,7 @@ class Process:
         change: (CLD_* code, status) of a stop or continuation that nobody has waited for.
         terminal: its controlling terminal.
         semaphores: sets of which its end takes something back.
+        hung_up: the group that was in the foreground of the one that its session has lost.
     """
 
     files: FileTable
@@ -111,6 +112,7 @@ class Process:
         self.change: tuple[int, int] | None = None
         self.terminal: Terminal | None = None
         self.semaphores: dict[SemaphoreSet, None] = {}
+        self.hung_up = 0
         self.enter(space)
         machine.processes[pid] = self
 

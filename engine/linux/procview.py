@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
-from engine.linux.fs.terminal import Terminal
+from engine.linux.fs.terminal import Jobs, Terminal
+from engine.linux.jobs import MachineJobs
 from engine.linux.machine import Machine
 from engine.linux.process import Process
 from engine.linux.system import HOSTNAME, RELEASE
@@ -166,6 +167,11 @@ class ProcView:
     def _known(self) -> Machine:
         assert self.machine is not None
         return self.machine
+
+    @property
+    def jobs(self) -> Jobs:
+        """Who uses terminals."""
+        return MachineJobs(self._known())
 
     def current_pid(self) -> int:
         """Process that makes the present system call."""

@@ -19,7 +19,7 @@ class Scheduler:
         ready: those that can run, but for the one that does, in the order of their turns.
         blocked: those that wait, in the order in which they began to.
         polled: those of them whose waits are tried again whenever something may have changed.
-        timed: those whose waits have a deadline.
+        timed: those whose waits may end by time alone.
         held: threads of processes that are stopped; they are in none of the others.
         switches: changes from one thread to another so far.
         digest: of all of them, as (tick, thread id): equal for equal schedules.
@@ -46,7 +46,7 @@ class Scheduler:
         self.blocked[thread] = None
         if not wait.woken_by_calls:
             self.polled[thread] = None
-        if wait.deadline is not None:
+        if wait.deadline is not None or wait.due is not None:
             self.timed[thread] = None
 
     def _forget(self, thread: Thread) -> None:

@@ -26,6 +26,8 @@ class Wait:
         woken_by_calls: the calls that can end the wait say so (`Machine.wake`): it is not tried
             before (futex).
         uninterruptible: no signal ends it but SIGKILL (vfork).
+        due: says at which moment `poll` may have a result by time alone; that may change while
+            it waits (a timer that another thread arms).
         outside: only a signal can end it, which the host's user may send (pause).
     """
 
@@ -40,3 +42,4 @@ class Wait:
     woken_by_calls: bool = False
     uninterruptible: bool = False
     outside: bool = False
+    due: Callable[[], int | None] | None = None

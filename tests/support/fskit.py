@@ -23,7 +23,7 @@ from engine.linux.fs.data import Budget
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
-from engine.linux.fs.terminal import Terminal
+from engine.linux.fs.terminal import Jobs, Terminal
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.fs.view import View
 from engine.linux.wait import Wait
@@ -74,6 +74,40 @@ class FixedClock:
         return host
 
 
+class OneJob:
+    """`Jobs` of a process without a session."""
+
+    def own(self) -> tuple[int, int, int]:
+        return 42, 42, 1
+
+    def terminal(self) -> Terminal | None:
+        return None
+
+    def may_take(self) -> bool:
+        return False
+
+    def attach(self, terminal: Terminal) -> None:
+        """Nobody has one."""
+
+    def detach(self, terminal: Terminal) -> None:
+        """Nobody has one."""
+
+    def hang_up(self, terminal: Terminal) -> None:
+        """Nobody has one."""
+
+    def session_of(self, group: int) -> int | None:
+        return None
+
+    def shielded(self, number: int) -> bool:
+        return False
+
+    def orphaned(self, group: int) -> bool:
+        return False
+
+    def signal(self, group: int, number: int) -> None:
+        """Nobody is there."""
+
+
 class OneProcess:
     """`ProcSource` and `ProcProcess` of a single process."""
 
@@ -85,6 +119,10 @@ class OneProcess:
 
     def __init__(self) -> None:
         self.context: Any = None
+
+    @property
+    def jobs(self) -> Jobs:
+        return OneJob()
 
     @property
     def files(self) -> FileTable:

@@ -172,6 +172,9 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
     if total == 0:
         return 0
 
+    if file.timed:
+        file.start_reading()
+
     def attempt() -> int | None:
         data = file.read(total)
         if data is None:
@@ -186,7 +189,7 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
         raise LinuxError(EAGAIN)
     return Wait(
         attempt,
-        deadline=file.next_deadline(),
+        due=file.next_deadline if file.timed else None,
         host_fds=file.wait_fds(fl.POLLIN),
         outside=file.outside,
     )

@@ -1,12 +1,12 @@
 """/dev: the few devices programs use, all made here."""
 
-import stat
 from collections.abc import Callable
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.attributes import Meta, Stat
 from engine.linux.fs.data import MmapSource
+from engine.linux.fs.devicenode import DeviceNode
+from engine.linux.fs.devpts import PtyDirectory
 from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.pseudo import PseudoDirectory, StaticLink
 from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
@@ -14,49 +14,6 @@ from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
 ENXIO, ENOSPC = 6, 28
 
 _LARGEST = 1 << 20
-
-
-class DeviceNode(Node):
-    """A character device; `make` opens it."""
-
-    __slots__ = ("make", "meta", "rdev")
-
-    kind = stat.S_IFCHR
-
-    def __init__(
-        self, volume: Volume, major: int, minor: int, make: Callable[[Node, int], OpenFile]
-    ) -> None:
-        super().__init__(volume)
-        self.rdev = major << 8 | minor
-        self.make = make
-        self.meta = Meta(0o666, 0, 0, 1, volume.clock.realtime())
-
-    def stat(self) -> Stat:
-        """Its attributes."""
-        meta = self.meta
-        now = meta.mtime
-        return Stat(
-            self.volume.dev,
-            self.ino,
-            self.kind | meta.mode,
-            1,
-            0,
-            0,
-            self.rdev,
-            0,
-            4096,
-            0,
-            now,
-            now,
-            now,
-        )
-
-    def open(self, flags: int) -> OpenFile:
-        """A new open file description; permissions were checked."""
-        return self.make(self, flags)
-
-    def change_times(self, atime: int | None, mtime: int | None) -> None:
-        """Set times in nanoseconds; None leaves one alone."""
 
 
 class NullFile(OpenFile):
@@ -118,8 +75,17 @@ class RandomFile(NullFile):
         return self._source(min(count, _LARGEST))
 
 
-def make_dev(volume: Volume, proc: ProcSource, random_bytes: Callable[[int], bytes]) -> Directory:
-    """The directory /dev; names of standard streams lead to the calling process's."""
+def make_dev(
+    volume: Volume, terminals: Volume, proc: ProcSource, random_bytes: Callable[[int], bytes]
+) -> Directory:
+    """The directory /dev; names of standard streams lead to the calling process's.
+
+    Args:
+        volume: of the devices.
+        terminals: of /dev/pts.
+        proc: the processes.
+        random_bytes: of /dev/random.
+    """
 
     def random(node: Node, flags: int) -> OpenFile:
         return RandomFile(node, flags, random_bytes)
@@ -151,5 +117,7 @@ def make_dev(volume: Volume, proc: ProcSource, random_bytes: Callable[[int], byt
         (b"stderr", b"/proc/self/fd/2"),
     ):
         dev.mount(link, StaticLink(volume, target))
-    dev.mount(b"pts", PseudoDirectory(volume))
+    ptys = PtyDirectory(terminals, proc)
+    dev.mount(b"pts", ptys)
+    dev.mount(b"ptmx", DeviceNode(volume, 5, 2, ptys.new))
     return dev

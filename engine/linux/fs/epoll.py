@@ -49,6 +49,8 @@ class EpollItem:
 class EpollFile(AnonymousFile):
     """An epoll instance."""
 
+    timed = True
+
     def __init__(self) -> None:
         super().__init__(fl.O_RDWR)
         self.title = b"anon_inode:[eventpoll]"

@@ -78,6 +78,8 @@ class EventFile(AnonymousFile):
 class TimerFile(AnonymousFile):
     """A timerfd: counts expirations of a timer in guest time."""
 
+    timed = True
+
     def __init__(self, clock: Clock, *, realtime: bool, byteorder: str, flags: int = 0) -> None:
         super().__init__(fl.O_RDWR | flags)
         self.title = b"anon_inode:[timerfd]"

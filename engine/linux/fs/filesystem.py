@@ -20,6 +20,7 @@ from engine.linux.fs.proc import make_proc
 from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.regular import FileNode
 from engine.linux.fs.sysfs import make_sys
+from engine.linux.fs.terminal import DEV_PTS
 from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
 from engine.linux.fs.view import View
 
@@ -98,7 +99,7 @@ class FileSystem:
                 self.locks.text,
             ),
             b"/sys": make_sys(self._volume(_DEV_SYS)),
-            b"/dev": make_dev(self._volume(_DEV_DEV), proc, random_bytes),
+            b"/dev": make_dev(self._volume(_DEV_DEV), self._volume(DEV_PTS), proc, random_bytes),
         }
         programs = Volume(_DEV_PROGRAMS, self.identity, clock, self.budget, foreign=True)
         builder = TreeBuilder(view, self.volume, programs, self._share_volume)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.linux.fs.table import FileTable
-from engine.linux.fs.terminal import Terminal
+from engine.linux.fs.terminal import Jobs, Terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,10 @@ class ProcProcess(Protocol):
 
 class ProcSource(Protocol):
     """All processes of the guest."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """Who uses terminals."""
 
     def current_pid(self) -> int:
         """Process that makes the present system call."""

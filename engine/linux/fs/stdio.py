@@ -21,7 +21,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Stat
 from engine.linux.fs.host import translated
-from engine.linux.fs.terminal import REQUESTS, SIGTTIN, SIGTTOU
+from engine.linux.fs.terminal import DEV_PTS, REQUESTS, SIGTTIN, SIGTTOU
 from engine.linux.fs.vfs import IoctlCaller, OpenFile
 
 EINVAL, ENOTTY = 22, 25
@@ -37,6 +37,8 @@ _SAFE_WRITE = 4096
 """A pipe that polls as writable takes this much without blocking (PIPE_BUF)."""
 
 _DEV_STREAMS = 0x18
+_TERMINAL_INODE = 3
+"""Of /dev/pts/0."""
 _MODES = {stat.S_IFCHR: 0o666, stat.S_IFREG: 0o644, stat.S_IFSOCK: 0o777}
 
 
@@ -243,8 +245,7 @@ class HostStream(OpenFile):
         shown = self._clock.file_time if self._clock is not None else int
         times = (host.atime, host.mtime, host.ctime) if self.is_regular else (0, 0, 0)
         return Stat(
-            _DEV_STREAMS,
-            self.fd + 3,
+            *((DEV_PTS, _TERMINAL_INODE) if self.is_terminal else (_DEV_STREAMS, self.fd + 3)),
             self._kind | (0o620 if self.is_terminal else _MODES.get(self._kind, 0o600)),
             1,
             *self.owner,

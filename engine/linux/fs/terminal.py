@@ -15,6 +15,8 @@ TIOCSCTTY, TIOCGPGRP, TIOCSPGRP, TIOCNOTTY, TIOCGSID = 0x540E, 0x540F, 0x5410, 0
 REQUESTS: Final = frozenset({TIOCSCTTY, TIOCGPGRP, TIOCSPGRP, TIOCNOTTY, TIOCGSID})
 """Those that `Terminal.control` carries out."""
 SIGTTIN, SIGTTOU = 21, 22
+DEV_PTS: Final = 0x17
+"""Device number of terminals (devpts)."""
 
 
 class Jobs(Protocol):
@@ -26,11 +28,17 @@ class Jobs(Protocol):
     def terminal(self) -> "Terminal | None":
         """The caller's controlling terminal."""
 
+    def may_take(self) -> bool:
+        """True if a terminal that the caller opens becomes its own."""
+
     def attach(self, terminal: "Terminal") -> None:
         """Make a terminal the caller's."""
 
     def detach(self, terminal: "Terminal") -> None:
         """The caller gives its terminal up, and with a session's leader the whole session."""
+
+    def hang_up(self, terminal: "Terminal") -> None:
+        """A terminal is gone: its session loses it, and its leader is told."""
 
     def session_of(self, group: int) -> int | None:
         """The session of a process group, None if nobody is in it."""
@@ -78,23 +86,40 @@ class Terminal:
         self.jobs.signal(group, number)
         raise LinuxError(ERESTARTSYS)
 
-    def control(self, memory: Memory, request: int, argument: int) -> None:
-        """One of `REQUESTS`."""
+    def control(
+        self, memory: Memory, request: int, argument: int, *, master: bool = False
+    ) -> None:
+        """One of `REQUESTS`.
+
+        Args:
+            memory: the caller's.
+            request: which one.
+            argument: an address or a number.
+            master: it was made at the other end of a pseudo-terminal, which anybody may ask.
+        """
         mine = self.jobs.terminal() is self
         if request == TIOCSCTTY:
-            self._take()
+            self.take()
         elif request == TIOCSPGRP:
             self._set_foreground(memory, argument, mine)
-        elif not mine:
+        elif not mine and (not master or request == TIOCNOTTY):
             raise LinuxError(errno.ENOTTY)
         elif request == TIOCGPGRP:
             memory.write(argument, struct.pack("<i", self.group))
         elif request == TIOCGSID:
+            if not self.session:
+                raise LinuxError(errno.ENOTTY)
             memory.write(argument, struct.pack("<i", self.session))
         else:
             self.jobs.detach(self)
 
-    def _take(self) -> None:
+    def offer(self) -> None:
+        """Become the terminal of the caller's session if that is a leader's without one."""
+        if self.jobs.may_take():
+            self.take()
+
+    def take(self) -> None:
+        """Become the terminal of the caller's session (TIOCSCTTY)."""
         pid, group, session = self.jobs.own()
         leads = pid == session
         if leads and self.session == session:

@@ -299,6 +299,8 @@ class OpenFile:
     """The terminal that it is, as job control sees it."""
     messages = False
     """True if one write is one message that must not be cut."""
+    timed = False
+    """True if it may become readable by time alone, at `next_deadline`."""
     outside = False
     """True if the host's user may make it readable at any time, by a signal."""
     locks: InodeLocks | None = None
@@ -347,6 +349,9 @@ class OpenFile:
         """EBADF unless opened for writing."""
         if self.flags & fl.O_ACCMODE == fl.O_RDONLY:
             raise LinuxError(EBADF)
+
+    def start_reading(self) -> None:
+        """A read begins of a file that is `timed`."""
 
     def read(self, count: int) -> bytes | None:
         """Up to `count` bytes, b"" at the end, None if it would block."""

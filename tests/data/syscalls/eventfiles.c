@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 
 static pid_t child(void (*body)(void)) {
@@ -371,7 +372,33 @@ static void clones(void) {
     SHOW(wait(&status));
 }
 
+/* A timer that another thread sets, and ends, while somebody waits for it. */
+static int timer;
+static void *arm(void *unused) {
+    struct itimerspec soon = {.it_value = {0, 20000000}};
+    usleep(20000);
+    timerfd_settime(timer, 0, &soon, 0);
+    return 0;
+}
+static void timers(void) {
+    uint64_t count = 0;
+    timer = timerfd_create(CLOCK_MONOTONIC, 0);
+    int watching = epoll_create1(0);
+    struct epoll_event event = {EPOLLIN}, found;
+    struct pollfd entry = {timer, POLLIN};
+    epoll_ctl(watching, EPOLL_CTL_ADD, timer, &event);
+    for (int n = 0; n < 3; n++) {
+        pthread_t thread;
+        pthread_create(&thread, 0, arm, 0);
+        if (n == 1) SHOW(poll(&entry, 1, -1));
+        if (n == 2) SHOW(epoll_wait(watching, &found, 1, -1));
+        SHOW(read(timer, &count, 8));
+        pthread_join(thread, 0);
+    }
+}
+
 int main(void) {
+    timers();
     signals();
     pidfds();
     clones();

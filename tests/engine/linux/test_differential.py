@@ -21,7 +21,7 @@ PORTABLE = (
     *("errors", "eventfiles", "filemap", "madvise", "misc", "mmap", "processes", "signals"),
     *("start", "stops", "sysv", "threads", "timers", "unlinked"),
 )
-SHARING = ("locks", "sharing")
+SHARING = ("locks", "ptys", "sharing")
 """What processes have in common; it hardly depends on the architecture."""
 SHARED = ("filemap", "madvise", "unlinked")
 """Those whose files are the host's, too, where they are in a writable share."""

@@ -38,6 +38,8 @@ echo ${PIPESTATUS[@]}
 echo $?
 stty -echo; stty echo
 exec 3</dev/tty; echo $?
+tty < /dev/tty > /dev/null; echo $?
+tty > /dev/null; echo $?
 exit 7
 """
 
