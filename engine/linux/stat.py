@@ -13,7 +13,7 @@ from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.vfs import Node
 
-EPERM, ENOENT, EBADF, EACCES, EINVAL, ENODATA, EOPNOTSUPP = 1, 2, 9, 13, 22, 61, 95
+EPERM, ENOENT, EBADF, EACCES, EINVAL, EOPNOTSUPP = 1, 2, 9, 13, 22, 95
 
 _SECOND = 1_000_000_000
 _UTIME_NOW, _UTIME_OMIT = (1 << 30) - 1, (1 << 30) - 2
@@ -341,21 +341,6 @@ def utime(ctx: Context, path: int, times: int) -> int:
     return _set_times(ctx, node_at(ctx, fl.AT_FDCWD, path), wanted)
 
 
-def _no_attribute(ctx: Context, *_arguments: int) -> int:
-    """Linux's getxattr, removexattr: there are no extended attributes."""
-    raise LinuxError(ENODATA)
-
-
-def _no_attributes(ctx: Context, *_arguments: int) -> int:
-    """Linux's listxattr: the list is empty."""
-    return 0
-
-
-def _attributes_refused(ctx: Context, *_arguments: int) -> int:
-    """Linux's setxattr."""
-    raise LinuxError(EOPNOTSUPP)
-
-
 SYSCALLS: SyscallTable = {
     "stat": stat,
     "lstat": lstat,
@@ -381,8 +366,4 @@ SYSCALLS: SyscallTable = {
     "utimes": utimes,
     "futimesat": futimesat,
     "utimensat": utimensat,
-    **dict.fromkeys(("getxattr", "lgetxattr", "fgetxattr"), _no_attribute),
-    **dict.fromkeys(("removexattr", "lremovexattr", "fremovexattr"), _no_attribute),
-    **dict.fromkeys(("listxattr", "llistxattr", "flistxattr"), _no_attributes),
-    **dict.fromkeys(("setxattr", "lsetxattr", "fsetxattr"), _attributes_refused),
 }

@@ -39,6 +39,7 @@ from engine.linux import (
     tasks,
     time,
     transfer,
+    xattr,
 )
 from engine.linux.context import Handler, SyscallTable
 
@@ -49,6 +50,7 @@ FAMILIES: Final[tuple[SyscallTable, ...]] = (
     filelocks.SYSCALLS,
     dirs.SYSCALLS,
     stat.SYSCALLS,
+    xattr.SYSCALLS,
     poll.SYSCALLS,
     eventfiles.SYSCALLS,
     pipes.SYSCALLS,

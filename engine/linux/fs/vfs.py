@@ -23,6 +23,7 @@ from engine.linux.fs.data import Budget, MmapSource
 from engine.linux.fs.host import PlantedLinks
 from engine.linux.fs.locks import InodeLocks
 from engine.linux.fs.terminal import Terminal
+from engine.linux.fs.xattrs import AttributeSet
 
 EPERM, ENOENT, ENXIO, EBADF, EACCES, ENODEV, ENOTDIR = 1, 2, 6, 9, 13, 19, 20
 EISDIR, EINVAL, ENOTTY, ESPIPE = 21, 22, 25, 29
@@ -179,9 +180,10 @@ class OverlayNode(Node):
         lower: the host's file, None for what the guest made.
         meta: changed attributes, None as long as the host's hold.
         home: directory entry that keeps a changed node alive and in place.
+        xattrs: extended attributes that the guest has set, None as long as there are none.
     """
 
-    __slots__ = ("home", "lower", "meta")
+    __slots__ = ("home", "lower", "meta", "xattrs")
 
     def __init__(
         self,
@@ -196,6 +198,7 @@ class OverlayNode(Node):
         self.meta = meta
         self.lower = lower
         self.home = home
+        self.xattrs: AttributeSet | None = None
 
     def stat(self) -> Stat:
         """Its attributes."""
