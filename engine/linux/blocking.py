@@ -56,6 +56,9 @@ def result(k: Thread) -> int | None:
         if found is not None:
             return found
     if _interrupted(k):
+        done = 0 if wait.partial is None else wait.partial()
+        if done:
+            return done
         if wait.on_interrupt is not None:
             wait.on_interrupt()
         if wait.leave is not None:
@@ -65,7 +68,7 @@ def result(k: Thread) -> int | None:
     if end is not None and k.clock.peek() >= end:
         if wait.leave is not None:
             wait.leave()
-        return wait.timeout_result
+        return (0 if wait.partial is None else wait.partial()) or wait.timeout_result
     return None
 
 

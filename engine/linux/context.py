@@ -13,6 +13,7 @@ from engine.guest.memory import Memory
 from engine.linux.clock import Clock
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.table import FileTable
+from engine.linux.net.network import Network
 from engine.linux.wait import Wait
 
 Handler = Callable[..., int | Wait]
@@ -27,6 +28,7 @@ class Context(Protocol):
         memory: its memory; a `GuestFaultError` from it becomes EFAULT.
         files: its open files.
         fs: the tree it sees.
+        net: the network it is on.
         umask: its file mode mask.
         cwd: its working directory, an absolute normalised guest path.
     """
@@ -35,6 +37,7 @@ class Context(Protocol):
     memory: Memory
     files: FileTable
     fs: FileSystem
+    net: Network
     umask: int
     cwd: bytes
 

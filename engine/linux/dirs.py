@@ -12,7 +12,7 @@ from engine.linux.fs.vfs import Directory
 
 EPERM, ENOENT, EACCES, ENOTDIR, EINVAL, ERANGE = 1, 2, 13, 20, 22, 34
 
-_S_IFMT, _S_IFREG, _S_IFIFO = 0o170000, 0o100000, 0o010000
+_S_IFMT, _S_IFREG, _S_IFIFO, _S_IFSOCK = 0o170000, 0o100000, 0o010000, 0o140000
 
 _CWD = fl.AT_FDCWD
 
@@ -31,7 +31,7 @@ def mkdir(ctx: Context, path: int, mode: int) -> int:
 
 
 def mknodat(ctx: Context, dirfd: int, path: int, mode: int, _dev: int) -> int:
-    """Linux's mknodat: regular files and FIFOs."""
+    """Linux's mknodat: regular files, FIFOs and names of sockets."""
     mode = u32(mode)
     kind = mode & _S_IFMT
     bits = mode & 0o7777 & ~ctx.umask
@@ -41,6 +41,8 @@ def mknodat(ctx: Context, dirfd: int, path: int, mode: int, _dev: int) -> int:
         parent.make_file(name, bits)
     elif kind == _S_IFIFO:
         parent.make_fifo(name, bits)
+    elif kind == _S_IFSOCK:
+        parent.make_socket(name, bits)
     else:
         raise LinuxError(EPERM)
     return 0

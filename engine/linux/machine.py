@@ -17,6 +17,7 @@ from engine.linux.fs.filesystem import FileSystem
 from engine.linux.futexqueues import FutexQueues
 from engine.linux.host import HostEvents
 from engine.linux.moments import Moments
+from engine.linux.net.network import Network
 from engine.linux.signals import SI_KERNEL, SIGKILL, PendingSignal, info_kill
 from engine.linux.sysv import SysvObjects
 
@@ -45,6 +46,7 @@ class Machine:
         clock: its time.
         memory_budget: bytes of memory that all processes together may use.
         fs: the tree of files; given by whoever makes it.
+        net: the network that all processes are on; given likewise.
         sysv: the System V objects.
         host: what the host has to say.
         processes: those that have not been waited for, by process id.
@@ -77,6 +79,7 @@ class Machine:
     """
 
     fs: FileSystem
+    net: Network
     first: "Process"
     current: "Thread"
     caller: "Thread"

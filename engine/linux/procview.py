@@ -1,12 +1,14 @@
 """Processes as /proc shows them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
 from engine.linux.jobs import MachineJobs
 from engine.linux.machine import Machine
+from engine.linux.net import procnet
 from engine.linux.process import Process
 from engine.linux.system import HOSTNAME, RELEASE
 
@@ -191,6 +193,14 @@ class ProcView:
         thread = machine.threads.get(pid)
         found = machine.processes.get(pid) if thread is None else thread.process
         return None if found is None else ProcessView(found)
+
+    def network(self) -> Mapping[bytes, Callable[[], bytes]]:
+        """Contents of the files of /proc/net by name."""
+
+        def content(text: procnet.Text) -> bytes:
+            return text(self._known().net)
+
+        return {name: partial(content, text) for name, text in procnet.FILES.items()}
 
     def cpuinfo(self) -> bytes:
         """Text of /proc/cpuinfo."""

@@ -33,7 +33,6 @@ from engine.linux import (
     shm,
     signalcalls,
     signalfiles,
-    sockets,
     stat,
     system,
     tasks,
@@ -42,6 +41,7 @@ from engine.linux import (
     xattr,
 )
 from engine.linux.context import Handler, SyscallTable
+from engine.linux.net import calls as network
 
 FAMILIES: Final[tuple[SyscallTable, ...]] = (
     files.SYSCALLS,
@@ -54,7 +54,7 @@ FAMILIES: Final[tuple[SyscallTable, ...]] = (
     poll.SYSCALLS,
     eventfiles.SYSCALLS,
     pipes.SYSCALLS,
-    sockets.SYSCALLS,
+    network.SYSCALLS,
     memory.SYSCALLS,
     signalcalls.SYSCALLS,
     signalfiles.SYSCALLS,

@@ -42,6 +42,7 @@ class Thread:
         cpu: the processor; it holds this thread's registers while it is the current one.
         clock: its time.
         fs: the tree it sees.
+        net: the network it is on.
         files: its open files.
         space: the address space it runs in.
         memory: its mappings.
@@ -67,7 +68,7 @@ class Thread:
         self.machine = machine = process.machine
         self.tid = tid
         self.arch, self.cpu, self.clock = machine.arch, machine.cpu, machine.clock
-        self.fs, self.files = machine.fs, process.files
+        self.fs, self.net, self.files = machine.fs, machine.net, process.files
         self.enter(process.space)
         self.signals = SignalState(process.hand)
         self.uid, self.gid = process.uid, process.gid

@@ -1,17 +1,21 @@
 """System calls that move bytes from one file to another."""
 
 import struct
+from collections.abc import Callable
 
 from engine.linux.context import Context, SyscallTable, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.calls import read_into, vectors_at, write_from
+from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
-EAGAIN, EBADF, EXDEV, EISDIR, EINVAL, EPIPE = 11, 9, 18, 21, 22, 32
+EAGAIN, EBADF, EXDEV, EISDIR, EINVAL, ESPIPE, EPIPE = 11, 9, 18, 21, 22, 29, 32
 SIGPIPE = 13
 
 _PIECE = 1 << 16
+_SPLICE_NONBLOCK, _SPLICE_ALL = 2, 0xF
 
 
 def _offset(ctx: Context, address: int) -> int | None:
@@ -55,16 +59,19 @@ def sendfile(ctx: Context, out_fd: int, in_fd: int, offset: int, count: int) -> 
             except LinuxError as error:
                 if done:
                     break
-                if error.code == EPIPE:
+                if error.code == EPIPE and target.breaks:
                     ctx.send_signal(SIGPIPE)
                 raise
             if taken is None:
-                if done:
+                if done and target.nonblocking:
                     break
                 return None
             done += taken
             if start is None:
                 source.offset += taken
+        return finish()
+
+    def finish() -> int:
         if start is not None:
             _store_offset(ctx, offset, start + done)
         return done
@@ -74,7 +81,7 @@ def sendfile(ctx: Context, out_fd: int, in_fd: int, offset: int, count: int) -> 
         return result
     if target.nonblocking:
         raise LinuxError(EAGAIN)
-    return Wait(attempt, host_fds=target.wait_fds(fl.POLLOUT))
+    return Wait(attempt, host_fds=target.wait_fds(fl.POLLOUT), partial=finish)
 
 
 def _regular(file: OpenFile) -> None:
@@ -124,16 +131,154 @@ def copy_file_range(
     return done
 
 
-def splice(ctx: Context, in_fd: int, _in: int, out_fd: int, _out: int, *_rest: int) -> int:
-    """Linux's splice: callers fall back on read and write."""
-    ctx.files.get(in_fd)
-    ctx.files.get(out_fd)
+def _splice_flags(flags: int) -> None:
+    if u32(flags) & ~_SPLICE_ALL:
+        raise LinuxError(EINVAL)
+
+
+def _from_pipe(
+    ctx: Context, pipe: PipeEnd, target: OpenFile, offset: int, count: int, *, patient: bool
+) -> int | Wait:
+    """Bytes of a pipe go into another file: what that takes is taken from the pipe."""
+    at = _offset(ctx, offset)
+    if target.flags & fl.O_APPEND:
+        raise LinuxError(EINVAL)
+    if at is not None and not target.seekable:
+        raise LinuxError(EINVAL)
+
+    def attempt() -> int | None:
+        data = bytes(pipe.pipe.data[: min(count, _PIECE)])
+        if not data:
+            return None if pipe.pipe.writers else 0
+        try:
+            taken = target.write(data) if at is None else target.pwrite(data, at)
+        except LinuxError as error:
+            if error.code == EPIPE and target.breaks:
+                ctx.send_signal(SIGPIPE)
+            raise
+        if taken:
+            pipe.pipe.read(taken)
+            _store_offset(ctx, offset, None if at is None else at + taken)
+        return taken
+
+    return _patiently(attempt, patient=patient, host_fds=target.wait_fds(fl.POLLOUT))
+
+
+def _into_pipe(
+    ctx: Context, source: OpenFile, offset: int, pipe: PipeEnd, count: int, *, patient: bool
+) -> int | Wait:
+    """Bytes of another file go into a pipe, as many as there is room for."""
+    at = _offset(ctx, offset)
+    if at is not None and not source.seekable:
+        raise LinuxError(EINVAL)
+    full = False
+
+    def attempt() -> int | None:
+        nonlocal full
+        room = pipe.pipe.room
+        if not pipe.pipe.readers:
+            ctx.send_signal(SIGPIPE)
+            raise LinuxError(EPIPE)
+        full = room <= 0
+        if full:
+            return None
+        size = min(room, count, _PIECE)
+        data = source.read(size) if at is None else source.pread(size, at)
+        if data is None:
+            return None
+        if data:
+            pipe.pipe.write(data)
+            _store_offset(ctx, offset, None if at is None else at + len(data))
+        return len(data)
+
+    result = attempt()
+    if result is not None:
+        return result
+    if not patient if full else source.nonblocking:
+        raise LinuxError(EAGAIN)
+    return Wait(attempt, host_fds=source.wait_fds(fl.POLLIN))
+
+
+def _patiently(
+    attempt: Callable[[], int | None],
+    *,
+    patient: bool,
+    host_fds: tuple[tuple[int, int], ...] = (),
+) -> int | Wait:
+    """Try, and wait if that would block and may."""
+    result = attempt()
+    if result is not None:
+        return result
+    if not patient:
+        raise LinuxError(EAGAIN)
+    return Wait(attempt, host_fds=host_fds)
+
+
+def splice(
+    ctx: Context, in_fd: int, in_offset: int, out_fd: int, out_offset: int, count: int, flags: int
+) -> int | Wait:
+    """Linux's splice: one of the files is a pipe."""
+    count = min(count, fl.MAX_RW_COUNT)
+    if not count:
+        return 0
+    _splice_flags(flags)
+    source, target = ctx.files.get(in_fd), ctx.files.get(out_fd)
+    source.check_readable()
+    target.check_writable()
+    eager = bool(u32(flags) & _SPLICE_NONBLOCK)
+    if isinstance(source, PipeEnd):
+        if in_offset or (out_offset and isinstance(target, PipeEnd)):
+            raise LinuxError(ESPIPE)
+        if isinstance(target, PipeEnd) and source.pipe is target.pipe:
+            raise LinuxError(EINVAL)
+        patient = not (eager or source.nonblocking or target.nonblocking)
+        return _from_pipe(ctx, source, target, out_offset, count, patient=patient)
+    if isinstance(target, PipeEnd):
+        if out_offset:
+            raise LinuxError(ESPIPE)
+        patient = not (eager or target.nonblocking)
+        return _into_pipe(ctx, source, in_offset, target, count, patient=patient)
     raise LinuxError(EINVAL)
 
 
-def tee(ctx: Context, in_fd: int, out_fd: int, _count: int, _flags: int) -> int:
-    """Linux's tee: callers fall back on read and write."""
-    return splice(ctx, in_fd, 0, out_fd, 0)
+def tee(ctx: Context, in_fd: int, out_fd: int, count: int, flags: int) -> int | Wait:
+    """Linux's tee: a pipe's bytes stay there, and go into another one."""
+    _splice_flags(flags)
+    if not count:
+        return 0
+    source, target = ctx.files.get(in_fd), ctx.files.get(out_fd)
+    source.check_readable()
+    target.check_writable()
+    if not (isinstance(source, PipeEnd) and isinstance(target, PipeEnd)):
+        raise LinuxError(EINVAL)
+    one, other = source.pipe, target.pipe
+    if one is other:
+        raise LinuxError(EINVAL)
+
+    def attempt() -> int | None:
+        if not other.readers:
+            ctx.send_signal(SIGPIPE)
+            raise LinuxError(EPIPE)
+        data = bytes(one.data[: min(count, max(0, other.room))])
+        if data:
+            other.write(data)
+            return len(data)
+        return 0 if not one.data and not one.writers else None
+
+    eager = u32(flags) & _SPLICE_NONBLOCK or source.nonblocking or target.nonblocking
+    return _patiently(attempt, patient=not eager)
+
+
+def vmsplice(ctx: Context, fd: int, vectors: int, count: int, flags: int) -> int | Wait:
+    """Linux's vmsplice: memory goes into a pipe, or a pipe's bytes into memory."""
+    _splice_flags(flags)
+    file = ctx.files.get(fd)
+    if not isinstance(file, PipeEnd):
+        raise LinuxError(EBADF)
+    pieces = vectors_at(ctx, vectors, count)
+    if file.flags & fl.O_ACCMODE == fl.O_RDONLY:
+        return read_into(ctx, file, pieces)
+    return write_from(ctx, file, pieces)
 
 
 SYSCALLS: SyscallTable = {
@@ -141,5 +286,5 @@ SYSCALLS: SyscallTable = {
     "copy_file_range": copy_file_range,
     "splice": splice,
     "tee": tee,
-    "vmsplice": lambda ctx, fd, *_: splice(ctx, fd, 0, fd, 0),
+    "vmsplice": vmsplice,
 }

@@ -23,6 +23,8 @@ class Wait:
         signals: signals that end the wait although they are blocked (sigtimedwait), as a mask.
         leave: called where it ends by a signal, at the deadline or with the thread: takes the
             thread out of what it waits in.
+        partial: gives what has been done so far; if that is not 0, a signal or the deadline
+            ends the call with it.
         woken_by_calls: the calls that can end the wait say so (`Machine.wake`): it is not tried
             before (futex).
         uninterruptible: no signal ends it but SIGKILL (vfork).
@@ -39,6 +41,7 @@ class Wait:
     on_interrupt: Callable[[], None] | None = None
     signals: int = 0
     leave: Callable[[], None] | None = None
+    partial: Callable[[], int] | None = None
     woken_by_calls: bool = False
     uninterruptible: bool = False
     outside: bool = False

@@ -14,7 +14,6 @@ from engine.linux import (
     files,
     pipes,
     poll,
-    sockets,
     stat,
     transfer,
 )
@@ -26,6 +25,8 @@ from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.fs.view import View
+from engine.linux.net import calls as network
+from engine.linux.net.network import Network
 from engine.linux.wait import Wait
 
 SIZE = 1 << 22
@@ -153,6 +154,9 @@ class OneProcess:
     def cpuinfo(self) -> bytes:
         return b"processor\t: 0\n"
 
+    def network(self) -> dict[bytes, Callable[[], bytes]]:
+        return {}
+
     def set_comm(self, name: bytes) -> None:
         self.comm = name
 
@@ -218,10 +222,11 @@ class Process:
             random_bytes=lambda count: bytes(next(counter) & 0xFF for _ in range(count)),
             budget=budget,
         )
+        self.net = Network(self.clock, self.fs.numbers)
         self.files = FileTable(stdio, lambda: self.limits["nofile"])
         self.proc.context = self
         self.table: dict[str, Callable[..., int | Wait]] = {}
-        for family in (files, stat, dirs, descriptors, pipes, poll, eventfiles, sockets, transfer):
+        for family in (files, stat, dirs, descriptors, pipes, poll, eventfiles, network, transfer):
             self.table.update(family.SYSCALLS)
         self._arena = 0x2000
 

@@ -187,6 +187,10 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
         return count
     if file.nonblocking:
         raise LinuxError(EAGAIN)
+    patience = file.patience(writing=False)
+    if patience is not None:
+        end = ctx.clock.monotonic() + patience
+        return Wait(attempt, deadline=end, timeout_result=-EAGAIN, restart=False)
     return Wait(
         attempt,
         due=file.next_deadline if file.timed else None,
@@ -248,7 +252,7 @@ def write_from(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
             except LinuxError as error:
                 if done:
                     return done
-                if error.code == EPIPE:
+                if error.code == EPIPE and file.breaks:
                     ctx.send_signal(SIGPIPE)
                 raise
             if count is None:
@@ -262,7 +266,15 @@ def write_from(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
         return result
     if file.nonblocking:
         raise LinuxError(EAGAIN)
-    return Wait(attempt, host_fds=file.wait_fds(fl.POLLOUT))
+    patience = file.patience(writing=True)
+    return Wait(
+        attempt,
+        deadline=None if patience is None else ctx.clock.monotonic() + patience,
+        timeout_result=-EAGAIN,
+        host_fds=file.wait_fds(fl.POLLOUT),
+        restart=patience is None,
+        partial=lambda: done,
+    )
 
 
 def pwrite_from(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> int:

@@ -10,6 +10,7 @@ from engine.linux.fs.host import HostDir, translated
 from engine.linux.fs.links import HostSpecialNode, SymlinkNode
 from engine.linux.fs.pipe import FifoNode
 from engine.linux.fs.regular import FileNode
+from engine.linux.fs.socket import SocketNode
 from engine.linux.fs.vfs import Directory, Listing, Node, OverlayNode, Volume
 
 EPERM = 1
@@ -110,6 +111,12 @@ class OverlayDirectory(Directory):
     def make_fifo(self, name: bytes, mode: int) -> None:
         """Create a FIFO."""
         self._add(name, FifoNode(self.volume, meta=self._new_meta(mode)))
+
+    def make_socket(self, name: bytes, mode: int) -> Node:
+        """Create the name of a UNIX socket."""
+        node = SocketNode(self.volume, meta=self._new_meta(mode))
+        self._add(name, node)
+        return node
 
     def add_link(self, name: bytes, node: Node) -> None:
         """Give a node one more name."""

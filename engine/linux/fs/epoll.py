@@ -30,7 +30,7 @@ class EpollItem:
             return 0
         mask = self.file.readiness() & (self.events & _EVENTS | _ALWAYS)
         if self.events & EPOLLET:
-            state = mask, self.file.activity
+            state = mask, self.file.wakeups(self.events)
             if self.seen is not None and state[1] == self.seen[1]:
                 mask &= ~self.seen[0]
             if not state[0]:
@@ -41,7 +41,7 @@ class EpollItem:
         """Its events have been handed to the guest."""
         if self.events & EPOLLET:
             mask = self.file.readiness() & (self.events & _EVENTS | _ALWAYS)
-            self.seen = mask, self.file.activity
+            self.seen = mask, self.file.wakeups(self.events)
         if self.events & EPOLLONESHOT:
             self.events &= ~_EVENTS
 

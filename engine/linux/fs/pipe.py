@@ -40,6 +40,11 @@ class Pipe:
         self.activity = 0
         self.opened = [0, 0]
 
+    @property
+    def room(self) -> int:
+        """Bytes that it has room for."""
+        return self.capacity - len(self.data)
+
     def resize(self, size: int) -> None:
         """F_SETPIPE_SZ: rounded up to a power of two of pages."""
         if size > _LARGEST:
@@ -62,7 +67,7 @@ class Pipe:
         """Take what fits; up to PIPE_BUF bytes all or nothing."""
         if not self.readers:
             raise LinuxError(EPIPE)
-        room = self.capacity - len(self.data)
+        room = self.room
         if room <= 0 or (len(data) <= _ATOMIC and len(data) > room):
             return None
         self.data += data[:room]
@@ -123,7 +128,7 @@ class PipeEnd(OpenFile):
             if not pipe.writers and (self._seen_writer or pipe.opened[1] > self._opened):
                 mask |= fl.POLLHUP
         if self._writes:
-            if pipe.capacity - len(pipe.data) >= _ATOMIC:
+            if pipe.room >= _ATOMIC:
                 mask |= fl.WRITABLE
             if not pipe.readers:
                 mask |= fl.POLLERR

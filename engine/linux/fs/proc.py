@@ -80,6 +80,8 @@ class ProcTree:
         self.source = source
         self._resolve = resolve
         self._made: dict[tuple[int, int], Directory] = {}
+        # Entries of one directory that is in all of those of processes.
+        self._network = PseudoDirectory(volume)
         self._random = random_bytes
 
     def root(self) -> Directory:
@@ -94,6 +96,9 @@ class ProcTree:
             NameLink(volume, lambda: b"%d/task/%d" % (source.current_pid(), source.current_tid())),
         )
         top.mount(b"mounts", StaticLink(volume, b"self/mounts"))
+        top.mount(b"net", StaticLink(volume, b"self/net"))
+        for name, content in source.network().items():
+            self._network.mount(name, PseudoFile(volume, content))
         files: dict[bytes, Content] = {
             b"cpuinfo": source.cpuinfo,
             b"meminfo": lambda: text.MEMINFO,
@@ -180,6 +185,10 @@ class ProcTree:
             lambda p: p.comm + b"\n",
             lambda data: self._alive(pid).set_comm(data.rstrip(b"\n")[:15]),
         )
+        network = PseudoDirectory(self.volume)
+        for name, node in self._network.mounts.items():
+            network.mount(name, node)
+        directory.mount(b"net", network)
         self._adjustment(directory)
         self._links(directory, pid)
         if tasks:

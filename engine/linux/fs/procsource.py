@@ -1,6 +1,6 @@
 """The guest as /proc asks for it; `procview` implements it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -124,6 +124,9 @@ class ProcSource(Protocol):
 
     def cpuinfo(self) -> bytes:
         """Text of /proc/cpuinfo for the guest's architecture."""
+
+    def network(self) -> Mapping[bytes, Callable[[], bytes]]:
+        """Contents of the files of /proc/net by name."""
 
     @property
     def release(self) -> bytes:

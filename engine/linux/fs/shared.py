@@ -17,7 +17,9 @@ from engine.linux.fs.data import MmapSource
 from engine.linux.fs.host import HostDir, HostHandle, translated
 from engine.linux.fs.links import HostSpecialNode, SymlinkNode
 from engine.linux.fs.openfile import SeekableFile
-from engine.linux.fs.vfs import Directory, Listing, Node, OpenFile, Volume
+from engine.linux.fs.pipe import FifoNode
+from engine.linux.fs.socket import SocketNode
+from engine.linux.fs.vfs import Directory, Listing, Node, OpenFile, OverlayNode, Volume
 
 EPERM, EXDEV, ESTALE = 1, 18, 116
 
@@ -249,6 +251,8 @@ class SharedDirectory(Directory):
         super().__init__(volume, ino=ino)
         self.host = host
         self._directories: dict[bytes, SharedDirectory] = {}
+        # FIFOs and sockets, which no process of the host could use.
+        self._own: dict[bytes, OverlayNode] = {}
 
     def host_stat(self) -> os.stat_result:
         """Attributes on the host."""
@@ -266,7 +270,7 @@ class SharedDirectory(Directory):
 
     def lookup(self, name: bytes) -> Node | None:
         """The entry of that name, None if there is none."""
-        node = self.mounts.get(name)
+        node = self.mounts.get(name) or self._own.get(name)
         if node is not None:
             return node
         try:
@@ -304,7 +308,7 @@ class SharedDirectory(Directory):
                 name: (self.volume.host_ino(device, ino), kind)
                 for name, ino, kind in self.host.entries()
             }
-        for name, node in self.mounts.items():
+        for name, node in (*self._own.items(), *self.mounts.items()):
             found[name] = (node.ino, node.kind)
         return [(name, *found[name]) for name in sorted(found)]
 
@@ -330,8 +334,18 @@ class SharedDirectory(Directory):
         self.volume.links.note(self.host, name)
 
     def make_fifo(self, name: bytes, mode: int) -> None:
-        """Create a FIFO."""
-        raise LinuxError(EPERM)
+        """Create a FIFO: the guest's alone."""
+        self._keep(name, FifoNode(self.volume, meta=self.volume.new_meta(mode)))
+
+    def make_socket(self, name: bytes, mode: int) -> Node:
+        """Create the name of a UNIX socket: the guest's alone."""
+        node = SocketNode(self.volume, meta=self.volume.new_meta(mode))
+        self._keep(name, node)
+        return node
+
+    def _keep(self, name: bytes, node: OverlayNode) -> None:
+        self.volume.budget.charge_inode()
+        self._own[name] = node
 
     def add_link(self, name: bytes, node: Node) -> None:
         """Give a node one more name."""
@@ -351,6 +365,11 @@ class SharedDirectory(Directory):
 
     def remove(self, name: bytes, node: Node) -> None:
         """Take a name away (unlink, rmdir)."""
+        own = self._own.pop(name, None)
+        if own is not None:
+            own.own_meta().nlink -= 1
+            self.volume.budget.release_inode()
+            return
         with translated():
             if node.is_directory:
                 os.rmdir(name, dir_fd=self.host.fd())
@@ -363,6 +382,14 @@ class SharedDirectory(Directory):
     def rename_to(self, name: bytes, target: "SharedDirectory", new_name: bytes) -> None:
         """Rename on the host, within one share."""
         node = self.lookup(name)
+        if name in self._own:
+            replaced = target.lookup(new_name)
+            if replaced is not None:
+                target.remove(new_name, replaced)
+            target._own[new_name] = self._own.pop(name)
+            return
+        if target._own.pop(new_name, None) is not None:
+            self.volume.budget.release_inode()
         with translated():
             os.rename(name, new_name, src_dir_fd=self.host.fd(), dst_dir_fd=target.host.fd())
         if isinstance(node, SharedFileNode):

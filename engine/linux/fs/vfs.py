@@ -304,6 +304,8 @@ class OpenFile:
     """True if one write is one message that must not be cut."""
     timed = False
     """True if it may become readable by time alone, at `next_deadline`."""
+    breaks = True
+    """True if SIGPIPE comes with EPIPE."""
     outside = False
     """True if the host's user may make it readable at any time, by a signal."""
     locks: InodeLocks | None = None
@@ -413,6 +415,14 @@ class OpenFile:
     def activity(self) -> int:
         """Counts what happened to it, for edge-triggered epoll."""
         return 0
+
+    def wakeups(self, events: int) -> int:
+        """Counts what happened that concerns some POLL* bits, for edge-triggered epoll."""
+        return self.activity
+
+    def patience(self, *, writing: bool) -> int | None:
+        """Nanoseconds that a blocked read or write lasts, None for no limit."""
+        return None
 
     def next_deadline(self) -> int | None:
         """Guest time (monotonic) at which `readiness` changes by itself: a timerfd."""
@@ -550,6 +560,10 @@ class Directory(OverlayNode):
 
     def make_fifo(self, name: bytes, mode: int) -> None:
         """Create a FIFO."""
+        raise LinuxError(EACCES)
+
+    def make_socket(self, name: bytes, mode: int) -> Node:
+        """Create the name of a UNIX socket."""
         raise LinuxError(EACCES)
 
     def add_link(self, name: bytes, node: Node) -> None:

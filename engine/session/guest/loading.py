@@ -28,6 +28,7 @@ from engine.linux.fs.vfs import OpenFile
 from engine.linux.jobs import MachineJobs
 from engine.linux.kernel import Kernel
 from engine.linux.machine import Machine
+from engine.linux.net.network import Network
 from engine.linux.process import Process
 from engine.linux.procview import ProcView
 from engine.linux.space import AddressSpace
@@ -180,6 +181,7 @@ class LoadedGuest:
             random_bytes=machine.random_bytes,
         )
         machine.fs = self.fs
+        machine.net = Network(self.clock, self.fs.numbers)
         space = AddressSpace(memory, modules, self.hooks)
         identity = (_GUEST_ID, _GUEST_ID)
         self.process = Process(machine, machine.new_id(), space, identity)

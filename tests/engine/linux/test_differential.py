@@ -21,7 +21,7 @@ PORTABLE = (
     *("errors", "eventfiles", "filemap", "madvise", "misc", "mmap", "processes", "signals"),
     *("start", "stops", "sysv", "threads", "timers", "unlinked"),
 )
-SHARING = ("locks", "ptys", "sharing")
+SHARING = ("locks", "ptys", "sharing", "sockevents", "tcp", "udp", "unixsockets")
 """What processes have in common; it hardly depends on the architecture."""
 ATTRIBUTES = "xattrs"
 """It needs a file system that has them."""

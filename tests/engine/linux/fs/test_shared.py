@@ -69,7 +69,21 @@ def test_what_is_changed_loses_them(share: Path) -> None:
     assert mode(share / "kept") == 0o6755
 
 
-@pytest.mark.parametrize("kind", [stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK])
+@pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFSOCK])
+def test_fifos_and_sockets_are_the_guests_alone(share: Path, kind: int) -> None:
+    guest = process(share)
+    before = sorted(os.listdir(share))
+    assert guest.call("mknod", "made", kind | 0o666, 0) == 0
+    assert guest.stat("made")["mode"] & 0o170000 == kind
+    assert guest.call("mknod", "made", kind | 0o666, 0) == -errno.EEXIST
+    assert guest.open("made", os.O_RDWR | os.O_CREAT | os.O_EXCL) == -errno.EEXIST
+    assert b"made" in guest.ls(".")
+    assert guest.call("unlink", "made") == 0
+    assert guest.stat("made") == {"errno": errno.ENOENT}
+    assert sorted(os.listdir(share)) == before
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFCHR, stat.S_IFBLK])
 def test_there_are_no_devices(share: Path, kind: int) -> None:
     guest = process(share)
     before = sorted(os.listdir(share))

@@ -1,0 +1,144 @@
+"""Bounds of the network, ports, and what a connection leaves behind."""
+
+import errno
+import socket
+import struct
+
+import pytest
+from fskit import Process
+
+from engine.linux.net import network
+from engine.linux.net.tcp import TcpSocket
+from engine.linux.wait import Wait
+
+BUF = 0x200000
+SECOND = 10**9
+
+
+def address(host: str, port: int) -> bytes:
+    return struct.pack("<H", 2) + port.to_bytes(2, "big") + socket.inet_aton(host) + bytes(8)
+
+
+def port_of(process: Process, fd: int) -> int:
+    size = process.put(struct.pack("<i", 16))
+    assert process.call("getsockname", fd, BUF, size) == 0
+    return int.from_bytes(process.memory.read(BUF + 2, 2), "big")
+
+
+def listener(process: Process, port: int = 0) -> int:
+    fd = process.call("socket", 2, 1, 0)
+    process.call("bind", fd, address("127.0.0.1", port), 16)
+    process.call("listen", fd, 100)
+    return fd
+
+
+def connected(process: Process) -> tuple[int, int]:
+    fd = listener(process)
+    one = process.call("socket", 2, 1, 0)
+    assert process.call("connect", one, address("127.0.0.1", port_of(process, fd)), 16) == 0
+    other = process.call("accept", fd, 0, 0)
+    process.call("close", fd)
+    return one, other
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "10.0.0.1", "224.0.0.1", "255.255.255.255"])
+def test_nothing_leads_out(host: str) -> None:
+    process = Process()
+    for kind in (1, 2):
+        fd = process.call("socket", 2, kind, 0)
+        assert process.call("connect", fd, address(host, 80), 16) == -errno.ENETUNREACH
+    sent = process.call("sendto", fd, BUF, 1, 0, process.put(address(host, 80)), 16)
+    assert sent == -errno.ENETUNREACH
+    six = struct.pack("<HHI", 10, 0x5000, 0) + bytes.fromhex("20010db8") + bytes(12) + bytes(4)
+    fd = process.call("socket", 10, 1, 0)
+    assert process.call("connect", fd, six, 28) == -errno.ENETUNREACH
+
+
+def test_sockets_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "_SOCKETS", 5)
+    process = Process()
+    made = [process.call("socket", 2, 1, 0) for _ in range(7)]
+    assert made[5:] == [-errno.ENFILE] * 2
+    process.call("close", made[0])
+    assert process.call("socket", 1, 1, 0) == made[0]
+
+
+def test_a_backlog_that_no_socket_is_left_for_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = Process()
+    fd = listener(process)
+    one = process.call("socket", 2, 1, 0)
+    monkeypatch.setattr(network, "_SOCKETS", 2)
+    where = address("127.0.0.1", port_of(process, fd))
+    assert process.call("connect", one, where, 16) == -errno.ECONNREFUSED
+
+
+def test_bytes_on_their_way_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "_BUFFERED", 100_000)
+    process = Process()
+    one, other = connected(process)
+    assert process.call("sendto", one, 0x1000, 1 << 20, 0x40, 0, 0) == 100_000
+    assert process.call("sendto", one, 0x1000, 1, 0x40, 0, 0) == -errno.EAGAIN
+    datagrams = process.call("socket", 2, 2, 0)
+    process.call("bind", datagrams, address("127.0.0.1", 0), 16)
+    where = process.put(address("127.0.0.1", port_of(process, datagrams)))
+    sender = process.call("socket", 2, 2, 0)
+    assert process.call("sendto", sender, 0x1000, 9, 0, where, 16) == 9  # and it is lost
+    assert process.call("recvfrom", datagrams, BUF, 9, 0x40, 0, 0) == -errno.EAGAIN
+    assert process.call("recvfrom", other, BUF, 1 << 20, 0x40, 0, 0) == 100_000
+    assert process.net.buffered == 0
+
+
+def test_what_is_closed_leaves_nothing() -> None:
+    process = Process()
+    one, other = connected(process)
+    process.write(one, b"unread")
+    process.call("close", one)
+    process.call("close", other)
+    process.clock.now += 61 * SECOND
+    process.net.expire()
+    assert not process.net.sockets
+    assert not process.net.waiting
+    assert process.net.buffered == 0
+    assert all(not process.net.tcp.holders(port) for port in range(32768, 32800))
+
+
+def test_a_port_is_kept_for_a_minute() -> None:
+    process = Process()
+    fd = listener(process)
+    port = port_of(process, fd)
+    one = process.call("socket", 2, 1, 0)
+    process.call("connect", one, address("127.0.0.1", port), 16)
+    other = process.call("accept", fd, 0, 0)
+    for each in (fd, other, one):
+        process.call("close", each)
+    fd = process.call("socket", 2, 1, 0)
+    where = address("127.0.0.1", port)
+    assert process.call("bind", fd, where, 16) == -errno.EADDRINUSE
+    process.clock.now += 61 * SECOND
+    assert process.call("bind", fd, where, 16) == 0
+
+
+def test_an_orphan_ends_with_its_peer() -> None:
+    process = Process()
+    one, other = connected(process)
+    process.call("close", one)
+    orphans = [s for s in process.net.sockets if isinstance(s, TcpSocket) and s.orphan]
+    assert len(orphans) == 1
+    process.call("close", other)
+    assert not process.net.sockets
+
+
+def test_connecting_to_a_full_backlog_waits_for_room() -> None:
+    process = Process()
+    fd = process.call("socket", 2, 1, 0)
+    process.call("bind", fd, address("127.0.0.1", 0), 16)
+    process.call("listen", fd, 0)
+    where = address("127.0.0.1", port_of(process, fd))
+    first, second = (process.call("socket", 2, 1, 0) for _ in range(2))
+    assert process.call("connect", first, where, 16) == 0
+    wait = process.start("connect", second, where, 16)
+    assert isinstance(wait, Wait)
+    assert wait.poll() is None
+    assert wait.timeout_result == -errno.ETIMEDOUT
+    process.call("accept", fd, 0, 0)
+    assert wait.poll() == 0

@@ -1,0 +1,87 @@
+"""Names of UNIX sockets in the tree of files."""
+
+import errno
+import os
+import socket
+import stat
+import struct
+from pathlib import Path
+
+from fskit import Process
+
+from engine.linux.fs.view import View
+
+
+def name(path: str) -> bytes:
+    return struct.pack("<H", 1) + os.fsencode(path) + b"\0"
+
+
+def bound(process: Process, path: str) -> int:
+    fd = process.call("socket", 1, 1, 0)
+    assert process.call("bind", fd, name(path), len(path) + 3) == 0
+    assert process.call("listen", fd, 3) == 0
+    return fd
+
+
+def connects(process: Process, path: str) -> int:
+    fd = process.call("socket", 1, 1, 0)
+    result = process.call("connect", fd, name(path), len(path) + 3)
+    process.call("close", fd)
+    return result
+
+
+def test_a_name_in_a_writable_share_is_the_guests_alone(tmp_path: Path) -> None:
+    process = Process(View(shares=((os.fsencode(tmp_path), True),)))
+    path, other = f"{tmp_path}/socket", f"{tmp_path}/other"
+    bound(process, path)
+    assert list(tmp_path.iterdir()) == []
+    assert process.ls(str(tmp_path)) == [b"socket"]
+    assert stat.S_ISSOCK(process.stat(path)["mode"])
+    assert connects(process, path) == 0
+    assert process.call("rename", path, other) == 0
+    assert connects(process, path) == -errno.ENOENT
+    assert connects(process, other) == 0
+    assert process.call("unlink", other) == 0
+    assert process.ls(str(tmp_path)) == []
+    assert process.call("mknod", path, 0o010644, 0) == 0
+    assert stat.S_ISFIFO(process.stat(path)["mode"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_takes_the_place_of_a_file_of_the_host(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("the host's")
+    process = Process(View(shares=((os.fsencode(tmp_path), True),)))
+    path, file = f"{tmp_path}/socket", f"{tmp_path}/file"
+    bound(process, path)
+    assert process.call("rename", file, path) == 0
+    assert process.cat(path) == b"the host's"
+    bound(process, file)
+    assert process.call("rename", file, path) == 0
+    assert connects(process, path) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_socket_of_the_host_cannot_be_reached(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as host:
+        host.bind(str(tmp_path / "host"))
+        host.listen()
+        process = Process(View(shares=((os.fsencode(tmp_path), True),)))
+        assert connects(process, f"{tmp_path}/host") == -errno.ECONNREFUSED
+        host.setblocking(False)
+        try:
+            host.accept()
+        except BlockingIOError:
+            pass
+        else:
+            raise AssertionError("it was reached")
+
+
+def test_names_of_a_private_tree() -> None:
+    process = Process()
+    fd = bound(process, "/tmp/s")
+    assert process.stat("/tmp/s")["mode"] == stat.S_IFSOCK | 0o755
+    assert connects(process, "/tmp/s") == 0
+    process.call("close", fd)
+    assert connects(process, "/tmp/s") == -errno.ECONNREFUSED
+    assert process.call("unlink", "/tmp/s") == 0
+    assert connects(process, "/tmp/s") == -errno.ENOENT
