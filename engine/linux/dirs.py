@@ -9,6 +9,7 @@ from engine.linux.fs import operations
 from engine.linux.fs.attributes import MAY_EXEC
 from engine.linux.fs.calls import entry_at, path_at, place_at, working_directory
 from engine.linux.fs.vfs import Directory
+from engine.linux.fs.watching import ACCESS, CREATE, ISDIR
 
 EPERM, ENOENT, EACCES, ENOTDIR, EINVAL, ERANGE = 1, 2, 13, 20, 22, 34
 
@@ -22,6 +23,7 @@ def mkdirat(ctx: Context, dirfd: int, path: int, mode: int) -> int:
     place = entry_at(ctx, dirfd, path)
     parent, name = operations.new_name(ctx.fs, place, directory=True)
     parent.make_directory(name, u32(mode) & 0o1777 & ~ctx.umask)
+    ctx.fs.watches.named(parent, name, CREATE | ISDIR)
     return 0
 
 
@@ -45,6 +47,7 @@ def mknodat(ctx: Context, dirfd: int, path: int, mode: int, _dev: int) -> int:
         parent.make_socket(name, bits)
     else:
         raise LinuxError(EPERM)
+    ctx.fs.watches.named(parent, name, CREATE)
     return 0
 
 
@@ -133,6 +136,7 @@ def symlinkat(ctx: Context, target: int, dirfd: int, path: int) -> int:
     place = entry_at(ctx, dirfd, path)
     parent, name = operations.new_name(ctx.fs, place)
     parent.make_symlink(name, text)
+    ctx.fs.watches.named(parent, name, CREATE)
     return 0
 
 
@@ -217,6 +221,8 @@ def _records(
         out += record
     ctx.memory.write(buffer, bytes(out))
     file.offset = position
+    if ctx.fs.watches.by_inode:
+        ctx.fs.watches.on_file(file, ACCESS)
     return len(out)
 
 

@@ -3,11 +3,12 @@
 from engine.linux.context import Context, SyscallTable, s32, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs import watching
 from engine.linux.fs.attributes import MAY_WRITE
 from engine.linux.fs.calls import (
     base_of,
-    node_at,
     path_at,
+    place_at,
     pread_into,
     pwrite_from,
     read_into,
@@ -106,8 +107,15 @@ def open_file(ctx: Context, dirfd: int, path: bytes, flags: int, mode: int) -> i
     """Open a path and give it a descriptor; `flags` in the values used inside."""
     if flags & fl.O_PATH:
         flags &= _PATH_FLAGS
-    file = ctx.fs.open(base_of(ctx, dirfd, path), path, flags, mode & 0o7777 & ~ctx.umask)
+    base = base_of(ctx, dirfd, path)
+    watched = bool(ctx.fs.watches.by_inode) and not flags & fl.O_PATH
+    cut = watched and flags & fl.O_TRUNC and ctx.fs.walk(base, path).node is not None
+    file = ctx.fs.open(base, path, flags, mode & 0o7777 & ~ctx.umask)
     file.flags = flags & _KEPT | (0 if flags & fl.O_PATH else fl.O_LARGEFILE)
+    if watched:
+        ctx.fs.watches.on_file(file, watching.OPEN)
+        if cut and file.is_regular:
+            ctx.fs.watches.on_file(file, watching.MODIFY)
     if isinstance(file, PipeEnd) and file.node is not None and not file.nonblocking:
         return _meet(ctx, file, cloexec=bool(flags & fl.O_CLOEXEC))
     return ctx.files.add(file, cloexec=bool(flags & fl.O_CLOEXEC))
@@ -199,6 +207,8 @@ def ftruncate(ctx: Context, fd: int, size: int) -> int:
     file = ctx.files.get(fd)
     _check_limit(ctx, s64(size))
     _resize(file, s64(size))
+    if ctx.fs.watches.by_inode:
+        ctx.fs.watches.on_file(file, watching.MODIFY)
     return 0
 
 
@@ -206,13 +216,16 @@ def truncate(ctx: Context, path: int, size: int) -> int:
     """Linux's truncate."""
     if s64(size) < 0:
         raise LinuxError(EINVAL)
-    node = node_at(ctx, fl.AT_FDCWD, path)
+    place = place_at(ctx, fl.AT_FDCWD, path)
+    node = place.existing()
     if node.is_directory:
         raise LinuxError(EISDIR)
     if not node.may(MAY_WRITE):
         raise LinuxError(EACCES)
     _check_limit(ctx, s64(size))
     node.truncate(s64(size))
+    if ctx.fs.watches.by_inode:
+        ctx.fs.watches.on(node, watching.MODIFY, (place.parent, place.name))
     return 0
 
 
@@ -230,6 +243,8 @@ def fallocate(ctx: Context, fd: int, mode: int, offset: int, length: int) -> int
         raise LinuxError(EINVAL)
     _check_limit(ctx, offset + length)
     file.allocate(u32(mode), offset, length)
+    if ctx.fs.watches.by_inode:
+        ctx.fs.watches.on_file(file, watching.MODIFY)
     return 0
 
 

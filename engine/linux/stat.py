@@ -6,12 +6,13 @@ from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import MAY_WRITE, Stat
-from engine.linux.fs.calls import node_at, path_at, place_at
+from engine.linux.fs.calls import path_at, place_at
 from engine.linux.fs.filesystem import ResolvedPath
 from engine.linux.fs.layout import pack_stat
 from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.openfile import PathFile
-from engine.linux.fs.vfs import Node
+from engine.linux.fs.vfs import Node, OpenFile
+from engine.linux.fs.watching import ACCESS, ATTRIB, MODIFY
 
 EPERM, ENOENT, EBADF, EACCES, EINVAL, EOPNOTSUPP = 1, 2, 9, 13, 22, 95
 
@@ -197,17 +198,34 @@ def _chmod(ctx: Context, node: Node, mode: int) -> int:
     return 0
 
 
+def _changed_file(ctx: Context, file: OpenFile, event: int) -> int:
+    """Tell those who watch; the result of the call."""
+    if ctx.fs.watches.by_inode:
+        ctx.fs.watches.on_file(file, event)
+    return 0
+
+
+def _changed(ctx: Context, place: ResolvedPath, event: int) -> int:
+    """The same of a file that a path has led to."""
+    if ctx.fs.watches.by_inode:
+        ctx.fs.watches.on(place.existing(), event, (place.parent, place.name))
+    return 0
+
+
 def fchmod(ctx: Context, fd: int, mode: int) -> int:
     """Linux's fchmod."""
     file = ctx.files.get(fd)
     if isinstance(file, PathFile):
         raise LinuxError(EBADF)
-    return 0 if file.node is None else _chmod(ctx, file.node, mode)
+    if file.node is None:
+        return 0
+    _chmod(ctx, file.node, mode)
+    return _changed_file(ctx, file, ATTRIB)
 
 
 def fchmodat(ctx: Context, dirfd: int, path: int, mode: int) -> int:
     """Linux's fchmodat."""
-    return _chmod(ctx, node_at(ctx, dirfd, path), mode)
+    return fchmodat2(ctx, dirfd, path, mode, 0)
 
 
 def fchmodat2(ctx: Context, dirfd: int, path: int, mode: int, flags: int) -> int:
@@ -216,7 +234,9 @@ def fchmodat2(ctx: Context, dirfd: int, path: int, mode: int, flags: int) -> int
     if flags & ~(fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
         raise LinuxError(EINVAL)
     follow, empty = not flags & fl.AT_SYMLINK_NOFOLLOW, bool(flags & fl.AT_EMPTY_PATH)
-    return _chmod(ctx, node_at(ctx, dirfd, path, follow=follow, empty=empty), mode)
+    place = place_at(ctx, dirfd, path, follow=follow, empty=empty)
+    _chmod(ctx, place.existing(), mode)
+    return _changed(ctx, place, ATTRIB)
 
 
 def chmod(ctx: Context, path: int, mode: int) -> int:
@@ -241,7 +261,9 @@ def fchownat(ctx: Context, dirfd: int, path: int, uid: int, gid: int, flags: int
     if flags & ~(fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
         raise LinuxError(EINVAL)
     follow, empty = not flags & fl.AT_SYMLINK_NOFOLLOW, bool(flags & fl.AT_EMPTY_PATH)
-    return _chown(ctx, node_at(ctx, dirfd, path, follow=follow, empty=empty), uid, gid)
+    place = place_at(ctx, dirfd, path, follow=follow, empty=empty)
+    _chown(ctx, place.existing(), uid, gid)
+    return 0 if s32(uid) == s32(gid) == -1 else _changed(ctx, place, ATTRIB)
 
 
 def chown(ctx: Context, path: int, uid: int, gid: int) -> int:
@@ -259,7 +281,10 @@ def fchown(ctx: Context, fd: int, uid: int, gid: int) -> int:
     file = ctx.files.get(fd)
     if isinstance(file, PathFile):
         raise LinuxError(EBADF)
-    return 0 if file.node is None else _chown(ctx, file.node, uid, gid)
+    if file.node is None:
+        return 0
+    _chown(ctx, file.node, uid, gid)
+    return 0 if s32(uid) == s32(gid) == -1 else _changed_file(ctx, file, ATTRIB)
 
 
 def _set_times(ctx: Context, node: Node, times: tuple[int | None, int | None] | None) -> int:
@@ -277,6 +302,13 @@ def _set_times(ctx: Context, node: Node, times: tuple[int | None, int | None] | 
         raise LinuxError(EPERM)
     node.change_times(*times)
     return 0
+
+
+def _times_event(times: tuple[int | None, int | None] | None) -> int:
+    """Setting both is a change of attributes, one of them looks as if it had been used."""
+    if times is None or None not in times:
+        return ATTRIB
+    return 0 if times == (None, None) else MODIFY if times[0] is None else ACCESS
 
 
 def utimensat(ctx: Context, dirfd: int, path: int, times: int, flags: int) -> int:
@@ -303,9 +335,14 @@ def utimensat(ctx: Context, dirfd: int, path: int, times: int, flags: int) -> in
             wanted = pair[0], pair[1]
     if path == 0:
         file = ctx.files.get(s32(dirfd))
-        return 0 if file.node is None else _set_times(ctx, file.node, wanted)
+        if file.node is None:
+            return 0
+        _set_times(ctx, file.node, wanted)
+        return _changed_file(ctx, file, _times_event(wanted))
     follow, empty = not flags & fl.AT_SYMLINK_NOFOLLOW, bool(flags & fl.AT_EMPTY_PATH)
-    return _set_times(ctx, node_at(ctx, dirfd, path, follow=follow, empty=empty), wanted)
+    place = place_at(ctx, dirfd, path, follow=follow, empty=empty)
+    _set_times(ctx, place.existing(), wanted)
+    return _changed(ctx, place, _times_event(wanted))
 
 
 def futimesat(ctx: Context, dirfd: int, path: int, times: int) -> int:
@@ -322,8 +359,13 @@ def futimesat(ctx: Context, dirfd: int, path: int, times: int) -> int:
         )
     if path == 0:
         file = ctx.files.get(s32(dirfd))
-        return 0 if file.node is None else _set_times(ctx, file.node, wanted)
-    return _set_times(ctx, node_at(ctx, dirfd, path), wanted)
+        if file.node is None:
+            return 0
+        _set_times(ctx, file.node, wanted)
+        return _changed_file(ctx, file, _times_event(wanted))
+    place = place_at(ctx, dirfd, path)
+    _set_times(ctx, place.existing(), wanted)
+    return _changed(ctx, place, _times_event(wanted))
 
 
 def utimes(ctx: Context, path: int, times: int) -> int:
@@ -338,7 +380,9 @@ def utime(ctx: Context, path: int, times: int) -> int:
         order = "<" if ctx.arch.byteorder == "little" else ">"
         access_time, change_time = struct.unpack(order + "2q", ctx.memory.read(times, 16))
         wanted = access_time * _SECOND, change_time * _SECOND
-    return _set_times(ctx, node_at(ctx, fl.AT_FDCWD, path), wanted)
+    place = place_at(ctx, fl.AT_FDCWD, path)
+    _set_times(ctx, place.existing(), wanted)
+    return _changed(ctx, place, _times_event(wanted))
 
 
 SYSCALLS: SyscallTable = {

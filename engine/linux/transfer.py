@@ -9,6 +9,7 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs.calls import read_into, vectors_at, write_from
 from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.vfs import OpenFile
+from engine.linux.fs.watching import ACCESS, MODIFY
 from engine.linux.wait import Wait
 
 EAGAIN, EBADF, EXDEV, EISDIR, EINVAL, ESPIPE, EPIPE = 11, 9, 18, 21, 22, 29, 32
@@ -74,6 +75,7 @@ def sendfile(ctx: Context, out_fd: int, in_fd: int, offset: int, count: int) -> 
     def finish() -> int:
         if start is not None:
             _store_offset(ctx, offset, start + done)
+        _tell(ctx, source, target, done)
         return done
 
     result = attempt()
@@ -82,6 +84,12 @@ def sendfile(ctx: Context, out_fd: int, in_fd: int, offset: int, count: int) -> 
     if target.nonblocking:
         raise LinuxError(EAGAIN)
     return Wait(attempt, host_fds=target.wait_fds(fl.POLLOUT), partial=finish)
+
+
+def _tell(ctx: Context, source: OpenFile, target: OpenFile, done: int) -> None:
+    if done and ctx.fs.watches.by_inode:
+        ctx.fs.watches.on_file(source, ACCESS)
+        ctx.fs.watches.on_file(target, MODIFY)
 
 
 def _regular(file: OpenFile) -> None:
@@ -126,6 +134,7 @@ def copy_file_range(
         source.offset += done
     if write_at is None:
         target.offset += done
+    _tell(ctx, source, target, done)
     _store_offset(ctx, in_offset, start_in + done)
     _store_offset(ctx, out_offset, start_out + done)
     return done

@@ -12,7 +12,8 @@ from engine.linux.fs.attributes import MAY_READ, MAY_WRITE
 from engine.linux.fs.calls import node_at
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pseudo import PseudoDirectory
-from engine.linux.fs.vfs import Node, OverlayNode
+from engine.linux.fs.vfs import Directory, Node, OverlayNode
+from engine.linux.fs.watching import ATTRIB
 from engine.linux.fs.xattrs import CREATE, REPLACE, SIZE_MAX, AttributeSet
 
 _NAME_MAX: Final = 255
@@ -78,7 +79,14 @@ def _set(ctx: Context, find: Find, name: int, value: int, size: int, flags: int)
         found.xattrs = AttributeSet(found.volume.budget)
     found.xattrs.set(key, data, u32(flags))
     meta.ctime = found.volume.clock.realtime()
+    _tell(ctx, found)
     return 0
+
+
+def _tell(ctx: Context, node: OverlayNode) -> None:
+    if ctx.fs.watches.by_inode:
+        home = (node.parent, node.name) if isinstance(node, Directory) else node.home
+        ctx.fs.watches.on(node, ATTRIB, home)
 
 
 def _give(ctx: Context, data: bytes, address: int, size: int) -> int:
@@ -119,6 +127,7 @@ def _remove(ctx: Context, find: Find, name: int) -> int:
         raise LinuxError(errno.ENODATA)
     found.xattrs.remove(key)
     found.own_meta().ctime = found.volume.clock.realtime()
+    _tell(ctx, found)
     return 0
 
 

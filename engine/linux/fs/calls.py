@@ -5,6 +5,7 @@ import struct
 from engine.linux.context import Context, s32, s64
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs import watching
 from engine.linux.fs.filesystem import ResolvedPath
 from engine.linux.fs.vfs import Directory, Node, OpenFile
 from engine.linux.wait import Wait
@@ -154,6 +155,13 @@ def gather(ctx: Context, vectors: Vectors, start: int, limit: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+def _tell(file: OpenFile, event: int) -> None:
+    """Tell those who watch a file."""
+    node = file.node
+    if node is not None and node.volume.watches.by_inode:
+        node.volume.watches.on_file(file, event)
+
+
 def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
     """Read at the file's position."""
     file.check_readable()
@@ -168,6 +176,8 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
             done += len(data)
             if len(data) < want:
                 break
+        if done:
+            _tell(file, watching.ACCESS)
         return done
     if total == 0:
         return 0
@@ -180,6 +190,8 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
         if data is None:
             return None
         scatter(ctx, vectors, data)
+        if data:
+            _tell(file, watching.ACCESS)
         return len(data)
 
     count = attempt()
@@ -216,6 +228,8 @@ def pread_into(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> i
         done += len(data)
         if len(data) < want:
             break
+    if done:
+        _tell(file, watching.ACCESS)
     return done
 
 
@@ -259,6 +273,7 @@ def write_from(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
                 return done if done and file.nonblocking else None
             done += count
             if done >= total:
+                _tell(file, watching.MODIFY)
                 return done
 
     result = attempt()
@@ -303,4 +318,6 @@ def pwrite_from(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> 
         done += count
         if count < len(data):
             break
+    if done:
+        _tell(file, watching.MODIFY)
     return done

@@ -12,6 +12,7 @@ from engine.linux.fs.attributes import MAY_READ, MAY_WRITE, Identity
 from engine.linux.fs.build import TreeBuilder, split
 from engine.linux.fs.data import Budget
 from engine.linux.fs.device import make_dev
+from engine.linux.fs.inotify import InotifyUse
 from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.locks import FileLocks
 from engine.linux.fs.openfile import PathFile
@@ -23,6 +24,7 @@ from engine.linux.fs.sysfs import make_sys
 from engine.linux.fs.terminal import DEV_PTS
 from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
 from engine.linux.fs.view import View
+from engine.linux.fs.watching import CREATE, Watches
 
 EPERM, ENOENT, EACCES, EEXIST, ENOTDIR, EISDIR, EINVAL = 1, 2, 13, 17, 20, 21, 22
 ENAMETOOLONG, ELOOP = 36, 40
@@ -67,6 +69,8 @@ class FileSystem:
         root: the directory /.
         proc: what /proc shows.
         numbers: inode numbers of pipes and the like.
+        watches: who wants to hear of changes (inotify).
+        inotify: how much inotify has in use.
         locks: the locks on files.
     """
 
@@ -87,6 +91,9 @@ class FileSystem:
         self.identity = Identity(uid, gid)
         self.budget = budget or Budget()
         self.numbers = Numbers()
+        self.watches = Watches()
+        self.watches.is_open = self._is_open
+        self.inotify = InotifyUse()
         self.locks = FileLocks()
         self._shares = 0
         self.volume = self._volume(_DEV_PRIVATE)
@@ -101,17 +108,32 @@ class FileSystem:
             b"/sys": make_sys(self._volume(_DEV_SYS)),
             b"/dev": make_dev(self._volume(_DEV_DEV), self._volume(DEV_PTS), proc, random_bytes),
         }
-        programs = Volume(_DEV_PROGRAMS, self.identity, clock, self.budget, foreign=True)
+        programs = Volume(
+            *(_DEV_PROGRAMS, self.identity, clock, self.budget),
+            foreign=True,
+            watches=self.watches,
+        )
         builder = TreeBuilder(view, self.volume, programs, self._share_volume)
         self._pool = builder.pool
         self.root: Directory = builder.build(own)
+
+    def _is_open(self, node: Node) -> bool:
+        """True if any process has a node open."""
+        for pid in self.proc.pids():
+            process = self.proc.process(pid)
+            if process is not None:
+                files = process.files
+                if any(files.get(fd).node is node for fd in files):
+                    return True
+        return False
 
     def close(self) -> None:
         """Let go of the host's directories; open files and mappings keep theirs."""
         self._pool.close()
 
     def _volume(self, dev: int) -> Volume:
-        return Volume(dev, self.identity, self.clock, self.budget, links=self.view.links)
+        who, links, watches = self.identity, self.view.links, self.watches
+        return Volume(dev, who, self.clock, self.budget, links=links, watches=watches)
 
     def _share_volume(self) -> Volume:
         self._shares += 1
@@ -270,6 +292,8 @@ class FileSystem:
             node = place.parent.make_file(place.name, mode & 0o7777)
             file = node.open(flags & ~fl.O_TRUNC)
             file.place = (place.parent, place.name)
+            if self.watches.by_inode:
+                self.watches.named(place.parent, place.name, CREATE)
             return file
         if exclusive:
             raise LinuxError(EEXIST)

@@ -6,6 +6,7 @@ from engine.linux.fs.directory import OverlayDirectory
 from engine.linux.fs.filesystem import FileSystem, ResolvedPath
 from engine.linux.fs.shared import SharedDirectory
 from engine.linux.fs.vfs import Directory, Node
+from engine.linux.fs.watching import ATTRIB, CREATE, DELETE, ISDIR, MOVE_SELF
 
 EPERM, ENOENT, EACCES, EBUSY, EEXIST, EXDEV, ENOTDIR, EISDIR = 1, 2, 13, 16, 17, 18, 20, 21
 EINVAL, ENAMETOOLONG, ENOTEMPTY = 22, 36, 39
@@ -50,7 +51,16 @@ def unlink(fs: FileSystem, place: ResolvedPath) -> None:
     if place.directory:
         raise LinuxError(ENOTDIR)
     _check_removal(fs, place.parent, place.name, node)
+    last = _last_name(fs, node)
     place.parent.remove(place.name, node)
+    fs.watches.itself(node, ATTRIB)
+    fs.watches.named(place.parent, place.name, DELETE)
+    fs.watches.unlinked(node, last=last)
+
+
+def _last_name(fs: FileSystem, node: Node) -> bool:
+    """True if nothing is left of a node that loses a name; only asked where somebody watches."""
+    return bool(fs.watches.by_inode) and (node.is_directory or node.stat().nlink <= 1)
 
 
 def rmdir(fs: FileSystem, place: ResolvedPath, path: bytes) -> None:
@@ -67,6 +77,8 @@ def rmdir(fs: FileSystem, place: ResolvedPath, path: bytes) -> None:
     if not node.is_empty():
         raise LinuxError(ENOTEMPTY)
     place.parent.remove(place.name, node)
+    fs.watches.unlinked(node, last=True)
+    fs.watches.named(place.parent, place.name, DELETE | ISDIR)
 
 
 def link(fs: FileSystem, node: Node, place: ResolvedPath) -> None:
@@ -77,6 +89,8 @@ def link(fs: FileSystem, node: Node, place: ResolvedPath) -> None:
     if node.volume is not parent.volume:
         raise LinuxError(EXDEV)
     parent.add_link(name, node)
+    fs.watches.itself(node, ATTRIB)
+    fs.watches.named(parent, name, CREATE)
 
 
 def _is_below(directory: Directory, ancestor: Node) -> bool:
@@ -124,7 +138,33 @@ def rename(fs: FileSystem, old: ResolvedPath, new: ResolvedPath, flags: int = 0)
     if node.is_directory and new.parent is not old.parent and not node.may(2):
         # Its entry ".." changes.
         raise LinuxError(EACCES)
-    _move(old, new, node, target, exchange=bool(flags & EXCHANGE))
+    exchange = bool(flags & EXCHANGE)
+    last = target is not None and not exchange and _last_name(fs, target)
+    _move(old, new, node, target, exchange=exchange)
+    if fs.watches.by_inode:
+        _tell_move(fs, old, new, node, target, exchange=exchange)
+        if target is not None and not exchange:
+            fs.watches.unlinked(target, last=last)
+
+
+def _tell_move(
+    fs: FileSystem,
+    old: ResolvedPath,
+    new: ResolvedPath,
+    node: Node,
+    target: Node | None,
+    *,
+    exchange: bool,
+) -> None:
+    """Tell those who watch of a rename (fsnotify_move)."""
+    watches, places = fs.watches, ((old.parent, old.name), (new.parent, new.name))
+    watches.moved(node, *places)
+    if target is not None and not exchange:
+        watches.itself(target, ATTRIB)
+    watches.itself(node, MOVE_SELF)
+    if target is not None and exchange:
+        watches.moved(target, places[1], places[0])
+        watches.itself(target, MOVE_SELF)
 
 
 def _check_replacement(node: Node, target: Node) -> None:

@@ -23,6 +23,7 @@ from engine.linux.fs.data import Budget, MmapSource
 from engine.linux.fs.host import PlantedLinks
 from engine.linux.fs.locks import InodeLocks
 from engine.linux.fs.terminal import Terminal
+from engine.linux.fs.watching import Watches
 from engine.linux.fs.xattrs import AttributeSet
 
 EPERM, ENOENT, ENXIO, EBADF, EACCES, ENODEV, ENOTDIR = 1, 2, 6, 9, 13, 19, 20
@@ -39,6 +40,7 @@ class Volume:
     guest does and not on the host's disk.
 
     Attributes:
+        watches: who wants to hear of changes.
         links: symlinks that the guest has made on the host.
         foreign: all host files are shown as root's, whoever runs the tool: the guest may do
             with them what the permission bits allow others.
@@ -54,8 +56,10 @@ class Volume:
         writable: bool = True,
         foreign: bool = False,
         links: PlantedLinks | None = None,
+        watches: Watches | None = None,
     ) -> None:
         self.dev = dev
+        self.watches = Watches() if watches is None else watches
         self.links = PlantedLinks() if links is None else links
         self.identity = identity
         self.clock = clock
@@ -336,6 +340,9 @@ class OpenFile:
         if self.references == 0:
             self.unlock(self)
             self.on_close()
+            node = self.node
+            if node is not None and node.volume.watches.by_inode and not self.flags & fl.O_PATH:
+                node.volume.watches.closed(self)
 
     def on_close(self) -> None:
         """The last descriptor is gone."""
@@ -441,6 +448,19 @@ class OpenFile:
         if self.node is None:
             raise LinuxError(6)
         return self.node.open(flags)
+
+    def known_place(self) -> "tuple[Directory, bytes] | None":
+        """Directory and name that lead to it, or did when it was opened."""
+        node = self.node
+        if isinstance(node, Directory):
+            return node.parent, node.name
+        place = self.place
+        if isinstance(node, OverlayNode) and node.home is not None and place is not None:
+            try:
+                return place if place[0].lookup(place[1]) is node else node.home
+            except LinuxError:
+                return node.home
+        return place
 
     def details(self) -> bytes:
         """Lines of /proc/self/fdinfo/N that only its kind has."""

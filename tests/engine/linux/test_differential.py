@@ -23,8 +23,8 @@ PORTABLE = (
 )
 SHARING = ("locks", "ptys", "sharing", "sockevents", "tcp", "udp", "unixsockets")
 """What processes have in common; it hardly depends on the architecture."""
-ATTRIBUTES = "xattrs"
-"""It needs a file system that has them."""
+ATTRIBUTES = ("inotify", "xattrs")
+"""They need a file system that has extended attributes."""
 SHARED = ("filemap", "madvise", "unlinked")
 """Those whose files are the host's, too, where they are in a writable share."""
 OF_X86_64 = ("fpu", "sigfpe", "siginfo", "x86")
@@ -74,13 +74,14 @@ def test_sharing(name: str, arch: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
-def test_extended_attributes(arch: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_extended_attributes(name: str, arch: str, tmp_path: Path) -> None:
     try:
         os.setxattr(tmp_path, "user.probe", b"1")
         os.removexattr(tmp_path, "user.probe")
     except OSError as error:
         pytest.skip(f"the oracle's file system has no extended attributes: {error}")
-    _same(_host(ATTRIBUTES, tmp_path), emulated(compiled(ATTRIBUTES, arch), tmp_path, "a", "b c"))
+    _same(_host(name, tmp_path), emulated(compiled(name, arch), tmp_path, "a", "b c"))
 
 
 @pytest.mark.parametrize("name", SHARED)
