@@ -315,6 +315,7 @@ class Kernel:
         before = machine.current
         if thread is before:
             return
+        machine.turn_over()
         if not before.ended:
             before.registers, before.position = cpu.save(), cpu.position()
         if thread.memory is not before.memory:
@@ -351,6 +352,9 @@ class Kernel:
         for listener in self.machine.moments.leaving:
             listener(thread, len(thread.process.threads) == 1)
         thread.leave_wait()
+        thread.process.spent += thread.cpu_time()
+        if thread is self.machine.current:
+            self.machine.turn_over()
         thread.ended = True
         self.scheduler.drop(thread)
         thread.process.threads.pop(thread.tid, None)

@@ -47,14 +47,23 @@ def setrlimit(k: Thread, resource: int, address: int) -> int:
 
 def getrusage(k: Thread, who: int, address: int) -> int:
     """Processor time and memory used."""
-    if s32(who) not in (0, -1, 1):
+    times = {0: k.process.cpu_time, -1: lambda: k.process.children_time, 1: k.cpu_time}
+    time = times.get(s32(who))
+    if time is None:
         raise LinuxError(errno.EINVAL)
-    microseconds = k.process.cpu_time() // 1000 if s32(who) != -1 else 0
-    seconds, rest = divmod(microseconds, 10**6)
-    k.memory.write(
-        address, struct.pack("<5q", seconds, rest, 0, 0, k.memory.used() >> 10).ljust(144, b"\0")
-    )
+    k.memory.write(address, usage(time(), k.memory.used()))
     return 0
+
+
+def usage(time: int, memory: int) -> bytes:
+    """A struct rusage.
+
+    Args:
+        time: nanoseconds of processor time.
+        memory: bytes in use.
+    """
+    seconds, rest = divmod(time // 1000, 10**6)
+    return struct.pack("<5q", seconds, rest, 0, 0, memory >> 10).ljust(144, b"\0")
 
 
 SYSCALLS: SyscallTable = {

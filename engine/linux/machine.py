@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import Arch
 from engine.cpu.base import Cpu
-from engine.linux.clock import GuestClock
+from engine.linux.clock import BLOCK_NS, GuestClock
 from engine.linux.context import s32
 from engine.linux.ending import Crash, Exit
 from engine.linux.errno import LinuxError
@@ -31,6 +31,8 @@ _PID_MAX: Final = 1 << 22
 """PID_MAX_LIMIT: ids begin again behind it,"""
 _RESERVED: Final = 300
 """and then with this one (RESERVED_PIDS)."""
+_CALL_NS: Final = 1000
+"""Processor time of a system call."""
 _NAMES: Final = 1 << 16
 """Names of threads that are kept."""
 _CRASHES: Final = 100
@@ -127,6 +129,7 @@ class Machine:
         self.released: Callable[[Process], None] = lambda process: None
         self._random = random.Random(seed)
         self._next_id = _FIRST_PID
+        self._turn_began = 0
 
     def new_id(self) -> int:
         """A process or thread id that nobody has."""
@@ -201,6 +204,19 @@ class Machine:
         what, count = self.failures.get((name, where), (f"{first}: {error!r} at {where}", 0))
         self.failures[name, where] = what, count + 1
 
+    def turn_time(self) -> int:
+        """Nanoseconds of processor time since the current thread got the processor."""
+        return self._passed() - self._turn_began
+
+    def _passed(self) -> int:
+        return self.syscall_count * _CALL_NS + self.cpu.blocks() * BLOCK_NS
+
+    def turn_over(self) -> None:
+        """The current thread gives the processor up."""
+        now = self._passed()
+        self.current.spent += now - self._turn_began
+        self._turn_began = now
+
     def next_expiry(self) -> int | None:
         """When the next timer of any process expires."""
         moments = [process.timers.next() for process in self.armed]
@@ -213,7 +229,7 @@ class Machine:
 
     def timers_of(self, process: "Process") -> None:
         """A process's timers have been armed or disarmed."""
-        if process.timers.next() is not None:
+        if process.timers.armed:
             self.armed[process] = None
         else:
             self.armed.pop(process, None)

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Final
 
 from engine.linux import signals as sig
-from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Crash, Exit
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Terminal
@@ -75,6 +74,8 @@ class Process:
         terminal: its controlling terminal.
         semaphores: sets of which its end takes something back.
         hung_up: the group that was in the foreground of the one that its session has lost.
+        spent: nanoseconds that those of its threads had the processor that have ended.
+        children_time: processor time of the children that it has waited for, and of theirs.
     """
 
     files: FileTable
@@ -103,7 +104,7 @@ class Process:
         self.threads: dict[int, Thread] = {}
         self.umask = 0o022
         self.cwd = b"/"
-        self.timers = Timers(machine.clock)
+        self.timers = Timers(machine.clock, self.cpu_time, self.running)
         self.timers.changed = lambda: machine.timers_of(self)
         self.limits = dict(_LIMITS)
         self.knobs = dict(KNOBS)
@@ -113,6 +114,7 @@ class Process:
         self.terminal: Terminal | None = None
         self.semaphores: dict[SemaphoreSet, None] = {}
         self.hung_up = 0
+        self.spent = self.children_time = 0
         self.enter(space)
         machine.processes[pid] = self
 
@@ -139,8 +141,13 @@ class Process:
         return self.limits[name][0]
 
     def cpu_time(self) -> int:
-        """Nanoseconds of processor time: all of the guest's time that it did not sleep."""
-        return self.machine.syscall_count * 1000 + self.machine.cpu.blocks() * BLOCK_NS
+        """Nanoseconds of processor time."""
+        return self.spent + sum(thread.cpu_time() for thread in self.threads.values())
+
+    def running(self) -> bool:
+        """True if one of its threads has the processor and goes on."""
+        current = self.machine.current
+        return current.process is self and current.wait is None and not current.ended
 
     # -- signals ---------------------------------------------------------------------------
 

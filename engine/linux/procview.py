@@ -125,6 +125,7 @@ class ProcessView:
             caught=caught,
             start_time=100_000,
             cpu_ticks=process.cpu_time() // 10_000_000,
+            children_ticks=process.children_time // 10_000_000,
             start_code=code[0],
             end_code=code[1],
             start_stack=start.sp if start else 0,

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from engine.linux import futex, jobs, pidfiles, sem, shm
+from engine.linux import futex, jobs, limits, pidfiles, sem, shm
 from engine.linux import signals as sig
 from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
@@ -140,6 +140,11 @@ def _info(process: Process) -> bytes:
     return sig.info_child(code, process.pid, process.uid, status)
 
 
+def _time(child: Process) -> int:
+    """Processor time of a child, and of those that it has waited for."""
+    return child.cpu_time() + child.children_time
+
+
 def _told(child: Process, options: int) -> bool:
     """True if a child has been stopped or continued, and that is waited for."""
     if child.exit is not None or child.change is None:
@@ -159,6 +164,7 @@ def _waiting(
                 found = take(child)
                 if not options & _NOWAIT:
                     del k.process.children[child.pid]
+                    k.process.children_time += _time(child)
                     k.machine.processes.pop(child.pid, None)
                 return found
             if _told(child, options):
@@ -184,7 +190,7 @@ def wait4(k: Thread, pid: int, status: int, options: int, usage: int) -> int | W
         if status:
             k.memory.write(status, struct.pack("<i", _status(child)))
         if usage:
-            k.memory.write(usage, bytes(144))
+            k.memory.write(usage, limits.usage(_time(child), 0))
         return child.pid
 
     return _waiting(k, _by_pid(k, pid), options | _EXITED, take)
@@ -203,7 +209,7 @@ def _only(process: Process) -> Callable[[Process], bool]:
     return lambda child: child is process
 
 
-def waitid(k: Thread, which: int, pid: int, info: int, options: int) -> int | Wait:
+def waitid(k: Thread, which: int, pid: int, info: int, options: int, usage: int) -> int | Wait:
     """The same, with what it was as a siginfo; the child may stay."""
     which, pid, options = s32(which), s32(pid), u32(options)
     known = _THREADS | _NOHANG | _UNTRACED | _EXITED | _CONTINUED | _NOWAIT
@@ -226,6 +232,8 @@ def waitid(k: Thread, which: int, pid: int, info: int, options: int) -> int | Wa
     def take(child: Process) -> int:
         if info:
             k.memory.write(info, _info(child).ljust(128, b"\0"))
+        if usage:
+            k.memory.write(usage, limits.usage(_time(child), 0))
         return 0
 
     if info and options & _NOHANG:

@@ -60,6 +60,7 @@ class Thread:
         registers: of a thread that is not the current one.
         position: likewise, what the clock knows of where it is.
         ended: it will not run again.
+        spent: nanoseconds that it has had the processor, but for its present turn.
     """
 
     def __init__(self, process: Process, tid: int, comm: bytes = b"") -> None:
@@ -83,12 +84,18 @@ class Thread:
         self.registers: object = None
         self.position: object = None
         self.ended = False
+        self.spent = 0
         process.threads[tid] = process.last = self
         machine.threads[tid] = self
 
     def enter(self, space: AddressSpace) -> None:
         """Run in an address space from now on."""
         self.space, self.memory, self.hooks = space, space.memory, space.hooks
+
+    def cpu_time(self) -> int:
+        """Nanoseconds of processor time."""
+        machine = self.machine
+        return self.spent + (machine.turn_time() if machine.current is self else 0)
 
     @property
     def pid(self) -> int:

@@ -14,6 +14,7 @@ _SECOND: Final = 10**9
 _REALTIME = frozenset({0, 5, 8, 11})  # REALTIME, REALTIME_COARSE, REALTIME_ALARM, TAI
 _MONOTONIC = frozenset({1, 4, 6, 7, 9})  # MONOTONIC, RAW, COARSE, BOOTTIME, BOOTTIME_ALARM
 _CPU = frozenset({2, 3})  # PROCESS_CPUTIME_ID, THREAD_CPUTIME_ID
+_OF_THREAD, _KINDS = 4, 3  # of a clock of somebody's, and how many there are
 _TIMER_ABSTIME = 1
 
 
@@ -24,8 +25,23 @@ def clock_now(k: Thread, clock: int) -> int:
         return k.clock.realtime()
     if clock in _MONOTONIC:
         return k.clock.monotonic()
-    if clock in _CPU or (clock < 0 and clock & 7 < 7):  # or somebody's clock by process id
+    if clock in _CPU:
+        return k.process.cpu_time() if clock == 2 else k.cpu_time()
+    if clock < 0 and clock & 3 < _KINDS:
+        return _time_of(k, ~(clock >> 3), thread=bool(clock & _OF_THREAD))
+    raise LinuxError(errno.EINVAL)
+
+
+def _time_of(k: Thread, number: int, *, thread: bool) -> int:
+    """Processor time of a process, or of another thread of the caller's (pid_for_clock)."""
+    if thread:
+        found = k.process.threads.get(number) if number else k
+        if found is not None:
+            return found.cpu_time()
+    elif number in (0, k.tid):
         return k.process.cpu_time()
+    elif number in k.machine.processes:
+        return k.machine.processes[number].cpu_time()
     raise LinuxError(errno.EINVAL)
 
 
@@ -79,9 +95,10 @@ def time(k: Thread, address: int) -> int:
 
 def times(k: Thread, address: int) -> int:
     """Processor time in clock ticks."""
-    ticks = k.process.cpu_time() // (_SECOND // 100)
+    own, children = k.process.cpu_time(), k.process.children_time
     if address:
-        k.memory.write(address, struct.pack("<4q", ticks, 0, 0, 0))
+        tick = _SECOND // 100
+        k.memory.write(address, struct.pack("<4q", own // tick, 0, children // tick, 0))
     return k.clock.monotonic() // (_SECOND // 100)
 
 

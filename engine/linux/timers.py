@@ -42,8 +42,7 @@ class PosixTimer:
 class Timers:
     """Three interval timers and any number of POSIX timers by the guest's monotonic clock.
 
-    Virtual and profiling time pass with the guest's clock too: the emulated processor is
-    never shared with anybody.
+    Virtual and profiling time are the process's processor time, which passes while it runs.
 
     Attributes:
         posix: POSIX timers by their id.
@@ -51,8 +50,21 @@ class Timers:
         changed: called when the need to count executed blocks may have changed.
     """
 
-    def __init__(self, clock: GuestClock) -> None:
+    def __init__(
+        self,
+        clock: GuestClock,
+        spent: Callable[[], int] = lambda: 0,
+        running: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Nothing is armed.
+
+        Args:
+            clock: the guest's time.
+            spent: gives the process's processor time.
+            running: tells whether that passes now.
+        """
         self._clock = clock
+        self._spent, self._running = spent, running
         self.changed: Callable[[], None] = lambda: None
         self._expiry = [0, 0, 0]
         self._interval = [0, 0, 0]
@@ -64,16 +76,24 @@ class Timers:
 
     def arm(self, which: int, value: int, interval: int) -> None:
         """Expire `value` nanoseconds from now, then each `interval`; 0 disarms."""
-        self._expiry[which] = min(self._clock.peek() + value, FOREVER) if value else 0
+        self._expiry[which] = min(self._now(which) + value, FOREVER) if value else 0
         self._interval[which] = interval
         self.changed()
+
+    def _now(self, which: int) -> int:
+        return self._spent() if which else self._clock.peek()
+
+    @property
+    def armed(self) -> bool:
+        """True if any will expire."""
+        return any(self._expiry) or self._next_posix() is not None
 
     def rest(self, which: int) -> tuple[int, int]:
         """(nanoseconds until it expires, interval); 0 when disarmed."""
         expiry = self._expiry[which]
         if not expiry:
             return 0, self._interval[which]
-        return max(expiry - self._clock.peek(), 1), self._interval[which]
+        return max(expiry - self._now(which), 1), self._interval[which]
 
     def arm_posix(self, timer: PosixTimer, value: int, interval: int) -> None:
         """Expire `value` nanoseconds from now, then each `interval`; 0 disarms."""
@@ -133,20 +153,27 @@ class Timers:
         self.changed()
 
     def next(self) -> int | None:
-        """When the next one expires."""
+        """When the next one expires, as far as that is known; None if time alone expires none."""
+        posix = self._next_posix()
+        moments = [] if posix is None else [posix]
+        for which, expiry in enumerate(self._expiry):
+            if expiry and not which:
+                moments.append(expiry)
+            elif expiry and self._running():
+                moments.append(self._clock.peek() + max(expiry - self._spent(), 0))
+        return min(moments, default=None)
+
+    def _next_posix(self) -> int | None:
         due = self._due
         while due and due[0][0] != due[0][2].expiry:
             heapq.heappop(due)
-        armed = [expiry for expiry in self._expiry if expiry]
-        if due:
-            armed.append(due[0][0])
-        return min(armed) if armed else None
+        return due[0][0] if due else None
 
     def expired(self) -> list[int]:
         """Signals of timers that have run out; periodic ones are armed again."""
-        now = self._clock.peek()
         found = []
         for which, expiry in enumerate(self._expiry):
+            now = self._now(which) if expiry else 0
             if not expiry or expiry > now:
                 continue
             found.append(_SIGNALS[which])

@@ -220,7 +220,7 @@ def stat_line(process: ProcProcess, tid: int) -> bytes:
     fields[3], fields[4], fields[5] = numbers.ppid, numbers.pgrp, numbers.session
     fields[7] = -1
     fields[8] = 0x400000
-    fields[13] = numbers.cpu_ticks
+    fields[13], fields[15] = numbers.cpu_ticks, numbers.children_ticks
     fields[17], fields[18], fields[19] = 20, 0, numbers.threads
     fields[21], fields[22], fields[23] = numbers.start_time, size, size // _PAGE
     fields[24] = 2**64 - 1

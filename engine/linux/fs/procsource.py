@@ -46,6 +46,7 @@ class ProcStatus:
     caught: int = 0
     start_time: int = 0
     cpu_ticks: int = 0
+    children_ticks: int = 0
     start_code: int = 0
     end_code: int = 0
     start_stack: int = 0

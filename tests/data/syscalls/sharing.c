@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ipc.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/sendfile.h>
 #include <sys/shm.h>
 #include <sys/timerfd.h>
+#include <sys/times.h>
 #include <sys/wait.h>
 
 static const char *self;
@@ -448,6 +450,136 @@ static int timers_after(int fd) {
     return 0;
 }
 
+/* -- whose processor time it is -------------------------------------------------------------- */
+
+static long clock_of(clockid_t clock) {
+    struct timespec now;
+    if (syscall(SYS_clock_gettime, clock, &now)) return -errno;
+    return now.tv_sec * 1000000L + now.tv_nsec / 1000;
+}
+static void turn(void) {
+    for (volatile int i = 0; i < 10000; i++) {}
+}
+static void spin(long microseconds) {
+    long start = clock_of(CLOCK_THREAD_CPUTIME_ID);
+    while (clock_of(CLOCK_THREAD_CPUTIME_ID) < start + microseconds) turn();
+}
+static long used(int who) {
+    struct rusage told;
+    getrusage(who, &told);
+    return (told.ru_utime.tv_sec + told.ru_stime.tv_sec) * 1000000L + told.ru_utime.tv_usec + told.ru_stime.tv_usec;
+}
+static long ticks_in(const char *path, int own) {
+    FILE *file = fopen(path, "r");
+    char line[1024];
+    long user, system, children, more;
+    fgets(line, sizeof line, file);
+    fclose(file);
+    sscanf(strrchr(line, ')') + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld %ld %ld", &user, &system, &children, &more);
+    return own ? user + system : children + more;
+}
+static volatile long of_thread;
+static volatile pid_t thread_id;
+static void *spinning(void *unused) {
+    thread_id = gettid();
+    spin(20000);
+    of_thread = clock_of(CLOCK_THREAD_CPUTIME_ID);
+    while (thread_id) usleep(1000);
+    return 0;
+}
+static volatile int alarms;
+static void count_alarm(int number) { alarms++; }
+static int virtual_timers(int which, int number) {
+    struct itimerval soon = {{0, 0}, {0, 5000}};
+    signal(number, count_alarm);
+    alarms = 0;
+    setitimer(which, &soon, 0);
+    usleep(30000);
+    printf("asleep %d", alarms);
+    pid_t pid = fork();
+    if (!pid) spin(20000), _exit(0);
+    int status; /* that the other one works is nothing to it */
+    while (waitpid(pid, &status, 0) < 0) {}
+    printf(", another one works %d", alarms);
+    long start = clock_of(CLOCK_PROCESS_CPUTIME_ID);
+    while (!alarms && clock_of(CLOCK_PROCESS_CPUTIME_ID) < start + 1000000) turn();
+    printf(", awake %d\n", alarms);
+    return 0;
+}
+static void processor(void) {
+    int go[2];
+    char path[64];
+    struct tms told;
+    struct rusage usage;
+    siginfo_t info;
+    pipe(go);
+    TRUE(used(RUSAGE_CHILDREN) < 10000000);
+    long before = used(RUSAGE_CHILDREN), mine = used(RUSAGE_SELF);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (!pid) {
+        spin(30000);
+        TRUE(used(RUSAGE_CHILDREN) == 0);
+        write(go[1], "x", 1);
+        fflush(stdout);
+        pause();
+    }
+    read(go[0], path, 1);
+    TRUE(clock_of(~pid << 3 | 2) >= 30000);
+    SHOW(clock_of(~99999 << 3 | 2));
+    SHOW(clock_of(~pid << 3 | 6));
+    SHOW(clock_of(~pid << 3 | 7));
+    TRUE(clock_of(~0 << 3 | 2) > 0);
+    TRUE(clock_of(~0 << 3 | 6) > 0);
+    sprintf(path, "/proc/%d/stat", pid);
+    TRUE(ticks_in(path, 1) >= 1);
+    TRUE(used(RUSAGE_SELF) - mine < 20000);
+    TRUE(used(RUSAGE_CHILDREN) == before);
+    kill(pid, SIGKILL);
+    waitid(P_PID, pid, &info, WEXITED | WNOWAIT);
+    TRUE(clock_of(~pid << 3 | 2) >= 30000);
+    TRUE(used(RUSAGE_CHILDREN) == before);
+    memset(&usage, 0, sizeof usage);
+    SHOW(syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOWAIT, &usage));
+    TRUE(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec >= 30000);
+    memset(&usage, 0, sizeof usage);
+    TRUE(wait4(pid, 0, 0, &usage) == pid);
+    TRUE(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec >= 30000);
+    TRUE(used(RUSAGE_CHILDREN) - before >= 30000);
+    times(&told);
+    TRUE(told.tms_cutime + told.tms_cstime >= 1);
+    TRUE(ticks_in("/proc/self/stat", 0) >= 1);
+    SHOW(clock_of(~pid << 3 | 2));
+    before = used(RUSAGE_CHILDREN);
+    if (!fork()) { /* a grandchild's count when its parent has waited */
+        if (!fork()) spin(20000), _exit(0);
+        wait(0);
+        _exit(0);
+    }
+    wait(0);
+    TRUE(used(RUSAGE_CHILDREN) - before >= 20000);
+    before = used(RUSAGE_CHILDREN);
+    signal(SIGCHLD, SIG_IGN);
+    if (!fork()) spin(20000), _exit(0);
+    SHOW(wait(0));
+    TRUE(used(RUSAGE_CHILDREN) == before); /* nobody has waited for it */
+    signal(SIGCHLD, SIG_DFL);
+    pthread_t thread;
+    mine = clock_of(CLOCK_THREAD_CPUTIME_ID);
+    pthread_create(&thread, 0, spinning, 0);
+    while (!of_thread) usleep(1000);
+    TRUE(of_thread >= 20000);
+    TRUE(clock_of(~thread_id << 3 | 6) >= 20000);
+    TRUE(clock_of(CLOCK_THREAD_CPUTIME_ID) - mine < 18000);
+    TRUE(used(RUSAGE_THREAD) < used(RUSAGE_SELF) - 19000);
+    TRUE(clock_of(CLOCK_PROCESS_CPUTIME_ID) >= clock_of(CLOCK_THREAD_CPUTIME_ID) + 20000);
+    thread_id = 0;
+    pthread_join(thread, 0);
+    TRUE(clock_of(CLOCK_PROCESS_CPUTIME_ID) >= clock_of(CLOCK_THREAD_CPUTIME_ID) + 20000);
+    virtual_timers(ITIMER_VIRTUAL, SIGVTALRM);
+    virtual_timers(ITIMER_PROF, SIGPROF);
+}
+
 int main(int argc, char **argv) {
     self = "/proc/self/exe";
     setvbuf(stdout, 0, _IOLBF, 0);
@@ -463,5 +595,6 @@ int main(int argc, char **argv) {
     segments();
     semaphores();
     timers();
+    processor();
     return 0;
 }
