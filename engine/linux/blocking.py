@@ -64,6 +64,8 @@ def result(k: Thread) -> int | None:
         if wait.leave is not None:
             wait.leave()
         return RESTART if wait.restart else INTERRUPTED
+    if k.wait is None:
+        return None  # a stop has ended it
     end = deadline(k)
     if end is not None and k.clock.peek() >= end:
         if wait.leave is not None:
@@ -86,7 +88,7 @@ def _interrupted(k: Thread) -> bool:
             state.forget(number)
             jobs.stop(k.process, number)
             if k.process.stopped:
-                return False  # it goes on waiting once it is continued
+                return False  # it goes on waiting once it is continued, or has ended
         elif not state.ignored(number):
             return True
         state.forget(number)

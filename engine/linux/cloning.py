@@ -9,7 +9,7 @@ from engine.guest.memory import MappingError
 from engine.linux import pidfiles, shm
 from engine.linux.context import SyscallTable
 from engine.linux.errno import LinuxError
-from engine.linux.process import Process
+from engine.linux.process import Process, WorkingPlace
 from engine.linux.signals import SIGCHLD, SIGRTMIN, SS_DISABLE
 from engine.linux.thread import Thread
 from engine.linux.wait import Wait
@@ -128,6 +128,8 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
     if flags & PIDFD:
         k.memory.write(request.pidfd, bytes(4))
     if flags & THREAD:
+        if flags & (FS | FILES) != FS | FILES:
+            k.unsupported("threads with files or a working directory of their own")
         child = Thread(k.process, machine.new_id(), k.comm)
     else:
         child = _new_process(k, request)
@@ -178,14 +180,17 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
         parent.children[process.pid] = process
     process.group, process.session = mine.group, mine.session
     process.terminal = mine.terminal
-    process.umask, process.cwd = mine.umask, mine.cwd
+    place = mine.place
+    process.place = place if flags & FS else WorkingPlace(place.directory, place.umask)
     process.limits, process.knobs = dict(mine.limits), dict(mine.knobs, pdeathsig=0, subreaper=0)
     if flags & FILES:
         process.files = mine.files
         process.files.shared += 1
     else:
         process.files = mine.files.copy(lambda: process.limit("nofile"))
-    if not flags & CLEAR_SIGHAND:
+    if flags & SIGHAND:
+        process.hand.actions = mine.hand.actions
+    elif not flags & CLEAR_SIGHAND:
         process.hand.actions.update(mine.hand.actions)
     else:
         process.hand.actions.update(mine.hand.handled())

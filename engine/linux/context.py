@@ -13,6 +13,7 @@ from engine.guest.memory import Memory
 from engine.linux.clock import Clock
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.table import FileTable
+from engine.linux.fs.vfs import Directory
 from engine.linux.net.network import Network
 from engine.linux.wait import Wait
 
@@ -30,7 +31,7 @@ class Context(Protocol):
         fs: the tree it sees.
         net: the network it is on.
         umask: its file mode mask.
-        cwd: its working directory, an absolute normalised guest path.
+        directory: its working directory.
     """
 
     arch: Arch
@@ -39,7 +40,11 @@ class Context(Protocol):
     fs: FileSystem
     net: Network
     umask: int
-    cwd: bytes
+    directory: Directory
+
+    @property
+    def cwd(self) -> bytes:
+        """Path of its working directory."""
 
     @property
     def pid(self) -> int:

@@ -147,7 +147,10 @@ def symlink(ctx: Context, target: int, path: int) -> int:
 
 def getcwd(ctx: Context, buffer: int, size: int) -> int:
     """Linux's getcwd: the raw call returns the length with the zero byte."""
-    path = working_directory(ctx).path_of() + b"\0"
+    directory = working_directory(ctx)
+    if directory.removed:
+        raise LinuxError(ENOENT)
+    path = directory.path_of() + b"\0"
     if len(path) > size:
         raise LinuxError(ERANGE)
     ctx.memory.write(buffer, path)
@@ -159,9 +162,7 @@ def _enter(ctx: Context, directory: object) -> int:
         raise LinuxError(ENOTDIR)
     if not directory.may(MAY_EXEC):
         raise LinuxError(EACCES)
-    if directory.removed:
-        raise LinuxError(ENOENT)
-    ctx.cwd = directory.path_of()
+    ctx.directory = directory
     return 0
 
 

@@ -215,6 +215,9 @@ class Kernel:
     def _held(self, process: Process) -> None:
         """The threads of a process stop."""
         for thread in process.threads.values():
+            if thread.wait is not None and thread.wait.stop_ends:
+                thread.leave_wait()
+                thread.answer = blocking.INTERRUPTED
             self.scheduler.hold(thread)
 
     def _released(self, process: Process) -> None:
@@ -528,7 +531,8 @@ class Kernel:
             thread.wait, thread.nudged = result, False
             found = self._waited(thread)
             if found is None:
-                self.scheduler.block(thread)
+                if thread.wait is not None:
+                    self.scheduler.block(thread)
                 return None
             thread.wait = None
             return found

@@ -49,6 +49,8 @@ def _wait_for(
     timeout: int | None,
     attempt: Callable[[], int | None],
     finish: Callable[[], None] | None = None,
+    *,
+    stop_ends: bool = False,
 ) -> int | Wait:
     """Try, and wait if nothing is ready and time is left."""
     count = attempt()
@@ -87,6 +89,7 @@ def _wait_for(
         restart=False,
         outside=outside,
         due=due if timed else None,
+        stop_ends=stop_ends,
     )
 
 
@@ -325,7 +328,7 @@ def _epoll_wait(
         ctx.memory.write(address, b"".join(layout.pack(*event) for event in found))
         return len(found)
 
-    return _wait_for(ctx, [(epoll, fl.POLLIN)], timeout, attempt)
+    return _wait_for(ctx, [(epoll, fl.POLLIN)], timeout, attempt, stop_ends=True)
 
 
 def epoll_wait(ctx: Context, epfd: int, address: int, limit: int, timeout: int) -> int | Wait:

@@ -6,6 +6,7 @@ from engine.linux import signals as sig
 from engine.linux.ending import Crash, Exit
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Terminal
+from engine.linux.fs.vfs import Directory
 from engine.linux.machine import Machine
 from engine.linux.signals import PendingSignal, SignalHand
 from engine.linux.space import AddressSpace
@@ -43,6 +44,19 @@ _LIMITS: Final = {
 }
 
 
+class WorkingPlace:
+    """The start of relative paths and the mode mask of new files (an fs_struct).
+
+    Attributes:
+        directory: the working directory.
+        umask: the mask.
+    """
+
+    def __init__(self, directory: Directory, umask: int = 0o022) -> None:
+        self.directory = directory
+        self.umask = umask
+
+
 class Process:
     """One guest process: what its threads have in common (a thread group).
 
@@ -63,8 +77,7 @@ class Process:
         last: the thread that was made last; or that ended last, of a process that has.
         uid: its user.
         gid: its group.
-        umask: its file mode mask.
-        cwd: its working directory, an absolute normalised guest path.
+        place: its working directory and file mode mask.
         timers: its interval timers and POSIX timers.
         limits: resource limits by name: (soft, hard).
         knobs: see `KNOBS`.
@@ -102,8 +115,7 @@ class Process:
         self.uid, self.gid = identity
         self.hand = SignalHand()
         self.threads: dict[int, Thread] = {}
-        self.umask = 0o022
-        self.cwd = b"/"
+        self.place = WorkingPlace(machine.fs.root)
         self.timers = Timers(machine.clock, self.cpu_time, self.running)
         self.timers.changed = lambda: machine.timers_of(self)
         self.limits = dict(_LIMITS)

@@ -6,6 +6,7 @@ from functools import partial
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
+from engine.linux.fs.vfs import Directory
 from engine.linux.jobs import MachineJobs
 from engine.linux.machine import Machine
 from engine.linux.net import procnet
@@ -30,9 +31,9 @@ class ProcessView:
         return self._process.files
 
     @property
-    def cwd(self) -> bytes:
+    def directory(self) -> Directory:
         """Working directory."""
-        return self._process.cwd
+        return self._process.place.directory
 
     @property
     def exe(self) -> bytes:
@@ -115,6 +116,7 @@ class ProcessView:
         code = start.code if start else (0, 0)
         return ProcStatus(
             ppid=process.ppid,
+            umask=process.place.umask,
             state=self._state(),
             pgrp=process.group,
             session=process.session,

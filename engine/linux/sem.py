@@ -126,7 +126,15 @@ def semtimedop(k: Thread, number: int, address: int, count: int, timeout: int) -
     if done is not None:
         return done
     found.waiters[waiter] = None
-    return Wait(poll, deadline, -errno.EAGAIN, restart=False, leave=leave, woken_by_calls=True)
+    return Wait(
+        poll,
+        deadline,
+        -errno.EAGAIN,
+        restart=False,
+        leave=leave,
+        woken_by_calls=True,
+        stop_ends=True,
+    )
 
 
 def process_ends(process: Process) -> None:

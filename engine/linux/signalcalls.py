@@ -138,7 +138,14 @@ def rt_sigtimedwait(k: Thread, mask_at: int, info: int, timeout: int, size: int)
     if result is not None:
         return result
     return Wait(
-        poll, deadline, -EAGAIN, restart=False, signals=mask, outside=True, woken_by_calls=True
+        poll,
+        deadline,
+        -EAGAIN,
+        restart=False,
+        signals=mask,
+        outside=True,
+        woken_by_calls=True,
+        stop_ends=True,
     )
 
 

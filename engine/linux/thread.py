@@ -6,6 +6,7 @@ from typing import NamedTuple
 from engine.errors import GuestFaultError
 from engine.linux import signals as sig
 from engine.linux.errno import LinuxError
+from engine.linux.fs.vfs import Directory
 from engine.linux.process import Process
 from engine.linux.signals import PendingSignal, SignalState
 from engine.linux.space import AddressSpace
@@ -105,20 +106,25 @@ class Thread:
     @property
     def umask(self) -> int:
         """Its file mode mask."""
-        return self.process.umask
+        return self.process.place.umask
 
     @umask.setter
     def umask(self, value: int) -> None:
-        self.process.umask = value
+        self.process.place.umask = value
 
     @property
     def cwd(self) -> bytes:
-        """Its working directory, an absolute normalised guest path."""
-        return self.process.cwd
+        """Path of its working directory."""
+        return self.directory.path_of()
 
-    @cwd.setter
-    def cwd(self, value: bytes) -> None:
-        self.process.cwd = value
+    @property
+    def directory(self) -> Directory:
+        """Its working directory."""
+        return self.process.place.directory
+
+    @directory.setter
+    def directory(self, value: Directory) -> None:
+        self.process.place.directory = value
 
     def limit(self, name: str) -> int:
         """Soft resource limit."""
@@ -151,7 +157,7 @@ class Thread:
         self.machine.wake(self)
 
     def leave_wait(self) -> None:
-        """It waits no longer, as it ends."""
+        """It waits no longer, although nothing has come of it."""
         wait, self.wait = self.wait, None
         if wait is not None and wait.leave is not None:
             wait.leave()

@@ -27,6 +27,7 @@ class Wait:
             ends the call with it.
         woken_by_calls: the calls that can end the wait say so (`Machine.wake`): it is not tried
             before (futex).
+        stop_ends: it ends with EINTR where the process is stopped and continued (signal(7)).
         uninterruptible: no signal ends it but SIGKILL (vfork).
         due: says at which moment `poll` may have a result by time alone; that may change while
             it waits (a timer that another thread arms).
@@ -43,6 +44,7 @@ class Wait:
     leave: Callable[[], None] | None = None
     partial: Callable[[], int] | None = None
     woken_by_calls: bool = False
+    stop_ends: bool = False
     uninterruptible: bool = False
     outside: bool = False
     due: Callable[[], int | None] | None = None

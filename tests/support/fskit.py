@@ -23,7 +23,7 @@ from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
-from engine.linux.fs.vfs import OpenFile
+from engine.linux.fs.vfs import Directory, OpenFile
 from engine.linux.fs.view import View
 from engine.linux.net import calls as network
 from engine.linux.net.network import Network
@@ -131,9 +131,9 @@ class OneProcess:
         return table
 
     @property
-    def cwd(self) -> bytes:
-        path: bytes = self.context.cwd
-        return path
+    def directory(self) -> Directory:
+        found: Directory = self.context.directory
+        return found
 
     @property
     def terminal(self) -> Terminal | None:
@@ -207,7 +207,6 @@ class Process:
         self.clock = FixedClock()
         self.pid = 42
         self.umask = 0o022
-        self.cwd = cwd
         self.limits = {"nofile": 1024, "fsize": (1 << 64) - 1}
         self.signals: list[int] = []
         self.reports: list[str] = []
@@ -223,12 +222,17 @@ class Process:
             budget=budget,
         )
         self.net = Network(self.clock, self.fs.numbers)
+        self.directory = self.fs.directory(cwd)
         self.files = FileTable(stdio, lambda: self.limits["nofile"])
         self.proc.context = self
         self.table: dict[str, Callable[..., int | Wait]] = {}
         for family in (files, stat, dirs, descriptors, pipes, poll, eventfiles, network, transfer):
             self.table.update(family.SYSCALLS)
         self._arena = 0x2000
+
+    @property
+    def cwd(self) -> bytes:
+        return self.directory.path_of()
 
     def send_signal(self, number: int) -> None:
         self.signals.append(number)

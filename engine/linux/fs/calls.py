@@ -33,7 +33,7 @@ def path_at(ctx: Context, address: int) -> bytes:
 
 def working_directory(ctx: Context) -> Directory:
     """The process's working directory."""
-    return ctx.fs.directory(ctx.cwd)
+    return ctx.directory
 
 
 def base_of(ctx: Context, dirfd: int, path: bytes) -> Directory:

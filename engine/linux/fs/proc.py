@@ -218,8 +218,12 @@ class ProcTree:
                 lambda: self._resolve(path(self._alive(pid))),
             )
 
+        def here() -> bytes:
+            found = self._alive(pid).directory
+            return found.path_of() + (b" (deleted)" if found.removed else b"")
+
         directory.mount(b"exe", place(lambda p: p.exe))
-        directory.mount(b"cwd", place(lambda p: p.cwd))
+        directory.mount(b"cwd", MagicLink(self.volume, here, lambda: self._alive(pid).directory))
         directory.mount(b"root", place(lambda _: b"/"))
 
         def names() -> list[bytes]:

@@ -245,7 +245,7 @@ def status(process: ProcProcess, tid: int, identity: Identity) -> bytes:
     uid, gid = identity.uid, identity.gid
     lines = [
         ("Name", process.comm.decode("latin-1")),
-        ("Umask", "0022"),
+        ("Umask", f"{numbers.umask:04o}"),
         ("State", state.get(numbers.state, numbers.state)),
         ("Tgid", process.pid),
         ("Ngid", 0),

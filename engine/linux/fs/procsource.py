@@ -6,6 +6,7 @@ from typing import Protocol
 
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
+from engine.linux.fs.vfs import Directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class ProcStatus:
     """Numbers for status and stat; masks have bit N-1 for signal N."""
 
     ppid: int = 1
+    umask: int = 0o022
     state: str = "R"
     threads: int = 1
     pgrp: int = 0
@@ -64,8 +66,8 @@ class ProcProcess(Protocol):
         """Its descriptors."""
 
     @property
-    def cwd(self) -> bytes:
-        """Working directory, a guest path."""
+    def directory(self) -> Directory:
+        """Working directory."""
 
     @property
     def exe(self) -> bytes:

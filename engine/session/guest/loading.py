@@ -24,7 +24,7 @@ from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.stdio import HostIO, HostStream, StreamStat, host_stdio
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Terminal
-from engine.linux.fs.vfs import OpenFile
+from engine.linux.fs.vfs import Directory, OpenFile
 from engine.linux.jobs import MachineJobs
 from engine.linux.kernel import Kernel
 from engine.linux.machine import Machine
@@ -308,7 +308,7 @@ class LoadedGuest:
         space.env = tuple(os.fsencode(entry) for entry in config.env)
         space.exe = os.fsencode(self.paths.real)
         self.thread.set_comm(os.path.basename(os.fsencode(path)))
-        process.cwd = self._working_directory()
+        process.place.directory = self._working_directory()
         start = loader.load(
             loader.Executable(self.image, path, interpreter, name, self.paths.typed),
             self.arch,
@@ -330,18 +330,17 @@ class LoadedGuest:
         if config.count_blocks or config.turns.absolute or config.record_schedule is not None:
             self.cpu.count_blocks(True)
 
-    def _working_directory(self) -> bytes:
+    def _working_directory(self) -> Directory:
         wanted = self.config.cwd or ("/" if self.config.isolated else os.getcwd())
         name = os.fsencode(os.path.normpath(wanted))
         try:
-            self.fs.directory(name)
+            return self.fs.directory(name)
         except LinuxError:
             if self.config.cwd is not None:
                 raise CommandError(
                     f"--cwd {self.config.cwd}: the guest has no such directory"
                 ) from None
-            return b"/"
-        return name
+            return self.fs.root
 
     def _engine_windows(self) -> list[tuple[int, int]]:
         """(start, size) of the engine's windows: no time passes there."""

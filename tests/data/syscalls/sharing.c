@@ -580,6 +580,91 @@ static void processor(void) {
     virtual_timers(ITIMER_PROF, SIGPROF);
 }
 
+/* -- working directories, which others move and remove, and what clone shares ---------------- */
+
+static void here(const char *what) {
+    char path[512], link[512] = {0};
+    printf("%s: %s", what, getcwd(path, sizeof path) ? strrchr(path, '/') : strerrorname_np(errno));
+    readlink("/proc/self/cwd", link, sizeof link - 1);
+    printf(", %s\n", strrchr(link, '/') ? strrchr(link, '/') : "?");
+    fflush(stdout);
+}
+#define IN_CHILD(...)                                      \
+    do {                                                   \
+        fflush(stdout);                                    \
+        if (!fork()) { __VA_ARGS__; exit(0); }             \
+        wait(0);                                           \
+    } while (0)
+static int moves(void *unused) {
+    SHOW(chdir("inner"));
+    umask(077);
+    signal(SIGUSR1, count_alarm);
+    fflush(stdout);
+    _exit(0);
+}
+static void shares(const char *what, int flags) {
+    struct sigaction action;
+    struct stat st;
+    mode_t mask;
+    umask(022);
+    signal(SIGUSR1, SIG_IGN);
+    fflush(stdout);
+    pid_t pid = clone(moves, stack + sizeof stack, flags | SIGCHLD, 0);
+    waitpid(pid, 0, 0);
+    here(what);
+    printf("umask %o\n", mask = umask(022));
+    sigaction(SIGUSR1, 0, &action);
+    TRUE(action.sa_handler == count_alarm);
+    if (!stat("../inner", &st)) chdir("..");
+    signal(SIGUSR1, SIG_DFL);
+}
+static void places(void) {
+    struct stat st;
+    SHOW(mkdir("outer", 0700));
+    SHOW(mkdir("outer/inner", 0700));
+    SHOW(chdir("outer/inner"));
+    int fd = open(".", O_RDONLY);
+    IN_CHILD(SHOW(rename("../../outer", "../../other")));
+    here("moved");
+    SHOW(close(open("file", O_CREAT | O_RDWR, 0600)));
+    SHOW(stat("../../other/inner/file", &st));
+    IN_CHILD(SHOW(rename("../inner", "../more")));
+    here("renamed");
+    SHOW(unlink("file"));
+    IN_CHILD({
+        SHOW(chdir(".."));
+        SHOW(rmdir("more"));
+        SHOW(mkdir("more", 0700)); /* another one */
+    });
+    here("removed");
+    SHOW(stat(".", &st));
+    printf("%d links\n", (int)st.st_nlink);
+    SHOW(stat("file", &st));
+    SHOW(open("file", O_CREAT | O_RDWR, 0600));
+    SHOW(mkdir("new", 0700));
+    SHOW(chdir("."));
+    SHOW(chdir("more"));
+    SHOW(fchdir(fd));
+    here("again");
+    SHOW(stat("/proc/self/cwd", &st));
+    SHOW(rmdir("../more"));
+    SHOW(chdir(".."));
+    here("above");
+    SHOW(fchdir(fd));
+    here("below");
+    SHOW(chdir("../.."));
+    close(fd);
+    SHOW(rmdir("other"));
+    /* what a child has of one's own, and shares */
+    SHOW(mkdir("inner", 0700));
+    shares("nothing", 0);
+    shares("place", CLONE_FS);
+    shares("memory", CLONE_VM | CLONE_VFORK);
+    shares("handlers", CLONE_VM | CLONE_SIGHAND | CLONE_VFORK);
+    shares("all", CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_VFORK);
+    SHOW(rmdir("inner"));
+}
+
 int main(int argc, char **argv) {
     self = "/proc/self/exe";
     setvbuf(stdout, 0, _IOLBF, 0);
@@ -596,5 +681,6 @@ int main(int argc, char **argv) {
     semaphores();
     timers();
     processor();
+    places();
     return 0;
 }

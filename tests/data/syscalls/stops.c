@@ -3,6 +3,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 
 static pid_t child(void (*body)(void)) {
@@ -335,6 +343,133 @@ static void orphans(void) {
     printf("%c\n", byte);
 }
 
+/* Calls that wait when their process is stopped and continued: some end, most go on. */
+static int fds[2], sems, queue;
+static const struct timespec long_time = {100, 0};
+static long by_read(void) { char byte; return read(fds[0], &byte, 1); }
+static long by_poll(void) { struct pollfd in = {fds[0], POLLIN, 0}; return poll(&in, 1, -1); }
+static long by_timed_poll(void) { struct pollfd in = {fds[0], POLLIN, 0}; return poll(&in, 1, 100000); }
+static long by_select(void) {
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(fds[0], &set);
+    return select(fds[0] + 1, &set, 0, 0, 0);
+}
+static long by_epoll(int timeout, sigset_t *mask) {
+    int fd = epoll_create1(0);
+    struct epoll_event event = {EPOLLIN};
+    epoll_ctl(fd, EPOLL_CTL_ADD, fds[0], &event);
+    return epoll_pwait(fd, &event, 1, timeout, mask);
+}
+static long by_epoll_wait(void) { return by_epoll(-1, 0); }
+static long by_timed_epoll(void) { return by_epoll(100000, 0); }
+static long by_masked_epoll(void) {
+    sigset_t set;
+    sigfillset(&set);
+    return by_epoll(-1, &set);
+}
+static long by_semop(void) { struct sembuf less = {0, -1, 0}; return semop(sems, &less, 1); }
+static long by_semtimedop(void) {
+    struct sembuf less = {0, -1, 0};
+    return semtimedop(sems, &less, 1, &long_time);
+}
+static long by_sigwaitinfo(void) {
+    sigset_t set;
+    sigemptyset(&set), sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &set, 0);
+    return sigwaitinfo(&set, 0);
+}
+static long by_sigtimedwait(void) {
+    sigset_t set;
+    sigemptyset(&set), sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &set, 0);
+    return sigtimedwait(&set, 0, &long_time);
+}
+static long by_sigsuspend(void) { sigset_t set; sigemptyset(&set); return sigsuspend(&set); }
+static long by_pause(void) { return pause(); }
+static long by_msgrcv(void) { long message[4]; return msgrcv(queue, message, 8, 1, 0); }
+static long by_nanosleep(void) { return nanosleep(&long_time, 0); }
+static long by_futex(void) {
+    static int word;
+    return syscall(SYS_futex, &word, 0, 0, 0, 0, 0);
+}
+static long by_timed_futex(void) {
+    static int word;
+    return syscall(SYS_futex, &word, 0, 0, &long_time, 0, 0);
+}
+static long by_wait(void) {
+    if (!fork()) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pause();
+        _exit(0);
+    }
+    return wait(0);
+}
+static long by_lock(void) {
+    struct flock all = {.l_type = F_WRLCK};
+    return fcntl(open("stopped", O_RDWR), F_SETLKW, &all);
+}
+static long by_flock(void) { return flock(open("stopped", O_RDWR), LOCK_EX); }
+static long by_fifo(void) { return open("fifo", O_RDONLY); }
+static long by_eventfd(void) { long value; return read(eventfd(0, 0), &value, 8); }
+static long by_timerfd(void) { long value; return read(timerfd_create(CLOCK_MONOTONIC, 0), &value, 8); }
+static long by_socket(void) {
+    int pair[2];
+    char byte;
+    socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+    return recv(pair[0], &byte, 1, 0);
+}
+
+static void every_call(void) {
+    static const struct { const char *name; long (*call)(void); } all[] = {
+        {"read", by_read}, {"poll", by_poll}, {"poll in time", by_timed_poll},
+        {"select", by_select}, {"epoll_wait", by_epoll_wait}, {"epoll_wait in time", by_timed_epoll},
+        {"epoll_pwait", by_masked_epoll}, {"semop", by_semop}, {"semtimedop", by_semtimedop},
+        {"sigwaitinfo", by_sigwaitinfo}, {"sigtimedwait", by_sigtimedwait}, {"sigsuspend", by_sigsuspend},
+        {"pause", by_pause}, {"msgrcv", by_msgrcv}, {"nanosleep", by_nanosleep}, {"futex", by_futex},
+        {"futex in time", by_timed_futex}, {"wait", by_wait}, {"fcntl", by_lock}, {"flock", by_flock},
+        {"fifo", by_fifo}, {"eventfd", by_eventfd}, {"timerfd", by_timerfd},
+        {"recv", by_socket}};
+    enum { COUNT = sizeof all / sizeof *all };
+    pid_t pids[COUNT];
+    int told[2], status;
+    struct flock whole = {.l_type = F_WRLCK};
+    struct { int which, code; } result;
+    int answers[COUNT];
+    pipe(fds), pipe(told);
+    sems = semget(IPC_PRIVATE, 1, 0600);
+    queue = msgget(IPC_PRIVATE, 0600);
+    mkfifo("fifo", 0600);
+    int fd = open("stopped", O_RDWR | O_CREAT, 0600);
+    fcntl(fd, F_SETLK, &whole), flock(fd, LOCK_EX);
+    fflush(stdout);
+    for (int i = 0; i < COUNT; i++) {
+        answers[i] = -1;
+        if (!(pids[i] = fork())) {
+            setpgid(0, 0);
+            signal(SIGCHLD, SIG_DFL);
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            long done = all[i].call();
+            result.which = i, result.code = done < 0 ? errno : 0;
+            write(told[1], &result, sizeof result);
+            _exit(0);
+        }
+    }
+    usleep(60000);
+    for (int i = 0; i < COUNT; i++)
+        kill(pids[i], SIGSTOP), waitpid(pids[i], &status, WUNTRACED);
+    for (int i = 0; i < COUNT; i++) kill(pids[i], SIGCONT);
+    struct pollfd in = {told[0], POLLIN, 0};
+    while (poll(&in, 1, 60) > 0 && read(told[0], &result, sizeof result) == sizeof result)
+        answers[result.which] = result.code;
+    for (int i = 0; i < COUNT; i++) {
+        printf("%s: %s\n", all[i].name, answers[i] < 0 ? "goes on" : strerrorname_np(answers[i]));
+        kill(pids[i], SIGKILL), waitpid(pids[i], 0, 0);
+    }
+    semctl(sems, 0, IPC_RMID), msgctl(queue, IPC_RMID, 0);
+    unlink("fifo"), unlink("stopped");
+}
+
 int main(void) {
     setsid(); /* whoever inherits its children is outside */
     pipe(gate);
@@ -344,5 +479,6 @@ int main(void) {
     notices();
     threads();
     orphans();
+    every_call();
     return 0;
 }
