@@ -14,14 +14,14 @@ from engine.linux.fs.termios import TIOCGPTPEER
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
-EPERM, EBADF, EINVAL = 1, 9, 22
+EPERM, EBADF, EINVAL, ENOTTY = 1, 9, 22, 25
 
 F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL = 0, 1, 2, 3, 4
 F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG = 8, 9, 10, 11
 F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ = 1030, 1031, 1032
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 
-FIOCLEX, FIONCLEX, FIONBIO, FIONREAD = 0x5451, 0x5450, 0x5421, 0x541B
+FIOCLEX, FIONCLEX, FIONBIO, FIOASYNC, FIONREAD = 0x5451, 0x5450, 0x5421, 0x5452, 0x541B
 
 _SETTABLE = fl.O_APPEND | fl.O_NONBLOCK | fl.O_ASYNC | fl.O_DIRECT | fl.O_NOATIME
 
@@ -115,9 +115,12 @@ def ioctl(ctx: Context, fd: int, request: int, argument: int) -> int:
     order = "<" if ctx.arch.byteorder == "little" else ">"
     if request in (FIOCLEX, FIONCLEX):
         ctx.files.set_cloexec(fd, request == FIOCLEX)
-    elif request == FIONBIO:
+    elif request in (FIONBIO, FIOASYNC):
         (on,) = struct.unpack(order + "i", ctx.memory.read(argument, 4))
-        _set_flags(file, file.flags | fl.O_NONBLOCK if on else file.flags & ~fl.O_NONBLOCK)
+        flag = fl.O_NONBLOCK if request == FIONBIO else fl.O_ASYNC
+        if request == FIOASYNC and file.is_regular:
+            raise LinuxError(ENOTTY)
+        _set_flags(file, file.flags | flag if on else file.flags & ~flag)
     elif request == FIONREAD and file.is_regular and file.node is not None:
         left = max(0, file.stat().size - file.offset)
         ctx.memory.write(argument, struct.pack(order + "i", min(left, 0x7FFFFFFF)))

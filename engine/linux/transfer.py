@@ -112,7 +112,7 @@ def copy_file_range(
         raise LinuxError(EBADF)
     if u32(flags):
         raise LinuxError(EINVAL)
-    if source.host_fd() is not None and source.node is None:
+    if any(each.host_fd() is not None and each.node is None for each in (source, target)):
         # A stream that happens to be a file: let the caller read and write.
         raise LinuxError(EXDEV)
     read_at, write_at = _offset(ctx, in_offset), _offset(ctx, out_offset)

@@ -257,6 +257,15 @@ static void blocked(int family) {
 
 static void moving(void) {
     connection(AF_INET);
+    int on = 1, off = 0;
+    SHOW(ioctl(one, FIOASYNC, &on));
+    SHOW(fcntl(one, F_GETFL));
+    SHOW(ioctl(one, FIONBIO, &on));
+    SHOW(fcntl(one, F_GETFL));
+    SHOW(ioctl(one, FIOASYNC, &off));
+    SHOW(ioctl(one, FIONBIO, &off));
+    SHOW(fcntl(one, F_GETFL));
+    SHOW(ioctl(one, FIOASYNC, 8));
     int pipes[2], file = open("/proc/self/exe", O_RDONLY);
     pipe(pipes);
     write(pipes[1], "through a pipe", 14);

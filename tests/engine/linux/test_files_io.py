@@ -416,6 +416,18 @@ def test_host_streams_never_block() -> None:
         assert process.read(0, 10) == b""
 
 
+def test_copies_to_a_stream_are_left_to_read_and_write(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as out:
+        process = Process(stdio=(HostStream(out.fileno(), HostIO(), 1),))
+        process.write(0, b"before ")
+        source = process.open("/tmp/f", os.O_RDWR | os.O_CREAT)
+        process.write(source, b"after")
+        process.call("lseek", source, 0, 0)
+        assert process.call("copy_file_range", source, 0, 0, 0, 5, 0) == -errno.EXDEV
+        assert process.call("sendfile", 0, source, 0, 5) == 5
+    assert (tmp_path / "out").read_bytes() == b"before after"
+
+
 def test_pluggable_streams_and_dev_names() -> None:
     out: list[bytes] = []
     process = Process(stdio=(FeedStream(b"line\n", ended=True), SinkStream(out.append)))
