@@ -36,6 +36,7 @@ from tui.panes.memory import MemoryPane
 from tui.panes.probes import ProbesPane
 from tui.panes.registers import RegistersPane
 from tui.panes.registry import Panes, PaneSources
+from tui.panes.threads import ThreadsPane
 from tui.render import grouped
 from tui.screens.help import HelpScreen
 from tui.session_restore import SessionRestore
@@ -63,6 +64,8 @@ _SAID: Final = (
     cmd.WriteRegister,
     cmd.Assemble,
     cmd.Signal,
+    cmd.ChooseThread,
+    cmd.StepAlone,
 )
 """Commands whose success is told: no view shows it by itself."""
 
@@ -208,9 +211,9 @@ class KprobeApp(App[int]):
         """Do an action of `tui.keymap`."""
         BY_ID[action].do(self.controls)
 
-    def action_pane(self, number: int) -> None:
-        """Go to a pane by its number."""
-        self.body.show_number(number)
+    def action_pane(self, key: str) -> None:
+        """Go to a pane by its key."""
+        self.body.show_key(key)
 
     def action_go_to(self, text: str) -> None:
         """Ask for a place, of which some was typed as the end of a chord that was none."""
@@ -284,6 +287,7 @@ class KprobeApp(App[int]):
                 machinery.locate(code.code.cursor)
             pane.show(view)
         self.body.expect_histograms(bool(view.histograms))
+        self.body.expect_threads(len(view.pids) > 1)
         if old.state is not view.state or old.reason != view.reason:
             self._announce(view)
         if not old.registers and not self.is_headless:
@@ -361,6 +365,11 @@ class KprobeApp(App[int]):
     def on_graph_pane_event_chosen(self, message: GraphPane.EventChosen) -> None:
         """Show an event in the log."""
         self.panes.events.goto(message.number + 1)
+
+    def on_threads_pane_events_of(self, message: ThreadsPane.EventsOf) -> None:
+        """Show a thread's events alone, or all."""
+        self.panes.events.set_filter(f"tid=={message.tid}" if message.tid else "")
+        self.say(f"events of thread {message.tid} alone" if message.tid else "all events")
 
     # -- the desk ---------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from textual.containers import Horizontal, Vertical
 
 from tui.layout import TALL, WIDE, Layout
 from tui.panes.code_view import CodeView
-from tui.panes.registry import PANES, Panes, PaneSpec, by_number
+from tui.panes.registry import PANES, Panes, PaneSpec, by_key
 from tui.widgets.bars import Tab, TabStrip
 from tui.widgets.pane import Pane
 from tui.widgets.virtual_lines import VirtualLines
@@ -36,7 +36,7 @@ class Body(Vertical):
         self.panes = panes
         self.choice = Layout()
         self._tabs = {False: TabStrip(id="upper-tabs"), True: TabStrip(id="lower-tabs")}
-        self._has_histograms = False
+        self._has_histograms = self._has_threads = False
 
     def compose(self) -> ComposeResult:
         """Tabs, boxes, panes."""
@@ -90,9 +90,9 @@ class Body(Vertical):
         self.fit()
         self.panes[pane].focus_inside()
 
-    def show_number(self, number: int) -> None:
-        """Give the pane of a number the focus."""
-        spec = by_number(number)
+    def show_key(self, key: str) -> None:
+        """Give the pane of a key the focus."""
+        spec = by_key(key)
         if spec is not None:
             self.show_pane(spec.id)
 
@@ -134,20 +134,27 @@ class Body(Vertical):
             self._has_histograms = some
             self._show_tabs(lower=True)
 
+    def expect_threads(self, some: bool) -> None:
+        """There are several threads or processes, or not: the same of the tab of these."""
+        if some is not self._has_threads:
+            self._has_threads = some
+            self._show_tabs(lower=False)
+
     def _show_tabs(self, lower: bool) -> None:
         """The names of a group, where they are seen."""
         strip = self._tabs[lower]
         if strip.display and strip.is_attached:  # else the end has begun
             active = self.choice.lower if lower else self.choice.upper
             tabs = [
-                Tab(spec.id, spec.number, spec.tab)
+                Tab(spec.id, spec.key, spec.tab)
                 for spec in PANES
                 if spec.lower is lower and self._has_tab(spec, active)
             ]
             strip.show(tabs, active, self.panes[active].noted)
 
     def _has_tab(self, spec: PaneSpec, active: str) -> bool:
-        return spec.id != "histogram" or active == spec.id or self._has_histograms
+        needed = {"histogram": self._has_histograms, "threads": self._has_threads}
+        return needed.get(spec.id, True) or active == spec.id
 
     def on_pane_retitled(self, message: Pane.Retitled) -> None:
         """A pane says something else of itself: without borders its tab shows it."""

@@ -84,10 +84,49 @@ def _examine(on: Controls, rest: str) -> None:
 
 
 def _set(on: Controls, rest: str) -> None:
+    words = rest.split()
+    if words and words[0] == "scheduler-locking":  # gdb's: who runs when one thread does
+        if len(words) != 2 or words[1] not in _LOCKING:
+            raise CommandError(f"set scheduler-locking {'|'.join(_LOCKING)}")
+        on.desk.post(cmd.StepAlone(on=_LOCKING[words[1]]))
+        return
     name, equals, value = rest.replace("$", "", 1).partition("=")
     if not equals:
         raise CommandError("set REGISTER=VALUE")
     on.desk.post(cmd.WriteRegister(name.strip(), number(value)))
+
+
+def _thread(on: Controls, rest: str) -> None:
+    words = rest.split()
+    if not words:
+        view = on.desk.view
+        comm, pid = view.comms.get(view.thread, ""), view.pids.get(view.thread, view.thread)
+        on.desk.say(f"thread {view.thread} ({comm}) of process {pid}")
+    elif len(words) > 1:
+        raise CommandError("thread N, the id of one")
+    else:
+        on.desk.post(cmd.ChooseThread(number(words[0])))
+
+
+def _info(on: Controls, rest: str) -> None:
+    found = [name for name in _INFO if rest.strip() and name.startswith(rest.strip())]
+    if len(found) != 1:
+        raise CommandError(f"info {'|'.join(_INFO)}")
+    on.body.show_pane(_INFO[found[0]])
+
+
+_LOCKING: Final = {"on": True, "step": True, "off": False}
+_INFO: Final = {
+    "threads": "threads",
+    "inferiors": "threads",
+    "registers": "registers",
+    "breakpoints": "probes",
+    "stack": "backtrace",
+    "frame": "backtrace",
+    "locals": "backtrace",
+    "proc": "memory",
+}
+"""Subjects of gdb's `info`, and the pane that has each."""
 
 
 def _signal(on: Controls, rest: str) -> None:
@@ -231,7 +270,11 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     CommandSpec(("redo",), "", "do it again", _post(cmd.Redo())),
     CommandSpec(("go", "g", "list", "l"), "PLACE|#EVENT", "show a place", _go, places=True),
     CommandSpec(("x",), "PLACE", "show memory", _examine, places=True),
-    CommandSpec(("set",), "REG=VALUE", "set a register", _set),
+    CommandSpec(("thread", "inferior"), "[N]", "look at another thread", _thread),
+    CommandSpec(("info",), "threads|inferiors|...", "the pane that shows it", _info),
+    CommandSpec(
+        ("set",), "REG=VALUE | scheduler-locking on|off", "set a register, or who runs", _set
+    ),
     CommandSpec(("signal", "kill"), "NAME", "send the program a signal", _signal),
     CommandSpec(("source", "so"), "FILE", "carry out the definitions of a file", _source),
     CommandSpec(("write", "w"), "FILE", "write the definitions to a file", _write),

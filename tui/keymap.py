@@ -296,15 +296,18 @@ ACTIONS: Final[tuple[Action, ...]] = (
 )
 """All of them, in the order of the help."""
 
+PANE_KEYS: Final = "1234567890T"
+"""The keys of panes."""
+
 BY_ID: Final = {action.id: action for action in ACTIONS}
 """The same by id."""
 
 
 def bindings() -> list[Binding]:
-    """For the app: the actions, and the panes by number."""
+    """For the app: the actions, and the panes by their keys."""
     panes = [
-        Binding(str(number), f"pane({number})", f"pane {number}", show=False, id=f"pane_{number}")
-        for number in range(10)
+        Binding(key, f"pane('{key}')", f"pane {key}", show=False, id=f"pane_{key}")
+        for key in PANE_KEYS
     ]
     # Who has stopped a terminal with ctrl+s types ctrl+q: that must not end anything.
     calm = Binding("ctrl+q", "stay", show=False, priority=True)

@@ -43,7 +43,7 @@ class Everything(Provider):
                 type_it = partial(on.desk.ask, command_question(on, spec.names[0] + " "))
                 yield Hit(score, matcher.highlight(text), type_it)
         for pane in PANES:
-            text = f"pane {pane.number}: {pane.tab}"
+            text = f"pane {pane.key}: {pane.tab}"
             if (score := matcher.match(text)) > 0:
                 show = partial(on.body.show_pane, pane.id)
                 yield Hit(score, matcher.highlight(text), show)

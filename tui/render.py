@@ -25,6 +25,7 @@ MARKS: Final[dict[str, Mark]] = {
     "trampoline": Mark("T", "T"),
     "stop": Mark("\N{BLACK SQUARE}", "#"),
     "cursor": Mark("\N{BLACK RIGHT-POINTING POINTER}", ">"),
+    "shown": Mark("\N{RIGHTWARDS ARROW}", ">"),
     "selected": Mark("\N{BOX DRAWINGS HEAVY VERTICAL}", "|"),
     "enter": Mark("\N{BLACK RIGHT-POINTING TRIANGLE}", ">"),
     "leave": Mark("\N{BLACK LEFT-POINTING TRIANGLE}", "<"),
@@ -63,6 +64,16 @@ def harmless(text: str | bytes, ascii_only: bool = False) -> str:
 def grouped(number: int) -> str:
     """A number with its digits in threes: "12 408"."""
     return f"{number:,}".replace(",", " ")
+
+
+_FIRST: Final = 1000
+"""The id of a guest's first thread, which is drawn without a colour of its own."""
+_THREADS: Final = ("accent", "good", "warn", "bad", "note")
+
+
+def thread_look(tid: int) -> str:
+    """The name of the look of a thread, by its id; "" for the first one's."""
+    return _THREADS[(tid - _FIRST - 1) % len(_THREADS)] if tid > _FIRST else ""
 
 
 def sparkline(values: Sequence[float], ascii_only: bool = False) -> str:

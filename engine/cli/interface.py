@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from engine.cli.options import config_of, lines_of, open_options
+from engine.cli.options import config_of, lines_of, open_options, replay_options
 from engine.cli.probe_options import probe_options, returns_option
 from engine.session import GuestConfig
 
@@ -42,6 +42,7 @@ Interface = Callable[[InterfaceOptions], int]
 @click.option("--fresh", is_flag=True, help="Forget the probes and layout of the last time.")
 @probe_options
 @returns_option
+@replay_options
 @open_options
 @click.argument("guest", type=click.Path(), required=False)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)

@@ -1,7 +1,8 @@
 """The guest's kernel: runs threads in turn, carries out system calls, delivers signals."""
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from engine.cpu.base import Stop, StopKind
@@ -37,6 +38,7 @@ class Kernel:
         max_blocks: ticks of the clock at which it is stopped, None for never.
         attention: set while the host has something to say.
         switched: told, in order, that another thread is the current one.
+        awaited: a run ends where this thread gets the processor, before it goes on.
     """
 
     def __init__(self, machine: Machine, turns: Turns, max_blocks: int | None = None) -> None:
@@ -66,6 +68,7 @@ class Kernel:
         self._stale = False  # something may have ended a wait
         self._moment: int | None = None  # when time alone makes something happen
         self._idle = False  # listeners have been told that nobody can run
+        self.awaited: Thread | None = None
         self.attention = machine.host.attention
 
     @property
@@ -115,6 +118,8 @@ class Kernel:
         if not self._runnable():
             return
         thread = self.machine.current
+        if thread is self.awaited:
+            return
         hooks = thread.hooks
         held = hooks.hold()
         waits = held and thread.signals.deliverable()
@@ -313,6 +318,12 @@ class Kernel:
         return not any(thread.wait and thread.wait.outside for thread in scheduler.blocked)
 
     def _switch(self, thread: Thread) -> None:
+        """Let another thread run."""
+        if thread is not self.machine.current:
+            self._hold(thread)
+            self.scheduler.switched(thread, self._cpu.blocks())
+
+    def _hold(self, thread: Thread) -> None:
         """Let the processor hold another thread's registers."""
         machine, cpu = self.machine, self._cpu
         before = machine.current
@@ -327,13 +338,32 @@ class Kernel:
         cpu.go_on(thread.position)
         thread.registers = thread.position = None
         machine.current, machine.tid = thread, thread.tid
-        self.scheduler.switched(thread, cpu.blocks())
         for listener in self.switched:
             listener()
 
     def look_at(self, thread: Thread) -> None:
         """Let the processor hold a thread's registers, of a machine that will not go on."""
-        self._switch(thread)
+        self._hold(thread)
+
+    @contextmanager
+    def visit(self, thread: Thread) -> Iterator[None]:
+        """Let the processor hold a thread's registers for a while in which nobody runs.
+
+        They may be read and written; nothing else changes, the schedule least of all.
+        """
+        current = self.machine.current
+        self._hold(thread)
+        try:
+            yield
+        finally:
+            self._hold(current)
+
+    def prefer(self, thread: Thread | None) -> None:
+        """Give a thread each turn that it can take from now on; None: as the turns have it."""
+        scheduler = self.scheduler
+        scheduler.preferred = thread
+        if thread is not self.machine.current and thread in scheduler.ready:
+            self._over = self._over or Why.PREEMPTED
 
     def _end(self, process: Process) -> None:
         """A process has ended; the run with the last one."""

@@ -129,7 +129,7 @@ class Machine:
         self.released: Callable[[Process], None] = lambda process: None
         self._random = random.Random(seed)
         self._next_id = _FIRST_PID
-        self._turn_began = 0
+        self._turn_began = self._turn_tick = 0
 
     def new_id(self) -> int:
         """A process or thread id that nobody has."""
@@ -208,6 +208,10 @@ class Machine:
         """Nanoseconds of processor time since the current thread got the processor."""
         return self._passed() - self._turn_began
 
+    def turn_ticks(self) -> int:
+        """Ticks since then."""
+        return self.cpu.blocks() - self._turn_tick
+
     def _passed(self) -> int:
         return self.syscall_count * _CALL_NS + self.cpu.blocks() * BLOCK_NS
 
@@ -216,6 +220,8 @@ class Machine:
         now = self._passed()
         self.current.spent += now - self._turn_began
         self._turn_began = now
+        self.current.ran += self.turn_ticks()
+        self._turn_tick = self.cpu.blocks()
 
     def next_expiry(self) -> int | None:
         """When the next timer of any process expires."""

@@ -24,6 +24,7 @@ class Scheduler:
         switches: changes from one thread to another so far.
         digest: of all of them, as (tick, thread id): equal for equal schedules.
         turn_end: tick at which the present turn ends; None while nobody else can run.
+        preferred: gets each turn that it can take, whatever turns would have it: a user's wish.
         chosen: told of each choice that makes the schedule, before it takes effect.
     """
 
@@ -37,6 +38,7 @@ class Scheduler:
         self.held: dict[Thread, None] = {}
         self.switches = self.digest = 0
         self.turn_end: int | None = None
+        self.preferred: Thread | None = None
         self.chosen: Callable[[Choice], object] | None = None
 
     def block(self, thread: Thread) -> None:
@@ -96,7 +98,11 @@ class Scheduler:
             self.turn_end = None
             return None
         several = len(ready) > 1
-        thread = self.turns.take(ready, before, why, now)
+        if self.preferred is not None and self.preferred in ready:
+            thread = self.preferred
+            ready.remove(thread)
+        else:
+            thread = self.turns.take(ready, before, why, now)
         if self.chosen is not None and (several or thread is not before):
             self.chosen(Choice(now, thread.tid, why))
         self.turn_end = self.turns.end(thread, now, ready, None)

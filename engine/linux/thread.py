@@ -62,6 +62,7 @@ class Thread:
         position: likewise, what the clock knows of where it is.
         ended: it will not run again.
         spent: nanoseconds that it has had the processor, but for its present turn.
+        ran: the same in ticks of the clock, which system calls do not take.
     """
 
     def __init__(self, process: Process, tid: int, comm: bytes = b"") -> None:
@@ -86,12 +87,18 @@ class Thread:
         self.position: object = None
         self.ended = False
         self.spent = 0
+        self.ran = 0
         process.threads[tid] = process.last = self
         machine.threads[tid] = self
 
     def enter(self, space: AddressSpace) -> None:
         """Run in an address space from now on."""
         self.space, self.memory, self.hooks = space, space.memory, space.hooks
+
+    def ticks(self) -> int:
+        """Ticks that it has run."""
+        machine = self.machine
+        return self.ran + (machine.turn_ticks() if machine.current is self else 0)
 
     def cpu_time(self) -> int:
         """Nanoseconds of processor time."""

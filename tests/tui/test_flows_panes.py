@@ -9,6 +9,7 @@ from controlkit import sample
 from flowkit import LARGE, SMALL, User, flow, place
 
 from engine.session.protocol.views import RunState
+from tui.keymap import PANE_KEYS
 from tui.panes.registry import PANES
 from tui.screens.help import HelpScreen
 
@@ -16,9 +17,9 @@ from tui.screens.help import HelpScreen
 @pytest.mark.parametrize("size", [SMALL, LARGE, (20, 5)])
 def test_panes_by_number_tab_brackets_and_zoom(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
-        assert sorted(spec.number for spec in PANES) == list(range(10))
+        assert sorted(spec.key for spec in PANES) == sorted(PANE_KEYS)
         for spec in PANES:
-            await user.press(str(spec.number))
+            await user.press(spec.key)
             assert user.focus == spec.id
             assert user.panes[spec.id].region.area > 0
         await user.press("right_square_bracket")

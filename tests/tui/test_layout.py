@@ -3,13 +3,13 @@
 import pytest
 
 from tui.layout import SMALL, TALL, WIDE, Layout
-from tui.panes.registry import PANES, by_id, by_number
+from tui.panes.registry import PANES, by_id, by_key
 
 
 @pytest.mark.parametrize("spec", PANES, ids=lambda spec: spec.id)
 def test_the_focused_pane_is_seen_at_every_size(spec: object) -> None:
     pane = next(item for item in PANES if item is spec)
-    assert by_id(pane.id) is by_number(pane.number) is pane
+    assert by_id(pane.id) is by_key(pane.key) is pane
     layout = Layout()
     layout.focus(pane.id)
     for columns in (20, SMALL[0], WIDE - 1, WIDE, 200):
@@ -39,4 +39,4 @@ def test_neighbours_go_round_the_group() -> None:
         for name in (*names[1:], names[0]):
             layout.focus(layout.neighbour(1))
             assert layout.focused == name
-    assert by_number(len(PANES) + 5) is None
+    assert by_key("x") is None

@@ -69,6 +69,11 @@ SCENES = (
         "panels",
         "y =why escape question_mark =help escape ctrl+p =palette escape colon ~br =command",
     ),
+    Scene(
+        "threads",
+        "colon ~break_think enter c @stopped c @stopped T =running j enter =chosen L i =alone",
+        guest="x86_64/race",
+    ),
     Scene("killed", "c @ended =ended 3 =backtrace", guest="x86_64/crash"),
     Scene("waiting", "c @waiting 7 enter ~hello =typed", guest="x86_64/lines"),
     Scene(

@@ -13,7 +13,7 @@ from tui.call_pairs import entry_nearby, partner
 from tui.filters import EventFilter, FilterError, compile_filter
 from tui.lineindex import Fold
 from tui.messages import Copied, Located, Say
-from tui.render import grouped, harmless, mark, sparkline
+from tui.render import grouped, harmless, mark, sparkline, thread_look
 from tui.store import EventStore
 from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
@@ -70,7 +70,8 @@ class EventRows(LineSource):
         if width >= _WIDE:
             task = harmless(parts.task, ascii_only)
             self._task_width = min(max(self._task_width, len(task)), 24)
-            pieces.append((task.ljust(self._task_width) + " ", None))
+            look = thread_look(parts.thread)
+            pieces.append((task.ljust(self._task_width) + " ", looks(look) if look else None))
         sign = mark("leave" if parts.returns else "enter", ascii_only)
         pieces.append((sign + " ", looks("accent" if parts.returns else "good")))
         pieces.append((harmless(parts.name, ascii_only), looks("name")))

@@ -16,6 +16,7 @@ from tui.panes.memory import MemoryPane
 from tui.panes.output import OutputPane
 from tui.panes.probes import ProbesPane
 from tui.panes.registers import RegistersPane
+from tui.panes.threads import ThreadsPane
 from tui.store import EventStore
 from tui.widgets.pane import Pane
 
@@ -43,7 +44,7 @@ class PaneSpec:
 
     Attributes:
         id: of the widget.
-        number: its key.
+        key: goes to it.
         tab: its name where space is scarce.
         make: makes the widget.
         lower: whether it belongs to the lower group.
@@ -52,7 +53,7 @@ class PaneSpec:
     """
 
     id: str
-    number: int
+    key: str
     tab: str
     make: Callable[[PaneSources], Pane]
     lower: bool
@@ -61,20 +62,21 @@ class PaneSpec:
 
 
 PANES: Final[tuple[PaneSpec, ...]] = (
-    PaneSpec("code", 1, "Code", lambda s: CodePane(s.browser), False, "left"),
-    PaneSpec("registers", 2, "Regs", lambda s: RegistersPane(), False, "right"),
-    PaneSpec("backtrace", 3, "Back", lambda s: BacktracePane(), False, "right", shares=True),
-    PaneSpec("machinery", 4, "Mach", lambda s: MachineryPane(s.browser), False, "left"),
-    PaneSpec("memory", 5, "Mem", lambda s: MemoryPane(s.browser), False, "right", shares=True),
-    PaneSpec("events", 6, "Events", lambda s: EventLogPane(s.store), True, "bottom"),
-    PaneSpec("output", 7, "Output", lambda s: OutputPane(), True, "aside", shares=True),
-    PaneSpec("probes", 8, "Probes", lambda s: ProbesPane(), True, "aside", shares=True),
+    PaneSpec("code", "1", "Code", lambda s: CodePane(s.browser), False, "left"),
+    PaneSpec("registers", "2", "Regs", lambda s: RegistersPane(), False, "right"),
+    PaneSpec("backtrace", "3", "Back", lambda s: BacktracePane(), False, "right", shares=True),
+    PaneSpec("machinery", "4", "Mach", lambda s: MachineryPane(s.browser), False, "left"),
+    PaneSpec("memory", "5", "Mem", lambda s: MemoryPane(s.browser), False, "right", shares=True),
+    PaneSpec("threads", "T", "Thr", lambda s: ThreadsPane(), False, "right", shares=True),
+    PaneSpec("events", "6", "Events", lambda s: EventLogPane(s.store), True, "bottom"),
+    PaneSpec("output", "7", "Output", lambda s: OutputPane(), True, "aside", shares=True),
+    PaneSpec("probes", "8", "Probes", lambda s: ProbesPane(), True, "aside", shares=True),
     PaneSpec(
-        "graph", 9, "Graph", lambda s: GraphPane(s.store, s.names), True, "aside", shares=True
+        "graph", "9", "Graph", lambda s: GraphPane(s.store, s.names), True, "aside", shares=True
     ),
-    PaneSpec("histogram", 0, "Hist", lambda s: HistogramPane(), True, "aside", shares=True),
+    PaneSpec("histogram", "0", "Hist", lambda s: HistogramPane(), True, "aside", shares=True),
 )
-"""All of them, in the order in which they are numbered and told of a view."""
+"""All of them, in the order of the tabs, in which they are told of a view."""
 
 
 def by_id(pane: str) -> PaneSpec:
@@ -82,9 +84,9 @@ def by_id(pane: str) -> PaneSpec:
     return next(spec for spec in PANES if spec.id == pane)
 
 
-def by_number(number: int) -> PaneSpec | None:
+def by_key(key: str) -> PaneSpec | None:
     """The line of the pane with a key."""
-    return next((spec for spec in PANES if spec.number == number), None)
+    return next((spec for spec in PANES if spec.key == key), None)
 
 
 class Panes:
@@ -96,6 +98,7 @@ class Panes:
         backtrace: frames.
         machinery: the hit at hand.
         memory: bytes of the guest.
+        threads: threads and processes.
         events: the event log.
         output: the guest's terminal.
         probes: the list of probes.
@@ -108,12 +111,13 @@ class Panes:
         self._panes: dict[str, Pane] = {}
         for spec in PANES:
             pane = self._panes[spec.id] = spec.make(sources)
-            pane.id, pane.number = spec.id, spec.number
+            pane.id, pane.key = spec.id, spec.key
         self.code = self._one(CodePane)
         self.registers = self._one(RegistersPane)
         self.backtrace = self._one(BacktracePane)
         self.machinery = self._one(MachineryPane)
         self.memory = self._one(MemoryPane)
+        self.threads = self._one(ThreadsPane)
         self.events = self._one(EventLogPane)
         self.output = self._one(OutputPane)
         self.probes = self._one(ProbesPane)

@@ -75,7 +75,7 @@ class StatusBar(Static):
         """All parts: how soon each may go (the highest first), its text, its look."""
         view, plain = self._view, is_ascii(self.app)
         misses = sum(probe.misses for probe in view.probes)
-        if view.waiting_in:
+        if view.waiting_in and view.state is not RunState.ENDED:
             doing = f"{view.state.value} in {view.waiting_in}()"
         else:
             reason = harmless(view.reason, plain)
@@ -101,7 +101,7 @@ class Tab(NamedTuple):
     """A pane in a strip of tabs."""
 
     pane: str
-    number: int
+    key: str
     name: str
 
 
@@ -133,8 +133,8 @@ class TabStrip(Static):
         parts: list[str | tuple[str, str]] = []
         self._spans = []
         at = 0
-        for pane, number, name in tabs:
-            text = f"[{number} {name}]" if pane == active else f" {number} {name} "
+        for pane, key, name in tabs:
+            text = f"[{key} {name}]" if pane == active else f" {key} {name} "
             self._spans.append((at, at + len(text), pane))
             parts.append((text, "bold $text-accent" if pane == active else ""))
             at += len(text)

@@ -1,4 +1,4 @@
-"""The frame of every pane: a border with number and title, and a prompt at its bottom."""
+"""The frame of every pane: a border with key and title, and a prompt at its bottom."""
 
 from typing import ClassVar
 
@@ -14,10 +14,10 @@ from tui.widgets.prompt import Prompt
 
 
 class Pane(Vertical):
-    """A numbered pane around what it shows; the keys of its own work while that has the focus.
+    """A pane around what it shows; the keys of its own work while that has the focus.
 
     Attributes:
-        number: key of the pane, shown in its title; None without one.
+        key: of the pane, shown in its title; None without one.
         content: has the keys when the pane is gone to.
         parts: of the title behind the name.
         prompt: for search and the like.
@@ -53,7 +53,7 @@ class Pane(Vertical):
 
     def __init__(self, content: Widget) -> None:
         super().__init__()
-        self.number: int | None = None
+        self.key: str | None = None
         self.content = content
         self.parts: tuple[str, ...] = ()
         self.prompt = Prompt(self.focus_inside)
@@ -88,12 +88,12 @@ class Pane(Vertical):
         self.screen.set_focus(self.content)
 
     def retitle(self, *parts: str) -> None:
-        """Set the title: number and name, then parts that change."""
+        """Set the title: key and name, then parts that change."""
         self.parts = parts
         if not self.is_attached:
             return
         rule = f" {mark('rule', is_ascii(self.app))} "
-        name = f"{self.number} {self.TITLE}" if self.number is not None else self.TITLE
+        name = f"{self.key} {self.TITLE}" if self.key is not None else self.TITLE
         title = rule.join([name, *filter(None, parts)])
         if title != self._titled:
             self._titled = title

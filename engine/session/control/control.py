@@ -8,6 +8,7 @@ What happens is told through `tell`. A worker thread, a test or a script may sta
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Final
 
 from engine.arch.plan import Mode
@@ -15,6 +16,7 @@ from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
 from engine.session.control.editing import Editing
 from engine.session.control.entries import ProbeRow
 from engine.session.control.event_rules import Histograms
+from engine.session.control.focus import Focus
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import Abandoned, Running
 from engine.session.control.switches import GraphSwitch, KernelSwitch
@@ -88,6 +90,7 @@ class Control:
         self._gate = threading.Lock()
         self._hears = False
         self._graph = GraphSwitch()
+        self._alone = False
         self._kernel_events = {group: KernelSwitch(group) for group in GROUPS}
         self._unwinder = UNWINDERS[0].name
         fresh = self._load(opened)
@@ -110,10 +113,11 @@ class Control:
         self._probing = session.probes(self._mode)
         self.probes = ProbeList(self._probing, self._tracing, self._mode)
         self._histograms = Histograms(self._tracing)
-        self._viewing = Viewing(session)
+        self._focus = Focus(session, alone=self._alone)
+        self._viewing = Viewing(session, self._focus)
         self._viewing.choose(self._unwinder, now=False)  # as the run before had it
-        self._running = Running(session, self._probing, self.probes, self._viewing)
-        self._editing = Editing(session, self.probes)
+        self._running = Running(session, self._probing, self.probes, self._viewing, self._focus)
+        self._editing = Editing(session, self.probes, self._focus)
         self._events = self._declared = self._told = self._calls = 0
         self._origin: Origin = ""
         self._exit_code: int | None = None
@@ -212,6 +216,12 @@ class Control:
                 said = self._viewing.choose(unwinder, now=self._stands())
                 self._unwinder = self._viewing.unwinder.name
                 return said
+            case cmd.ChooseThread(tid):
+                return self._choose(tid)
+            case cmd.StepAlone(on):
+                said = self._focus.step_alone(on=on)
+                self._alone = on
+                return said
             case cmd.TraceFunctions(globs, on, depth):
                 text = self._graph.turn(globs, on=on, depth=depth)
             case cmd.TraceKernel(globs, on, group):
@@ -222,13 +232,26 @@ class Control:
         self._declare()
         return text
 
+    def _choose(self, tid: int) -> str:
+        """Look at another thread."""
+        running, machine = self._running, self.session.machine
+        if not self._stands():
+            raise CommandError("the program is not standing; Ctrl-C stops it")
+        if running.machine is not None and tid not in (0, machine.tid):
+            raise CommandError("in the middle of a hit; let it finish first")
+        said = self._focus.choose(tid or machine.tid)
+        self._changed += 1  # the same addresses may have other code now
+        running.origin = ""
+        return said
+
     def _edit(self, command: cmd.Command) -> str:
         if not self._editing.is_of_list(command):
             if self._running.state is RunState.RUNNING:
                 raise CommandError("the program is running; Ctrl-C stops it")
             if self._running.machine is not None:
                 raise CommandError("in the middle of a hit; let it finish first")
-        text = self._editing.carry_out(command)
+        with self._focus.visit():
+            text = self._editing.carry_out(command)
         self._changed += 1
         self._running.origin = ""
         return text
@@ -341,25 +364,31 @@ class Control:
     def view(self) -> GuestView:
         """Make the view of this moment."""
         session, viewing, kernel = self.session, self._viewing, self.session.kernel
-        running, modules = self._running, self.session.modules
-        waiting = kernel.waiting_in
+        running, focus = self._running, self._focus
         stands = self._stands()
+        state = running.state
+        if state is RunState.RUNNING and kernel.waiting_in:
+            state = RunState.WAITING
+        looks = stands and self._moved()
+        mid_hit = running.machine is not None
+        listed = focus.threads(stands=stands, looks=looks and not mid_hit)
         raw, pc = self._view.raw_pc, self._view.pc
-        if stands:
-            raw = session.cpu.read_register(session.arch.roles.pc)
-            pc = running.stands_at(raw)
-        if stands and self._moved():
-            registers, frames = (
-                viewing.registers(self._origin),
-                viewing.frames(waiting, running.own),
-            )
-        else:
-            registers, frames = viewing.same_registers(), viewing.same_frames()
+        with focus.visit() if stands else nullcontext():
+            waiting = kernel.waiting_in
+            modules = focus.space.modules
+            own = running.own if focus.chosen is None else {}
+            if stands:
+                raw = session.cpu.read_register(session.arch.roles.pc)
+                pc = running.stands_at(raw) if focus.chosen is None else focus.original_pc(raw)
+            if looks:
+                registers, frames = viewing.registers(self._origin), viewing.frames(waiting, own)
+            else:
+                registers, frames = viewing.same_registers(), viewing.same_frames()
+            thread = session.machine.tid
+        hit = None if running.state is RunState.RUNNING or focus.chosen else running.hit
         module = modules.at(pc) if stands else None
         self._view = GuestView(
-            state=RunState.WAITING
-            if running.state is RunState.RUNNING and waiting
-            else running.state,
+            state=state,
             reason="" if running.state is RunState.RUNNING else running.reason,
             arch=session.arch.name,
             program=session.paths.guest,
@@ -372,7 +401,7 @@ class Control:
             frames=frames[0],
             frames_end=frames[1],
             unwinder=viewing.unwinder.name,
-            hit=None if running.state is RunState.RUNNING else running.hit,
+            hit=hit,
             probes=self.probes.views(),
             planted=viewing.planted(),
             modules=viewing.modules(),
@@ -382,8 +411,11 @@ class Control:
                 for thread, name in session.machine.comms.items()
             },
             pids=dict(session.machine.pids),
-            thread=session.machine.tid,
+            thread=thread,
             threads=len(session.machine.threads),
+            listed=listed,
+            alone=focus.alone,
+            own_program=viewing.own_program,
             time=session.cpu.blocks(),
             system_calls=session.machine.syscall_count,
             waiting_in=waiting,

@@ -6,7 +6,9 @@ from typing import Final
 
 from engine.cpu.ram import PAGE
 from engine.errors import CommandError, GuestFaultError
+from engine.guest.memory import Memory
 from engine.insn.asm import assemble
+from engine.session.control.focus import Focus
 from engine.session.control.probe_list import ProbeList
 from engine.session.guest.session import Session
 from engine.session.protocol import commands as cmd
@@ -28,10 +30,11 @@ class _UndoableChange:
 class Editing:
     """Carries the changes out and remembers them, those of the probe list included."""
 
-    def __init__(self, session: Session, probes: ProbeList) -> None:
-        """Nothing has been changed."""
+    def __init__(self, session: Session, probes: ProbeList, focus: Focus) -> None:
+        """Nothing has been changed; what is, belongs to the thread in sight."""
         self._session = session
         self._probes = probes
+        self._focus = focus
         self._done: list[_UndoableChange] = []
         self._undone: list[_UndoableChange] = []
         probes.on_change = self._listed
@@ -78,14 +81,14 @@ class Editing:
         """
         if size > _READ_MAX:
             raise CommandError(f"{size} bytes at once are too many")
-        memory = self._session.memory
+        memory, mine = self._focus.space.memory, self._session.memory
         pieces: list[tuple[int, bytes]] = []
         at, end = max(address, 0), address + size
         while at < end:
             stop = min(end, (at & -PAGE) + PAGE)
             try:
                 data = memory.read(at, stop - at)
-                if original and self._session.probing is not None:
+                if original and memory is mine and self._session.probing is not None:
                     data = self._session.probing.overlay.restore(at, data)
             except GuestFaultError:
                 at = stop
@@ -105,15 +108,21 @@ class Editing:
         if found is None:
             raise CommandError(f"there is no register {name}")
         old, value = cpu.read_register(found.name), value & (1 << found.bits) - 1
+        session, thread = self._session, self._focus.thread
 
         def put(number: int) -> None:
-            cpu.write_register(found.name, number)
+            if thread.ended:
+                raise CommandError(f"thread {thread.tid} has ended")
+            with session.kernel.visit(thread):
+                cpu.write_register(found.name, number)
 
         return self._do(f"{found.name} = {value:#x}", lambda: put(old), lambda: put(value))
 
     def _memory(self, address: int, data: bytes, what: str) -> str:
-        session = self._session
+        session, memory = self._session, self._focus.space.memory
         overlay = session.probes().overlay
+        if memory is not session.memory:
+            return self._foreign(memory, address, data, what)
         try:
             old = overlay.original(address, len(data))
         except GuestFaultError as error:
@@ -122,6 +131,18 @@ class Editing:
         def put(content: bytes) -> None:
             # By way of the overlay: a probe on changed code is armed again or given up.
             overlay.rewrite(address, content)
+
+        return self._do(f"{what} at {address:#x}", lambda: put(old), lambda: put(data))
+
+    def _foreign(self, memory: Memory, address: int, data: bytes, what: str) -> str:
+        """Bytes of a process without probes."""
+        try:
+            old = memory.peek(address, len(data))
+        except GuestFaultError as error:
+            raise CommandError(str(error)) from error
+
+        def put(content: bytes) -> None:
+            memory.poke(address, content)
 
         return self._do(f"{what} at {address:#x}", lambda: put(old), lambda: put(data))
 

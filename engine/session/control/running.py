@@ -7,9 +7,11 @@ from engine.arch.base import TrapKind
 from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.errors import CommandError, ProbeRejectedError
+from engine.linux.thread import Thread
 from engine.probes.hit_machine import HitMachine
 from engine.probes.point import ProbePoint
 from engine.session.control.entries import ProbeEntry
+from engine.session.control.focus import Focus
 from engine.session.control.motions import Motion, Motions
 from engine.session.control.probe_list import ProbeList
 from engine.session.guest.probing import Probing
@@ -37,13 +39,19 @@ class Running:
     """
 
     def __init__(
-        self, session: Session, probing: Probing, probes: ProbeList, viewing: Viewing
+        self,
+        session: Session,
+        probing: Probing,
+        probes: ProbeList,
+        viewing: Viewing,
+        focus: Focus,
     ) -> None:
-        """Hook into a run that has not begun."""
+        """Hook into a run that has not begun; steps are those of the thread in sight."""
         self._session = session
         self._manager = probing.manager
         self._probes = probes
         self._viewing = viewing
+        self._focus = focus
         self._motions = Motions(session, viewing.backtraces)
         self._goal: Motion | None = None
         self._machine: HitMachine | None = None
@@ -176,6 +184,43 @@ class Running:
 
     def motion(self, command: cmd.Command) -> Callable[[], None] | None:
         """The motion that a command stands for, None for a command that moves nothing."""
+        found = self._motion(command)
+        if found is None:
+            return None
+        motion, steps = found, not isinstance(command, cmd.Continue | cmd.RunTo)
+
+        def moved() -> None:
+            thread = self._focus.begin()
+            if not steps or self._reached(thread):
+                motion()
+
+        return moved
+
+    def _reached(self, thread: Thread) -> bool:
+        """Run on until a thread has the processor; False if the guest stops before."""
+        kernel, machine = self._session.kernel, self._session.machine
+        if machine.current is thread:
+            return True
+        kernel.prefer(kernel.scheduler.preferred)
+
+        def go() -> None:
+            kernel.awaited = thread
+            try:
+                self._pass()
+                while not self.wanted and kernel.exit is None and not thread.ended:
+                    kernel.resume()
+                    kernel.wait()
+                    if machine.current is thread:
+                        return
+            finally:
+                kernel.awaited = None
+            if thread.ended and not self.wanted:
+                self.wanted = f"thread {thread.tid} has ended"
+
+        self._move(go)
+        return machine.current is thread and self.reason == "stepped"
+
+    def _motion(self, command: cmd.Command) -> Callable[[], None] | None:
         match command:
             case cmd.Continue():
                 return self.on
@@ -236,6 +281,9 @@ class Running:
     def _through(self, motion: Motion) -> None:
         """Run until a motion has led to its place."""
         manager = self._manager
+        if not self._is_probed:
+            self._on_foot(motion)
+            return
         try:
             manager.register(motion.probe)
         except ProbeRejectedError:  # as between an exclusive load and its store
@@ -283,8 +331,15 @@ class Running:
         if point is not None and not self.wanted:
             self._wants(point)
 
+    @property
+    def _is_probed(self) -> bool:
+        """True if the thread that runs is in the memory that probes are in."""
+        return self._session.machine.current.memory is self._session.memory
+
     def _point(self) -> ProbePoint | None:
         """The armed probes at pc."""
+        if not self._is_probed:
+            return None
         point = self._manager.points.get(self._manager.regs.ip)
         return point if point is not None and self._manager.traps(point) else None
 

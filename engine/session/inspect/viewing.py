@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from engine.arch.base import Register
 from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.plan import Fixup
 from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
+from engine.linux.space import AddressSpace
 from engine.probes.detours import Detour
 from engine.probes.hit_machine import HitMachine, Phase, PhaseRecord
 from engine.probes.jump_machine import BufferPart, JumpMachine
@@ -45,6 +46,14 @@ _FIXUPS: Final = {
 _BY_GUEST: Final = frozenset({Phase.SLOT, Phase.EMULATED, Phase.DISPLACED})
 
 
+class Sight(Protocol):
+    """Says which thread a user looks at."""
+
+    @property
+    def space(self) -> AddressSpace:
+        """The address space of that thread."""
+
+
 class Viewing:
     """The parts of a `GuestView` that take work, remembered until they change.
 
@@ -55,16 +64,21 @@ class Viewing:
         detours: its detour buffers.
     """
 
-    def __init__(self, session: Session) -> None:
-        """Nothing is looked at yet."""
+    def __init__(self, session: Session, sight: Sight) -> None:
+        """Nothing is looked at yet; `sight` says in which memory."""
         self._session = session
+        self._sight = sight
         self._before: dict[str, int] = {}
         self._registers: tuple[RegisterView, ...] = ()
         self._modules: dict[tuple[int, int], ModuleView] = {}
         self._planted: tuple[int, dict[int, bytes]] = (-1, {})
         self.detours = DetourViews(session)
         self.backtraces = Backtraces(session)
-        self._variables = FrameVariables(session.arch, session.modules.at, session.memory.read)
+        self._variables = FrameVariables(
+            session.arch,
+            lambda address: sight.space.modules.at(address),
+            lambda address, size: sight.space.memory.read(address, size),
+        )
         self.unwinder = UNWINDERS[0]
         self._asked: tuple[str, Mapping[str, int]] = "", {}
         self._frames: tuple[tuple[FrameView, ...], str] = ((), "")
@@ -104,10 +118,11 @@ class Viewing:
             return " ".join(name for bit, name in register.flags if value >> bit & 1)
         if register.group != "general" or value < self._session.arch.plan.mmap_min:
             return ""
-        mapping = self._session.memory.find(value)
+        space = self._sight.space
+        mapping = space.memory.find(value)
         if mapping is None:
             return ""
-        location = str(self._session.modules.locate(value))
+        location = str(space.modules.locate(value))
         return mapping.name if location == "?" else location
 
     # -- frames -----------------------------------------------------------------------------
@@ -120,6 +135,9 @@ class Viewing:
             own: registers that hold something of the machinery's, as the program would see them.
         """
         self._asked = waiting_in, own
+        if not self.backtraces.can_take:
+            self._frames = self._lone_frame(waiting_in), "in a program that is not unwound"
+            return self._frames
         registers = self.backtraces.registers()
         registers.update(own)
         take = partial(self.backtraces.take, registers, syscall=waiting_in)
@@ -151,6 +169,17 @@ class Viewing:
         self._frames = views, end
         return self._frames
 
+    def _lone_frame(self, waiting_in: str) -> tuple[FrameView, ...]:
+        """The place of a thread, and the system call that it makes."""
+        session = self._session
+        pc = session.seen.hooks.original_pc(session.cpu.read_register(session.arch.roles.pc))
+        location = session.seen.modules.locate(pc)
+        module, symbol = location.module, location.symbol
+        path, name = module.name if module else "", symbol.demangled if symbol else ""
+        views = [FrameView(0, pc, waiting_in, 0, source="syscall")] if waiting_in else []
+        views.append(FrameView(len(views), pc, name, location.offset, path))
+        return tuple(views)
+
     def choose(self, name: str, *, now: bool) -> str:
         """Find frames with another unwinder from here on; what it is, in words.
 
@@ -173,12 +202,18 @@ class Viewing:
         """Those of the last stop."""
         return self._frames
 
+    @property
+    def own_program(self) -> bool:
+        """True if the program in sight is the guest's first one, if perhaps a copy of it."""
+        main, first = self._sight.space.modules.main, self._session.image
+        return main is None or main.image is first
+
     # -- code and memory ------------------------------------------------------------------
 
     def planted(self) -> dict[int, bytes]:
         """The bytes that stand in place of original ones, by address."""
         probing = self._session.probing
-        if probing is None:
+        if probing is None or self._sight.space is not self._session.space:
             return {}
         if self._planted[0] != probing.overlay.changes:
             self._planted = probing.overlay.changes, probing.overlay.planted()
@@ -186,13 +221,13 @@ class Viewing:
 
     def modules(self) -> tuple[ModuleView, ...]:
         """The files in memory, by address."""
-        session = self._session
+        space, image = self._sight.space, self._session.image
         spans: dict[int, list[int]] = {}
         found = {}
-        for mapping in session.memory.mappings:
+        for mapping in space.memory.mappings:
             if not mapping.perms or mapping.reserved:
                 continue
-            module = session.modules.at(mapping.start)
+            module = space.modules.at(mapping.start)
             if module is None:
                 continue
             found[id(module)] = module
@@ -204,7 +239,7 @@ class Viewing:
             known = self._modules.get((key, end))
             if known is None or known.start != start:
                 known = self._modules[key, end] = ModuleView(
-                    module.name, start, end, module.bias, module is session.modules.main
+                    module.name, start, end, module.bias, module.image is image
                 )
             views.append(known)
         return tuple(sorted(views, key=lambda view: view.start))
@@ -213,7 +248,7 @@ class Viewing:
         """The memory map as /proc/PID/maps shows it, the engine's windows included."""
         return tuple(
             MappingView(mapping.start, mapping.end, _perms(mapping.perms), mapping.name)
-            for mapping in self._session.memory.mappings
+            for mapping in self._sight.space.memory.mappings
             if mapping.perms or not mapping.reserved
         )
 

@@ -280,6 +280,24 @@ class Unwind:
 
 
 @dataclass(frozen=True, slots=True)
+class ChooseThread:
+    """Look at another thread, until the guest moves; steps are of this one.
+
+    Attributes:
+        tid: its id; 0 for the one that runs.
+    """
+
+    tid: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepAlone:
+    """Let the others run while the thread in sight does, or only while it waits; any time."""
+
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Refresh:
     """Hand over what was recorded and make a view; any time."""
 
@@ -315,5 +333,7 @@ Command: TypeAlias = (
     | Input
     | Resize
     | Unwind
+    | ChooseThread
+    | StepAlone
     | Refresh
 )

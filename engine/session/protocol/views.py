@@ -278,6 +278,44 @@ class FrameView:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadView:
+    """A thread, or a process that has ended.
+
+    Attributes:
+        tid: its id.
+        pid: that of its process.
+        ppid: that of its process's parent.
+        depth: in the tree of processes and their threads.
+        comm: its name.
+        state: as in /proc: "R" can run, "S" waits, "D" waits without being interrupted, "T" is
+            stopped, "Z" has ended.
+        call: name of the system call that it waits in, "" for none.
+        waits: for what, in words.
+        holder: id of the thread that has what it waits for, 0 where that is not known.
+        pc: its place in the program, 0 where it was not looked up.
+        location: the same as SYMBOL+OFF.
+        ticks: it has run.
+        runs: it has the processor.
+        shown: it is the one that panes show.
+    """
+
+    tid: int
+    pid: int
+    ppid: int
+    depth: int
+    comm: str
+    state: str
+    call: str = ""
+    waits: str = ""
+    holder: int = 0
+    pc: int = 0
+    location: str = ""
+    ticks: int = 0
+    runs: bool = False
+    shown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DetourCounts:
     """The detour buffers of a guest.
 
@@ -319,8 +357,12 @@ class GuestView:
         mappings: the memory map at the last stop.
         comms: thread id to name.
         pids: thread id to that of its process.
-        thread: id of the thread that runs.
+        thread: id of the thread in sight: registers, frames, modules and mappings are its own.
         threads: number of threads of all processes.
+        listed: all of them, and processes that have ended, as a tree.
+        alone: the others run only while the thread in sight waits.
+        own_program: whether the thread in sight runs the guest's first program, of which the
+            probes are.
         time: of the guest's clock.
         system_calls: made so far.
         waiting_in: name of the system call it is blocked in.
@@ -355,6 +397,9 @@ class GuestView:
     pids: Mapping[int, int] = field(default_factory=dict)
     thread: int = 0
     threads: int = 1
+    listed: tuple[ThreadView, ...] = ()
+    alone: bool = False
+    own_program: bool = True
     time: int = 0
     system_calls: int = 0
     waiting_in: str = ""

@@ -30,6 +30,7 @@ class EventText:
 
     Attributes:
         time: of the clock of the trace.
+        thread: id of the thread.
         task: COMM-ID.
         name: of the event.
         arguments: "n=4, s=..." without the parentheses.
@@ -39,6 +40,7 @@ class EventText:
     """
 
     time: int
+    thread: int
     task: bytes
     name: str
     arguments: bytes
@@ -76,6 +78,7 @@ class EventLines:
         shown = tuple(words if complete is None else complete(words, row, 0))
         return EventText(
             words[0],
+            thread_id,
             self.task(thread_id),
             name,
             arguments % shown[head:],

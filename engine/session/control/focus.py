@@ -1,0 +1,109 @@
+"""The thread that a user looks at and steps, and whether the others run meanwhile."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from engine.errors import CommandError
+from engine.linux.space import AddressSpace
+from engine.linux.thread import Thread
+from engine.linux.turns import Replay
+from engine.session.guest.session import Session
+from engine.session.inspect.threads import ThreadViews
+from engine.session.protocol.views import ThreadView
+
+
+class Focus:
+    """The thread in sight of one run: the one that runs, until another one is chosen.
+
+    Attributes:
+        chosen: another thread than the one that runs, None for that one.
+        alone: the thread in sight gets the processor whenever it can run; the others have it only
+            while it waits.
+    """
+
+    def __init__(self, session: Session, *, alone: bool = False) -> None:
+        """Nobody is chosen."""
+        self._session = session
+        self._views = ThreadViews(session)
+        self._listed: tuple[ThreadView, ...] = ()
+        self._space = session.space
+        self._places: dict[int, tuple[int, str]] = {}
+        self.chosen: Thread | None = None
+        self.alone = alone
+
+    @property
+    def thread(self) -> Thread:
+        """The thread in sight."""
+        return self.chosen or self._session.machine.current
+
+    @property
+    def space(self) -> AddressSpace:
+        """The address space in sight: the thread's, or as it was before the guest ran on."""
+        return self._space if self._space.users else self._session.seen
+
+    def choose(self, tid: int) -> str:
+        """Look at another thread; in words which.
+
+        Raises:
+            CommandError: there is none.
+        """
+        machine = self._session.machine
+        thread = machine.threads.get(tid)
+        if thread is None or machine.current.ended:
+            if tid in machine.processes:
+                raise CommandError(f"process {tid} has ended; nothing of it is left to look at")
+            known = " ".join(map(str, list(machine.threads)[:20]))
+            raise CommandError(f"there is no thread {tid}; there are {known or 'none'}")
+        self.chosen = None if thread is machine.current else thread
+        comm = thread.comm.decode(errors="replace")
+        return f"thread {tid} ({comm}) of process {thread.pid}"
+
+    def step_alone(self, *, on: bool) -> str:
+        """Let the others run while the thread in sight steps, or not; in words what holds.
+
+        Raises:
+            CommandError: a schedule is followed.
+        """
+        if on and isinstance(self._session.turns, Replay):
+            raise CommandError("threads take their turns as in --schedule")
+        self.alone = on
+        if on:
+            return "the thread in sight runs alone; others only while it waits"
+        return "all threads run, in their turns"
+
+    @contextmanager
+    def visit(self) -> Iterator[Thread]:
+        """Have the processor hold the registers of the thread in sight; the guest stands."""
+        thread = self.thread
+        with self._session.kernel.visit(thread):
+            yield thread
+
+    def original_pc(self, pc: int) -> int:
+        """The program's own address for a pc of the thread in sight."""
+        return self.thread.hooks.original_pc(pc)
+
+    def begin(self) -> Thread:
+        """The guest is about to move: the thread that is meant; none is chosen from here on."""
+        thread, self.chosen = self.thread, None
+        self._session.kernel.scheduler.preferred = thread if self.alone else None
+        return thread
+
+    def threads(self, *, stands: bool, looks: bool) -> tuple[ThreadView, ...]:
+        """All threads now.
+
+        Args:
+            stands: the guest does: they can be looked at.
+            looks: the guest has moved since, and other threads may be looked at.
+        """
+        machine = self._session.machine
+        if stands:
+            self._space = self.thread.space
+            if looks:
+                threads = [] if machine.current.ended else list(machine.threads.values())
+                self._places = self._views.places(threads)
+        listed = self._views.listed(
+            self.thread if stands else None, self._places if stands else {}
+        )
+        if listed != self._listed:
+            self._listed = listed
+        return self._listed

@@ -1,0 +1,179 @@
+"""The threads pane: all threads and processes as a tree, what each waits for, and where it is."""
+
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from engine.session.protocol.commands import ChooseThread, StepAlone
+from engine.session.protocol.views import GuestView, ThreadView
+from tui.messages import Ask, Say
+from tui.render import grouped, harmless, mark, thread_look
+from tui.widgets.line_source import LineSource
+from tui.widgets.list_pane import ListPane
+from tui.widgets.looks import Looks
+from tui.widgets.virtual_lines import VirtualLines
+
+_INDENT_MAX = 8
+_COMM = 16
+_WIDE = 60
+"""Cells from which on ticks are shown."""
+_STATES = {"R": "good", "T": "warn", "Z": "dim"}
+_WORDS = {"R": "can run", "S": "waits", "D": "waits", "T": "stopped", "Z": "ended"}
+
+
+class ThreadRows(LineSource):
+    """One line a thread, processes by their parents."""
+
+    empty = "nothing runs"
+
+    def __init__(self) -> None:
+        self.threads: tuple[ThreadView, ...] = ()
+        self._names: dict[int, str] = {}
+        self._id = self._ticks = self._comm = 1
+
+    def fill(self, view: GuestView) -> bool:
+        """Take the threads of a view; True if they are others than before."""
+        if view.listed is self.threads:
+            return False
+        self.threads = view.listed
+        self._names = {thread.tid: thread.comm for thread in self.threads}
+        self._id = max((len(str(thread.tid)) for thread in self.threads), default=1)
+        self._ticks = max((len(grouped(thread.ticks)) for thread in self.threads), default=1)
+        self._comm = max(
+            (_indent(one) + min(len(harmless(one.comm)), _COMM) for one in self.threads), default=1
+        )
+        return True
+
+    @property
+    def count(self) -> int:
+        """Threads."""
+        return len(self.threads)
+
+    def line(self, index: int, width: int, looks: Looks) -> Text:
+        """Marks, id, state, ticks, name, place, what it waits for."""
+        thread, plain = self.threads[index], looks.ascii_only
+        text = Text(no_wrap=True)
+        text.append(mark("shown", plain) if thread.shown else " ", looks("accent"))
+        text.append("*" if thread.runs else " ", looks("good"))
+        look: str | Style = looks(found) if (found := thread_look(thread.tid)) else ""
+        text.append(f"{thread.tid:>{self._id}} ", look)
+        text.append(f"{thread.state} ", looks(_STATES.get(thread.state, "note")))
+        if width >= _WIDE:
+            text.append(f"{grouped(thread.ticks):>{self._ticks}} ", looks("dim"))
+        indent = _indent(thread)
+        name = harmless(thread.comm, plain)
+        text.append(" " * indent + f"{name:<{self._comm - indent}} ", look or looks("name"))
+        if thread.call:
+            text.append(f"{harmless(thread.call, plain)}() ", looks("note"))
+        if thread.waits:
+            text.append(harmless(thread.waits, plain))
+        if thread.holder:
+            holder = harmless(self._names.get(thread.holder, ""), plain)
+            text.append(f", held by {thread.holder} {holder}".rstrip(), looks("warn"))
+        if thread.location:
+            text.append(" at " if thread.call else "", looks("dim"))
+            text.append(harmless(thread.location, plain), looks("dim" if thread.call else "name"))
+        return text
+
+    def line_of(self, tid: int) -> int | None:
+        """The line of a thread."""
+        return next((n for n, thread in enumerate(self.threads) if thread.tid == tid), None)
+
+
+def _indent(thread: ThreadView) -> int:
+    return 2 * min(thread.depth, _INDENT_MAX)
+
+
+class ThreadsPane(ListPane[ThreadRows]):
+    """The pane of threads and processes."""
+
+    TITLE = "Threads"
+    HELP = """\
+### Threads and processes
+
+| key | does |
+|---|---|
+| `Enter` | look at the thread: registers, code, stack and backtrace are its own then |
+| `L` | steps: the thread alone (the others run only while it waits), or all in their turns |
+| `&` | only the thread's events in the event log; again: all |
+| `Y` | copy |
+
+The thread that panes show is marked in front, `*` has the processor. States are those of /proc:
+`R` can run, `S` waits, `D` waits for a vfork, `T` is stopped, `Z` has ended. Then the ticks it has
+run, its name (threads below their process, processes below their parents), the system call that it
+waits in with what for, a futex by its symbol, and who holds it where the lock says so (those with
+priority inheritance, robust ones, musl's and glibc's mutexes), and its place.
+
+A thread is looked at until the program moves; steps (`i` `o` `s` `n` `f`) are the thread's that is
+looked at, `c` lets all run. `:thread N` and `:info threads` do the same.
+"""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("L", "alone", "alone", id="threads.alone"),
+        Binding("ampersand", "filter", "events", key_display="&", id="threads.events"),
+    ]
+
+    class EventsOf(Message):
+        """Only a thread's events are to be shown; 0 for all again."""
+
+        def __init__(self, tid: int) -> None:
+            super().__init__()
+            self.tid = tid
+
+    def __init__(self) -> None:
+        super().__init__(VirtualLines(ThreadRows()))
+        self._alone = False
+        self._shown = self._filtered = 0
+
+    def show(self, view: GuestView) -> None:
+        """Another view."""
+        self._alone = view.alone
+        here = self._thread
+        if self.source.fill(view):
+            self.lines.renew()
+            shown = view.thread if view.thread != self._shown else here.tid if here else 0
+            self._shown = view.thread
+            line = self.source.line_of(shown)
+            if line is not None:
+                self.lines.move_to(line)
+        waiting = sum(thread.state in "SD" for thread in view.listed)
+        self.retitle(
+            f"{len(view.listed)}",
+            f"{waiting} wait" if waiting else "",
+            "steps one" if view.alone else "",
+        )
+
+    def restarted(self) -> None:
+        """A new run: all events are shown."""
+        self._filtered = 0
+
+    @property
+    def _thread(self) -> ThreadView | None:
+        """The thread at the cursor."""
+        threads, cursor = self.source.threads, self.lines.cursor
+        return threads[cursor] if cursor < len(threads) else None
+
+    def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
+        """Look at the thread."""
+        event.stop()
+        thread = self._thread
+        if thread is None:
+            return
+        if thread.state == "Z":
+            self.post_message(Say(f"{thread.tid} has ended: {thread.waits}", severity="warning"))
+        else:
+            self.post_message(Ask(ChooseThread(thread.tid)))
+
+    def action_alone(self) -> None:
+        """Step one thread, or all."""
+        self.post_message(Ask(StepAlone(on=not self._alone)))
+
+    def action_filter(self) -> None:
+        """Show the thread's events alone, or all."""
+        thread = self._thread
+        if thread is not None:
+            self._filtered = 0 if self._filtered == thread.tid else thread.tid
+            self.post_message(self.EventsOf(self._filtered))
