@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from engine.cli.scripts import GuestStart, interpreted
 from engine.errors import CommandError
 from engine.session.protocol.config import (
     DEFAULT_MEMORY,
@@ -213,12 +214,15 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         if values["seed"] is None:
             seed = recorded.schedule.seed or 0
     env = tuple(f"{key}={value}" for key, value in {**base, **given}.items())
+    root = values["root"]
+    asked = GuestStart(values["guest"], values["args"], values["argv0"], values["shares"])
+    start = interpreted(asked, root, isolated=values["isolated"])
     return GuestConfig(
-        guest=values["guest"],
-        args=values["args"],
-        argv0=values["argv0"],
-        root=values["root"],
-        shares=values["shares"],
+        guest=start.guest,
+        args=start.args,
+        argv0=start.argv0,
+        root=root,
+        shares=start.shares,
         isolated=values["isolated"],
         env=env,
         cwd=values["cwd"],
