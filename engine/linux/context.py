@@ -43,10 +43,6 @@ class Context(Protocol):
     directory: Directory
 
     @property
-    def cwd(self) -> bytes:
-        """Path of its working directory."""
-
-    @property
     def pid(self) -> int:
         """Its process id."""
 

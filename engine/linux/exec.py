@@ -18,7 +18,7 @@ from engine.linux.fs.attributes import MAY_EXEC
 from engine.linux.fs.calls import base_of
 from engine.linux.fs.links import SymlinkNode
 from engine.linux.fs.vfs import OpenFile
-from engine.linux.signals import SS_DISABLE, SignalHand
+from engine.linux.signals import SIGCHLD, SS_DISABLE, SignalHand
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 
@@ -147,7 +147,8 @@ def open_image(k: Thread, request: ExecRequest) -> ElfImage:
     name = os.fsdecode(request.real)
     root = os.fsdecode(k.fs.view.root or b"")
     try:
-        image = ElfImage.from_bytes(source.read(0, source.size), name, source.host_path, root=root)
+        data, damage = source.read(0, source.size), k.machine.damage
+        image = ElfImage.from_bytes(data, name, source.host_path, root=root, damage=damage)
     except ImageError as error:
         raise LinuxError(errno.ENOEXEC) from error
     if for_elf(image.machine, image.bits, image.byteorder) is not k.arch:
@@ -208,7 +209,7 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
     space.memory.activate()
     if not before.users:
         before.memory.close()
-    process.executed = True
+    process.executed, process.exit_signal = True, SIGCHLD
     if process.files.shared:
         process.files.shared -= 1
         process.files = process.files.copy(lambda: process.limit("nofile"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import Arch
 from engine.cpu.base import Cpu
+from engine.image.damage import Damage
 from engine.linux.clock import BLOCK_NS, GuestClock
 from engine.linux.context import s32
 from engine.linux.ending import Crash, Exit
@@ -70,6 +71,7 @@ class Machine:
         crash_count: number of all of them.
         missing: what was asked for and is not there, with how often.
         failures: calls in which the engine failed, with how often, by name and place.
+        damage: found in the files of programs.
         syscall_count: system calls so far.
         attend: called when the host asks for attention.
         armed: processes with timers that will expire.
@@ -119,6 +121,7 @@ class Machine:
         self.crash_count = 0
         self.missing: dict[str, int] = {}
         self.failures: dict[tuple[str, str], tuple[str, int]] = {}
+        self.damage = Damage()
         self.syscall_count = 0
         self.attend: Callable[[], None] = lambda: None
         self.armed: dict[Process, None] = {}
@@ -161,7 +164,10 @@ class Machine:
         tid = s32(tid)
         found = self.threads.get(tid) if tid else own
         if found is None:
-            raise LinuxError(errno.ESRCH)
+            process = self.processes.get(tid)
+            if process is None or not process.threads:
+                raise LinuxError(errno.ESRCH)
+            found = process.leader  # the first has ended, the process goes on
         return found
 
     def becomes_first(self, thread: "Thread") -> None:

@@ -120,11 +120,6 @@ class Thread:
         self.process.place.umask = value
 
     @property
-    def cwd(self) -> bytes:
-        """Path of its working directory."""
-        return self.directory.path_of()
-
-    @property
     def directory(self) -> Directory:
         """Its working directory."""
         return self.process.place.directory

@@ -230,10 +230,6 @@ class Process:
             self.table.update(family.SYSCALLS)
         self._arena = 0x2000
 
-    @property
-    def cwd(self) -> bytes:
-        return self.directory.path_of()
-
     def send_signal(self, number: int) -> None:
         self.signals.append(number)
 

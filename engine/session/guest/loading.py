@@ -181,6 +181,7 @@ class LoadedGuest:
             random_bytes=machine.random_bytes,
         )
         machine.fs = self.fs
+        machine.damage = self.image.damage
         machine.net = Network(self.clock, self.fs.numbers)
         space = AddressSpace(memory, modules, self.hooks)
         identity = (_GUEST_ID, _GUEST_ID)

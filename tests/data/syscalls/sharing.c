@@ -665,6 +665,54 @@ static void places(void) {
     SHOW(rmdir("inner"));
 }
 
+/* -- a process whose first thread has ended, and one that tells its end otherwise ------------ */
+
+static pthread_t first;
+static volatile int over;
+static void *goes_on(void *unused) {
+    struct rlimit limit;
+    pid_t pid = getpid();
+    pthread_join(first, 0);
+    SHOW(prlimit(pid, RLIMIT_NOFILE, 0, &limit));
+    SHOW(sched_getscheduler(pid));
+    SHOW(getpgid(pid) == getpgid(0));
+    SHOW(kill(pid, 0));
+    fflush(stdout);
+    _exit(3);
+}
+static void *ends(void *unused) {
+    pthread_t thread;
+    pthread_create(&thread, 0, goes_on, 0);
+    syscall(SYS_exit, 0);
+    return 0;
+}
+static void count_end(int number) { over++; }
+static int begins(void *unused) {
+    execl(self, self, "nothing", (char *)0);
+    return 1;
+}
+static void odd_ends(void) {
+    int status;
+    fflush(stdout);
+    if (!fork()) {
+        first = pthread_self();
+        ends(0);
+    }
+    wait(&status);
+    printf("status %x\n", status);
+    signal(SIGUSR1, count_end);
+    signal(SIGCHLD, SIG_DFL);
+    for (int how = 0; how < 2; how++) { /* with another program it is SIGCHLD */
+        over = 0;
+        fflush(stdout);
+        pid_t pid = how ? clone(begins, stack + sizeof stack, SIGUSR1, 0) : syscall(SYS_clone, SIGUSR1, 0, 0, 0, 0);
+        if (!pid) _exit(0);
+        while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR) {}
+        printf("%d signals\n", over);
+    }
+    signal(SIGUSR1, SIG_DFL);
+}
+
 int main(int argc, char **argv) {
     self = "/proc/self/exe";
     setvbuf(stdout, 0, _IOLBF, 0);
@@ -682,5 +730,6 @@ int main(int argc, char **argv) {
     timers();
     processor();
     places();
+    odd_ends();
     return 0;
 }
