@@ -27,7 +27,11 @@ def install_pair(
 def _descriptors(
     ctx: Context, pair: tuple[OpenFile, OpenFile], *, cloexec: bool
 ) -> tuple[int, int]:
-    first = ctx.files.add(pair[0], cloexec=cloexec)
+    try:
+        first = ctx.files.add(pair[0], cloexec=cloexec)
+    except LinuxError:
+        pair[1].acquire().release()  # nothing else refers to it
+        raise
     try:
         second = ctx.files.add(pair[1], cloexec=cloexec)
     except LinuxError:

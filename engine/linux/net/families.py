@@ -61,7 +61,12 @@ def _unix(ctx: Context, kind: int, protocol: int) -> Socket:
 
 
 def _unix_pair(ctx: Context, kind: int, protocol: int) -> tuple[Socket, Socket]:
-    one, other = _unix(ctx, kind, protocol), _unix(ctx, kind, protocol)
+    one = _unix(ctx, kind, protocol)
+    try:
+        other = _unix(ctx, kind, protocol)
+    except LinuxError:
+        one.acquire().release()
+        raise
     who = own_credentials(ctx)
     if isinstance(one, UnixStream) and isinstance(other, UnixStream):
         one.join(other, who)

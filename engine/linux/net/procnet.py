@@ -173,7 +173,7 @@ FILES: Final[dict[bytes, Text]] = {
     b"tcp6": lambda net: _lines(_TCP6_TITLE, _tcp_lines(net, AF_INET6)),
     b"udp": lambda net: _lines(_UDP_TITLE, _udp_lines(net, AF_INET), 127),
     b"udp6": lambda net: _lines(_UDP6_TITLE, _udp_lines(net, AF_INET6)),
-    b"raw": lambda net: _lines(_UDP_TITLE, (), 127),
+    b"raw": lambda net: _lines(_UDP_TITLE[1:], (), 127),
     b"raw6": lambda net: _lines(_UDP6_TITLE, ()),
     b"unix": unix,
     b"netlink": _netlink,

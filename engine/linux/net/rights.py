@@ -73,14 +73,19 @@ class Rights:
         """Drop what only messages refer to that nobody can receive."""
         if not self.count or self._dropping:
             return
-        lost = {file for file, count in self._flying.items() if file.references == count}
+        lost = {
+            file
+            for file, count in self._flying.items()
+            if file.references == count and file in self._sockets
+        }
+        if not lost:
+            return
         reached = [each for each in self._sockets if each.references and each not in lost]
         sockets: dict[OpenFile, Socket] = {each: each for each in self._sockets}
         while reached and lost:
             for file in reached.pop().files_on_their_way():
                 if file in lost:
                     lost.discard(file)
-                    if file in sockets:
-                        reached.append(sockets[file])
+                    reached.append(sockets[file])
         for each in [each for each in self._sockets if each in lost]:
             each.drop_queue()

@@ -300,11 +300,87 @@ static void interfaces(void) {
     close(n);
 }
 
+/* The line of a file in /proc/net that has a socket's inode number, without what differs. */
+static void line_of(const char *name, int fd) {
+    char path[64], line[512], own[32];
+    struct stat st;
+    fstat(fd, &st);
+    sprintf(own, " %ld ", (long)st.st_ino);
+    sprintf(path, "/proc/net/%s", name);
+    FILE *f = fopen(path, "r");
+    if (!f) {
+        show(name, -1);
+        return;
+    }
+    for (int n = 0; fgets(line, sizeof line, f); n++) {
+        int size = strlen(line), port = 0;
+        while (size && strchr("\n ", line[size - 1])) line[--size] = 0;
+        if (!n) printf("%s: %s|\n", name, line);
+        strcat(line, " ");
+        if (n && strstr(line, own)) {
+            char *word = strtok(line, " ");
+            for (int k = 0; word; k++, word = strtok(0, " ")) {
+                if (!strcmp(name, "unix") ? k == 0 || k == 1 || k == 6 : k == 0 || k > 6) continue;
+                char *colon = strchr(word, ':');
+                if (k < 3 && colon) *colon = 0;
+                printf(" %s", word);
+            }
+            puts("");
+        }
+    }
+    fclose(f);
+}
+static void listings(void) {
+    int t = socket(AF_INET, SOCK_STREAM, 0), six = socket(AF_INET6, SOCK_STREAM, 0), u = bound("127.0.0.1");
+    struct sockaddr_in a = v4("127.0.0.1", 0);
+    struct sockaddr_in6 b = v6("::1", 0);
+    bind(t, ADDR(a));
+    bind(six, ADDR(b));
+    listen(t, 5);
+    listen(six, 5);
+    line_of("tcp", t);
+    line_of("tcp6", six);
+    line_of("udp", u);
+    a = v4("127.0.0.1", port_of(t));
+    int c = socket(AF_INET, SOCK_STREAM, 0);
+    connect(c, ADDR(a));
+    line_of("tcp", c);
+    line_of("tcp", t);
+    int s = accept(t, 0, 0);
+    send(c, "12345", 5, 0);
+    line_of("tcp", s);
+    int n = socket(AF_UNIX, SOCK_STREAM, 0), pair[2];
+    struct sockaddr_un name = {AF_UNIX, "listed"};
+    SHOW(bind(n, ADDR(name)));
+    line_of("unix", n);
+    listen(n, 5);
+    line_of("unix", n);
+    unlink("listed");
+    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair);
+    line_of("unix", pair[0]);
+    line_of("udp6", t);
+    line_of("raw", t);
+    line_of("route", t);
+    line_of("dev", t);
+    line_of("arp", t);
+    line_of("netlink", t);
+    line_of("packet", t);
+    FILE *f = fopen("/proc/self/net/if_inet6", "r");
+    char line[200];
+    while (fgets(line, sizeof line, f))
+        if (strstr(line, " lo")) fputs(line, stdout);
+    fclose(f);
+    char link[64] = "";
+    SHOW(readlink("/proc/net", link, 63));
+    puts(link);
+}
+
 int main(void) {
     signal(SIGPIPE, on_pipe);
     making();
     datagrams();
     sharing();
     interfaces();
+    listings();
     return 0;
 }

@@ -60,7 +60,22 @@ def test_sockets_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [process.call("socket", 2, 1, 0) for _ in range(7)]
     assert made[5:] == [-errno.ENFILE] * 2
     process.call("close", made[0])
+    assert process.call("socketpair", 1, 1, 0, BUF) == -errno.ENFILE
     assert process.call("socket", 1, 1, 0) == made[0]
+
+
+def test_a_pair_without_descriptors_is_gone() -> None:
+    process = Process()
+    process.limits["nofile"] = 1
+    for _ in range(2):
+        assert process.call("socketpair", 1, 1, 0, BUF) == -errno.EMFILE
+        assert not process.net.sockets
+        process.call("pipe2", BUF, 0)
+        process.call("socket", 2, 1, 0)
+        process.call("close", 0)
+    process.limits["nofile"] = 0
+    assert process.call("socketpair", 1, 1, 0, BUF) == -errno.EMFILE
+    assert not process.net.sockets
 
 
 def test_a_backlog_that_no_socket_is_left_for_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
