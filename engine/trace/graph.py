@@ -129,6 +129,7 @@ class Calls:
         depth_max: calls deeper than so many are not recorded, 0 for no limit (max_graph_depth).
         rooted: only what is called in functions that are roots is recorded.
         chosen: whether a thread's calls are followed, by its id; None where all are.
+        process: id of the process that runs: stacks of others are at the same addresses.
         entries: calls recorded.
         exits: returns recorded.
         left: calls recorded as left without a return.
@@ -169,7 +170,8 @@ class Calls:
         self._stack_of = stack_of
         self._function_of = function_of
         self._retval = retval
-        self._stacks: dict[tuple[int, bool], Stack] = {}
+        self.process = self._over = 0
+        self._stacks: dict[tuple[int, int, bool], Stack] = {}
         self._stack = Stack(1, 0, True)
         self._low, self._high = 1, 0
         self._exact = True
@@ -178,13 +180,23 @@ class Calls:
         self._running = thread()
         self._threads: dict[int, tuple[Stack, int, int]] = {}
 
-    def switched(self, thread: int) -> None:
+    def switched(self, thread: int, process: int) -> None:
         """Another thread runs from here on, with calls of its own."""
+        self.process = process
         self._threads[self._running] = self._stack, self._in_root, self._in_muted
         fresh = Stack(1, 0, True), 0, 0
         stack, self._in_root, self._in_muted = self._threads.get(thread, fresh)
         self._running, self._stack, self._calls = thread, stack, stack.calls
         self._low, self._high, self._exact = stack.low, stack.high, stack.exact
+
+    def process_over(self, process: int) -> None:
+        """A process has ended in the middle of calls, or begins another program."""
+        for key in [key for key in self._stacks if key[0] == process]:
+            self._over += len(self._stacks.pop(key).calls)
+        if process == self.process:
+            self._stack, self._in_root, self._in_muted = Stack(1, 0, True), 0, 0
+            self._calls = self._stack.calls
+            self._low, self._high, self._exact = 1, 0, True
 
     # -- what code in the guest does ------------------------------------------------------
 
@@ -236,7 +248,7 @@ class Calls:
     @property
     def pending(self) -> int:
         """Calls that have neither returned nor been left so far."""
-        return sum(len(stack.calls) for stack in self._stacks.values())
+        return self._over + sum(len(stack.calls) for stack in self._stacks.values())
 
     def entered(self, instance: KretprobeInstance) -> bool:
         """A call begins; False if it is not to be followed."""
@@ -368,7 +380,7 @@ class Calls:
     def _switch(self, slot: int) -> None:
         """The program runs on another stack, or the stack has grown."""
         found, old = self._stack_of(slot), self._stack
-        key = found.high, found.signal
+        key = self.process, found.high, found.signal
         stack = self._stacks.get(key)
         if stack is None:
             stack = self._stacks[key] = found

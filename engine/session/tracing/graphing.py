@@ -16,6 +16,7 @@ from engine.arch.recording import CallWord, Recording
 from engine.errors import ProbeError
 from engine.fetch.evaluate import FetchSite, capturer
 from engine.fetch.variables import VariableError
+from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallEnd, CallWork
 from engine.session.guest.probing import Wanted
@@ -98,7 +99,12 @@ class Graphing:
                 traps.reader((session.arch.probes.retval,)) if options.retval else None,
             )
             calls, machine = self.calls, session.machine
-            session.kernel.switched.append(lambda: calls.switched(machine.tid))
+            calls.process = machine.current.pid
+            session.kernel.switched.append(
+                lambda: calls.switched(machine.tid, machine.current.pid)
+            )
+            machine.moments.executed.append(lambda one, old, path: calls.process_over(one.pid))
+            machine.moments.leaving.append(self._left)
             self.calls.depth_max = options.depth_max
             self.calls.rooted = bool(options.under)
             self.calls.chosen = tracing.tasks.chosen
@@ -266,6 +272,10 @@ class Graphing:
         address = probe.addr or 0
         site = FetchSite(address, address - (place.file_offset or 0))
         return capturer(RecordLayout.of(args, returns=True), site, self._context)
+
+    def _left(self, thread: Thread, last: bool) -> None:
+        if last and self.calls is not None and thread.process is not self._session.process:
+            self.calls.process_over(thread.pid)
 
     def _stack_of(self, slot: int) -> Stack:
         """The stack of the program that a frame lies on, by what frames are known by."""

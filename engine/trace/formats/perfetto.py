@@ -28,6 +28,8 @@ _A_UINT, _A_INT, _A_STRING, _A_NAME, _A_ARRAY = 3, 4, 6, 10, 12
 _SEQUENCE_ID: Final = number(_SEQUENCE, 1)
 _KINDS: Final = {kind: number(_TYPE, kind) for kind in (_BEGIN, _END, _INSTANT)}
 _PROCESS_BIT: Final = 1 << 32
+_IDLE: Final = 1 << 33
+"""The track of the idle thread: 0 would be that of all events without one."""
 
 
 class PerfettoFormat:
@@ -107,7 +109,7 @@ class PerfettoFormat:
         process += blob(_PROCESS, number(_PROCESS_PID, pid) + blob(_PROCESS_NAME, self._comm(pid)))
         task = number(_THREAD_PID, pid) + number(_THREAD_TID, thread)
         task += blob(_THREAD_NAME, self._comm(thread))
-        track = number(_UUID, thread) + number(_PARENT, pid | _PROCESS_BIT)
+        track = number(_UUID, thread or _IDLE) + number(_PARENT, pid | _PROCESS_BIT)
         track += blob(_THREAD, task)
         return _packet(blob(_DESCRIPTOR, process)) + _packet(blob(_DESCRIPTOR, track))
 
@@ -158,7 +160,7 @@ class PerfettoFormat:
         return event.address, info.name, _INSTANT
 
     def _event(self, event: Event, kind: int, name: str, shown: dict[str, Plain]) -> bytes:
-        parts = [_KINDS[kind], number(_TRACK, event.thread_id)]
+        parts = [_KINDS[kind], number(_TRACK, event.thread_id or _IDLE)]
         if name:
             parts += [self._title(event.group, name), self._place(event.address)]
         parts += [blob(_ANNOTATION, _annotation(key, value)) for key, value in shown.items()]

@@ -10,6 +10,7 @@ import pytest
 from compiled import build
 from controlkit import held, sample
 from guestrun import run
+from protowire import fields, packets
 from sysroot import CHECKOUT
 
 from engine.session.protocol import commands as cmd
@@ -40,6 +41,22 @@ int main(int argc, char **argv)
     if (!fork()) _exit(0);
     struct timespec while_ = {0, 1000000};
     nanosleep(&while_, 0);
+    return 0;
+}
+"""
+SLEEPER = r"""
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *thread(void *unused) { prctl(PR_SET_NAME, "second"); usleep(9); return unused; }
+int main(void)
+{
+    pthread_t one;
+    pthread_create(&one, 0, thread, 0);
+    pthread_join(one, 0);
+    if (!fork()) { prctl(PR_SET_NAME, "child"); usleep(9); _exit(0); }
+    wait(0);
     return 0;
 }
 """
@@ -121,6 +138,36 @@ def test_filters_and_choices(tmp_path: Path) -> None:
     mine = events(tmp_path, "--pid", "1002", *words)
     pids = [(one["args"]["prev_pid"], one["args"]["next_pid"]) for one in mine]
     assert pids == [(1001, 1002), (1002, 1003)]
+
+
+def test_tracks_of_several_processes(tmp_path: Path) -> None:
+    """Perfetto's tracks of threads lie under those of their processes, the idle one's too."""
+    sleeper = build(tmp_path, "sleeper", SLEEPER, "-static", "-pthread")
+    words = ("--format", "perfetto", "-o", "out", "-e", "sched:sched_switch", str(sleeper))
+    assert run("trace", *words, cwd=tmp_path).code == 0
+    names: dict[int, tuple[int, bytes]] = {}
+    threads: dict[int, tuple[int, int, bytes]] = {}
+    used: set[int] = set()
+    for packet in packets((tmp_path / "out").read_bytes()):
+        if 11 in packet:
+            used.add(dict(fields(packet[11]))[11])
+        if 60 not in packet:
+            continue
+        track = dict(fields(packet[60]))
+        if 3 in track:
+            process = dict(fields(track[3]))
+            names[track[1]] = process[1], process[6]
+        else:
+            task = dict(fields(track[4]))
+            assert names[track[5]][0] == task[1]
+            threads[track[1]] = task[1], task[2], task[5]
+    assert used == set(threads)
+    assert 0 not in used  # the track of what has none
+    assert set(threads.values()) == {
+        (0, 0, b"<idle>"), (1000, 1000, b"sleeper"), (1000, 1001, b"second"),
+        (1002, 1002, b"child"),
+    }  # fmt: skip
+    assert {(1000, b"sleeper"), (1002, b"child")} <= set(names.values())
 
 
 def test_what_there_is_not(tmp_path: Path) -> None:
