@@ -41,6 +41,14 @@ class ProcessView:
         return self._process.space.exe
 
     @property
+    def shared(self) -> bool:
+        """True if it shares the memory that it has not changed since a fork."""
+        process = self._process
+        if process.parent is not None and process.parent.exit is None and not process.executed:
+            return True
+        return any(not each.executed and each.exit is None for each in process.children.values())
+
+    @property
     def terminal(self) -> Terminal | None:
         """Its controlling terminal."""
         return self._process.terminal

@@ -136,6 +136,10 @@ class OneProcess:
         return found
 
     @property
+    def shared(self) -> bool:
+        return False
+
+    @property
     def terminal(self) -> Terminal | None:
         return None
 

@@ -161,8 +161,9 @@ def maps(process: ProcProcess) -> bytes:
 
 
 def smaps(process: ProcProcess) -> bytes:
-    """/proc/PID/smaps, with everything resident and private."""
+    """/proc/PID/smaps, with everything resident, and shared with relatives or private."""
     parts = []
+    shared = process.shared
     for entry in process.maps():
         size = (entry.end - entry.start) >> 10
         parts.append(_map_line(entry))
@@ -173,11 +174,11 @@ def smaps(process: ProcProcess) -> bytes:
                 (b"KernelPageSize", 4),
                 (b"MMUPageSize", 4),
                 (b"Rss", size),
-                (b"Pss", size),
+                (b"Pss", size >> shared),
                 (b"Shared_Clean", 0),
-                (b"Shared_Dirty", 0),
+                (b"Shared_Dirty", size if shared else 0),
                 (b"Private_Clean", 0),
-                (b"Private_Dirty", size),
+                (b"Private_Dirty", 0 if shared else size),
                 (b"Referenced", size),
                 (b"Anonymous", 0 if entry.path.startswith(b"/") else size),
                 (b"Swap", 0),

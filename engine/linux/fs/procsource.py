@@ -74,6 +74,10 @@ class ProcProcess(Protocol):
         """Guest path of its program."""
 
     @property
+    def shared(self) -> bool:
+        """True if it shares the memory that it has not changed since a fork."""
+
+    @property
     def terminal(self) -> Terminal | None:
         """Its controlling terminal."""
 
