@@ -7,6 +7,8 @@ from typing import Final
 from engine.linux import jobs
 from engine.linux import signals as sig
 from engine.linux.clock import FOREVER
+from engine.linux.context import s32
+from engine.linux.fs.vfs import OpenFile
 from engine.linux.machine import Machine
 from engine.linux.thread import Thread
 
@@ -17,6 +19,24 @@ RESTART: Final = INTERRUPTED + 1
 
 _LONGEST: Final = (1 << 31) - 1
 """Milliseconds that the host's poll takes; nobody waits for what comes later."""
+
+
+_DESCRIPTORS: Final = {
+    **dict.fromkeys(("read", "readv", "preadv2", "write", "writev", "pwritev2", "vmsplice"), (0,)),
+    **dict.fromkeys(("recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg", "sendmmsg"), (0,)),
+    **dict.fromkeys(("accept", "accept4", "connect", "flock", "fcntl"), (0,)),
+    **dict.fromkeys(("epoll_wait", "epoll_pwait", "epoll_pwait2"), (0,)),
+    **dict.fromkeys(("sendfile", "tee"), (0, 1)),
+    "splice": (0, 2),
+}
+"""Calls that wait for files to the arguments with their descriptors."""
+
+
+def files_of(k: Thread) -> tuple[OpenFile, ...]:
+    """The open files that a thread's call waits for."""
+    places = _DESCRIPTORS.get(k.call.name, ())
+    files = (k.files.peek(s32(k.call.arguments[place])) for place in places)
+    return tuple(file for file in files if file is not None)
 
 
 def handler_restarts(k: Thread) -> bool:

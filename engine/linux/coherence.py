@@ -115,6 +115,7 @@ _CHANGES: Final[dict[str, Callable[..., FileRange | None]]] = {
     "fallocate": lambda k, fd, mode, to, count: _from(_file(k, fd), to, count),
     "sendfile": _sent,
     "copy_file_range": lambda k, fd, at, out, to, count, how: _copied(k, fd, at, out, to, count),
+    "splice": lambda k, fd, at, out, to, count, how: _copied(k, fd, at, out, to, count),
     "open": lambda k, path, flags, mode: _opened(k, fl.AT_FDCWD, path, flags),
     "creat": lambda k, path, mode: _cut(node_at(k, fl.AT_FDCWD, path), 0),
     "openat": lambda k, directory, path, flags, mode: _opened(k, directory, path, flags),
@@ -152,6 +153,11 @@ def before(k: Thread, name: str, arguments: tuple[int, ...]) -> FileChange | Non
     shared.flush(changed.node)
     finish = shared.file_changes(*changed)
     return FileChange(changed.node, changed.node.stat().size, finish)
+
+
+def of_wait(k: Thread, name: str, arguments: tuple[int, ...]) -> FileChange | None:
+    """The same where a call that waits for something to write is tried again."""
+    return before(k, name, arguments) if name == "splice" else None
 
 
 def after(change: FileChange) -> None:

@@ -252,7 +252,8 @@ class Kernel:
                 continue  # it has ended or been stopped meanwhile
             answer = self._waited(thread)
             if answer is not None:
-                thread.wait, thread.answer = None, answer
+                thread.end_wait()
+                thread.answer = answer
                 self.scheduler.unblock(thread, self.machine.current, now)
                 for listener in self.machine.moments.woken:
                     listener(thread)
@@ -262,7 +263,10 @@ class Kernel:
         call = thread.call
         self.machine.caller = thread
         try:
+            change = coherence.of_wait(thread, call.name, call.arguments)
             found = blocking.result(thread)
+            if change is not None:
+                coherence.after(change)
         except Exception as error:
             found = self._refused(call, error)
         thread.nudged = False
@@ -562,6 +566,7 @@ class Kernel:
             found = self._waited(thread)
             if found is None:
                 if thread.wait is not None:
+                    thread.begin_wait(blocking.files_of(thread))
                     self.scheduler.block(thread)
                 return None
             thread.wait = None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from engine.errors import GuestFaultError
 from engine.linux import signals as sig
 from engine.linux.errno import LinuxError
-from engine.linux.fs.vfs import Directory
+from engine.linux.fs.vfs import Directory, OpenFile
 from engine.linux.process import Process
 from engine.linux.signals import PendingSignal, SignalState
 from engine.linux.space import AddressSpace
@@ -87,6 +87,7 @@ class Thread:
         self.position: object = None
         self.ended = False
         self.spent = 0
+        self._held: tuple[OpenFile, ...] = ()
         self.ran = 0
         process.threads[tid] = process.last = self
         machine.threads[tid] = self
@@ -160,9 +161,23 @@ class Thread:
 
     def leave_wait(self) -> None:
         """It waits no longer, although nothing has come of it."""
-        wait, self.wait = self.wait, None
+        wait = self.wait
+        self.end_wait()
         if wait is not None and wait.leave is not None:
             wait.leave()
+
+    def begin_wait(self, files: tuple[OpenFile, ...]) -> None:
+        """It has to wait for files, which stay open while it does, whoever closes them."""
+        self._held = files
+        for file in files:
+            file.acquire()
+
+    def end_wait(self) -> None:
+        """It waits no longer."""
+        self.wait = None
+        held, self._held = self._held, ()
+        for file in held:
+            file.release()
 
     # -- signals ---------------------------------------------------------------------------
 

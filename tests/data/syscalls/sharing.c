@@ -713,6 +713,45 @@ static void odd_ends(void) {
     signal(SIGUSR1, SIG_DFL);
 }
 
+/* -- a file that another thread closes while it is waited for -------------------------------- */
+
+static int waited[2];
+static void *reads(void *unused) {
+    char byte = 0;
+    long count = read(waited[0], &byte, 1);
+    return (void *)(count << 8 | byte);
+}
+static void closed(void) {
+    pthread_t thread;
+    void *result;
+    signal(SIGPIPE, SIG_IGN);
+    pipe(waited);
+    pthread_create(&thread, 0, reads, 0);
+    usleep(20000);
+    SHOW(close(waited[0]));
+    SHOW(write(waited[1], "x", 1));
+    pthread_join(thread, &result);
+    printf("read %lx\n", (long)result);
+    SHOW(write(waited[1], "x", 1));
+    SHOW(close(waited[1]));
+    /* a pipe's bytes come to a file that is mapped while they are waited for */
+    int fd = open("spliced", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    ftruncate(fd, PAGE);
+    char *shown = mmap(0, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    char *private = mmap(0, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+    pipe(waited);
+    fflush(stdout);
+    if (!fork()) {
+        usleep(20000);
+        write(waited[1], "bytes", 5);
+        _exit(0);
+    }
+    SHOW(splice(waited[0], 0, fd, 0, 100, 0));
+    printf("%.8s %.8s\n", shown, private);
+    wait(0);
+    unlink("spliced");
+}
+
 int main(int argc, char **argv) {
     self = "/proc/self/exe";
     setvbuf(stdout, 0, _IOLBF, 0);
@@ -731,5 +770,6 @@ int main(int argc, char **argv) {
     processor();
     places();
     odd_ends();
+    closed();
     return 0;
 }
