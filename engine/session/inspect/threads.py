@@ -107,7 +107,7 @@ class ThreadViews:
         if call.name in _CHILD_CALLS:
             return self._child(call.name, call.arguments), 0
         if call.name in _FILE_CALLS:
-            return f"fd {call.arguments[0]}", 0
+            return _file(thread, call.arguments[0] & 0xFFFFFFFF), 0
         if thread.wait is not None and thread.wait.uninterruptible:
             return "its child to end or to begin a program", 0
         if thread.wait is not None and thread.wait.deadline is not None:
@@ -181,3 +181,9 @@ def _ended(end: Exit) -> str:
     if end.signal:
         return f"killed by {signals.name(end.signal)}"
     return f"exited with {end.code or 0}"
+
+
+def _file(thread: Thread, fd: int) -> str:
+    """A descriptor and the file behind it, as /proc/PID/fd names it."""
+    file = thread.files.peek(fd)
+    return f"fd {fd}" if file is None else f"fd {fd} {file.describe().decode(errors='replace')}"

@@ -1,5 +1,6 @@
 """The list of threads: the tree, states, what each waits for, who holds it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,8 @@ def test_processes_are_a_tree(stuck: dict[int, ThreadView]) -> None:
     }  # fmt: skip
     assert list(stuck)[:4] == [1000, 1004, 1005, 1006]
     reader, ended, parent = stuck[1001], stuck[1002], stuck[1003]
-    assert (reader.state, reader.call, reader.waits) == ("S", "read", "fd 3")
+    assert (reader.state, reader.call) == ("S", "read")
+    assert re.fullmatch(r"fd 3 pipe:\[\d+\]", reader.waits)
     assert (ended.state, ended.waits, ended.location) == ("Z", "exited with 9", "")
     assert (parent.state, parent.waits) == ("D", "its child to end or to begin a program")
 
