@@ -129,6 +129,10 @@ class Thread:
     def directory(self, value: Directory) -> None:
         self.process.place.directory = value
 
+    def wake(self) -> None:
+        """Something has happened that may end its wait."""
+        self.machine.wake(self)
+
     def limit(self, name: str) -> int:
         """Soft resource limit."""
         return self.process.limit(name)
@@ -154,10 +158,6 @@ class Thread:
     def set_second_result(self, value: int) -> None:
         """The second result of a call that has two (pipe on IA-64)."""
         self.cpu.write_register(self.arch.linux.second, value)
-
-    def wake(self) -> None:
-        """Something has happened that may end the wait of its call."""
-        self.machine.wake(self)
 
     def leave_wait(self) -> None:
         """It waits no longer, although nothing has come of it."""

@@ -213,6 +213,7 @@ class Process:
         self.umask = 0o022
         self.limits = {"nofile": 1024, "fsize": (1 << 64) - 1}
         self.signals: list[int] = []
+        self.wakes = 0
         self.reports: list[str] = []
         counter = itertools.count(1)
         self.proc = OneProcess()
@@ -238,7 +239,7 @@ class Process:
         self.signals.append(number)
 
     def wake(self) -> None:
-        pass
+        self.wakes += 1
 
     def limit(self, name: str) -> int:
         return self.limits[name]

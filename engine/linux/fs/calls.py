@@ -1,13 +1,14 @@
 """Parts that handlers of file system calls share: arguments, vectors, places."""
 
 import struct
+from collections.abc import Callable
 
 from engine.linux.context import Context, s32, s64
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs import watching
 from engine.linux.fs.filesystem import ResolvedPath
-from engine.linux.fs.vfs import Directory, Node, OpenFile
+from engine.linux.fs.vfs import Directory, Node, OpenFile, Sleeper
 from engine.linux.wait import Wait
 
 ENOENT, EAGAIN, EFAULT, ENOTDIR, EINVAL, ENAMETOOLONG = 2, 11, 14, 20, 22, 36
@@ -199,15 +200,45 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
         return count
     if file.nonblocking:
         raise LinuxError(EAGAIN)
-    patience = file.patience(writing=False)
-    if patience is not None:
-        end = ctx.clock.monotonic() + patience
-        return Wait(attempt, deadline=end, timeout_result=-EAGAIN, restart=False)
+    if file.sleepers is not None:
+        return sleep_on(ctx, file, file.sleepers, attempt)
     return Wait(
         attempt,
         due=file.next_deadline if file.timed else None,
         host_fds=file.wait_fds(fl.POLLIN),
         outside=file.outside,
+    )
+
+
+def sleep_on(
+    ctx: Context,
+    file: OpenFile,
+    sleepers: dict[Sleeper, None],
+    attempt: Callable[[], int | None],
+    partial: Callable[[], int] | None = None,
+) -> Wait:
+    """Wait to read a file that wakes those who do."""
+
+    def leave() -> None:
+        sleepers.pop(ctx, None)
+
+    def attempt_or_sleep() -> int | None:
+        sleepers.pop(ctx, None)
+        result = attempt()
+        if result is None:
+            sleepers[ctx] = None
+        return result
+
+    sleepers[ctx] = None
+    patience = file.patience(writing=False)
+    return Wait(
+        attempt_or_sleep,
+        deadline=None if patience is None else ctx.clock.monotonic() + patience,
+        timeout_result=-EAGAIN,
+        restart=patience is None,
+        leave=leave,
+        partial=partial,
+        woken_by_calls=True,
     )
 
 

@@ -111,6 +111,13 @@ class Volume:
         return Meta(mode, who.uid, who.gid, nlink, self.clock.realtime())
 
 
+class Sleeper(Protocol):
+    """Whoever waits for a file."""
+
+    def wake(self) -> None:
+        """Something has happened that may end its wait."""
+
+
 class IoctlCaller(Protocol):
     """The process that makes a call, as device control sees it."""
 
@@ -308,6 +315,8 @@ class OpenFile:
     """True if one write is one message that must not be cut."""
     timed = False
     """True if it may become readable by time alone, at `next_deadline`."""
+    sleepers: dict[Sleeper, None] | None = None
+    """Those that wait to read, of a file that wakes them; others are asked again and again."""
     breaks = True
     """True if SIGPIPE comes with EPIPE."""
     outside = False

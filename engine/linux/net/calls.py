@@ -6,7 +6,7 @@ from collections.abc import Callable
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.calls import Vectors, gather, scatter, usable, vectors_at
+from engine.linux.fs.calls import Vectors, gather, scatter, sleep_on, usable, vectors_at
 from engine.linux.net import options
 from engine.linux.net.families import make_pair, make_socket
 from engine.linux.net.messages import (
@@ -84,7 +84,9 @@ def _wait(
         return done
     if file.nonblocking or flags & MSG_DONTWAIT:
         raise LinuxError(EAGAIN)
-    patience = file.patience(writing=writing)
+    if not writing:
+        return sleep_on(ctx, file, file.sleepers, attempt, partial)
+    patience = file.patience(writing=True)
     return Wait(
         attempt,
         deadline=None if patience is None else ctx.clock.monotonic() + patience,
@@ -326,11 +328,17 @@ def _several(
     result = proceed()
     if result is not None or pending is None:
         return done
+
+    def leave() -> None:
+        if pending is not None and pending.leave is not None:
+            pending.leave()
+
     return Wait(
         proceed,
         deadline=pending.deadline,
         timeout_result=pending.timeout_result,
         restart=pending.restart,
+        leave=leave,
         partial=lambda: done,
     )
 

@@ -8,7 +8,7 @@ from engine.linux.context import Context
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Stat
-from engine.linux.fs.vfs import IoctlCaller, OpenFile
+from engine.linux.fs.vfs import IoctlCaller, OpenFile, Sleeper
 from engine.linux.net import interface
 from engine.linux.net.messages import STRANGER, Incoming, Outgoing
 from engine.linux.net.network import Network
@@ -68,6 +68,7 @@ class Socket(OpenFile):
         self.binding = False
         self.messages = not self.stream
         self.breaks = kind == SOCK_STREAM
+        self.sleepers: dict[Sleeper, None] = {}
         self._wakes_in = self._wakes_out = 0
 
     # -- options ---------------------------------------------------------------------------
@@ -123,9 +124,12 @@ class Socket(OpenFile):
             raise LinuxError(self.take_error())
 
     def wake(self, *, readable: bool = False, writable: bool = False) -> None:
-        """Something has happened to it, for edge-triggered epoll."""
+        """Something has happened to it: for who waits to receive, and edge-triggered epoll."""
         self._wakes_in += readable
         self._wakes_out += writable
+        if readable:
+            for each in self.sleepers:
+                each.wake()
 
     def wake_all(self) -> None:
         """Something has happened to it that concerns everybody."""

@@ -239,6 +239,7 @@ class TcpSocket(InetSocket):
         self._connecting = self._done = False
         self.receive_ends = self.send_ends = False
         self.forget_peer(show=True)
+        self.wake_all()
 
     def _stop_knocking(self) -> None:
         if self._goal is not None:
@@ -381,7 +382,7 @@ class TcpSocket(InetSocket):
         self._data += data
         self._received += len(data)
         self.network.buffered += len(data)
-        if len(self._data) >= self.low_water:
+        if len(self._data) >= self.low_water or self.sleepers:
             self.wake(readable=True)
         return len(data)
 

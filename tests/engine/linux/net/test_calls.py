@@ -50,6 +50,28 @@ def test_what_is_done_counts_when_a_wait_is_cut_short() -> None:
     assert wait.partial() == 4
 
 
+def test_who_waits_to_receive_is_woken_and_not_asked() -> None:
+    process = Process()
+    one, other = pair(process)
+    sleepers = process.files.get(one).sleepers
+    for name, more in (("recvfrom", (0, 0, 0)), ("read", ())):
+        wait = process.start(name, one, BUF, 9, *more)
+        assert isinstance(wait, Wait)
+        assert wait.woken_by_calls
+        assert wait.poll() is None
+        assert sleepers == {process: None}
+        before = process.wakes
+        process.write(other, b"x")
+        assert process.wakes == before + 1
+        assert wait.poll() == 1
+        assert not sleepers
+    wait = process.start("recvfrom", one, BUF, 9, 0, 0, 0)
+    assert isinstance(wait, Wait)
+    assert wait.leave is not None
+    wait.leave()
+    assert not sleepers
+
+
 def test_an_option_that_is_not_there_is_told() -> None:
     process = Process()
     one, _ = pair(process)
