@@ -15,7 +15,7 @@ How it is put together, from the bottom:
   A renamed directory keeps its host directory, so a rename never copies and never fails
   with EXDEV. `shared`: directories given with `:rw`, written through.
 - `device`, `proc`, `procfiles`: /dev, /proc and /sys, all invented.
-- The kinds of open files (`openfile`, `regular`, `pipe`, `socket`, `events`, `epoll`, `stdio`).
+- The kinds of open files (`openfile`, `regular`, `pipe`, `events`, `epoll`, `stdio`).
   Nothing in them blocks: a read or write that cannot go on returns None.
 - `view`, `filesystem`, `operations`: what is visible, the tree and path resolution, the
   calls that change names. `table`: a process's descriptors.
