@@ -90,7 +90,7 @@ def test_looks_of_threads() -> None:
     assert thread_look(1006) == looks[0]
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.slow)])
 def test_a_race_thread_by_thread(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
         await user.ready()

@@ -114,7 +114,9 @@ def test_lives_of_threads_and_processes(lives: list[dict[str, Any]]) -> None:
     assert named(lives, "waking") == named(lives, "wakeup")
 
 
-@pytest.mark.parametrize("guest", [("race", "3"), ("pipeline",)])
+@pytest.mark.parametrize(
+    "guest", [pytest.param(("race", "3"), marks=pytest.mark.slow), ("pipeline",)]
+)
 def test_recording_does_not_change_the_schedule(tmp_path: Path, guest: tuple[str, ...]) -> None:
     program = str(SAMPLES / guest[0])
     seed = ("--seed", "3", "--turns", "20-90", "--record-schedule")
@@ -130,6 +132,7 @@ def test_recording_does_not_change_the_schedule(tmp_path: Path, guest: tuple[str
     assert len(others) > 5
 
 
+@pytest.mark.slow
 def test_filters_and_choices(tmp_path: Path) -> None:
     words = ("-e", "sched:sched_switch", str(SAMPLES / "race"), "3")
     every = events(tmp_path, *words)

@@ -30,12 +30,16 @@ def traced(home: Path, *words: str) -> Outcome:
 @pytest.mark.parametrize(
     ("words", "recorded"),
     [
-        (("--pid", "1002"), {1002: 100}),
+        pytest.param(("--pid", "1002"), {1002: 100}, marks=pytest.mark.slow),
         (("--pid", "1001", "--pid", "7", "--comm", "r?ce"), {1001: 100}),
         (("--pid", "1000"), {1001: 100, 1002: 100, 1003: 100}),
         (("--comm", "race", "--stack"), {1001: 200, 1002: 200, 1003: 200}),
-        (("--pid", "1003", "--filter", "g/add:common_pid != 1003"), {}),
-        (("--pid", "1003", "--technique", "breakpoint"), {1003: 100}),
+        pytest.param(
+            ("--pid", "1003", "--filter", "g/add:common_pid != 1003"), {}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            ("--pid", "1003", "--technique", "breakpoint"), {1003: 100}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_events_of_some_threads(
@@ -69,7 +73,9 @@ def test_what_is_no_id(command: Command, word: str) -> None:
     assert "is no id of a process or thread" in done.output
 
 
-@pytest.mark.parametrize("tracer", ["function", "function_graph"])
+@pytest.mark.parametrize(
+    "tracer", ["function_graph", pytest.param("function", marks=pytest.mark.slow)]
+)
 def test_calls_of_some_threads(tmp_path: Path, tracer: str) -> None:
     done = run("graph", "--tracer", tracer, "-f", "add_one", "--pid", "1003", "-o", "out",
                "--option", "funcgraph-proc" if tracer == "function_graph" else "func-args",
@@ -80,6 +86,7 @@ def test_calls_of_some_threads(tmp_path: Path, tracer: str) -> None:
     assert not re.search(r"race-100[12] .*\badd_one", text)
 
 
+@pytest.mark.slow
 def test_a_backtrace_of_some_threads(tmp_path: Path) -> None:
     words = ("bt", "--json", "--all-threads", "--at", "add_one", "--hit", "100")
     done = run(*words, "--pid", "1002", RACE, "3", cwd=tmp_path)
