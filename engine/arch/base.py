@@ -195,6 +195,7 @@ class LinuxAbi:
         own_calls: system calls that no other architecture has, by name: given the registers
             (`RegisterFile`), the memory (`MemoryAccess`) and the arguments, they return what
             the kernel does: a result or -errno. A GuestFaultError becomes -EFAULT.
+        several: a processor of ours can hold more than one thread and program of it in turn.
     """
 
     machine: str
@@ -220,6 +221,7 @@ class LinuxAbi:
     start_scratch: int = 0
     clone_backwards: bool = False
     own_calls: Mapping[str, OwnCall] = field(default_factory=dict)
+    several: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import click
 from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, replay_options
-from engine.cli.probe_options import probe_options, returns_option, task_options, tasks_of
+from engine.cli.probe_options import guest_probe_options, probe_options, task_options, tasks_of
 from engine.cli.run import remarks, show
 from engine.escaping import json_text
 from engine.session.headless.backtraces import UNWINDER_NAMES, Backtrace, backtrace_at
@@ -40,7 +40,7 @@ from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
 )
 @task_options
 @probe_options
-@returns_option
+@guest_probe_options
 @replay_options
 @guest_options
 def bt(

@@ -8,7 +8,7 @@ import click
 from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, replay_options
-from engine.cli.probe_options import probe_options, returns_option
+from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import remarks
 from engine.session.headless.effect import compare
 from engine.session.protocol.config import Mode
@@ -37,7 +37,7 @@ from engine.session.protocol.requests import DiffRequest, ProbeRequest
     "the emulator.",
 )
 @probe_options
-@returns_option
+@guest_probe_options
 @replay_options
 @guest_options
 def diff(

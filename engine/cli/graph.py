@@ -7,7 +7,7 @@ import click
 from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, schedule_options
-from engine.cli.probe_options import probe_options, returns_option, task_options, tasks_of
+from engine.cli.probe_options import guest_probe_options, probe_options, task_options, tasks_of
 from engine.cli.run import remarks, show
 from engine.session.headless.traces import LIST_FORMS, opened_graph
 from engine.session.protocol.config import Mode
@@ -81,7 +81,7 @@ _ONLY_GRAPH = ("depth_max", "retval", "under")
 )
 @task_options
 @probe_options
-@returns_option
+@guest_probe_options
 @schedule_options
 @guest_options
 def graph(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from engine.cli.options import config_of, lines_of, open_options, replay_options
-from engine.cli.probe_options import probe_options, returns_option
+from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.session import GuestConfig
 
 
@@ -41,7 +41,7 @@ Interface = Callable[[InterfaceOptions], int]
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII only.")
 @click.option("--fresh", is_flag=True, help="Forget the probes and layout of the last time.")
 @probe_options
-@returns_option
+@guest_probe_options
 @replay_options
 @open_options
 @click.argument("guest", type=click.Path(), required=False)

@@ -236,6 +236,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         start=values["start"],
         technique=values.get("technique", "auto"),
         returns=values.get("caught_by", "auto"),
+        follow=values.get("follow", "yes") == "yes",
         **more,
     )
 

@@ -87,9 +87,18 @@ def tasks_of(values: dict[str, Any]) -> TaskChoice:
     return TaskChoice(values.pop("pids"), values.pop("comms"))
 
 
-def returns_option(command: Command) -> Command:
-    """Add the option of every subcommand that runs a guest with return probes."""
-    return _returns_option(command)
+_follow_option: Final = click.option(
+    "--follow",
+    type=click.Choice(["yes", "no"]),
+    default="yes",
+    show_default=True,
+    help="Probes are in the guest's new processes (fork) and programs (exec), too.",
+)
+
+
+def guest_probe_options(command: Command) -> Command:
+    """Add the options of every subcommand that runs a guest with probes."""
+    return _returns_option(_follow_option(command))
 
 
 def probe_options(command: Command) -> Command:

@@ -10,7 +10,7 @@ import click
 from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, schedule_options
-from engine.cli.probe_options import probe_options, returns_option, task_options, tasks_of
+from engine.cli.probe_options import guest_probe_options, probe_options, task_options, tasks_of
 from engine.cli.run import remarks, show
 from engine.session import Session
 from engine.session.headless.traces import FORMAT_NAMES, LIST_FORMS, opened_trace
@@ -107,7 +107,7 @@ from engine.session.protocol.requests import ProbeRequest, TraceOptions, TraceRe
 )
 @task_options
 @probe_options
-@returns_option
+@guest_probe_options
 @schedule_options
 @guest_options
 def trace(

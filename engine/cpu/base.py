@@ -59,7 +59,7 @@ class Stop:
 
 
 class TrapTable(Protocol):
-    """Breakpoints that are dealt with without leaving the CPU."""
+    """Breakpoints of one address space that are dealt with without leaving the CPU."""
 
     def plant(self, address: int, action: TrapAction, follow: int) -> None:
         """Let `action` deal with the breakpoint at `address`.
@@ -70,6 +70,16 @@ class TrapTable(Protocol):
 
     def remove(self, address: int) -> None:
         """Forget a breakpoint: its exception stops the CPU again."""
+
+
+class Traps(TrapTable, Protocol):
+    """The breakpoints of the address space that the processor begins in, and those of others."""
+
+    def another(self) -> TrapTable:
+        """The breakpoints of another address space: none yet."""
+
+    def use(self, table: TrapTable) -> None:
+        """The processor is in the address space of these from now on."""
 
     def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]]:
         """The quickest way to read these registers again and again, also in an action."""
@@ -84,7 +94,7 @@ class Cpu(ArchCpu, Protocol):
     page_table: PageTable
 
     @property
-    def traps(self) -> TrapTable:
+    def traps(self) -> Traps:
         """The breakpoints."""
 
     def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
 from engine.cpu import native, unicorn_float
 from engine.cpu import unicorn_api as api
-from engine.cpu.base import Decode, EntryTable, Stop, StopKind, TrapTable
+from engine.cpu.base import Decode, EntryTable, Stop, StopKind, Traps
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
 from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
@@ -130,7 +130,7 @@ class UnicornCpu(UnicornState):
         self._screen.watch(ram, self._code, self.read)
 
     @property
-    def traps(self) -> TrapTable:
+    def traps(self) -> Traps:
         """Breakpoints that are dealt with inside the emulator."""
         return self._traps
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from engine.arch.base import TrapKind
 from engine.cpu import unicorn_live
-from engine.cpu.base import LEAVE, TrapAction
+from engine.cpu.base import LEAVE, TrapTable
+from engine.cpu.trap_actions import TrapActions
 from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
 from engine.cpu.unicorn_live import LiveRegisters
 from engine.cpu.unicorn_state import UnicornState
@@ -20,7 +21,7 @@ _NUMBERS: Final = 256
 
 
 class UnicornTraps:
-    """The breakpoints of one engine.
+    """The breakpoints of one engine: those of the address space that it is in.
 
     Attributes:
         number: the emulator's exception for a breakpoint; -1 where it reports an invalid
@@ -49,26 +50,26 @@ class UnicornTraps:
         self._back = len(arch.breakpoint) if arch.trap_advances_pc else ahead
         self._ticks = clock.words
         self._stop = stop
-        self._actions: dict[int, tuple[TrapAction, int]] = {}  # by the pc that the trap leaves
+        self._first = self._shown = self._table()
         self._live: LiveRegisters | None = None
         self._looked = False
         self.reached = self._reached_slowly
 
-    def plant(self, address: int, action: TrapAction, follow: int) -> None:
-        """Let an action deal with a breakpoint; never from inside an action.
+        self.plant, self.remove = self._first.plant, self._first.remove
 
-        Args:
-            address: where it stands.
-            action: returns the address to go on at, LEAVE to let the emulator return.
-            follow: the program's own address behind the instruction at hand: going on there
-                takes no time.
-        """
-        self._actions[address + self._back] = (action, follow)
-        self._look()
+    def _table(self) -> TrapActions:
+        """A table by the pc that a trap leaves."""
+        return TrapActions(self._back, self._look)
 
-    def remove(self, address: int) -> None:
-        """Forget a breakpoint; its exception leaves the emulator again."""
-        self._actions.pop(address + self._back, None)
+    def another(self) -> TrapTable:
+        """The breakpoints of another address space: none yet."""
+        return self._table()
+
+    def use(self, table: TrapTable) -> None:
+        """The engine is in the address space of a table, or of the first one, from now on."""
+        self._shown = table if isinstance(table, TrapActions) else self._first
+        if self._live is not None:
+            self.reached = self._reaches(self._live)
 
     @contextmanager
     def ignored(self) -> Iterator[None]:
@@ -116,7 +117,7 @@ class UnicornTraps:
     def _reaches(self, live: LiveRegisters) -> Callable[[], bool]:
         """The test that the exception callback makes, all at hand: it runs at each hit."""
         words, at = live.words, live.index[self._pc]
-        find, ticks, failed = self._actions.get, self._ticks, self._failed
+        find, ticks, failed = self._shown.actions.get, self._ticks, self._failed
         leave, expected = LEAVE, EXPECTED
 
         def reached() -> bool:
@@ -138,7 +139,7 @@ class UnicornTraps:
 
     def _reached_slowly(self) -> bool:
         state = self._state
-        entry = self._actions.get(state.read_register(self._pc))
+        entry = self._shown.actions.get(state.read_register(self._pc))
         if entry is None:
             return False
         try:

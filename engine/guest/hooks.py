@@ -6,12 +6,8 @@ them and never ask who is behind.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from engine.cpu.base import Stop
-
-if TYPE_CHECKING:
-    from engine.guest.memory import Memory
 
 
 def _same(address: int) -> int:
@@ -35,8 +31,8 @@ def _ignore(*arguments: object) -> None:
 
 
 @dataclass(slots=True)
-class GuestHooks:
-    """Callbacks into the layers above.
+class SpaceHooks:
+    """Callbacks into what watches one address space: the machinery of probes.
 
     Attributes:
         original_pc: the program's own address for a place in a slot, detour or trampoline.
@@ -55,17 +51,6 @@ class GuestHooks:
         mapped: (start, size) has been mapped with execute permission or gained it.
         unmapped: (start, size) is gone or lost its execute permission.
         discarded: (start, size) has its file's content again: private pages were dropped.
-        copied: the memory has been copied for a new process, where nobody is behind the hooks.
-        replaced: another program is about to begin in a process that ran here.
-        syscall_enter: (number, name, arguments) before a system call is carried out.
-        syscall_exit: (number, name, result) after it.
-        renaming: a thread is about to get another name.
-        renamed: (thread id): it has it; or a thread is new.
-        signalled: a signal's frame has been made at the stack pointer.
-        attention: the host asked for it; called between stretches and in blocked calls.
-        host_input: (source, data): bytes that came from the host (a read of a standard
-            stream, the host's clock); returns what the guest gets, so that a journal can
-            record or replay them.
     """
 
     original_pc: Callable[[int], int] = _same
@@ -79,8 +64,25 @@ class GuestHooks:
     mapped: Callable[[int, int], None] = _ignore
     unmapped: Callable[[int, int], None] = _ignore
     discarded: Callable[[int, int], None] = _ignore
-    replaced: Callable[[], None] = _ignore
-    copied: Callable[["Memory"], None] = _ignore
+
+
+@dataclass(slots=True)
+class GuestHooks:
+    """Callbacks into the layers above about all processes of a guest.
+
+    Attributes:
+        syscall_enter: (number, name, arguments) before the current thread's system call is
+            carried out.
+        syscall_exit: (number, name, result) after it.
+        renaming: a thread is about to get another name.
+        renamed: (thread id): it has it; or a thread is new.
+        signalled: a signal's frame has been made at the stack pointer.
+        attention: the host asked for it; called between stretches and in blocked calls.
+        host_input: (source, data): bytes that came from the host (a read of a standard
+            stream, the host's clock); returns what the guest gets, so that a journal can
+            record or replay them.
+    """
+
     syscall_enter: Callable[[int, str, tuple[int, ...]], None] = _ignore
     syscall_exit: Callable[[int, str, int], None] = _ignore
     renaming: Callable[[], None] = _ignore

@@ -44,6 +44,7 @@ class Memory:
         bytes: copies in and out.
         mappings: all mappings, sorted by address.
         shared: the pages that shared mappings have in common.
+        traps: breakpoints in it that are dealt with inside the processor.
         closed: pages that keep only some of their permissions, and which; see `close_pages`.
         on_change: told (what, start, size) of a range: "map", "unmap", "protect" or "discard".
         before_move: told (start, size) of pages that are about to go to other addresses.
@@ -69,7 +70,9 @@ class Memory:
         self.plan = plan
         self._ram = ram
         self._cpu = cpu
-        self._code = code = Translations(cpu, regions or cpu.page_table.shown)
+        self._code = code = Translations(cpu, regions)
+        self.traps = code.traps
+        self.invalidate_all = code.invalidate_all
         self.table = MappingTable()
         self.pager = Pager(self.table, ram, code, shared)
         self.views = MixedViews(self.table, code)

@@ -1,12 +1,17 @@
 """The files loaded into a guest, and names for addresses."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from engine.errors import ImageError
 from engine.guest.memory import Mapping, Memory
 from engine.image import ElfImage, Lines, Symbol, SymbolTable
 from engine.image.inlines import InlinedCall, Inlines
+
+
+def _inlines(image: ElfImage) -> Inlines:
+    return Inlines(image, image.once(Lines))
 
 
 @dataclass(slots=True)
@@ -22,16 +27,11 @@ class Module:
     name: str
     image: ElfImage
     bias: int
-    _symbols: SymbolTable | None = field(default=None, repr=False)
-    _lines: Lines | None = field(default=None, repr=False)
-    _inlines: Inlines | None = field(default=None, repr=False)
 
     @property
     def symbols(self) -> SymbolTable:
         """Its symbols, indexed at first use."""
-        if self._symbols is None:
-            self._symbols = SymbolTable(self.image)
-        return self._symbols
+        return self.image.once(SymbolTable)
 
     def line_at(self, address: int) -> tuple[str, int] | None:
         """(source file, line) of a guest address, where there is debug information."""
@@ -40,15 +40,11 @@ class Module:
     @property
     def lines(self) -> Lines:
         """Its line tables, opened at first use."""
-        if self._lines is None:
-            self._lines = Lines(self.image)
-        return self._lines
+        return self.image.once(Lines)
 
     def inlined_at(self, address: int) -> tuple[InlinedCall, ...]:
         """The inlined calls that a guest address is in, the innermost first."""
-        if self._inlines is None:
-            self._inlines = Inlines(self.image, self.lines)
-        return self._inlines.at(address - self.bias)
+        return self.image.once(_inlines).at(address - self.bias)
 
     def contains(self, address: int) -> bool:
         """True if a guest address lies in its span."""
@@ -97,10 +93,32 @@ class Location:
         return "?"
 
 
+class _Mapped(Protocol):
+    """Mappings by address."""
+
+    @property
+    def mappings(self) -> Sequence[Mapping]:
+        """All of them, sorted."""
+
+    def find(self, address: int) -> Mapping | None:
+        """The one at an address."""
+
+
+class _Kept:
+    """The mappings of files of a memory that is no more."""
+
+    def __init__(self, mappings: Iterable[Mapping]) -> None:
+        self.mappings = [one for one in mappings if one.name.startswith("/")]
+
+    def find(self, address: int) -> Mapping | None:
+        """The one at an address."""
+        return next((one for one in self.mappings if one.start <= address < one.end), None)
+
+
 class Modules:
     """The files in a guest's memory; libraries are found by their mappings."""
 
-    def __init__(self, memory: Memory, load: Callable[[str], ElfImage | None]) -> None:
+    def __init__(self, memory: _Mapped, load: Callable[[str], ElfImage | None]) -> None:
         """Names are looked up in `memory`; `load` opens a file of the guest's tree."""
         self._memory = memory
         self._load = load
@@ -113,6 +131,13 @@ class Modules:
         """The files in a copy of the memory."""
         other = Modules(memory, self._load)
         other.main, other.known = self.main, list(self.known)
+        return other
+
+    def kept(self, mappings: Iterable[Mapping] | None = None) -> "Modules":
+        """The same files by mappings that may be gone soon, or are; those of now if not given."""
+        other = Modules(_Kept(mappings or self._memory.mappings), self._load)
+        other.main, other.known, other.engine_name = self.main, self.known, self.engine_name
+        other._loaded = self._loaded
         return other
 
     def fresh(self, memory: Memory) -> "Modules":

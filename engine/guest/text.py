@@ -181,7 +181,7 @@ class TextOverlay:
             self._memory.poke(base, data, forget=not many)
             patch.planted = planted
         if many:
-            self._cpu.invalidate_all()
+            self._memory.invalidate_all()
 
     def lift_in(self, memory: Memory) -> None:
         """Put the program's own bytes into a copy of the memory."""

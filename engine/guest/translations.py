@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from engine.cpu.base import Cpu
+from engine.cpu.base import Cpu, TrapTable
 from engine.cpu.ram import RegionTable
 
 
@@ -12,11 +12,16 @@ class Translations:
 
     Attributes:
         regions: where those are.
+        traps: its breakpoints that are dealt with inside the processor.
+        used: the processor has been in it: before, nothing of it is translated.
     """
 
-    def __init__(self, cpu: Cpu, regions: RegionTable) -> None:
+    def __init__(self, cpu: Cpu, regions: RegionTable | None) -> None:
+        """`regions` are those that the processor begins with, if not given."""
         self._cpu = cpu
-        self.regions = regions
+        self.regions = regions or cpu.page_table.shown
+        self.used = regions is None
+        self.traps: TrapTable = cpu.traps if regions is None else cpu.traps.another()
 
     @property
     def shown(self) -> bool:
@@ -25,13 +30,22 @@ class Translations:
 
     def show(self) -> None:
         """Let the processor be in this address space, as it is now."""
+        self.used = True
         self._cpu.page_table.show(self.regions)
+        self._cpu.traps.use(self.traps)
         self._cpu.flush_tlb()
 
     def invalidate(self, start: int, size: int) -> None:
         """Forget translated code of a range whose bytes have changed."""
+        if not self.used:
+            return
         with self.elsewhere():
             self._cpu.invalidate(start, size)
+
+    def invalidate_all(self) -> None:
+        """Forget all translated code: cheaper than many ranges."""
+        if self.used:
+            self._cpu.invalidate_all()
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
@@ -40,7 +54,8 @@ class Translations:
         if before is self.regions:
             yield
             return
-        self.show()
+        self._cpu.page_table.show(self.regions)
+        self._cpu.flush_tlb()
         try:
             yield
         finally:

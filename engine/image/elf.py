@@ -9,7 +9,9 @@ import mmap
 import os
 import stat
 import struct
+from collections.abc import Callable
 from functools import cached_property
+from typing import TypeVar, cast
 
 from engine.errors import ImageError, NotElfError
 from engine.image import checks, headers
@@ -21,6 +23,9 @@ _NT_GNU_BUILD_ID = 3
 _READ_MAX = 64 << 20
 """Bytes of a file that are read; a larger one is mapped."""
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_SONAME = 1, 5, 10, 14
+
+
+Made = TypeVar("Made")
 
 
 class ElfImage:
@@ -78,6 +83,7 @@ class ElfImage:
             ImageError: not ELF, damaged, or nothing that can be loaded.
         """
         self.damage = Damage() if damage is None else damage
+        self._once: dict[object, object] = {}
         self.path = path
         self.root = root.rstrip("/")
         self.name = name
@@ -122,6 +128,13 @@ class ElfImage:
         for segment in self.segments:
             if segment.type == headers.PT_GNU_STACK:  # the last one counts, as in Linux
                 self.stack_executable = bool(segment.flags & headers.PF_X)
+
+    def once(self, make: "Callable[[ElfImage], Made]") -> Made:
+        """The thing that is made of this file: the same one for all who ask, made at first use."""
+        found = self._once.get(make)
+        if found is None:
+            found = self._once[make] = make(self)
+        return cast(Made, found)
 
     @classmethod
     def open(

@@ -152,7 +152,7 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
         child.clear_child_tid = request.child_tid
     _give_registers(k, child, request)
     machine.started(child)
-    k.hooks.renamed(child.tid)
+    machine.hooks.renamed(child.tid)
     if flags & VFORK:
         process = child.process
         process.borrows = True
@@ -170,6 +170,7 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
     if not flags & VM:
         try:
             space = space.copy()
+            machine.spaces.copied(k.space, space)
         except MappingError as error:
             raise LinuxError(error.code) from error
         shm.forked(k)
@@ -194,6 +195,8 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
         process.hand.actions.update(mine.hand.actions)
     else:
         process.hand.actions.update(mine.hand.handled())
+    if flags & VM:
+        machine.spaces.lent(space, k.tid, process.pid)
     return Thread(process, process.pid, k.comm)
 
 

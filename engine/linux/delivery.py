@@ -65,7 +65,7 @@ def _deliver(k: Thread, item: PendingSignal) -> None:
         return
     k.cpu.expect(pc)  # entering the handler is a jump: a loop of faults takes time
     k.cpu.last_branches[0] = OUTSIDE
-    k.hooks.signalled()
+    k.machine.hooks.signalled()
     state.saved = None
     if flags & sig.SS_AUTODISARM and fresh:
         state.altstack = (0, sig.SS_DISABLE, 0)

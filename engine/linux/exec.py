@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.arch import for_elf
 from engine.errors import ImageError
-from engine.guest.hooks import GuestHooks
+from engine.guest.hooks import SpaceHooks
 from engine.guest.memory import MappingError
 from engine.image import ElfImage
 from engine.linux import futex, loader, reaping, shm
@@ -147,8 +147,7 @@ def open_image(k: Thread, request: ExecRequest) -> ElfImage:
     name = os.fsdecode(request.real)
     root = os.fsdecode(k.fs.view.root or b"")
     try:
-        data, damage = source.read(0, source.size), k.machine.damage
-        image = ElfImage.from_bytes(data, name, source.host_path, root=root, damage=damage)
+        image = k.machine.images.open(source, name, root)
     except ImageError as error:
         raise LinuxError(errno.ENOEXEC) from error
     if for_elf(image.machine, image.bits, image.byteorder) is not k.arch:
@@ -166,7 +165,7 @@ def _loaded(k: Thread, request: ExecRequest) -> tuple[AddressSpace, loader.Start
         interpreter = open_image(k, _request(k, _AT_FDCWD, wanted, 0, (), ()))
     memory = k.memory.fresh()
     modules = k.space.modules.fresh(memory)
-    space = AddressSpace(memory, modules, GuestHooks())
+    space = AddressSpace(memory, modules, SpaceHooks())
     space.argv, space.env, space.exe = request.argv, request.env, request.real
     try:
         start = loader.load(
@@ -202,12 +201,13 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
     before = process.space
     before.users -= 1
     if not before.users:
-        k.hooks.replaced()
         shm.memory_left(process)
     reaping.give_back(process)
     process.enter(space)
     space.memory.activate()
+    machine.spaces.replaced(before, space)
     if not before.users:
+        machine.spaces.ended(before)
         before.memory.close()
     process.executed, process.exit_signal = True, SIGCHLD
     if process.files.shared:

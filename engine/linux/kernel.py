@@ -59,7 +59,7 @@ class Kernel:
         machine.timers_changed = self._clock_need_changed
         machine.started, machine.left = self._started, self._left
         machine.held, machine.released = self._held, self._released
-        self._table = build(machine.arch.linux.own_calls)
+        self._table = build(machine.arch.linux)
         self._linux = machine.arch.linux
         self._pc = machine.arch.roles.pc
         self._system_registers = (self._linux.number, *self._linux.arguments)
@@ -498,7 +498,7 @@ class Kernel:
         for register, source in linux.clobbers:
             self._cpu.write_register(register, self._cpu.read_register(source))
         self.machine.syscall_count += 1
-        thread.hooks.syscall_enter(number, name or f"#{number}", arguments)
+        self.machine.hooks.syscall_enter(number, name or f"#{number}", arguments)
         if name is None:
             thread.unsupported(f"system call number {number}")
             thread.call = SystemCall(number, "", arguments)
@@ -527,9 +527,9 @@ class Kernel:
                 before = linux.syscall_before
                 again = pc - linux.syscall_size if before is None else before(pc)
                 self._cpu.write_register(self._pc, again)
-                thread.hooks.syscall_exit(call.number, name, result)
+                self.machine.hooks.syscall_exit(call.number, name, result)
                 return
-        thread.hooks.syscall_exit(call.number, name, result)
+        self.machine.hooks.syscall_exit(call.number, name, result)
         if linux.error:
             self._cpu.write_register(linux.error, 0xFFFFFFFFFFFFFFFF if result < 0 else 0)
             result = abs(result)

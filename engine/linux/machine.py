@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import Arch
 from engine.cpu.base import Cpu
-from engine.image.damage import Damage
+from engine.guest.hooks import GuestHooks
 from engine.linux.clock import BLOCK_NS, GuestClock
 from engine.linux.context import s32
 from engine.linux.ending import Crash, Exit
@@ -17,9 +17,11 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.futexqueues import FutexQueues
 from engine.linux.host import HostEvents
+from engine.linux.images import ProgramImages
 from engine.linux.moments import Moments
 from engine.linux.net.network import Network
 from engine.linux.signals import SI_KERNEL, SIGKILL, PendingSignal, info_kill
+from engine.linux.space import SpaceEvents
 from engine.linux.sysv import SysvObjects
 
 if TYPE_CHECKING:
@@ -51,6 +53,9 @@ class Machine:
         fs: the tree of files; given by whoever makes it.
         net: the network that all processes are on; given likewise.
         sysv: the System V objects.
+        images: files that are run or mapped.
+        hooks: what the layers above want to be told of all processes.
+        spaces: what they want to be told of address spaces.
         host: what the host has to say.
         processes: those that have not been waited for, by process id.
         threads: those that run or wait, by thread id.
@@ -71,7 +76,6 @@ class Machine:
         crash_count: number of all of them.
         missing: what was asked for and is not there, with how often.
         failures: calls in which the engine failed, with how often, by name and place.
-        damage: found in the files of programs.
         syscall_count: system calls so far.
         attend: called when the host asks for attention.
         armed: processes with timers that will expire.
@@ -105,6 +109,9 @@ class Machine:
         self.clock = clock
         self.memory_budget = memory_budget
         self.sysv = SysvObjects()
+        self.images = ProgramImages()
+        self.hooks = GuestHooks()
+        self.spaces = SpaceEvents()
         self.host = HostEvents()
         self.processes: dict[int, Process] = {}
         self.threads: dict[int, Thread] = {}
@@ -121,7 +128,6 @@ class Machine:
         self.crash_count = 0
         self.missing: dict[str, int] = {}
         self.failures: dict[tuple[str, str], tuple[str, int]] = {}
-        self.damage = Damage()
         self.syscall_count = 0
         self.attend: Callable[[], None] = lambda: None
         self.armed: dict[Process, None] = {}

@@ -65,6 +65,7 @@ def leave_space(process: Process, *, keep: bool = False) -> None:
         if keep:
             space.memory.retire()
         else:
+            process.machine.spaces.ended(space)
             space.memory.close()
 
 

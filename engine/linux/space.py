@@ -1,6 +1,9 @@
 """A program in memory: what exec makes, fork copies and vfork lends (an mm_struct)."""
 
-from engine.guest.hooks import GuestHooks
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.guest.hooks import SpaceHooks
 from engine.guest.memory import Memory
 from engine.guest.modules import Modules
 from engine.linux.loader import Start
@@ -12,7 +15,7 @@ class AddressSpace:
     Attributes:
         memory: its mappings.
         modules: the files in it.
-        hooks: what the layers above want to be told of what runs there.
+        hooks: what watches the program there.
         heap: first byte and end of what brk gives.
         start: how its program was loaded.
         exe: guest path of its program.
@@ -21,7 +24,7 @@ class AddressSpace:
         users: processes that run in it.
     """
 
-    def __init__(self, memory: Memory, modules: Modules, hooks: GuestHooks) -> None:
+    def __init__(self, memory: Memory, modules: Modules, hooks: SpaceHooks) -> None:
         self.memory = memory
         self.modules = modules
         self.hooks = hooks
@@ -39,8 +42,33 @@ class AddressSpace:
             MappingError: ENOMEM without room.
         """
         memory = self.memory.copy()
-        self.hooks.copied(memory)
-        other = AddressSpace(memory, self.modules.copy(memory), GuestHooks())
+        other = AddressSpace(memory, self.modules.copy(memory), SpaceHooks())
         other.heap, other.start = self.heap, self.start
         other.exe, other.argv, other.env = self.exe, self.argv, self.env
         return other
+
+
+def _two(one: AddressSpace, other: AddressSpace) -> None:
+    return None
+
+
+def _one(space: AddressSpace) -> None:
+    return None
+
+
+@dataclass(slots=True)
+class SpaceEvents:
+    """Callbacks into the layers above about address spaces that come and go.
+
+    Attributes:
+        copied: (old, new): a new process begins with a copy.
+        lent: (address space, thread id there, thread id of the first of a process that runs in
+            it from now on, too).
+        replaced: (old, new): a process has begun another program, and runs in the new one.
+        ended: one is about to be given back: nobody runs in it any more.
+    """
+
+    copied: Callable[[AddressSpace, AddressSpace], None] = _two
+    lent: Callable[[AddressSpace, int, int], None] = lambda space, thread, child: None
+    replaced: Callable[[AddressSpace, AddressSpace], None] = _two
+    ended: Callable[[AddressSpace], None] = _one

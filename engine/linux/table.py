@@ -4,10 +4,9 @@ A family module ends with `SYSCALLS`. What is not here returns ENOSYS and is rep
 """
 
 import inspect
-from collections.abc import Mapping
 from typing import Final
 
-from engine.arch.base import OwnCall
+from engine.arch.base import LinuxAbi, OwnCall
 from engine.linux import (
     cloning,
     delivery,
@@ -79,6 +78,9 @@ FAMILIES: Final[tuple[SyscallTable, ...]] = (
     mempolicy.SYSCALLS,
 )
 
+SEVERAL: Final[tuple[SyscallTable, ...]] = (cloning.SYSCALLS, exec.SYSCALLS)
+"""Calls that make another thread or program: see `LinuxAbi.several`."""
+
 EXPECTED_MISSING: Final = frozenset({"rseq", "landlock_create_ruleset"})
 """C libraries and sandboxes try these first and do without: not worth a report."""
 
@@ -96,10 +98,13 @@ def _own(call: OwnCall) -> Handler:
     return lambda k, *arguments: call(k.cpu, k.memory, *arguments)
 
 
-def build(own: Mapping[str, OwnCall]) -> dict[str, tuple[Handler, int]]:
+def build(linux: LinuxAbi) -> dict[str, tuple[Handler, int]]:
     """Name to (handler, number of arguments), with an architecture's own calls."""
     table: dict[str, tuple[Handler, int]] = {}
+    own = linux.own_calls
     for family in FAMILIES:
+        if not linux.several and family in SEVERAL:
+            continue
         for name, handler in family.items():
             assert name not in table, name
             table[name] = (handler, _count(handler))

@@ -47,7 +47,7 @@ class Thread:
         files: its open files.
         space: the address space it runs in.
         memory: its mappings.
-        hooks: what the layers above want to be told.
+        hooks: what watches the program there.
         signals: what signals do to it, and those that wait.
         comm: its name.
         policy: its scheduling policy.
@@ -151,9 +151,9 @@ class Thread:
 
     def set_comm(self, name: bytes) -> None:
         """Rename the thread."""
-        self.hooks.renaming()
+        self.machine.hooks.renaming()
         self.comm = self.machine.comms[self.tid] = name[:15]
-        self.hooks.renamed(self.tid)
+        self.machine.hooks.renamed(self.tid)
 
     def set_second_result(self, value: int) -> None:
         """The second result of a call that has two (pipe on IA-64)."""

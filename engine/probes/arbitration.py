@@ -207,6 +207,11 @@ class Arbitration:
         for technique in self.replacing:
             technique.resume()
 
+    def enter(self) -> None:
+        """The processor is in this address space again."""
+        for technique in self.replacing:
+            technique.enter()
+
     def original_pc(self, address: int) -> int | None:
         """The program's own address for a place in a technique's code; None elsewhere."""
         for technique in self.replacing:

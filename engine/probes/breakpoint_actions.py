@@ -65,7 +65,7 @@ class Breakpoints:
         """
         arch, cpu = target.arch, target.cpu
         self._arch = arch
-        self._cpu = cpu
+        self._cpu, self._traps = cpu, target.memory.traps
         self._step = target.step
         self._slots = slots
         self.area = area
@@ -145,7 +145,7 @@ class Breakpoints:
         """Install the point's actions as its probes want them now."""
         self._ends = {at: other for at, other in self._ends.items() if other is not point}
         action, hits = self._action(point), self.waits(point)
-        traps = self._cpu.traps
+        traps = self._traps
         traps.plant(point.address, _counted(action, hits, point) if hits else action, point.follow)
         replacement, slot = point.state.replacement, point.copy.slot
         if replacement is not None and replacement.trap is not None:
@@ -164,17 +164,17 @@ class Breakpoints:
         end = _leave
         if not point.wants_engine():
             end = self._end(point) if point.copy.slot is not None else self._area_end(point, slot)
-        self._cpu.traps.plant(slot + point.copy_size, end, point.plan.next)
+        self._traps.plant(slot + point.copy_size, end, point.plan.next)
 
     def _lift_end(self, point: ProbePoint, slot: int) -> None:
         if self._steps is not None:
             self._steps.step_at(slot + point.plan.entry, None)
         else:
-            self._cpu.traps.remove(slot + point.copy_size)
+            self._traps.remove(slot + point.copy_size)
 
     def remove(self, point: ProbePoint) -> None:
         """Take the point's breakpoint out of service."""
-        self._cpu.traps.remove(point.address)
+        self._traps.remove(point.address)
 
     def _action(self, point: ProbePoint) -> TrapAction:
         if point.wants_engine():

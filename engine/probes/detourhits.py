@@ -54,7 +54,7 @@ class DetourHits:
 
         The one at which all probes are served is planted with the point's breakpoint.
         """
-        detour, plant = live.detour, self._target.cpu.traps.plant
+        detour, plant = live.detour, self._target.memory.traps.plant
         for number, part in enumerate(detour.recorder.parts):
             if part.slow >= 0:
                 place, probe = detour.start + part.slow, live.probe(number)
@@ -102,10 +102,10 @@ class DetourHits:
 
     def reap(self) -> None:
         """Free the detours that nobody uses any more, once the guest is not in them."""
-        shared, cpu = self._memory.shared, self._target.cpu
+        shared, traps = self._memory.shared, self._target.memory.traps
         if not self._detours.zombies or shared is None:
             return
-        pc = cpu.read_register(self._target.arch.roles.pc)
+        pc = self._target.cpu.read_register(self._target.arch.roles.pc)
 
         def used(live: LiveDetour) -> bool:
             return bool(live.unchecked) or live.detour.start <= pc < live.detour.end
@@ -113,9 +113,9 @@ class DetourHits:
         for detour in self._detours.reap(used):
             for part in detour.recorder.parts:
                 if part.slow >= 0:
-                    cpu.traps.remove(detour.start + part.slow)
+                    traps.remove(detour.start + part.slow)
             if detour.trap is not None:
-                cpu.traps.remove(detour.trap)
+                traps.remove(detour.trap)
             shared.space.free(detour.start, detour.end - detour.start)
 
     def holds(self, address: int) -> bool:

@@ -155,6 +155,10 @@ class DetourMemory:
             self.shared.save[at + number] = int.from_bytes(word, "little")
         self.shared.save[at + COMM_BYTES // 8] = len(comm) + 1
 
+    def enter(self) -> None:
+        """The processor is in this address space again: another's thread has been shown."""
+        self._comm = None
+
     @property
     def space(self) -> DetourSpace:
         """Room for detours, as it is or would be."""

@@ -30,6 +30,7 @@ _BYTES: Final = _WORDS * 8
 _LAST: Final = (RECORDS - 1) * _BYTES
 _NEWEST: Final = CALLS // 8
 _LOWEST: Final = LOWEST // 8
+_SAVED: Final = max(CALLS, LOWEST) + 8
 _ALL: Final = (1 << 64) - 1
 _BELOW: Final = struct.Struct("<QQ16xQ")
 """CallFrame, return and depth."""
@@ -93,6 +94,7 @@ class GuestCalls:
         self._save = self._records = self._sites = memoryview(b"").cast("Q")
         self._start = 0
         self._stack = (0, 0)
+        self._away: memoryview | None = None  # stands for the save area meanwhile
 
     def drop(self, probes: Iterable[Kretprobe]) -> None:
         """Probes are gone, and so are their calls."""
@@ -104,7 +106,8 @@ class GuestCalls:
         if self._shared is not None:
             return
         self._shared = shared
-        self._save, self._records, self._sites = shared.save, shared.records, shared.sites
+        self._save = shared.save if self._away is None else self._away
+        self._records, self._sites = shared.records, shared.sites
         self._start = shared.start
         self.live = True
         for address in self._pending.places():
@@ -296,6 +299,23 @@ class GuestCalls:
         if self.live:
             self.sync()
             self._rest()
+
+    def leave(self) -> None:
+        """The processor leaves this address space; the save area serves another's code."""
+        if self._away is None:
+            self.leave_stack()
+            self._away = self._save = memoryview(bytearray(_SAVED)).cast("Q")
+            if self.live:
+                self._rest()
+
+    def enter(self) -> None:
+        """The processor is in this address space again."""
+        if self._away is not None:
+            self._away = None
+            if self._shared is not None:
+                self._save = self._shared.save
+            if self.live:
+                self._rest()
 
     def _look_at_stack(self, slot: int) -> tuple[int, int, int] | None:
         """(start, end, depth) of the stack that a frame lies on; None where code must rest.

@@ -183,6 +183,10 @@ class JumpTechnique:
         self.memory.sink = sink
         self.running.comm = comm
 
+    def enter(self) -> None:
+        """Code of another address space has used the trace's memory."""
+        self.memory.enter()
+
     # -- what can be a jump ---------------------------------------------------------------
 
     def wants_hits(self, point: ProbePoint) -> bool:

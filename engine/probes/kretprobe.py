@@ -53,6 +53,16 @@ class KretprobeInstance:
         self.next: KretprobeInstance | None = None
         self.gone = False
 
+    def twin(self, rp: "Kretprobe") -> "KretprobeInstance":
+        """The same call in a copy of the process, of the probe that stands for its there.
+
+        The pouch is copied; what a handler has put there in its place is shared.
+        """
+        made = KretprobeInstance(rp, self.ret_addr, self.slot)
+        made.data = bytearray(self.data) if isinstance(self.data, bytearray) else self.data
+        made.entry = self.entry
+        return made
+
 
 @dataclass(eq=False, slots=True)
 class CallEnd:

@@ -1,6 +1,6 @@
 """The machinery of probes of one guest, put together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from engine.arch.base import Arch
@@ -218,6 +218,24 @@ class ProbeManager:
     def kernel_maxactive(self, value: bool) -> None:
         self.returns.pool.kernel_maxactive = value
 
+    def follow(
+        self,
+        other: "ProbeManager",
+        twin: Callable[[Kprobe], Kprobe | None],
+        twins: Mapping[Kprobe, Kprobe],
+    ) -> None:
+        """Probe in a copy of another one's memory what it probes; pending calls return here, too.
+
+        Args:
+            other: of the memory that was copied.
+            twin: makes the probe that stands for one of its here, None where none is wanted.
+            twins: where that keeps them.
+        """
+        self.counters.follow(other.counters)
+        self._registry.follow(other.points, twin)
+        self.counters.keep(self.points)
+        self.returns.follow(other.returns, twins)
+
     # -- hits -----------------------------------------------------------------------------
 
     def traps(self, point: ProbePoint) -> bool:
@@ -252,9 +270,20 @@ class ProbeManager:
         return tuple(self._registry.asked.values())
 
     def switched(self) -> None:
-        """Another thread runs from here on."""
+        """Another thread of this address space runs from here on."""
         if self.returns.in_guest is not None:
             self.returns.in_guest.calls.leave_stack()
+
+    def leave(self) -> None:
+        """The processor leaves this address space."""
+        if self.returns.in_guest is not None:
+            self.returns.in_guest.calls.leave()
+
+    def enter(self) -> None:
+        """The processor is in this address space from here on, after it has left another."""
+        if self.returns.in_guest is not None:
+            self.returns.in_guest.calls.enter()
+        self.techniques.enter()
 
     def trampoline(self) -> tuple[int, int] | None:
         """(start, end) of the return trampoline; None while nothing returns to one.

@@ -7,7 +7,7 @@ of the counter is not mapped yet, that waits until it is. (kernel/events/uprobes
 update_ref_ctr, delayed_ref_ctr_inc.)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,8 +45,32 @@ class ReferenceCounters:
         self._notify = notify
         self._places: dict[int, _Counted] = {}
 
+    def follow(self, other: "ReferenceCounters") -> None:
+        """In a copy of another's memory: what is raised there is raised here."""
+        self._places = {
+            at: _Counted(place.path, place.offset, place.address)
+            for at, place in other._places.items()
+        }
+
+    def keep(self, points: Collection[int]) -> None:
+        """Lower the counters of places that have no breakpoint after all."""
+        for at in [at for at in self._places if at not in points]:
+            place = self._places.pop(at)
+            if place.address is not None:
+                self._add(place.address, -1)
+
+    def lower_in(self, memory: Memory) -> None:
+        """Lower what is raised in a copy of the memory, in which nobody probes."""
+        for place in self._places.values():
+            if place.address is not None:
+                value = int.from_bytes(memory.peek(place.address, _SIZE), "little", signed=True)
+                if value > 0:
+                    memory.poke(place.address, (value - 1).to_bytes(_SIZE, "little"))
+
     def armed(self, point: ProbePoint) -> None:
         """A breakpoint was planted: raise its counter, now or when it is there."""
+        if point.address in self._places:
+            return  # it was, in the memory that this is a copy of
         offset = next((probe.reference for probe in point.probes if probe.reference), 0)
         mapping = self._memory.find(point.address) if offset else None
         if mapping is None:

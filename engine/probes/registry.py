@@ -3,7 +3,7 @@
 The order of checks and the names of the errors are kernel/kprobes.c's.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from engine.errors import ProbeRejectedError
 from engine.probes.admission import Admission
@@ -93,6 +93,32 @@ class ProbeRegistry:
         self._arming.arm([point for point in fresh.values() if point.enabled()])
         for address in {probe.addr for probe in done if probe.addr not in fresh}:
             self._arming.refresh(self._points[address or 0])
+
+    def follow(
+        self, points: Mapping[int, ProbePoint], twin: Callable[[Kprobe], Kprobe | None]
+    ) -> None:
+        """Probe the same places in a copy of another guest's memory; nothing is probed yet.
+
+        Args:
+            points: those of the other one.
+            twin: makes the probe that stands for one of its here, None where none is wanted.
+        """
+        fresh: list[ProbePoint] = []
+        for point in points.values():
+            probes = [made for probe in point.probes if (made := twin(probe)) is not None]
+            if not probes:
+                continue
+            mine = ProbePoint(point.address, point.plan)
+            mine.guard, mine.probes = point.guard, probes
+            if mine.enabled() and not self._breakpoints.prepare(mine):
+                names = ", ".join(map(str, probes))
+                self._notify(f"{names}: no slot is left in a new process")
+                continue
+            fresh.append(mine)
+            self.asked.update({id(probe): probe for probe in probes})
+            self._points[mine.address] = mine
+            self._return_probes.admit([one for one in probes if isinstance(one, Kretprobe)])
+        self._arming.arm([point for point in fresh if point.enabled()])
 
     def _place(self, probe: Kprobe, fresh: dict[int, ProbePoint]) -> ProbePoint:
         admission = self._admission

@@ -5,7 +5,7 @@ Strict mode leaves the program's data alone: `return_sites`, which says why. Whi
 are stands in `return_catchers`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from engine.cpu.base import Stop, TrapAction
 from engine.probes.frame_reader import FrameReader
 from engine.probes.guestcalls import GuestCalls
 from engine.probes.instance_pool import InstancePool
+from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe, KretprobeInstance
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
@@ -130,6 +131,17 @@ class ReturnCatcher(Protocol):
 
     def close(self) -> None:
         """No return probe is left."""
+
+    def follow(self, other: "ReturnCatcher", twins: Mapping[Kprobe, Kprobe]) -> None:
+        """In a copy of another one's memory: the calls that are pending there return here, too.
+
+        Args:
+            other: of the same kind.
+            twins: the probes that stand for its here; calls of others return unseen.
+        """
+
+    def lend(self, thread: int, child: int) -> None:
+        """A thread of another process runs here, with the calls that are pending in a thread."""
 
     def note(self, noted: Noted) -> None:
         """From now on somebody hears of each change that is made for a call."""

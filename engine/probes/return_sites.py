@@ -28,7 +28,7 @@ stacks by copying) takes the returns of the frames on it along: they are not see
 not harmed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from engine.arch.plan import Mode
@@ -53,6 +53,7 @@ from engine.probes.return_catcher import (
     CatcherKind,
     GuestEntries,
     Noted,
+    ReturnCatcher,
     ReturnChanges,
     ReturnHost,
 )
@@ -153,6 +154,43 @@ class ReturnSites:
         self._host.unwatch(self.pending_calls.keep_pending())
         for address in self.pending_calls.sites:
             self.calls.watch(address)
+
+    def follow(self, other: ReturnCatcher, twins: Mapping[Kprobe, Kprobe]) -> None:
+        """Watch for the calls that are pending in the memory that this one's is a copy of.
+
+        Those that a tracker follows are left: a new process's graph begins empty, as the kernel's.
+        """
+        if not isinstance(other, ReturnSites):
+            return
+        other.calls.sync()
+        for address, pending in other.pending_calls.places().items():
+            for key, newest in pending.items():
+                made = [
+                    one.twin(rp)
+                    for one in chain(newest)
+                    if isinstance(rp := twins.get(one.rp), Kretprobe) and rp.tracker is None
+                ]
+                if made:
+                    self._take_over(address, key, made[::-1])
+
+    def _take_over(self, address: int, key: int, made: Sequence[KretprobeInstance]) -> None:
+        """Calls of one frame are pending here, the oldest first."""
+        known = self.pending_calls
+        mine = known.by_return.get(address)
+        if mine is None:
+            mine = self._watch(address)
+        if mine is NOWHERE:
+            for one in made:
+                one.rp.unwatched += 1
+            return
+        known.link(mine, key, made)
+        if self.frames.stacked:
+            known.frames[key] = mine
+        for one in made:
+            one.rp.active += 1
+
+    def lend(self, thread: int, child: int) -> None:
+        """Nothing: whose a call is tells its frame."""
 
     def note(self, noted: Noted) -> None:
         """Nothing is ever changed."""

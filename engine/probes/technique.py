@@ -187,6 +187,9 @@ class Technique(Protocol):
     def resume(self) -> None:
         """The guest is about to go on."""
 
+    def enter(self) -> None:
+        """The processor is in this address space again, after it was in another one."""
+
     def original_pc(self, address: int) -> int | None:
         """The program's own address for a place in its code; None elsewhere."""
 

@@ -7,7 +7,7 @@ thread has at most 64 pending. Kretprobes share the list but for that limit: the
 pools. The trampoline is a breakpoint whose emulation is the return to the real address.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Final, Protocol
 
@@ -27,6 +27,7 @@ from engine.probes.return_catcher import (
     CatcherKind,
     GuestEntries,
     Noted,
+    ReturnCatcher,
     ReturnChanges,
     ReturnHost,
 )
@@ -158,6 +159,7 @@ class TrampolineReturns:
             operation=Operation("return through the trampoline", self._leave),
             step=code.step,
         )
+        self._inherited: HookedCalls | None = None  # of a new process's first thread
         self._replaced: int | None = None  # the return address that the last call had
         self.point = ProbePoint(address, plan)
         self._probe = _TrampolineProbe(addr=address, name=NAME)
@@ -203,6 +205,37 @@ class TrampolineReturns:
 
     def close(self) -> None:
         """No return probe is left; the trampoline stays for the calls that are pending."""
+
+    def follow(self, other: ReturnCatcher, twins: Mapping[Kprobe, Kprobe]) -> None:
+        """The calls that are pending in the thread that makes a new process return in both.
+
+        Their frames are copies that hold the trampoline's address (dup_utask).
+        """
+        if isinstance(other, TrampolineReturns):
+            number = self._target.thread()
+            self._inherited = other.copied(number, lambda rp: twins.get(rp, _GONE))
+
+    def lend(self, thread: int, child: int) -> None:
+        """They return in the new process, and once more in the one whose memory it is."""
+        self.threads[child] = self.copied(thread, lambda rp: rp)
+
+    def copied(self, thread: int, twin: Callable[[Kretprobe], Kprobe]) -> HookedCalls:
+        """A copy of a thread's pending calls.
+
+        Args:
+            thread: its id.
+            twin: gives the probe that stands for one of theirs.
+        """
+        made = self._none()
+        for hook in reversed(list(self.threads.get(thread, ()))):
+            probe = twin(hook.instance.rp)
+            assert isinstance(probe, Kretprobe), "it stands for one"
+            instance = hook.instance.twin(probe)
+            if probe.tracker is not None:
+                instance.rp = _GONE
+            instance.rp.active += 1
+            made.push(HookedCall(instance, chained=hook.chained, leads=hook.leads))
+        return made
 
     def note(self, noted: Noted) -> None:
         """From now on somebody hears of each value that is replaced for a call."""
@@ -339,10 +372,12 @@ class TrampolineReturns:
         number = self._target.thread()
         found = self.threads.get(number)
         if found is None:
-            keyed = self.frames.keyed
-            found = KeyedCalls() if keyed else StackedCalls(self.frames.stacked)
+            found, self._inherited = self._inherited or self._none(), None
             self.threads[number] = found
         return found
+
+    def _none(self) -> HookedCalls:
+        return KeyedCalls() if self.frames.keyed else StackedCalls(self.frames.stacked)
 
     def _sweep(self) -> None:
         """Find instances of calls that were left without a return."""

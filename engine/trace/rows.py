@@ -24,6 +24,8 @@ or a tuple of these for an array."""
 
 HEAD = struct.Struct("<HHI")
 """Event id, words, thread id."""
+TIME = struct.Struct("<Q")
+"""Behind it: the time, in ticks."""
 
 _WORD: Final = (1 << 64) - 1
 

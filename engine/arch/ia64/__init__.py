@@ -74,6 +74,7 @@ IA64 = Arch(
     ),
     linux=LinuxAbi(
         machine="ia64",
+        several=False,  # the core finds translated code by virtual addresses
         platform=b"",
         hwcap=(0, 0),
         number="r15",

@@ -9,7 +9,7 @@ from typing import Final
 
 from engine.arch.base import TrapKind
 from engine.arch.ia64.bundle import next_slot, unpack
-from engine.cpu.base import LEAVE, StepAction, Stop, StopKind, TrapTable
+from engine.cpu.base import LEAVE, StepAction, Stop, StopKind, Traps
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.cache import Blocks, CodeCache
 from engine.cpu.ia64.clock import Ia64Clock
@@ -92,7 +92,7 @@ class Ia64Cpu(Registers, MappedMemory):
         self._traps = Ia64Traps(self)
 
     @property
-    def traps(self) -> TrapTable:
+    def traps(self) -> Traps:
         """Breakpoints that are dealt with inside the run loop."""
         return self._traps
 

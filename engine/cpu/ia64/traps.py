@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Protocol
 
-from engine.cpu.base import LEAVE, StepAction, TrapAction
+from engine.cpu.base import LEAVE, StepAction, TrapTable
 from engine.cpu.ia64.stops import Stepped
 from engine.cpu.ia64.translate import Block
+from engine.cpu.trap_actions import TrapActions
 
 
 class _Owner(Protocol):
@@ -22,17 +23,19 @@ class Ia64Traps:
     """
 
     def __init__(self, owner: _Owner) -> None:
-        self.actions: dict[int, tuple[TrapAction, int]] = {}
+        self._first = TrapActions()
+        self.actions = self._first.actions
+        self.plant, self.remove = self._first.plant, self._first.remove
         self.steps: dict[int, StepAction] = {}
         self._owner = owner
 
-    def plant(self, address: int, action: TrapAction, follow: int) -> None:
-        """Let an action deal with a breakpoint."""
-        self.actions[address] = (action, follow)
+    def another(self) -> TrapTable:
+        """The breakpoints of another address space: none yet."""
+        return TrapActions()
 
-    def remove(self, address: int) -> None:
-        """Forget a breakpoint; it stops the core again."""
-        self.actions.pop(address, None)
+    def use(self, table: TrapTable) -> None:
+        """The core is in the address space of a table, or of the first one, from now on."""
+        self.actions = (table if isinstance(table, TrapActions) else self._first).actions
 
     def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]]:
         """The quickest way to read these registers again and again."""

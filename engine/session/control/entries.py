@@ -84,7 +84,7 @@ class ProbeViews:
     def of(self, entries: Iterable[ProbeEntry]) -> tuple[ProbeView, ...]:
         """Their views; unchanged ones are the same objects."""
         pending = {id(item.probe) for item in self._probing.pending}
-        self._probing.manager.techniques.collect()
+        self._probing.collect()
         return tuple(self._view(entry, pending) for entry in entries)
 
     def forget(self, entry: ProbeEntry) -> None:

@@ -10,11 +10,12 @@ from typing import Final
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError, KprobeTuiError, ProbeError
-from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
+from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import KretprobeInstance
 from engine.session.control.entries import ProbeEntry, ProbeRow, ProbeRows, ProbeViews
 from engine.session.control.event_rules import NO_TEXTS, EventRules, EventTexts
-from engine.session.guest.probing import Probing, Wanted
+from engine.session.guest.probed_space import Wanted
+from engine.session.guest.probing import Probing
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Placed
 from engine.session.protocol import commands as cmd
@@ -375,22 +376,17 @@ class ProbeList:
                 self._views.forget(entry)
 
     def _switch(self, entry: ProbeEntry, on: bool) -> None:
-        manager = self._probing.manager
-        waiting = {id(item.probe) for item in self._probing.pending}
         for probe in {*entry.probes, *entry.stoppers}:
-            if id(probe) in waiting:
-                probe.flags = ProbeFlags.NONE if on else ProbeFlags.DISABLED
-            elif ProbeFlags.GONE not in probe.flags:
-                (manager.enable if on else manager.disable)(probe)
+            self._probing.switch(probe, on=on)
         entry.row = replace(entry.row, enabled=on)
 
     def _stop(self, entry: ProbeEntry) -> None:
         wanted: list[Wanted] = []
         for item in entry.placed:
             probe = _stopper(item.place, entry.row.line)
-            wanted.append((item.place, probe, lambda _: None))
+            wanted.append(Wanted(item.place, probe, anywhere=True))
         self._probing.place(wanted)
-        entry.stoppers = [probe for _, probe, _ in wanted]
+        entry.stoppers = [one.probe for one in wanted]
         self._stops.update(id(probe) for probe in entry.stoppers)
         if entry.catches_returns:
             self._probing.manager.returns.attend(1)
@@ -410,13 +406,8 @@ class ProbeList:
         probing = self._probing
         if entry.stoppers and entry.catches_returns:
             probing.manager.returns.attend(-1)
-        waiting = {id(item.probe) for item in probing.pending}
-        mine = {id(probe) for probe in entry.stoppers}
-        probing.manager.unregister_all(
-            [probe for probe in entry.stoppers if id(probe) not in waiting and probe.addr]
-        )
-        probing.pending = [item for item in probing.pending if id(item.probe) not in mine]
-        self._stops -= mine
+        probing.remove(entry.stoppers)
+        self._stops -= {id(probe) for probe in entry.stoppers}
         entry.stoppers = []
 
     def _resolve(self, text: str) -> tuple[Placed, ...]:

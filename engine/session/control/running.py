@@ -9,11 +9,13 @@ from engine.cpu.base import Stop, StopKind
 from engine.errors import CommandError, ProbeRejectedError
 from engine.linux.thread import Thread
 from engine.probes.hit_machine import HitMachine
+from engine.probes.manager import ProbeManager
 from engine.probes.point import ProbePoint
 from engine.session.control.entries import ProbeEntry
 from engine.session.control.focus import Focus
 from engine.session.control.motions import Motion, Motions
 from engine.session.control.probe_list import ProbeList
+from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.inspect.viewing import Viewing
@@ -48,7 +50,7 @@ class Running:
     ) -> None:
         """Hook into a run that has not begun; steps are those of the thread in sight."""
         self._session = session
-        self._manager = probing.manager
+        self._probing = probing
         self._probes = probes
         self._viewing = viewing
         self._focus = focus
@@ -62,7 +64,12 @@ class Running:
         self.state, self.reason = RunState.READY, "loaded"
         self.origin: Origin | None = ""
         self.wanted = ""
-        session.hooks.stopped = self._stopped
+        probing.watch_stops(self._stopped)
+
+    @property
+    def _manager(self) -> ProbeManager:
+        """The machinery where the guest stands."""
+        return self._probing.here.manager
 
     @property
     def ended(self) -> bool:
@@ -84,7 +91,7 @@ class Running:
     def stands_at(self, pc: int) -> int:
         """The program's own address for the processor's pc: where the hit at hand began."""
         began = self._machine.began if self._machine is not None else None
-        return self._session.hooks.original_pc(pc) if began is None else began
+        return self._session.seen.hooks.original_pc(pc) if began is None else began
 
     @property
     def own(self) -> dict[str, int]:
@@ -378,9 +385,9 @@ class Running:
 
     # -- stops ----------------------------------------------------------------------------------
 
-    def _stopped(self, stop: Stop) -> Stop | None:
+    def _stopped(self, space: ProbedSpace, stop: Stop) -> Stop | None:
         """See a stop of the CPU before the machinery does: is it one of the user's?"""
-        manager, arch = self._manager, self._session.arch
+        manager, arch = space.manager, self._session.arch
         self._halted = stop.kind is StopKind.HALTED
         if stop.kind is StopKind.TRAP and stop.trap is TrapKind.BREAKPOINT:
             at = manager.regs.ip - (len(arch.breakpoint) if arch.trap_advances_pc else 0)

@@ -4,7 +4,6 @@ import errno
 import os
 import struct
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from engine import arch as architectures
@@ -12,7 +11,7 @@ from engine.cpu import cores
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, Ram
 from engine.errors import CommandError, GuestFaultError, ImageError
-from engine.guest.hooks import GuestHooks
+from engine.guest.hooks import GuestHooks, SpaceHooks
 from engine.guest.memory import Memory
 from engine.guest.modules import Modules
 from engine.image import ElfImage
@@ -116,13 +115,30 @@ class _Inputs(HostIO):
         return self._data("ioctl", lambda: super(_Inputs, self).ioctl(fd, request, argument))
 
 
+def watch(space: AddressSpace) -> None:
+    """Have those who watch an address space told of code that comes and goes there."""
+    memory, hooks = space.memory, space.hooks
+
+    def changed(what: str, start: int, size: int) -> None:
+        if what != "unmap" and any(
+            mapping.perms & EXECUTE for mapping in memory.overlapping(start, start + size)
+        ):
+            hooks.mapped(start, size)
+            if what == "discard":
+                hooks.discarded(start, size)
+        else:
+            hooks.unmapped(start, size)
+
+    memory.on_change = changed
+
+
 class LoadedGuest:
     """A program in a processor and a memory of its own, under the guest's kernel.
 
     Attributes:
         config: how it was started.
         opened: its own file; `paths`, `image` and `arch` are that file's.
-        hooks: where those above listen to the guest.
+        hooks: where those above listen to all of its processes.
         machine: the computer it runs on.
         process: its first process.
         thread: that one's first thread.
@@ -170,6 +186,8 @@ class LoadedGuest:
             seed=config.randomness,
             memory_budget=config.memory,
         )
+        machine.images.damage = self.image.damage
+        machine.hooks = self.hooks
         machine.attend = lambda: self.hooks.attention()
         self.view = view_of(config)
         self.fs = FileSystem(
@@ -181,9 +199,8 @@ class LoadedGuest:
             random_bytes=machine.random_bytes,
         )
         machine.fs = self.fs
-        machine.damage = self.image.damage
         machine.net = Network(self.clock, self.fs.numbers)
-        space = AddressSpace(memory, modules, self.hooks)
+        space = AddressSpace(memory, modules, SpaceHooks())
         identity = (_GUEST_ID, _GUEST_ID)
         self.process = Process(machine, machine.new_id(), space, identity)
         self.process.files = FileTable(
@@ -196,7 +213,7 @@ class LoadedGuest:
         self.turns = config.turns.begin(config.seed)
         self.kernel = Kernel(machine, self.turns, config.max_blocks)
         self.proc.machine = machine
-        memory.on_change = partial(self._memory_changed, memory)
+        watch(space)
         try:
             self._load()
         except GuestFaultError as error:
@@ -237,17 +254,6 @@ class LoadedGuest:
         """The files in them."""
         return self.process.space.modules
 
-    def _memory_changed(self, memory: Memory, what: str, start: int, size: int) -> None:
-        """Tell those above about code that comes and goes."""
-        if what != "unmap" and any(
-            mapping.perms & EXECUTE for mapping in memory.overlapping(start, start + size)
-        ):
-            self.hooks.mapped(start, size)
-            if what == "discard":
-                self.hooks.discarded(start, size)
-        else:
-            self.hooks.unmapped(start, size)
-
     def _make_cpu(self) -> Cpu:
         return cores.make(
             cores.Needs(
@@ -270,9 +276,7 @@ class LoadedGuest:
             source = file.mmap_source()
             if source.size > _IMAGE_MAX:
                 return None
-            data, root = source.read(0, source.size), os.fsdecode(self.view.root or b"")
-            damage = self.image.damage
-            return ElfImage.from_bytes(data, path, source.host_path, root=root, damage=damage)
+            return self.machine.images.open(source, path, os.fsdecode(self.view.root or b""))
         except LinuxError:
             return None
 

@@ -162,7 +162,7 @@ class Session(LoadedGuest):
         remarks = (
             self.standstill()
             if end.limit == "deadlock"
-            else _ending(end, lambda: self.describe(self.hooks.original_pc(pc))),
+            else _ending(end, lambda: self.describe(self.seen.hooks.original_pc(pc))),
             _crashes(self.machine.crashes, self.machine.crash_count),
             _failures(self.machine.failures.values()),
             _missing(self.machine.missing),

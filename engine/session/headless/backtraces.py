@@ -8,6 +8,7 @@ from engine.linux.ending import Exit
 from engine.linux.fs.stdio import host_stdio
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
+from engine.session.guest.probed_space import Wanted
 from engine.session.guest.session import Attach, Session
 from engine.session.inspect.backtrace import Backtrace as Backtrace
 from engine.session.inspect.backtrace import Backtraces
@@ -170,7 +171,7 @@ class StoppedRun:
             if not judged.ok:
                 raise ProbeRejectedError(place.link, judged.reason, judged.errno)
         probing.place(
-            (place, Kprobe(pre_handler=self._reached, rules=place.rules), lambda probe: None)
+            Wanted(place, Kprobe(pre_handler=self._reached, rules=place.rules), anywhere=True)
             for place in places
         )
 
@@ -216,12 +217,8 @@ class StoppedRun:
             if thread is current:
                 continue
             call = "" if thread.wait is None and thread.answer is None else thread.call.name
-            found = None
-            if thread.space.hooks is session.hooks:
-                kernel.look_at(thread)
-                found = self._backtraces.take(
-                    syscall=call, unwinder=self._unwinder, limit=self._limit
-                )
+            kernel.look_at(thread)
+            found = self._backtraces.take(syscall=call, unwinder=self._unwinder, limit=self._limit)
             comm = thread.comm.decode(errors="replace")
             self.others.append(ThreadBacktrace(thread.tid, thread.pid, comm, call, found))
         kernel.look_at(current)

@@ -211,6 +211,7 @@ def _observe(
         session.check_ended()
         seen.time = session.cpu.blocks()
         if session.probing is not None:
+            session.probing.collect()
             points = session.probing.manager.placed()
             seen.points = len(points)
             seen.hits = sum(p.hits for at in points for p in at.probes if not p.machinery)
@@ -221,7 +222,8 @@ def _observe(
 
 
 def _listen(session: Session, seen: Observed) -> None:
-    cpu, hooks = session.cpu, session.hooks
+    cpu, hooks, machine = session.cpu, session.hooks, session.machine
+    last: dict[int, int] = {}  # the call that a thread is in, by its id
     pc = session.arch.roles.pc
     scratch = chosen(session.config.technique).scratch(session.arch)
     unseen = {pc, *scratch}
@@ -235,16 +237,17 @@ def _listen(session: Session, seen: Observed) -> None:
 
     def enter(number: int, name: str, arguments: tuple[int, ...]) -> None:
         values = tuple(zip(names, cpu.read_registers(names), strict=True))
-        at = hooks.original_pc(cpu.read_register(pc))
+        at = session.seen.hooks.original_pc(cpu.read_register(pc))
+        last[machine.current.tid] = len(seen.calls)
         seen.calls.append(Call(name, arguments, cpu.blocks(), values, at))
 
     def leave(number: int, name: str, result: int) -> None:
-        last = seen.calls[-1]
-        seen.calls[-1] = Call(
-            last.name, last.arguments, last.time, last.registers, last.pc, result
-        )
+        number = last[machine.current.tid]
+        seen.calls[number] = replace(seen.calls[number], result=result)
 
     def signalled() -> None:
+        if session.seen is not session.space:
+            return
         at, unwind = cpu.read_register(session.arch.roles.sp), session.arch.unwind
         if unwind is not None:
             seen.unseen.update(at + unwind.saved[name] for name in scratch)
@@ -255,7 +258,7 @@ def _listen(session: Session, seen: Observed) -> None:
 
 def _reader(session: Session, seen: Observed) -> Callable[[int, int], bytes]:
     """Reads the guest's memory as the program knows it: without patches and windows."""
-    memory, original = session.memory, session.hooks.original
+    memory, original = session.memory, session.space.hooks.original
 
     def read(at: int, size: int) -> bytes:
         data = bytearray(original(at, memory.read(at, size)))

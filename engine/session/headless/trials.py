@@ -267,12 +267,6 @@ class _Looked:
             return Side(name, "", ())
         call = thread.call.name if thread.wait is not None or thread.answer is not None else ""
         suffix = f", in {call}" if call else ""
-        if thread.memory is not session.memory or thread.hooks is not session.hooks:
-            pc = session.hooks.original_pc(session.cpu.read_register(session.arch.roles.pc))
-            location = thread.space.modules.locate(pc)
-            line = location.module.line_at(pc) if location.module is not None else None
-            shown = f"{location} ({line[0]}:{line[1]})" if line else str(location)
-            return Side(name, shown + suffix, ())
         frames = Backtraces(session).take(syscall=call).frames
         inner = next((frame for frame in frames if frame.source != "syscall"), None)
         place = "?" if inner is None else f"{inner.function or '??'}+{inner.offset:#x}"

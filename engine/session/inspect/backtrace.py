@@ -6,12 +6,14 @@ one trace.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final
 
 from engine.cpu.ram import EXECUTE
 from engine.cpu.regstack import RegisterStack
 from engine.errors import CommandError, GuestFaultError
+from engine.guest.hooks import SpaceHooks
+from engine.guest.memory import Memory
+from engine.linux.space import AddressSpace
 from engine.probes.trampoline import NAME
 from engine.session.guest.session import Session
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
@@ -20,6 +22,8 @@ from engine.unwind.unwinder import LIMIT, EndReason, Frame, Unwinder, UnwindGues
 
 TRAMPOLINE_NAME: Final = NAME
 KERNEL_NAME: Final = "[kernel]"
+_KEPT: Final = 8
+"""Processes whose tables and code are kept at a time."""
 _PAGE: Final = 4096
 """The first page of the window has the signal return code."""
 
@@ -116,34 +120,45 @@ class Backtraces:
         """Nothing is read yet."""
         self._session = session
         arch = session.arch
+        self._views: dict[AddressSpace, tuple[UnwindGuest, Unwinder]] = {}
         self.names = tuple(r.name for r in arch.registers if r.group in ("general", "flags"))
 
-    @cached_property
+    @property
     def view(self) -> UnwindGuest:
-        """The guest as the unwinder sees it."""
-        session, hooks = self._session, self._session.hooks
+        """The process that runs as the unwinder sees it."""
+        return self._of_process()[0]
+
+    def _of_process(self) -> tuple[UnwindGuest, Unwinder]:
+        """The process that runs, and its unwinder."""
+        space = self._session.seen
+        found = self._views.get(space)
+        if found is None:
+            while len(self._views) >= _KEPT:  # of processes that may be gone
+                del self._views[next(iter(self._views))]
+            view = self._view_of(space)
+            found = self._views[space] = view, Unwinder(view)
+        return found
+
+    def _view_of(self, space: AddressSpace) -> UnwindGuest:
+        hooks, memory = space.hooks, space.memory
         return UnwindGuest(
-            session.arch,
-            session.modules.at,
-            self._reader(),
-            self._code,
-            self._executable,
+            self._session.arch,
+            space.modules.at,
+            self._reader(memory.read),
+            lambda address, size: _code(memory, hooks, address, size),
+            lambda address: _executable(memory, address),
             lambda address, slot, met: hooks.resolve_return(address, slot, met),
             lambda address: hooks.original_pc(address),
             lambda address: hooks.unwind_info(address),
         )
 
-    def _reader(self) -> ReadMemory:
+    def _reader(self, read: ReadMemory) -> ReadMemory:
         """Memory as it is once a register stack has been written out."""
-        cpu, read = self._session.cpu, self._session.memory.read
+        cpu = self._session.cpu
         if not isinstance(cpu, RegisterStack):
             return read
         with_stack = cpu.with_stack
         return lambda address, size: with_stack(address, read(address, size))
-
-    @cached_property
-    def _unwinder(self) -> Unwinder:
-        return Unwinder(self.view)
 
     @property
     def trampoline(self) -> int:
@@ -152,31 +167,20 @@ class Backtraces:
         known = probing.manager.trampoline() if probing is not None else None
         return known[0] if known is not None else self._session.arch.plan.trampoline[0] + _PAGE
 
-    def _code(self, address: int, size: int) -> bytes:
-        """Original code; fewer bytes where the memory ends."""
-        session = self._session
-        for count in range(size, 0, -1):
-            try:
-                return session.hooks.original(address, session.memory.read(address, count))
-            except GuestFaultError:
-                continue
-        return b""
-
-    def _executable(self, address: int) -> bool:
-        mapping = self._session.memory.find(address)
-        return mapping is not None and bool(mapping.perms & EXECUTE)
-
     def registers(self) -> dict[str, int]:
         """The registers now."""
         values = self._session.cpu.read_registers(self.names)
         return dict(zip(self.names, values, strict=True))
 
-    @property
-    def can_take(self) -> bool:
-        """True if the thread that runs is in the memory of the session's own program."""
-        session = self._session
-        current = session.machine.current
-        return current.memory is session.memory
+    def places(
+        self, registers: Mapping[str, int], *, syscall: str = "", limit: int = LIMIT
+    ) -> tuple[int, ...]:
+        """Addresses of the frames alone, innermost first, without those of inlined functions.
+
+        See `take`.
+        """
+        walk = self._of_process()[1].walk(registers, limit=limit, exact=not syscall)
+        return tuple(frame.pc for frame in walk.frames)
 
     def take(
         self,
@@ -201,7 +205,7 @@ class Backtraces:
         known = self.registers() if registers is None else registers
         chosen = comparison(unwinder)
         if chosen is UNWINDERS[0]:
-            walk = self._unwinder.walk(known, limit=limit, exact=not syscall)
+            walk = self._of_process()[1].walk(known, limit=limit, exact=not syscall)
         else:
             walk = chosen.walk(self.view, self.trampoline, known, limit)
         frames = [named for frame in walk.frames for named in self._named(frame)]
@@ -225,7 +229,7 @@ class Backtraces:
 
     def _named(self, frame: Frame) -> Iterator[NamedFrame]:
         """One frame, and those of the functions inlined there before it."""
-        location = self._session.modules.locate(frame.place)
+        location = self._session.seen.modules.locate(frame.place)
         module, symbol = location.module, location.symbol
         path = module.name if module is not None else ""
         line = module.line_at(frame.lookup) if module is not None else None
@@ -264,6 +268,21 @@ class Backtraces:
             frame.signal,
             frame.registers,
         )
+
+
+def _code(memory: Memory, hooks: SpaceHooks, address: int, size: int) -> bytes:
+    """Original code; fewer bytes where the memory ends."""
+    for count in range(size, 0, -1):
+        try:
+            return hooks.original(address, memory.read(address, count))
+        except GuestFaultError:
+            continue
+    return b""
+
+
+def _executable(memory: Memory, address: int) -> bool:
+    mapping = memory.find(address)
+    return mapping is not None and bool(mapping.perms & EXECUTE)
 
 
 def comparison(name: str) -> Comparison:

@@ -32,8 +32,6 @@ def _lines(session: Session, thread: Thread) -> Iterator[str]:
     number = thread.process.stopped
     state = f"stopped by {signals.name(number)}, last in " if number else ""
     yield f"thread {thread.tid} ({comm}) of process {thread.pid}: {state}{call.name}({arguments})"
-    if thread.space.hooks is not session.hooks:
-        return  # another program: its files are not those that are known here
     for number, frame in enumerate(Backtraces(session).take(syscall=call.name).frames):
         if number >= _FRAMES:
             yield "  ..."

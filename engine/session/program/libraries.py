@@ -227,6 +227,19 @@ class Program:
                 return file
         return None
 
+    def later(self, name: str) -> ProgramFile | None:
+        """The library that LIB means if the program does not begin with it.
+
+        It may be opened later (dlopen), or by another program of the guest's: the one that the
+        loader would find by its file name, with a suffix or without.
+        """
+        asked = (name, *(key for key in self._cache() if _SUFFIX.sub("", key) == name))
+        for each in (*asked, f"{name}.so"):
+            found = self._find(_Needed(each, (self.main,))) if "/" not in each else None
+            if found is not None:
+                return found
+        return None
+
     def at_path(self, path: str) -> ProgramFile | None:
         """A file by its guest path, one of the program's own or any other.
 

@@ -269,7 +269,7 @@ class Places:
         return f"; similar: {', '.join(close)}" if close else ""
 
     def _library(self, name: str, text: str) -> ProgramFile:
-        file = self._program.named(name)
+        file = self._program.named(name) or self._program.later(name)
         if file is not None:
             return file
         known = ", ".join(file.path.rsplit("/", 1)[-1] for file in self._program.files)

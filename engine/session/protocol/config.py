@@ -39,6 +39,7 @@ class GuestConfig:
         start: the guest's clock when it starts, in nanoseconds since 1970; 2026-01-01 if None.
         technique: of probes, one of `engine.probes.techniques.technique_names()`.
         returns: the catcher of returns, one of `engine.probes.return_catchers.RETURNS`.
+        follow: probes are in the guest's new processes and programs, too.
         count_blocks: keep the block clock running even if nothing else needs it.
     """
 
@@ -60,6 +61,7 @@ class GuestConfig:
     start: int | None = None
     technique: str = "auto"
     returns: str = "auto"
+    follow: bool = True
     count_blocks: bool = False
 
     @property

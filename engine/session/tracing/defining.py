@@ -12,7 +12,8 @@ from engine.arch.program import RecordLayout
 from engine.errors import ProbeError, ProbeRejectedError
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
-from engine.session.guest.probing import Probing, Wanted
+from engine.session.guest.probed_space import Wanted
+from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import RETURN_ENTRY, Placed
@@ -169,7 +170,7 @@ class Definitions:
             self._probing.place(wanted)
         except ProbeRejectedError as error:
             raise _explained(definition, "FAIL_REG_PROBE", str(error)) from error
-        done = Defined(definition, placed, tuple(probe for _, probe, _ in wanted))
+        done = Defined(definition, placed, tuple(one.probe for one in wanted))
         event.defined.append(done)
         event.probes += done.probes
         self.defined.append(done)
@@ -184,7 +185,7 @@ class Definitions:
         layout = RecordLayout.of(definition.args, definition.is_return)
         if isinstance(definition.target, FileOffset):
             probe.reference = definition.target.reference
-        return place, probe, self._recorders.ready(place, event.info.id, layout)
+        return self._recorders.wanted(place, probe, event.info.id, layout)
 
     def on_entries(self, glob: str) -> None:
         """An entry event on every function that matches a pattern.
@@ -234,17 +235,17 @@ class Definitions:
             name = identifier(place, is_return)
             event = self._events.named("kprobes", name, layout, "kprobe")
             probe = _make(place, self._mode, f"kprobes/{name}", is_return)
-            wanted.append((place, probe, self._recorders.ready(place, event.info.id, layout)))
+            wanted.append(self._recorders.wanted(place, probe, event.info.id, layout))
             owners[id(probe)] = event
         if not wanted:
             raise ProbeError(f"{option}: no function matches")
         refused = self._probing.place_each(wanted)
         gone = {place.link for place, _ in refused}
-        for place, probe, _ in wanted:
-            if place.link not in gone:
-                event = owners[id(probe)]
-                event.probes.append(probe)
-                self.patterned.append(Patterned(place, event, is_return))
+        for one in wanted:
+            if one.place.link not in gone:
+                event = owners[id(one.probe)]
+                event.probes.append(one.probe)
+                self.patterned.append(Patterned(one.place, event, is_return))
         for place, why in refused:
             self._session.remarks.append(Report((f"no probe on {place.name}: {why}",)))
 
@@ -262,12 +263,7 @@ class Definitions:
         event.defined.remove(old)
         event.probes = [probe for probe in event.probes if probe not in old.probes]
         self.defined.remove(old)
-        probing = self._probing
-        waiting = {id(item.probe) for item in probing.pending}
-        probing.manager.unregister_all([p for p in old.probes if id(p) not in waiting])
-        probing.pending = [item for item in probing.pending if item.probe not in old.probes]
-        for probe in old.probes:
-            self._recorders.forget(probe)
+        self._probing.remove(old.probes)
         if not event.defined:
             self._events.forget(*key)
 

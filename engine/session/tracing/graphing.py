@@ -6,7 +6,8 @@ a plain probe) on its entry. Where a compiler has left nops there, they are what
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, cast
 
 from engine.arch.base import Arch
@@ -19,7 +20,7 @@ from engine.fetch.variables import VariableError
 from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallEnd, CallWork
-from engine.session.guest.probing import Wanted
+from engine.session.guest.probed_space import ProbedSpace, Wanted
 from engine.session.program.functions import is_part
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report
@@ -95,7 +96,9 @@ class Graphing:
                 context.cpu.now,
                 lambda: session.machine.current.tid,
                 self._stack_of,
-                self._probing.manager.code_map.function if session.arch.roles.link else None,
+                (lambda at: self._probing.here.manager.code_map.function(at))
+                if session.arch.roles.link
+                else None,
                 traps.reader((session.arch.probes.retval,)) if options.retval else None,
             )
             calls, machine = self.calls, session.machine
@@ -154,7 +157,7 @@ class Graphing:
                 self.probes[key] = probe
                 self._places[key] = place
             refused = {id(place): why for place, why in self._probing.place_each(wanted)}
-        for place, probe, _ in wanted:
+        for place, probe, _, _ in wanted:
             why = refused.get(id(place))
             if why is None:
                 done.count += 1
@@ -186,18 +189,7 @@ class Graphing:
         probes = [self.probes.pop(key) for key in keys]
         for key in keys:
             del self._places[key]
-        probing, mine = self._probing, {id(probe) for probe in probes}
-        waiting = {id(item.probe) for item in probing.pending}
-        points = probing.manager.points
-        placed = [
-            probe
-            for probe in probes
-            if id(probe) not in waiting
-            and (point := points.get(probe.addr or 0)) is not None
-            and probe in point.probes
-        ]
-        probing.manager.unregister_all(placed)
-        probing.pending = [item for item in probing.pending if id(item.probe) not in mine]
+        self._probing.remove(probes)
 
     def _add(self, glob: str, only: set[Key] | None = None) -> Added:
         found = list(self._probing.verdicts.places.matching(glob))
@@ -221,13 +213,15 @@ class Graphing:
         name = place.name
         if self._exits is None:
             plain = Kprobe(name=name)
-            return plain, (place, plain, lambda probe: self._record(probe, place, info, args))
+            record = partial(self._record, place=place, info=info, args=args)
+            return plain, Wanted(place, plain, record)
         mode = self._tracing.options.mode
         maxactive = _EVERY if mode is Mode.KERNEL else 0
         root, muted = key in self._roots, key in self._muted
         probe = GraphProbe(0, info, root=root, muted=muted, name=name, maxactive=maxactive)
         probe.tracker = self.calls
-        return probe, (place, probe, lambda probe: self._follow(probe, place, info, args))
+        follow = partial(self._follow, place=place, event=info, args=args)
+        return probe, Wanted(place, probe, follow, anywhere=not args)
 
     def _event_of(self, args: tuple[FetchArg, ...]) -> EventInfo:
         if not args:
@@ -237,16 +231,28 @@ class Graphing:
         return self._tracing.add_event(lambda number: make(number, shown))
 
     def _follow(
-        self, probe: Kprobe, place: Place, event: EventInfo, args: tuple[FetchArg, ...]
+        self,
+        probe: Kprobe,
+        space: ProbedSpace,
+        *,
+        place: Place,
+        event: EventInfo,
+        args: tuple[FetchArg, ...],
     ) -> None:
         graph = cast("GraphProbe", probe)
         graph.function = (graph.addr or 0) - place.offset
-        graph.capture = self._capture(graph, place, args)
+        graph.capture = self._capture(graph, space, place, args)
         if self._end is not None and self._tracing.in_guest:
             graph.call = _calls_of(graph, place, event, args, self._end)
 
     def _record(
-        self, probe: Kprobe, place: Place, info: EventInfo, args: tuple[FetchArg, ...]
+        self,
+        probe: Kprobe,
+        space: ProbedSpace,
+        *,
+        place: Place,
+        info: EventInfo,
+        args: tuple[FetchArg, ...],
     ) -> None:
         context = self._context
         function = (probe.addr or 0) - place.offset
@@ -257,8 +263,8 @@ class Graphing:
             info,
             context.sink,
             context.cpu.now,
-            self._probing.manager.returns.frames.frame,
-            self._capture(probe, place, args),
+            space.manager.returns.frames.frame,
+            self._capture(probe, space, place, args),
         )
         chosen = self._tracing.tasks.chosen
         if chosen is None:
@@ -266,12 +272,15 @@ class Graphing:
         else:
             probe.record = lambda thread: record(thread) if chosen(thread) else None
 
-    def _capture(self, probe: Kprobe, place: Place, args: tuple[FetchArg, ...]) -> Any:
+    def _capture(
+        self, probe: Kprobe, space: ProbedSpace, place: Place, args: tuple[FetchArg, ...]
+    ) -> Any:
         if not args:
             return None
         address = probe.addr or 0
         site = FetchSite(address, address - (place.file_offset or 0))
-        return capturer(RecordLayout.of(args, returns=True), site, self._context)
+        context = replace(self._context, memory=space.space.memory, where=space.where)
+        return capturer(RecordLayout.of(args, returns=True), site, context)
 
     def _left(self, thread: Thread, last: bool) -> None:
         if last and self.calls is not None and thread.process is not self._session.process:
@@ -279,7 +288,7 @@ class Graphing:
 
     def _stack_of(self, slot: int) -> Stack:
         """The stack of the program that a frame lies on, by what frames are known by."""
-        frames = self._probing.manager.returns.frames
+        frames = self._probing.here.manager.returns.frames
         found, at = self._stack_at(frames.sp_of(slot)), frames.lowest_at
         found.low, found.high = at(found.low), at(found.high)
         return found
@@ -287,7 +296,7 @@ class Graphing:
     def _stack_at(self, slot: int) -> Stack:
         """The stack of the program that an address lies on."""
         base, _, size = self._session.machine.current.signals.altstack
-        mapping = self._session.memory.find(slot)
+        mapping = self._session.seen.memory.find(slot)
         low, high, exact = slot, slot + 1, False
         if mapping is not None:
             low, high, exact = mapping.start, mapping.end, mapping.name == "[stack]"

@@ -25,7 +25,6 @@ _HANDLERS: Final = {
 }
 
 if TYPE_CHECKING:
-    from engine.session.guest.probing import Wanted
     from engine.session.guest.session import Session
 
 
@@ -67,6 +66,8 @@ def load_handlers(path: str, session: "Session", *, begin: bool = True) -> dict[
     if not isinstance(probes, list | tuple) or not probes:
         raise CommandError(f"--handlers {path}: it defines no list 'probes'")
     probing = session.probes()
+    from engine.session.guest.probed_space import Wanted
+
     wanted: list[Wanted] = []
     for probe in probes:
         if not isinstance(probe, Kprobe):
@@ -76,7 +77,7 @@ def load_handlers(path: str, session: "Session", *, begin: bool = True) -> dict[
             places = _places(probe, session)
         except (TypeError, ValueError) as error:  # a name, address or offset of the wrong type
             raise CommandError(f"--handlers {path}: the place of a probe: {error}") from error
-        wanted += [(place, probe, lambda probe: None) for place in places]
+        wanted += [Wanted(place, probe, anywhere=True) for place in places]
     for name in ("init", "exit"):
         if callable(names.get(name)):
             _check_call(path, name, names[name], ())

@@ -35,6 +35,15 @@ PIECE: Final = 1 << 15
 """About how many bytes of rows are written at once."""
 
 
+TextOf = Callable[[Format, bytes], bytes]
+"""Has a format turn rows into text."""
+
+
+def plainly(form: Format, rows: bytes) -> bytes:
+    """The text of rows of a single program; a `TextOf`."""
+    return form.rows(rows)
+
+
 class TraceOutput:
     """The output of one trace.
 
@@ -57,6 +66,7 @@ class TraceOutput:
         backed: bool = False,
         state: Callable[[], dict[str, Any]] = dict,
         written: Callable[..., object] = lambda *, file: None,
+        text_of: TextOf = plainly,
     ) -> None:
         """Open it.
 
@@ -67,6 +77,7 @@ class TraceOutput:
             backed: keep rows that are not written yet in a file beside it.
             state: what is stored there beside the format's own state.
             written: told of each piece that was written, and whether it went to a file.
+            text_of: has the format turn rows into text.
 
         Raises:
             CommandError: the file cannot be written.
@@ -78,6 +89,7 @@ class TraceOutput:
         self.ring_file: RingFile | None = None
         self._state = state
         self._tell = written
+        self._text_of = text_of
         self._given_up = False
         self._written = self._unsaid = self._stage = 0
         self._opened = path is not None and not self.discard
@@ -115,7 +127,7 @@ class TraceOutput:
             return
         consumed = 0
         for piece in _pieces(data):
-            text = self.format.rows(piece)
+            text = self._text_of(self.format, piece)
             if self._unsaid and text:
                 text = self.format.lost(self._unsaid) + text
             if not self.text(text):
@@ -266,9 +278,10 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 class Tail:
     """Keeps what the snapshot trigger asks for."""
 
-    def __init__(self, make_format: Callable[[], Format]) -> None:
-        """`make_format` makes the trace's output format afresh."""
+    def __init__(self, make_format: Callable[[], Format], text_of: TextOf = plainly) -> None:
+        """`make_format` makes the output format afresh; see `TraceOutput` for `text_of`."""
         self._make_format = make_format
+        self._text_of = text_of
         self._kept: tuple[int, int, list[bytes]] | None = None
 
     def keep(self, ring: Ring) -> None:
@@ -280,7 +293,7 @@ class Tail:
         if self._kept is None:
             return b""
         form, (kept, written, stretches) = self._make_format(), self._kept
-        rows = b"".join(form.rows(stretch) for stretch in stretches)
+        rows = b"".join(self._text_of(form, stretch) for stretch in stretches)
         return b"\n# snapshot\n" + form.header(kept, written) + rows + form.end()
 
 
@@ -333,7 +346,7 @@ def remarks(
     ]
     if changes:
         yield _list("changes to probes:", changes)
-    damaged = probing.manager.returns.damaged
+    damaged = probing.damaged
     if damaged:
         yield Report(
             (

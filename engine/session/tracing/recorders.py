@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from engine.arch.plan import RETURN_ADDRESS, TRAMPOLINE_ADDRESS, Mode, Rules
 from engine.arch.program import Base, FetchArg, RecordLayout, Source
@@ -14,7 +15,8 @@ from engine.fetch.evaluate import FetchContext, FetchSite, Recorder, capturer, r
 from engine.probes.callwork import call_work
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe
-from engine.session.guest.probing import Probing, Ready
+from engine.session.guest.probed_space import ProbedSpace, Wanted
+from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.program.places import Place
 from engine.session.tracing.triggers import EventControls
@@ -81,13 +83,13 @@ class Recorders:
         self._context = context
         self._staging = staging
         self._table = table
-        self._prepare: dict[Kprobe, Ready] = {}
 
-    def ready(self, place: Place, number: int, layout: RecordLayout) -> Ready:
-        """Make a function that gives a probe its recorder once its address is known.
+    def wanted(self, place: Place, probe: Kprobe, number: int, layout: RecordLayout) -> Wanted:
+        """A probe that gets its recorder once its address is known.
 
         Args:
             place: of the probe.
+            probe: it.
             number: of the event.
             layout: of its rows.
         """
@@ -97,73 +99,61 @@ class Recorders:
             for base in (field.arg.base, *(field.arg.base.fetch or ())[:1])
         )
 
-        def ready(probe: Kprobe) -> None:
+        def ready(probe: Kprobe, space: ProbedSpace) -> None:
             assert probe.addr is not None
             base = probe.addr - (place.file_offset or 0)
-            cpu = ProbeCpu(self._session, self._pc_at(probe)) if names_pc else None
-            context = self._context if cpu is None else replace(self._context, cpu=cpu)
+            seen: dict[str, Any] = {"memory": space.space.memory, "where": space.where}
+            if names_pc:
+                seen["cpu"] = ProbeCpu(self._session, self._pc_at(probe))
             site = FetchSite(probe.addr, base)
-            make = partial(_compiled, number, layout, site, cpu)
+            make = partial(_compiled, number, layout, site, seen)
             record = self._controls.recorder(self._table[number], make, probe.addr)
-            self._prepare[probe] = ready
             if isinstance(probe, Kretprobe):
-                probe.capture = capturer(layout, site, context)
-                probe.record_return = self._behind_trampoline(record, probe.rules, layout)
-                call = self._call(probe, number, layout, base)
-                self._probing.manager.returns.replace_call(probe, call)
+                probe.capture = capturer(layout, site, replace(self._context, **seen))
+                probe.record_return = self._behind_trampoline(record, probe.rules, layout, space)
+                call = self._call(probe, number, layout, base, space)
+                space.manager.returns.replace_call(probe, call)
             else:
                 probe.record = record
-                probe.recording = self._in_guest(probe, number, layout, base)
+                probe.recording = self._in_guest(probe, number, layout, base, space)
 
-        return ready
-
-    def again(self, probe: Kprobe) -> None:
-        """Compile a probe's recorder once more; nothing while its file is not mapped."""
-        if probe.addr is None:
-            return
-        manager = self._probing.manager
-        self._prepare[probe](probe)
-        point = manager.points.get(probe.addr)
-        if point is not None:
-            manager.refresh(point)
-
-    def forget(self, probe: Kprobe) -> None:
-        """A probe is gone."""
-        self._prepare.pop(probe, None)
+        return Wanted(place, probe, ready, anywhere=not layout.fields)
 
     def _in_guest(
-        self, probe: Kprobe, number: int, layout: RecordLayout, base: int
+        self, probe: Kprobe, number: int, layout: RecordLayout, base: int, space: ProbedSpace
     ) -> Recording | None:
         """The row that code in the guest would record for a probe; None where that is not all."""
         ops = self._controls.predicate(self._table[number])
-        if not self._probing.manager.techniques.writes_to(self._staging) or ops is None:
+        if not space.manager.techniques.writes_to(self._staging) or ops is None:
             return None
         assert probe.addr is not None
         return Recording(number, layout, probe.addr, base, self._pc_at(probe), ops)
 
     def _call(
-        self, probe: Kretprobe, number: int, layout: RecordLayout, base: int
+        self, probe: Kretprobe, number: int, layout: RecordLayout, base: int, space: ProbedSpace
     ) -> CallWork | None:
         """The work of code in the guest at a return probe's calls; None where that is not all."""
         pc = self._session.arch.roles.pc
         if any(_names(field.arg.base, pc) for field in layout.fields):
             return None  # it is another one wherever the function is called from
-        row = self._in_guest(probe, number, layout, base)
+        row = self._in_guest(probe, number, layout, base, space)
         return None if row is None else call_work(self._session.arch, row)
 
-    def _behind_trampoline(self, record: Recorder, rules: Rules, layout: RecordLayout) -> Recorder:
+    def _behind_trampoline(
+        self, record: Recorder, rules: Rules, layout: RecordLayout, space: ProbedSpace
+    ) -> Recorder:
         """The recorder of a return that looks below the stack pointer, as Linux's rules have it.
 
         Linux's trampoline has pushed registers there before the event is recorded.
         """
-        arch, manager = self._session.arch, self._probing.manager
+        arch, manager = self._session.arch, space.manager
         pushes = arch.probes.pushes.get(rules)
         below = any(_reads_below(field.arg, arch.roles.sp) for field in layout.fields)
         if self._mode is not Mode.KERNEL or pushes is None or not below:
             return record
         names = tuple(n for n in pushes if n in {one.name for one in arch.registers})
         registers = self._session.cpu.traps.reader((*names, arch.roles.sp))
-        form, memory = struct.Struct(f"<{len(pushes)}Q"), self._session.memory
+        form, memory = struct.Struct(f"<{len(pushes)}Q"), space.space.memory
 
         def recorded(thread: int, ret_addr: int, *entry: object) -> None:
             *values, sp = registers()
@@ -204,7 +194,7 @@ def _names(base: object, register: str) -> bool:
 
 
 def _compiled(
-    number: int, layout: RecordLayout, site: FetchSite, cpu: ProbeCpu | None, context: FetchContext
+    number: int, layout: RecordLayout, site: FetchSite, seen: dict[str, Any], context: FetchContext
 ) -> Recorder:
-    """An event's recorder for a sink; `cpu` where the pc is another than the real one."""
-    return recorder(number, layout, site, context if cpu is None else replace(context, cpu=cpu))
+    """An event's recorder for a sink; `seen` is what it sees of one address space."""
+    return recorder(number, layout, site, replace(context, **seen))

@@ -41,17 +41,14 @@ class StackRecorder:
         registers = self._backtraces.registers()
         registers[self._pc] = place
         call = self._syscalls.making
-        trace = self._backtraces.take(registers, syscall=call, limit=LIMIT)
-        return tuple(
-            frame.pc for frame in trace.frames if not frame.inlined and frame.source != "syscall"
-        )
+        return self._backtraces.places(registers, syscall=call, limit=LIMIT)
 
     def record(self, thread: int, place: int) -> None:
-        """Write the call stack of a hit at a place; the place alone in another program."""
+        """Write the call stack of a hit at a place."""
         info = self.info
         if info is None:
             return
-        frames = self.frames(place) if self._backtraces.can_take else (place,)
+        frames = self.frames(place)
         words = info.words + len(frames)
         size, sink = words * 8, self._context.sink
         position = sink.position

@@ -118,10 +118,12 @@ class SyscallEvents:
         hooks, machine = self._session.hooks, self._session.machine
         before_enter, before_exit = hooks.syscall_enter, hooks.syscall_exit
 
+        follows = self._session.config.follow
+
         def enter(number: int, name: str, values: tuple[int, ...]) -> None:
             before_enter(number, name, values)
             found = self._enter.get(name)
-            if found is not None:
+            if found is not None and (follows or machine.current.process is machine.first):
                 self.making = name
                 found(machine.current.tid, values)
                 self.making = ""
@@ -129,7 +131,7 @@ class SyscallEvents:
         def leave(number: int, name: str, result: int) -> None:
             before_exit(number, name, result)
             found = self._exit.get(name)
-            if found is not None:
+            if found is not None and (follows or machine.current.process is machine.first):
                 self.making = name
                 found(machine.current.tid, (result,))
                 self.making = ""
@@ -158,7 +160,7 @@ class SyscallEvents:
     def place(self) -> int:
         """The program's address behind the system call's instruction."""
         session = self._session
-        return session.hooks.original_pc(session.cpu.read_register(session.arch.roles.pc))
+        return session.seen.hooks.original_pc(session.cpu.read_register(session.arch.roles.pc))
 
     def _record_exit(
         self,
@@ -185,7 +187,7 @@ class SyscallEvents:
 
     def _read(self, field: Argument, values: Sequence[int]) -> bytes:
         """Read what an argument points to, with a NUL behind it; nothing if it cannot be read."""
-        memory, address = self._session.memory, values[field.index]
+        memory, address = self._session.seen.memory, values[field.index]
         try:
             if field.string:
                 text = memory.read_cstring(address, STRING_MAX + 1)

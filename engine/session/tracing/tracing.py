@@ -7,6 +7,8 @@ from typing import Any, BinaryIO, Final, Protocol
 from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError
 from engine.fetch.evaluate import FetchContext, Recorder
+from engine.guest.modules import Location
+from engine.linux.space import AddressSpace
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.session.guest.probing import Probing
@@ -19,6 +21,7 @@ from engine.session.tracing.defining import Definitions
 from engine.session.tracing.event_set import EventSet
 from engine.session.tracing.loaded_files import LoadedFiles
 from engine.session.tracing.output import Tail, TraceOutput, is_terminal, profile_lines, remarks
+from engine.session.tracing.programs import Programs
 from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.scheduling import SchedulerEvents
 from engine.session.tracing.stacks import StackRecorder
@@ -130,6 +133,7 @@ class Tracing:
             self.ring = Ring(options.buffer, options.overwrite)
         self._comms = comms = session.machine.comms
         self._modules = LoadedFiles(session)
+        self._programs = programs = Programs(session)
         self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
         names = self._names()
         formats = {kind.name: kind for kind in FORMATS}
@@ -147,18 +151,17 @@ class Tracing:
             backed=self.ring is None,
             state=self._who_and_where,
             written=session.written,
+            text_of=programs.text,
         )
         self._staging = Staging(consumer or self._consume, file=self._output.ring_file)
-        self._probing.manager.techniques.attach(
-            self._staging, lambda: session.machine.current.comm
-        )
+        self._probing.attach(self._staging, lambda: session.machine.current.comm)
         self._context = FetchContext(
             session.arch,
             ProbeCpu(session),
             session.memory,
             self._staging,
             comm=lambda thread: comms.get(thread, b""),
-            symbol=self.symbol,
+            symbol=lambda address: self._named(session.seen.modules.locate(address)),
             where=self._probing.where,
         )
         self._text = text
@@ -171,7 +174,7 @@ class Tracing:
         self._stacks = StackRecorder(
             Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
         )
-        self.tail = Tail(lambda: make_format(self.table, names, text))
+        self.tail = Tail(lambda: make_format(self.table, names, text), programs.text)
         hooks = ControlHooks(
             stack=self._stacks.record,
             stack_now=lambda: self._stacks.frames(self.controls.place),
@@ -179,7 +182,7 @@ class Tracing:
             symbol=self.symbol,
             comm=lambda thread: comms.get(thread, b""),
             syscall=self.syscalls.name_of,
-            read_cstring=session.memory.read_cstring,
+            read_cstring=lambda at, limit: session.seen.memory.read_cstring(at, limit),
             here=lambda: self.syscalls.place,
             changed=self._changed,
             exact=self._exact,
@@ -270,7 +273,7 @@ class Tracing:
             return
         event = self.events.get((info.group, info.name))
         for probe in event.probes if event is not None else ():
-            self._recorders.again(probe)
+            self._probing.renew(probe)
 
     def _snapshot(self) -> None:
         self._staging.drain()
@@ -347,16 +350,11 @@ class Tracing:
 
         def rename_too(thread: int) -> None:
             renamed(thread)
+            self._programs.began(thread)
             self._renamed(thread)
 
         hooks.renaming, hooks.renamed = rename_soon, rename_too
-        replaced = hooks.replaced
-
-        def replace_soon() -> None:  # what was recorded is named by what is in memory still
-            self._staging.drain()
-            replaced()
-
-        hooks.replaced = replace_soon
+        self._follow_programs()
         self.declare_stacks()
         for info in list(self.infos.values()):
             if self._is_kernels(info) or self.controls.touches(info):
@@ -367,6 +365,28 @@ class Tracing:
             self._watch_names()
         if self.ring is None:
             self._output.begin()
+
+    def _follow_programs(self) -> None:
+        """Let rows be named by the programs that they are from."""
+        spaces, programs = self.session.machine.spaces, self._programs
+        self._probing.mapped.append(programs.mapped)
+        copied, replaced, ended = spaces.copied, spaces.replaced, spaces.ended
+
+        def copy_too(old: AddressSpace, new: AddressSpace) -> None:
+            programs.copied(old, new)
+            copied(old, new)
+
+        def replace_too(old: AddressSpace, new: AddressSpace) -> None:
+            self._staging.drain()  # what was recorded is named by what was in memory
+            programs.replaced(new)
+            replaced(old, new)
+
+        def end_too(space: AddressSpace) -> None:
+            self._staging.drain()
+            programs.ended(space)
+            ended(space)
+
+        spaces.copied, spaces.replaced, spaces.ended = copy_too, replace_too, end_too
 
     def declare_stacks(self) -> None:
         """Have an event for call stacks, if any are wanted by now."""
@@ -405,15 +425,13 @@ class Tracing:
 
     def _watch_names(self) -> None:
         """Keep what the ring file knows of the guest's files true while it runs."""
-        hooks, modules = self.session.hooks, self._modules
-        mapped = hooks.mapped
+        modules = self._modules
 
-        def map_too(start: int, size: int) -> None:
-            mapped(start, size)
-            if modules.found(start):
+        def mapped(space: AddressSpace, start: int, size: int) -> None:
+            if space is self.session.space and modules.found(start):
                 self._output.commit()
 
-        hooks.mapped = map_too
+        self._probing.mapped.append(mapped)
         for mapping in self.session.memory.mappings:
             modules.found(mapping.start)
 
@@ -450,7 +468,7 @@ class Tracing:
 
     def finish(self) -> list[Report]:
         """After the run: everything out, and what is to be said about it."""
-        self._probing.manager.techniques.collect()
+        self._probing.collect()
         self._staging.close()
         output = self._output
         if self.ring is not None:
@@ -520,7 +538,10 @@ class Tracing:
 
     def symbol(self, address: int) -> str:
         """An address as the kernel's `%pS` prints it."""
-        location = self.session.modules.locate(address)
+        return self._named(self._programs.locate(address))
+
+    def _named(self, location: Location) -> str:
+        address = location.address
         if location.symbol is None:
             start, end = self._probing.manager.trampoline() or (0, 0)
             if start <= address < end:

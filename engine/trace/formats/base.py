@@ -2,11 +2,16 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from engine.escaping import escaped_bytes
 from engine.fetch.predicate import own_process
 from engine.trace.rows import EventTable
+
+_PROGRAMS: Final = 64
+"""Programs whose texts are remembered."""
+
+Text = TypeVar("Text")
 
 
 def no_symbol(address: int) -> str:
@@ -56,6 +61,20 @@ class Names:
         return b"<...>" if comm is None else self.shown(comm)
 
 
+class ByProgram(Generic[Text]):
+    """Texts of addresses that are remembered, apart for each program of a guest."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._programs: dict[int, dict[int, Text]] = {}
+
+    def symbols(self, number: int) -> dict[int, Text]:
+        """The texts of a program."""
+        if len(self._programs) >= _PROGRAMS and number not in self._programs:
+            self._programs.clear()
+        return self._programs.setdefault(number, {})
+
+
 class Format(Protocol):
     """One output format.
 
@@ -101,6 +120,9 @@ class Format(Protocol):
 
     def renamed(self, thread_id: int) -> None:
         """A thread has another name from here on."""
+
+    def program(self, number: int) -> None:
+        """The rows from here on are of another program: addresses have other names."""
 
     def state(self) -> object:
         """The state another one needs to go on behind the rows so far, as plain data; None = none.

@@ -65,6 +65,10 @@ class EventLines:
         self._tasks.pop(thread_id, None)
         self._ftrace.renamed(thread_id)
 
+    def program(self, number: int) -> None:
+        """The rows from here on are of another program."""
+        self._ftrace.program(number)
+
     def ftrace(self, rows: bytes) -> bytes:
         """Rows as ftrace prints them; nothing while the first one's description is on its way."""
         known = HEAD.unpack_from(rows)[0] in self._events

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import ClassVar, cast
 
 from engine.escaping import escaped
-from engine.trace.formats.base import Names
+from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.values import frames, function_name
 from engine.trace.rows import HEAD, EventSource, EventTable
 
@@ -22,7 +22,8 @@ class FoldedFormat:
         self._events = events
         self._names = names
         self._counts: Counter[str] = Counter()
-        self._functions: dict[int, str] = {}
+        self._programs: ByProgram[str] = ByProgram()
+        self._functions = self._programs.symbols(0)
         self._before = ""
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
@@ -60,6 +61,10 @@ class FoldedFormat:
 
     def renamed(self, thread_id: int) -> None:
         """The next stack asks for the name anyway."""
+
+    def program(self, number: int) -> None:
+        """The rows from here on are of another program."""
+        self._functions = self._programs.symbols(number)
 
     def state(self) -> object:
         """The counts, and the event whose stack may come next."""

@@ -14,7 +14,7 @@ from typing import ClassVar, Final, TypeAlias
 from engine.arch.program import ValueKind
 from engine.escaping import escaped
 from engine.trace.formats import ftracemore as more
-from engine.trace.formats.base import Names
+from engine.trace.formats.base import ByProgram, Names
 from engine.trace.kinds import trace_conversion
 from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable
 
@@ -62,7 +62,8 @@ class FtraceFormat:
         self._names = names
         self._lines: dict[int, Line] = {}
         self._prefixes: dict[int, bytes] = {}
-        self._symbols: dict[int, bytes] = {}
+        self._programs: ByProgram[bytes] = ByProgram()
+        self._symbols = self._programs.symbols(0)
         self._strings: dict[bytes, bytes] = {}
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
@@ -110,6 +111,10 @@ class FtraceFormat:
     def renamed(self, thread_id: int) -> None:
         """A thread has another name from here on."""
         self._prefixes.pop(thread_id, None)
+
+    def program(self, number: int) -> None:
+        """The rows from here on are of another program."""
+        self._symbols = self._programs.symbols(number)
 
     def state(self) -> object:
         """Each line stands for itself."""

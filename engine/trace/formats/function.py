@@ -78,6 +78,10 @@ class FunctionFormat:
         self._prefixes.pop(thread_id, None)
         self._plain.renamed(thread_id)
 
+    def program(self, number: int) -> None:
+        """The rows from here on are of another program."""
+        self._plain.program(number)
+
     def state(self) -> object:
         """Each line stands for itself."""
         return None

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, cast
 
 from engine.arch.program import ValueKind
 from engine.errors import CommandError
-from engine.trace.formats.base import Names
+from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.ftrace import FtraceFormat, argument_template, literal
 from engine.trace.graph import is_entry, is_exit
 from engine.trace.rows import HEAD, Column, EventInfo, EventTable
@@ -67,7 +67,8 @@ class GraphFormat:
         self._on = chosen(OPTIONS, options)
         self._plain = FtraceFormat(events, names)
         self._kinds: dict[int, tuple[bool, bool, Arguments]] = {}
-        self._symbols: dict[int, tuple[bytes, bytes]] = {}
+        self._programs: ByProgram[tuple[bytes, bytes]] = ByProgram()
+        self._symbols = self._programs.symbols(0)
         self._held: _Entry | None = None
         self._open: dict[int, int] = {}
         self._depth = 0
@@ -140,6 +141,11 @@ class GraphFormat:
         """A thread has another name from here on."""
         self._procs.pop(thread_id, None)
         self._plain.renamed(thread_id)
+
+    def program(self, number: int) -> None:
+        """The rows from here on are of another program."""
+        self._symbols = self._programs.symbols(number)
+        self._plain.program(number)
 
     def state(self) -> object:
         """The call that is held back, the open ones, and where the last line stood."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection
 from typing import Any, ClassVar
 
-from engine.trace.formats.base import Names
+from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.values import arguments, frames, text
 from engine.trace.rows import HEAD, EventSource, EventTable, decode
 
@@ -26,7 +26,8 @@ class JsonLinesFormat:
         """For the events of a table; options mean nothing here."""
         self._events = events
         self._names = names
-        self._symbols: dict[int, str] = {}
+        self._programs: ByProgram[str] = ByProgram()
+        self._symbols = self._programs.symbols(0)
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
         """Nothing."""
@@ -53,6 +54,10 @@ class JsonLinesFormat:
 
     def renamed(self, thread_id: int) -> None:
         """The next event asks for the name anyway."""
+
+    def program(self, number: int) -> None:
+        """The rows from here on are of another program."""
+        self._symbols = self._programs.symbols(number)
 
     def state(self) -> object:
         """Each line stands for itself."""

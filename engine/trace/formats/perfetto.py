@@ -9,7 +9,7 @@ calls do; every other event is an instant. A tick of the guest's clock is shown 
 from collections.abc import Collection
 from typing import Any, ClassVar, Final, cast
 
-from engine.trace.formats.base import Names
+from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.protobuf import data as blob
 from engine.trace.formats.protobuf import number
 from engine.trace.formats.values import Plain, arguments, frames, function_name, text
@@ -43,7 +43,8 @@ class PerfettoFormat:
         """For the events of a table; options mean nothing here."""
         self._events = events
         self._names = names
-        self._symbols: dict[int, str] = {}
+        self._programs: ByProgram[str] = ByProgram()
+        self._symbols = self._programs.symbols(0)
         self._open: dict[int, list[tuple[int, int]]] = {}
         """Function and time of the slices that have begun, by thread."""
         self._last = 0
@@ -88,6 +89,10 @@ class PerfettoFormat:
     def renamed(self, thread_id: int) -> None:
         """The track is described again at the thread's next event."""
         self._open.pop(thread_id, None)
+
+    def program(self, number: int) -> None:
+        """The rows from here on are of another program."""
+        self._symbols = self._programs.symbols(number)
 
     def state(self) -> object:
         """The tracks that are described, their open slices, and the last time."""

@@ -30,6 +30,7 @@ class _Cpu:
 
     def __init__(self, ram: Ram) -> None:
         self.page_table = PageTable(ram)
+        self.traps = None
 
     def invalidate(self, start: int, size: int) -> None:
         assert size > 0

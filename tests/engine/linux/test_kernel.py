@@ -10,6 +10,7 @@ from engine.linux.signals import SIG_IGN, SIGALRM, Action
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.session import Session
+from engine.session.guest.probed_space import Wanted
 from engine.session.protocol.requests import ProbeRequest, TraceOptions
 from engine.session.tracing.tracing import Tracing
 
@@ -33,7 +34,7 @@ def served(make: Callable[[], Kprobe], *, everywhere: bool = False) -> Place:
         for name in _FUNCTIONS:
             for entry in verdicts.places.matching(name):
                 places = verdicts.instructions(entry) if everywhere else [entry]
-                probing.place_each([(at, make(), lambda probe: None) for at in places])
+                probing.place_each([Wanted(at, make()) for at in places])
 
     return place
 

@@ -213,12 +213,12 @@ def test_a_detour_is_freed_only_once_it_is_left() -> None:
         tracing.start()
         while not detour.start < manager.regs.ip < detour.end:
             session.kernel.step()
-        assert session.hooks.hold()
-        assert session.hooks.original_pc(manager.regs.ip) == point.address
+        assert session.space.hooks.hold()
+        assert session.space.hooks.original_pc(manager.regs.ip) == point.address
         tracing.definitions.remove(done)
         assert jumps_of(guest).detours.at(manager.regs.ip) is not None
         assert session.memory.read(detour.start, len(detour.code)) == detour.code
-        while session.hooks.hold():
+        while session.space.hooks.hold():
             session.kernel.step()
         assert manager.regs.ip == detour.window
         assert jumps_of(guest).detours.at(detour.start) is None
@@ -257,7 +257,7 @@ def test_a_place_in_a_window_goes_on_in_the_detour(arch: str) -> None:
         manager = guest.session.probes().manager
         for start, address in detour.displaced[1:]:
             manager.regs.ip = address
-            assert guest.session.hooks.hold()
+            assert guest.session.space.hooks.hold()
             assert manager.regs.ip == start
         assert len(detour.displaced) == (2 if arch == "x86_64" else 1)
 

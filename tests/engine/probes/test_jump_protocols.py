@@ -111,7 +111,7 @@ def test_a_signal_handler_returns_into_the_window() -> None:
         while manager.regs.ip not in (inner, moved):
             session.kernel.step()
         if manager.regs.ip == inner:
-            assert session.hooks.hold()
+            assert session.space.hooks.hold()
         assert manager.regs.ip == moved
         guest.run()
         tracing.finish()

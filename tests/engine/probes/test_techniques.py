@@ -110,6 +110,9 @@ class Toy:
     def resume(self) -> None:
         pass
 
+    def enter(self) -> None:
+        pass
+
     def original_pc(self, address: int) -> int | None:
         return self.point.address if self.point is not None and self.holds(address) else None
 

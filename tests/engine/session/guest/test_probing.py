@@ -11,7 +11,8 @@ from engine.arch.plan import Rules
 from engine.errors import ProbeRejectedError
 from engine.image import ElfImage, SymbolTable
 from engine.probes.kprobe import Kprobe
-from engine.session.guest.probing import Probing, Wanted
+from engine.session.guest.probed_space import ProbedSpace, Wanted
+from engine.session.guest.probing import Probing
 
 RECURSION = SAMPLES / "x86_64" / "recursion"
 LIBRARY = """
@@ -46,7 +47,7 @@ def offset_of(path: Path, name: str) -> int:
 
 def wanted(probing: Probing, text: str, rules: Rules = Rules.KPROBE) -> Wanted:
     probe = Kprobe(record=lambda thread: None, rules=rules, name=text)
-    return probing.verdicts.places.resolve(text)[0], probe, lambda probe: None
+    return Wanted(probing.verdicts.places.resolve(text)[0], probe)
 
 
 # -- all or none, and as many as can be ------------------------------------------------------
@@ -74,19 +75,19 @@ def test_as_many_as_can_be() -> None:
         assert [place.text for place, _ in refused] == ["fibonacci+1", "fibonacci+3"]
         assert all("middle of an instruction" in why for _, why in refused)
         guest.run()
-        assert [probe.hits for _, probe, _ in rows] == [987, 0, 1, 0, 1]
+        assert [row.probe.hits for row in rows] == [987, 0, 1, 0, 1]
 
 
 def test_an_address_is_known_before_the_probe_is_armed() -> None:
     with loaded(RECURSION) as guest:
         probing = guest.session.probes()
-        place, probe, _ = wanted(probing, "fibonacci")
+        place, probe, *_ = wanted(probing, "fibonacci")
         seen: list[tuple[int | None, bool]] = []
 
-        def ready(probe: Kprobe) -> None:
+        def ready(probe: Kprobe, space: ProbedSpace) -> None:
             seen.append((probe.addr, bool(probing.manager.points)))
 
-        probing.place([(place, probe, ready)])
+        probing.place([Wanted(place, probe, ready)])
         assert seen == [(place.link, False)]
 
 
@@ -170,16 +171,14 @@ def test_a_place_refused_when_its_file_is_mapped(loader: tuple[Path, Path]) -> N
     program, library = loader
     with loaded(program, str(library), shares=((str(library), False),)) as guest:
         probing = guest.session.probes()
-        place, probe, ready = wanted(
-            probing, f"{library}:{offset_of(library, 'plug_work') + 1:#x}", Rules.UPROBE
-        )
-        probing.place([(place, probe, ready)])
+        one = wanted(probing, f"{library}:{offset_of(library, 'plug_work') + 1:#x}", Rules.UPROBE)
+        probing.place([one])
         assert len(probing.pending) == 1
         tracing = guest.tracing()
         reports = guest.run(tracing)
 
         assert guest.out == "sum 17\n"
-        assert probe.hits == 0
+        assert one.probe.hits == 0
         (text,) = heads(reports)
         assert "not placed when its file was mapped" in text
 

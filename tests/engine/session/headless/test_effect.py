@@ -13,6 +13,7 @@ from engine.image import ElfImage, SymbolTable
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
 from engine.session import GuestConfig, Session
+from engine.session.guest.probed_space import Wanted
 from engine.session.headless.effect import Effect, compared
 
 Handler = Callable[[Kprobe, PtRegs], int | None]
@@ -101,7 +102,7 @@ def effect(path: Path | str, name: str, handler: Handler) -> Effect:
     def place(session: Session) -> None:
         probing = session.probes()
         probe = Kprobe(pre_handler=handler)
-        probing.place([(probing.verdicts.places.resolve(name)[0], probe, lambda probe: None)])
+        probing.place([Wanted(probing.verdicts.places.resolve(name)[0], probe)])
 
     return compared(GuestConfig(guest=str(path), isolated=True), place, attach)
 

@@ -10,6 +10,7 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError, ProbeError, ProbeSyntaxError
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
+from engine.session.guest.probed_space import Wanted
 from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
@@ -182,7 +183,7 @@ def test_missed_hits_are_reported() -> None:
             seen.append(regs.ip)
 
         place = probing.verdicts.places.resolve("main")[0]
-        probing.place([(place, Kprobe(pre_handler=inside), lambda probe: None)])
+        probing.place([Wanted(place, Kprobe(pre_handler=inside))])
         reports = guest.run(tracing)
 
         assert len(seen) == 1

@@ -1,0 +1,59 @@
+"""ELF files that the guest runs or maps: each is read once, whatever processes it is in."""
+
+import os
+from collections import OrderedDict
+from typing import Final
+
+from engine.image import ElfImage
+from engine.image.damage import Damage
+from engine.linux.fs.data import MmapSource
+
+_KEPT: Final = 64
+
+_Key = tuple[str, int, int, int, int]
+"""Guest path, then what tells that the host's file is still the same."""
+
+
+class ProgramImages:
+    """The ELF files of one guest that were read last.
+
+    Attributes:
+        damage: where to tell what cannot be read of them.
+    """
+
+    def __init__(self) -> None:
+        """None is read yet."""
+        self.damage = Damage()
+        self._kept: OrderedDict[_Key, ElfImage] = OrderedDict()
+
+    def open(self, source: MmapSource, name: str, root: str) -> ElfImage:
+        """The image of a file's content.
+
+        Args:
+            source: the content; one that is the guest's own alone is read each time.
+            name: guest path.
+            root: the host's directory that is "/" to it.
+
+        Raises:
+            ImageError: it is no ELF file that can be loaded.
+        """
+        key = _key(source, name)
+        found = self._kept.get(key) if key is not None else None
+        if found is None:
+            data = source.read(0, source.size)
+            found = ElfImage.from_bytes(
+                data, name, source.host_path, root=root, damage=self.damage
+            )
+        if key is not None:
+            self._kept[key] = found
+            self._kept.move_to_end(key)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+
+def _key(source: MmapSource, name: str) -> _Key | None:
+    if source.host_fd is None or not source.original():
+        return None
+    now = os.fstat(source.host_fd)
+    return name, now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns

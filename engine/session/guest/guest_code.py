@@ -1,0 +1,105 @@
+"""The code of the programs of a guest: its names and boundaries, by address."""
+
+from typing import Final
+
+from engine.arch.base import Arch
+from engine.guest.modules import Module
+from engine.linux.space import AddressSpace
+from engine.probes.site import ImageCode
+from engine.probes.technique import Located
+from engine.session.program.libraries import ProgramFile
+from engine.session.program.places import guest_address
+from engine.session.program.verdicts import Verdicts
+
+_SHORT: Final = 64
+"""Distance from a function's start that is decoded rather than looked up."""
+
+KnownFiles = dict[tuple[str, str], tuple[ProgramFile, ImageCode]]
+"""Files by path and build id, with their code."""
+
+
+class GuestCode:
+    """The code in one address space; satisfies `engine.probes.code_map.CodeMap`."""
+
+    def __init__(
+        self, arch: Arch, space: AddressSpace, verdicts: Verdicts, known: KnownFiles
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            arch: the guest's architecture.
+            space: the address space.
+            verdicts: what is known of the first program's places.
+            known: what is known of files, in whatever address space.
+        """
+        self._arch = arch
+        self._modules, self._memory = space.modules, space.memory
+        self._verdicts = verdicts
+        self._files = known
+        self._known: dict[int, tuple[ProgramFile, ImageCode]] = {}
+
+    def symbol(self, name: str) -> int | None:
+        """Address of a function in a file that is mapped, None if there is none."""
+        for place in self._verdicts.places.resolve(name):
+            return guest_address(place, self._modules, self._memory)
+        return None
+
+    def _of(self, module: Module) -> tuple[ProgramFile, ImageCode]:
+        found = self._known.get(id(module.image))
+        if found is None:
+            key = module.name, module.image.identity
+            found = self._files.get(key)
+            if found is None:
+                file = self._verdicts.main
+                if file.image is not module.image:
+                    file = ProgramFile(
+                        module.name, module.image, frozenset({module.name}), module.symbols
+                    )
+                code = ImageCode(self._arch, file.image, file.symbols)
+                found = self._files[key] = (file, code)
+            self._known[id(module.image)] = found
+        return found
+
+    def locate(self, address: int) -> Located | None:
+        """The code around an address, as the conditions of jumps look at it."""
+        module = self._modules.at(address)
+        if module is None:
+            return None
+        code = self._of(module)[1]
+        function = self.function(address)
+        if function is None:
+            return code, None, module.bias
+        start, end = function
+        return code, code.function(start - module.bias, end - start), module.bias
+
+    def function(self, address: int) -> tuple[int, int] | None:
+        """(start, end) of the function around an address."""
+        module = self._modules.at(address)
+        if module is None:
+            return None
+        found = self._verdicts.places.ranges.at(self._of(module)[0], address - module.bias)
+        if found is None:
+            return None
+        start = found[0] + module.bias
+        return start, start + found[1]
+
+    def boundary(self, address: int) -> bool:
+        """True if an instruction begins there; also where no function is known."""
+        function = self.function(address)
+        if function is None or function[0] == address:
+            return True
+        start, end = function
+        module = self._modules.at(address)
+        assert module is not None, "a function lies in a file"
+        if address - start > _SHORT or self._arch.code_unit > 1:
+            code = self._of(module)[1]
+            return code.function(start - module.bias, end - start).holds(address - module.bias)
+        probes, longest = self._arch.probes, self._arch.insn_max
+        data = module.image.read_vaddr(start - module.bias, _SHORT + longest)
+        at = 0
+        while at < address - start:
+            size = probes.length(data[at : at + longest])
+            if not size:
+                return False
+            at += size
+        return at == address - start

@@ -1,0 +1,527 @@
+"""Probes in one address space: the machinery wired to it, and places turned into probes there."""
+
+import copy
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from engine.arch.plan import Mode, Rules
+from engine.errors import ProbeRejectedError
+from engine.guest.memory import Memory
+from engine.guest.text import TextOverlay
+from engine.linux.space import AddressSpace
+from engine.probes.kprobe import Kprobe, ProbeFlags
+from engine.probes.kretprobe import Kretprobe
+from engine.probes.manager import ProbeManager
+from engine.probes.technique import DetourRoom, Located
+from engine.session.guest.guest_code import GuestCode, KnownFiles
+from engine.session.guest.loading import LoadedGuest, watch
+from engine.session.program.places import Place, guest_address
+from engine.session.program.verdicts import Verdicts
+
+_SLOT_BYTES: Final = 1 << 20
+"""Of the window below the program: for slots; the rest is for detours."""
+
+
+class Ready(Protocol):
+    """Prepares a probe once its address in an address space is known, before it is armed."""
+
+    def __call__(self, probe: Kprobe, space: "ProbedSpace") -> None:
+        """Prepare it."""
+
+
+def unprepared(probe: Kprobe, space: "ProbedSpace") -> None:
+    """Nothing has to be done before a probe is armed; a `Ready`."""
+
+
+class Wanted(NamedTuple):
+    """A probe that somebody wants.
+
+    Attributes:
+        place: where it goes.
+        probe: it.
+        ready: prepares it.
+        anywhere: what that gives it does not depend on the address space that it is in.
+    """
+
+    place: Place
+    probe: Kprobe
+    ready: Ready = unprepared
+    anywhere: bool = False
+
+
+@dataclass(slots=True)
+class PlacedProbe:
+    """A probe of an address space and its place.
+
+    Attributes:
+        wanted: it, in this address space, and where it goes.
+        again: its file was mapped before.
+        left: where its code was before the program moved it or took it away; None else.
+        dropped: its breakpoint went with the page; the code is still there.
+    """
+
+    wanted: Wanted
+    again: bool = False
+    left: int | None = None
+    dropped: bool = False
+
+    @property
+    def probe(self) -> Kprobe:
+        """The probe."""
+        return self.wanted.probe
+
+    @property
+    def place(self) -> Place:
+        """Its place."""
+        return self.wanted.place
+
+    @property
+    def text(self) -> str:
+        """The place, for messages."""
+        return self.wanted.place.text
+
+
+@dataclass(frozen=True, slots=True)
+class ProbingRules:
+    """Settings and knowledge that the probes of all address spaces of a guest share.
+
+    Attributes:
+        verdicts: places and verdicts from the files alone.
+        mode: strictness of probes that do not say otherwise.
+        files: what is known of files.
+        notify: told, in words, what happened to a probe without the user's doing.
+        mapped: told (address space, start, size) of code that has come.
+    """
+
+    verdicts: Verdicts
+    mode: Mode
+    files: KnownFiles
+    notify: Callable[[str], None]
+    mapped: Callable[[AddressSpace, int, int], None]
+
+
+class ProbedSpace:
+    """The machinery of probes in one address space, and the probes there by place.
+
+    Attributes:
+        space: the address space.
+        overlay: owner of patched bytes.
+        manager: registration and hits.
+        pending: probes that wait for their file.
+        twins: by identity of the user's probe: the one that stands for it here, and the user's.
+    """
+
+    def __init__(self, guest: LoadedGuest, space: AddressSpace, rules: ProbingRules) -> None:
+        """Wire the machinery to an address space in which nothing is probed."""
+        config, cpu, machine, memory = guest.config, guest.cpu, guest.machine, space.memory
+        self.space = space
+        self._arch, self._rules = guest.arch, rules
+        self.overlay = TextOverlay(memory, cpu)
+        code = GuestCode(guest.arch, space, rules.verdicts, rules.files)
+        self.pending: list[PlacedProbe] = []
+        self.twins: dict[int, tuple[Kprobe, Kprobe]] = {}
+        self._placed: dict[int, PlacedProbe] = {}
+        self._moving = (0, 0)  # the range that is just going elsewhere
+        self._symbols: dict[str, int | None] = {}
+        self._arming = False
+        plan = guest.arch.plan
+        self.manager = ProbeManager(
+            guest.arch,
+            cpu,
+            memory,
+            self.overlay,
+            code,
+            _windows(guest, memory),
+            mode=rules.mode,
+            thread=partial(getattr, machine, "tid"),  # asked at each hit: no frame for it
+            trampoline=plan.trampoline[0] + plan.page_size,
+            notify=rules.notify,
+            unmapped=self._unmapped,
+            returns=config.returns,
+            room=_detour_room(guest, memory, code.locate),
+            technique=config.technique,
+        )
+        space.modules.engine_name = self.manager.name
+        hooks = space.hooks
+        hooks.stopped = self.manager.handle
+        hooks.hold, hooks.withdraw = self.manager.busy, self.manager.withdraw
+        hooks.original_pc = self.manager.original_pc
+        hooks.resolve_return = self.manager.resolve_return
+        hooks.unwind_info = self.manager.returns.unwind_info
+        hooks.opened = self.overlay.refused
+        hooks.original = self.overlay.restore
+        hooks.mapped = self._mapped
+        hooks.unmapped = self._gone
+        hooks.discarded = self._dropped
+        memory.before_move = self._before_move
+        watch(space)
+
+    def where(self, name: str) -> int | None:
+        """Address of a symbol of the program; None while its file is not mapped."""
+        if name not in self._symbols:
+            self._symbols[name] = self._find_symbol(name)
+        return self._symbols[name]
+
+    def _find_symbol(self, name: str) -> int | None:
+        found = self._rules.verdicts.places.symbol(name)
+        if found is None:
+            return None
+        file, link = found
+        main = self.space.modules.main
+        if main is not None and main.image is file.image:
+            return link + main.bias
+        for mapping in self.space.memory.mappings:
+            if mapping.name in file.paths:
+                first = file.image.vaddr_of(mapping.offset)
+                return None if first is None else mapping.start + link - first
+        return None
+
+    def address(self, place: Place) -> int | None:
+        """The address of a place here; None while its file is not mapped executable."""
+        return guest_address(place, self.space.modules, self.space.memory)
+
+    # -- probes by place ------------------------------------------------------------------
+
+    def place(self, wanted: Iterable[Wanted]) -> None:
+        """Register probes at places, all or none; those of files not mapped yet wait.
+
+        Raises:
+            ProbeRejectedError: one of them cannot be placed.
+        """
+        now: list[PlacedProbe] = []
+        later: list[PlacedProbe] = []
+        for one in wanted:
+            address = self.address(one.place)
+            item = PlacedProbe(one)
+            if address is None:
+                later.append(item)
+                continue
+            one.probe.addr = address
+            one.ready(one.probe, self)
+            now.append(item)
+        if now:
+            self.manager.register_all([item.probe for item in now])
+            self._remember(now)
+        self.pending += later
+
+    def check(self, probe: Kprobe, address: int) -> None:
+        """Refuse a probe that could not be registered at an address.
+
+        Raises:
+            ProbeRejectedError: it could not.
+        """
+        self.manager.check(address, probe.rules, probe.mode or self.manager.mode)
+        if isinstance(probe, Kretprobe):
+            self.manager.allow_return(probe, address)
+
+    def remove(self, probes: Iterable[Kprobe]) -> None:
+        """Take probes out, those that wait and those that are gone among them."""
+        mine = {id(probe): probe for probe in probes}
+        waiting = {id(item.probe) for item in self.pending}
+        self.pending = [item for item in self.pending if id(item.probe) not in mine]
+        points = self.manager.points
+        there = [
+            probe
+            for key, probe in mine.items()
+            if key not in waiting
+            and (point := points.get(probe.addr or 0)) is not None
+            and probe in point.probes
+        ]
+        for key in mine:
+            self._placed.pop(key, None)
+        self.manager.unregister_all(there)
+
+    def switch(self, probe: Kprobe, *, on: bool) -> None:
+        """Let a probe's handlers run, or keep it quiet; one whose code is gone stays so."""
+        if any(item.probe is probe for item in self.pending):
+            probe.flags = ProbeFlags.NONE if on else ProbeFlags.DISABLED
+        elif ProbeFlags.GONE not in probe.flags:
+            (self.manager.enable if on else self.manager.disable)(probe)
+
+    def renew(self, probe: Kprobe) -> None:
+        """Prepare a probe anew; nothing while its file is not mapped."""
+        item = self._placed.get(id(probe))
+        if item is None or probe.addr is None:
+            return
+        item.wanted.ready(probe, self)
+        point = self.manager.points.get(probe.addr)
+        if point is not None:
+            self.manager.refresh(point)
+
+    def _remember(self, items: Iterable[PlacedProbe]) -> None:
+        self._placed.update({id(item.probe): item for item in items})
+
+    # -- other address spaces -------------------------------------------------------------
+
+    def follow(self, other: "ProbedSpace") -> None:
+        """Probe in a copy of an address space what is probed there (uprobe_dup_mmap).
+
+        The memory of the copy has the breakpoints already, and what they are planted on.
+        """
+        other.overlay.lift_in(self.space.memory)
+        items = other.items()
+        pairs: dict[Kprobe, Kprobe] = {}
+        origins = {id(twin): origin for twin, origin in other.twins.values()}
+
+        def twin(probe: Kprobe) -> Kprobe | None:
+            if probe.machinery or probe.stops or probe.always or ProbeFlags.GONE in probe.flags:
+                return None
+            pairs[probe] = made = twin_of(probe)
+            item = items.get(id(probe))
+            if item is not None:
+                wanted = item.wanted._replace(probe=made)
+                if not wanted.anywhere:
+                    wanted.ready(made, self)
+                self._placed[id(made)] = PlacedProbe(wanted, item.again)
+            return made
+
+        for waiting in other.pending:
+            made = twin_of(waiting.probe)
+            pairs[waiting.probe] = made
+            wanted = waiting.wanted._replace(probe=made)
+            self.pending.append(PlacedProbe(wanted, waiting.again, waiting.left, waiting.dropped))
+        self.manager.follow(other.manager, twin, pairs)
+        for probe, made in pairs.items():
+            origin = origins.get(id(probe), probe)
+            self.twins[id(origin)] = made, origin
+
+    def begin(self, other: "ProbedSpace", *, take: bool) -> None:
+        """Probe in another program's address space the files that are probed in the one before.
+
+        What is known by its address alone belongs to that program, and stays behind.
+
+        Args:
+            other: the address space before; empty from now on if `take`.
+            take: the very same probes go on here, as nobody is left there.
+        """
+        origins = {id(twin): origin for twin, origin in other.twins.values()}
+        for item in (*other.items().values(), *other.pending):
+            probe = item.probe
+            if item.place.file_offset is None or ProbeFlags.GONE in probe.flags:
+                continue
+            if not take and probe.stops:
+                continue
+            origin = origins.get(id(probe), probe)
+            if not take:
+                probe = twin_of(probe)
+            if take:
+                probe.addr = None
+            wanted = item.wanted._replace(probe=probe)
+            self.pending.append(PlacedProbe(wanted, again=True))
+            if origin is not probe:
+                self.twins[id(origin)] = probe, origin
+        self.arm_pending()
+
+    def items(self) -> dict[int, PlacedProbe]:
+        """The placed probes that are registered, by identity."""
+        points = self.manager.points
+        return {
+            key: item
+            for key, item in self._placed.items()
+            if (point := points.get(item.probe.addr or 0)) is not None
+            and item.probe in point.probes
+        }
+
+    def fold(self) -> None:
+        """Count the hits of probes that stand for the user's as theirs."""
+        self.manager.techniques.collect()
+        for made, origin in self.twins.values():
+            origin.hits += made.hits
+            origin.nmissed += made.nmissed
+            made.hits = made.nmissed = 0
+            if isinstance(made, Kretprobe) and isinstance(origin, Kretprobe):
+                origin.unwatched += made.unwatched
+                made.unwatched = 0
+
+    def leave(self, memory: Memory) -> None:
+        """Take everything out of a copy of the memory, in which nobody probes."""
+        self.overlay.lift_in(memory)
+        self.manager.counters.lower_in(memory)
+        regs, word = self.manager.regs, self._arch.bits // 8
+        trampoline = self.manager.trampoline()
+        stack = memory.find(regs.sp)
+        if trampoline is None or stack is None:
+            return
+        at = regs.sp & -word
+        wanted = trampoline[0].to_bytes(word, "little")
+        data = memory.peek(at, stack.end - at)
+        found = -1
+        for real in self.manager.returns.replaced():
+            found = data.find(wanted, found + 1)
+            while found >= 0 and found % word:
+                found = data.find(wanted, found + 1)
+            if found < 0:
+                break
+            memory.poke(at + found, real.to_bytes(word, "little"))
+
+    # -- code that comes and goes ---------------------------------------------------------
+
+    def _unmapped(self, probes: list[Kprobe]) -> Collection[Kprobe]:
+        """Code is gone: its probes wait for their file to be mapped again, as uprobes do.
+
+        (Kprobe events of a kernel module do too: trace_kprobe_module_callback.)
+        """
+        back = [self._placed.pop(id(probe), None) for probe in probes]
+        waiting = [
+            item for item in back if item is not None and item.place.file_offset is not None
+        ]
+        main, (start, end) = self.space.modules.main, self._moving
+        for item in waiting:
+            item.again, address = True, item.probe.addr or 0
+            own = main is not None and item.place.image is main.image
+            if own or start <= address < end:
+                item.left = address
+        self.pending += waiting
+        return [item.probe for item in waiting]
+
+    def _before_move(self, start: int, size: int) -> None:
+        self.overlay.before_move(start, size)
+        self._moving = (start, start + size)
+
+    def _mapped(self, start: int, size: int) -> None:
+        self.overlay.mapped(start, size)
+        self._moving = (0, 0)
+        self._moved()
+        self._rules.mapped(self.space, start, size)
+        if not self.pending or self._arming:
+            return
+        self._arming = True  # committing slots maps memory too
+        try:
+            self._arm_pending(start, size)
+        finally:
+            self._arming = False
+
+    def _gone(self, start: int, size: int) -> None:
+        self.overlay.unmapped(start, size)
+        self._moved()
+
+    def _moved(self) -> None:
+        """Mappings have changed."""
+        self._symbols.clear()
+        self.manager.counters.changed()
+
+    def _dropped(self, start: int, size: int) -> None:
+        """Private pages of code were dropped (MADV_DONTNEED).
+
+        On Linux the breakpoints of uprobes go with them, until the code is mapped anew or its
+        mapping is split; kprobes know no such thing.
+        """
+        if self.manager.mode is not Mode.KERNEL:
+            return
+        gone = [
+            probe
+            for address, point in self.manager.points.items()
+            if start <= address < start + size
+            for probe in point.probes
+            if probe.rules is Rules.UPROBE and not probe.machinery
+        ]
+        if not gone:
+            return
+        self.manager.unregister_all(gone)
+        for probe in gone:
+            self._rules.notify(
+                f"{probe}: the guest has dropped its page at {probe.addr or 0:#x}, and with it "
+                f"the breakpoint, as on Linux (--mode strict keeps it)"
+            )
+            item = self._placed.pop(id(probe), None)
+            if item is not None:
+                item.again = item.dropped = True
+                self.pending.append(item)
+
+    def arm_pending(self) -> None:
+        """Register what waits and can be placed, wherever it is."""
+        self._arming = True
+        try:
+            self._arm_pending(0, 1 << 64)
+        finally:
+            self._arming = False
+
+    def _arm_pending(self, start: int, size: int) -> None:
+        """Register what waits, after a range was mapped or has other permissions."""
+        memory = self.space.memory
+        names = {mapping.name for mapping in memory.overlapping(start, start + size)}
+        main = self.space.modules.main
+        waiting: list[PlacedProbe] = []
+        ready: list[PlacedProbe] = []
+        for item in self.pending:
+            own = main is not None and main.image is item.place.image
+            address = self.address(item.place) if own or item.place.paths & names else None
+            here = memory.find(address) if address is not None and item.dropped else None
+            if address is None or (here and not (here.start < start + size and start < here.end)):
+                waiting.append(item)
+            else:
+                item.dropped = False
+                item.probe.addr = address
+                item.wanted.ready(item.probe, self)
+                ready.append(item)
+        self.pending = waiting
+        ready = self._accepted(ready)
+        if ready:
+            self.manager.register_all([item.probe for item in ready])
+            self._remember(ready)
+        for item in ready:
+            left, item.left = item.left, None
+            if left not in (None, item.probe.addr):
+                self._rules.notify(
+                    f"{item.probe}: the guest has moved its code from {left:#x} to "
+                    f"{item.probe.addr:#x}, and the probe with it"
+                )
+
+    def _accepted(self, items: Sequence[PlacedProbe]) -> list[PlacedProbe]:
+        """Those of some probes that can be placed; of the others it is told why not."""
+        found: list[PlacedProbe] = []
+        for item in items:
+            try:
+                self.check(item.probe, item.probe.addr or 0)
+            except ProbeRejectedError as error:
+                self._rules.notify(f"{item.text}: not placed when its file was mapped: {error}")
+            else:
+                found.append(item)
+        return found
+
+
+def twin_of(probe: Kprobe) -> Kprobe:
+    """A probe that does the same in another address space, and has not been hit."""
+    made = copy.copy(probe)
+    made.hits = made.nmissed = 0
+    if isinstance(made, Kretprobe):
+        made.active = made.unwatched = 0
+    return made
+
+
+def _windows(guest: LoadedGuest, memory: Memory) -> list[tuple[int, int]]:
+    """(start, size) for slots: between the libraries and the stack, and below the program."""
+    plan = guest.arch.plan
+    windows = [plan.xol]
+    windows += [
+        (start, min(end - start, _SLOT_BYTES)) for start, end in _low_windows(guest, memory)
+    ][:1]
+    return windows
+
+
+def _detour_room(
+    guest: LoadedGuest, memory: Memory, locate: Callable[[int], Located | None]
+) -> DetourRoom:
+    """Detours stand in the window near the libraries, and below the program behind the slots."""
+    plan = guest.arch.plan
+    beside = tuple(
+        (start + _SLOT_BYTES, end - start - _SLOT_BYTES)
+        for start, end in _low_windows(guest, memory)
+        if end - start > 2 * _SLOT_BYTES
+    )[:1]
+    return DetourRoom(plan.detour, beside, locate)
+
+
+def _low_windows(guest: LoadedGuest, memory: Memory) -> list[tuple[int, int]]:
+    """(start, end) of engine windows below the program; in a copy they may be in pieces."""
+    found: list[tuple[int, int]] = []
+    for mapping in memory.mappings:
+        if not mapping.reserved or mapping.end > guest.arch.plan.trampoline[0]:
+            continue
+        if found and found[-1][1] == mapping.start:
+            found[-1] = found[-1][0], mapping.end
+        else:
+            found.append((mapping.start, mapping.end))
+    return found

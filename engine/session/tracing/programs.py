@@ -1,0 +1,127 @@
+"""Programs that a guest has run: which one a row of a trace is from, and its names."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final
+
+from engine.cpu.ram import EXECUTE
+from engine.guest.mapping import Mapping
+from engine.guest.modules import Location, Modules
+from engine.linux.space import AddressSpace
+from engine.session.guest.session import Session
+from engine.trace.formats.base import Format
+from engine.trace.rows import HEAD, TIME
+
+_END: Final = 1 << 64
+
+
+class Programs:
+    """The programs of one guest, by number: 0 is the first one, each exec begins another.
+
+    A process that fork has made goes on with its parent's. An address means something else in
+    each program, so rows are named by the one that their thread was in at their time.
+
+    Attributes:
+        several: there is more than one.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """There is the first one, which has not run yet."""
+        self.several = False
+        self._session = session
+        self._numbers: dict[AddressSpace, int] = {session.space: 0}
+        self._spaces: list[AddressSpace] = [session.space]
+        self._modules: list[Modules] = [session.space.modules]
+        self._mappings: dict[int, dict[int, Mapping]] = {}
+        self._since: dict[int, list[tuple[int, int]]] = {}
+        self._shown = 0
+
+    # -- what happens ---------------------------------------------------------------------
+
+    def copied(self, old: AddressSpace, new: AddressSpace) -> None:
+        """A process begins with a copy of an address space."""
+        self._numbers[new] = self._numbers.get(old, 0)
+
+    def replaced(self, new: AddressSpace) -> None:
+        """The current thread has begun another program."""
+        self.several = True
+        self._numbers[new] = len(self._modules)
+        self._spaces.append(new)
+        self._modules.append(new.modules)
+        self.began(self._session.machine.tid)
+
+    def mapped(self, space: AddressSpace, start: int, size: int) -> None:
+        """Code has come: its names are wanted even if it goes before rows are named."""
+        number = self._numbers.get(space, 0)
+        for mapping in space.memory.overlapping(start, start + size):
+            if mapping.perms & EXECUTE and mapping.name.startswith("/"):
+                self._mappings.setdefault(number, {})[mapping.start] = mapping
+
+    def ended(self, space: AddressSpace) -> None:
+        """An address space is about to be given back: its names are still wanted."""
+        number = self._numbers.pop(space, None)
+        if number is None or self._modules[number] is not space.modules:
+            return
+        heir = next((other for other, its in self._numbers.items() if its == number), None)
+        self._modules[number] = heir.modules if heir is not None else space.modules.kept()
+
+    def began(self, thread: int) -> None:
+        """A thread runs from now on in the program of its address space."""
+        machine = self._session.machine
+        known = machine.threads.get(thread)
+        number = self._numbers.get(known.space, 0) if known is not None else 0
+        if number or thread in self._since:
+            times = self._since.setdefault(thread, [])
+            if not times or times[-1][1] != number:
+                times.append((machine.cpu.blocks(), number))
+
+    # -- rows -----------------------------------------------------------------------------
+
+    def of(self, thread: int, time: int) -> int:
+        """Number of the program that a thread was in at a time, in ticks."""
+        times = self._since.get(thread)
+        if not times:
+            return 0
+        index = bisect_right(times, (time, _END)) - 1
+        return times[index][1] if index >= 0 else 0
+
+    def runs(self, rows: bytes) -> Iterator[tuple[int, bytes]]:
+        """Pieces of rows that are from one program each, with its number."""
+        if not self.several:
+            yield 0, rows
+            return
+        start = position = 0
+        now = -1
+        while position < len(rows):
+            _, size, thread = HEAD.unpack_from(rows, position)
+            number = self.of(thread, *TIME.unpack_from(rows, position + HEAD.size))
+            if number != now:
+                if position > start:
+                    yield now, rows[start:position]
+                start, now = position, number
+            position += size * 8
+        if position > start:
+            yield now, rows[start:]
+
+    def text(self, form: Format, rows: bytes) -> bytes:
+        """The text of rows, each named by its own program; a `TextOf`."""
+        if not self.several:
+            return form.rows(rows)
+        texts: list[bytes] = []
+        for number, piece in self.runs(rows):
+            self._shown = number
+            form.program(number)
+            texts.append(form.rows(piece))
+        return b"".join(texts)
+
+    # -- names ----------------------------------------------------------------------------
+
+    def locate(self, address: int) -> Location:
+        """Name an address in the program whose rows are turned into text."""
+        modules = self._modules[self._shown]
+        found = modules.locate(address)
+        if found.module is None and not found.engine:
+            gone = self._mappings.get(self._shown, {}).values()
+            if any(one.start <= address < one.end for one in gone):
+                return modules.kept(gone).locate(address)
+        return found
