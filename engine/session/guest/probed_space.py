@@ -297,7 +297,8 @@ class ProbedSpace:
             take: the very same probes go on here, as nobody is left there.
         """
         origins = {id(twin): origin for twin, origin in other.twins.values()}
-        for item in (*other.items().values(), *other.pending):
+        placed = other.items().values()
+        for item in (*placed, *other.pending):
             probe = item.probe
             if item.place.file_offset is None or ProbeFlags.GONE in probe.flags:
                 continue
@@ -309,7 +310,7 @@ class ProbedSpace:
             if take:
                 probe.addr = None
             wanted = item.wanted._replace(probe=probe)
-            self.pending.append(PlacedProbe(wanted, again=True))
+            self.pending.append(PlacedProbe(wanted, take and (item.again or item in placed)))
             if origin is not probe:
                 self.twins[id(origin)] = probe, origin
         self.arm_pending()
@@ -324,9 +325,19 @@ class ProbedSpace:
             and item.probe in point.probes
         }
 
-    def fold(self) -> None:
-        """Count the hits of probes that stand for the user's as theirs."""
+    def fold(self) -> set[int]:
+        """Count the hits of probes that stand for the user's as theirs.
+
+        Returns:
+            Identities of the user's whose stand-in has been placed here.
+        """
         self.manager.techniques.collect()
+        again = {id(item.probe) for item in self.pending if item.again}
+        stood = {
+            id(origin)
+            for made, origin in self.twins.values()
+            if id(made) in self._placed or id(made) in again
+        }
         for made, origin in self.twins.values():
             origin.hits += made.hits
             origin.nmissed += made.nmissed
@@ -334,6 +345,7 @@ class ProbedSpace:
             if isinstance(made, Kretprobe) and isinstance(origin, Kretprobe):
                 origin.unwatched += made.unwatched
                 made.unwatched = 0
+        return stood
 
     def leave(self, memory: Memory) -> None:
         """Take everything out of a copy of the memory, in which nobody probes."""

@@ -60,6 +60,7 @@ class Probing:
         self._on_stop: OnStop | None = None
         self._attached: tuple[RowMemory, Callable[[], bytes]] | None = None
         self._damaged = 0
+        self._stood: set[int] = set()  # of probes that were placed in other processes
         self._told = False  # of processes without probes
         self.spaces: dict[AddressSpace, ProbedSpace] = {}
         self._here = self._add(guest.space)
@@ -195,7 +196,16 @@ class Probing:
     def collect(self) -> None:
         """Bring the counts of the user's probes up to date."""
         for space in self.spaces.values():
-            space.fold()
+            self._stood |= space.fold()
+
+    def never_placed(self) -> list[str]:
+        """Places of probes whose file was mapped in no process, as they were given."""
+        self.collect()
+        return [
+            item.text
+            for item in self.pending
+            if not item.again and id(item.probe) not in self._stood
+        ]
 
     def left_behind(self) -> list[PlacedProbe]:
         """Probes whose code the program has taken away, and not put anywhere else."""
@@ -281,5 +291,5 @@ class Probing:
         """Nobody runs in an address space any more."""
         gone = self.spaces.pop(space, None)
         if gone is not None:
-            gone.fold()
+            self._stood |= gone.fold()
             self._damaged += gone.manager.returns.damaged

@@ -1,7 +1,7 @@
 """Runs whose events are recorded, and definitions as text for other tools."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import BinaryIO, Final
@@ -11,7 +11,13 @@ from engine.session.guest.session import Attach, Session
 from engine.session.headless.endings import explain
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
-from engine.session.protocol.requests import TRACERS, GraphRequest, TraceOptions, TraceRequest
+from engine.session.protocol.requests import (
+    TRACERS,
+    GraphRequest,
+    TraceInstance,
+    TraceOptions,
+    TraceRequest,
+)
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.handlers import blamed, load_handlers
 from engine.session.tracing.listing import KERNEL_FORM, TraceListing
@@ -43,12 +49,15 @@ class TraceRun:
         refused: filters and triggers that kernel mode goes on without, in words.
     """
 
-    def __init__(self, tracing: Tracing, request: TraceRequest) -> None:
+    def __init__(
+        self, tracing: Tracing, request: TraceRequest, instances: Sequence[Tracing] = ()
+    ) -> None:
         """Set up the trace.
 
         Args:
             tracing: it, empty.
             request: what is traced and how.
+            instances: the traces of its instances, empty.
 
         Raises:
             ProbeError: a definition, a filter or a trigger is not accepted.
@@ -58,24 +67,23 @@ class TraceRun:
         self._tracing = tracing
         if request.linux_instances:
             session.probes().manager.kernel_maxactive = True
-        tracing.definitions.place(request.probes)
-        refused = [
-            *(each for text in request.filters for each in _control(tracing, "--filter", text)),
-            *(each for text in request.triggers for each in _control(tracing, "--trigger", text)),
-        ]
+        self._instances = tuple(zip(request.instances, instances, strict=True))
+        self._all = (tracing, *instances)
+        refused: list[str] = []
+        sets: list[tuple[TraceRequest | TraceInstance, Tracing]] = [(request, tracing)]
+        for wanted, made in (*sets, *self._instances):
+            made.definitions.place(wanted.probes)
+            for text in wanted.filters:
+                refused += _control(made, "--filter", text)
+            for text in wanted.triggers:
+                refused += _control(made, "--trigger", text)
         self.refused = tuple(text for text in refused if text)
 
     def described(self) -> Iterator[str]:
         """The lines of the files that tracefs would have for each event."""
-        tracing = self._tracing
-        for (group, name), info in tracing.infos.items():
-            control = tracing.controls.of(info)
-            yield f"# events/{group}/{name}/format"
-            yield from format_text(info).split("\n")
-            yield f"# events/{group}/{name}/filter"
-            yield control.filter_text
-            yield f"# events/{group}/{name}/trigger"
-            yield from control.trigger_lines()
+        yield from _described(self._tracing, "events")
+        for instance, tracing in self._instances:
+            yield from _described(tracing, f"instances/{instance.name}/events")
         yield from self._handled()
 
     def listed(self, form: str) -> Iterator[str]:
@@ -85,6 +93,9 @@ class TraceRun:
             KprobeTuiError: the file of handlers cannot be used.
         """
         yield from TraceListing(self._tracing).lines(form)
+        for instance, tracing in self._instances:
+            yield f"# instance {instance.name}"
+            yield from TraceListing(tracing).lines(form)
         yield from self._handled()
 
     def attached(self, attach: Attach) -> AbstractContextManager[None]:
@@ -115,7 +126,6 @@ class TraceRun:
             ProbeError: a probe of it cannot be placed.
         """
         session, tracing, handlers = self._session, self._tracing, self._request.handlers
-        options = self._request.options
         begun = False
         remarks: list[Report] = []
 
@@ -129,20 +139,38 @@ class TraceRun:
                 begun = True
                 raise
             finally:
-                if begun:
-                    tracing.start()
-            if tracing.is_streamed:
-                tracing.drain_at_calls()
-            if options.buffer is not None and options.overwrite:
-                session.hooks.attention = tracing.dump
+                for each in self._all if begun else ():
+                    each.start()
+            for each in self._all:
+                if each.is_streamed:
+                    each.drain_at_calls()
+            session.hooks.attention = self._dump
 
         with attach(session), blamed(handlers):
             try:
                 reports = session.run(begin)
             finally:
-                if begun:
-                    remarks = tracing.finish()
+                for each in self._all if begun else ():
+                    remarks += each.finish()
         return reports.behind(*remarks).after(*session.opened.damage())
+
+    def _dump(self) -> None:
+        """Have what all rings that keep the last events hold written."""
+        for options, tracing in zip(self._request.all_options, self._all, strict=True):
+            if options.buffer is not None and options.overwrite:
+                tracing.dump()
+
+
+def _described(tracing: Tracing, folder: str) -> Iterator[str]:
+    """The lines of the files that tracefs would have for each event of a trace."""
+    for (group, name), info in tracing.infos.items():
+        control = tracing.controls.of(info)
+        yield f"# {folder}/{group}/{name}/format"
+        yield from format_text(info).split("\n")
+        yield f"# {folder}/{group}/{name}/filter"
+        yield control.filter_text
+        yield f"# {folder}/{group}/{name}/trigger"
+        yield from control.trigger_lines()
 
 
 @contextmanager
@@ -153,8 +181,13 @@ def opened_trace(request: TraceRequest, stream: BinaryIO) -> Iterator[TraceRun]:
         ImageError: the guest cannot be run.
         KprobeTuiError: see `TraceRun`.
     """
-    with _empty_trace(request.config, request.options, stream) as tracing:
-        yield TraceRun(tracing, request)
+    with _empty_trace(request.config, request.options, stream) as tracing, ExitStack() as stack:
+        instances: list[Tracing] = []
+        for each in request.instances:
+            made = Tracing(tracing.session, each.options, stream, main=tracing)
+            stack.callback(made.discard)
+            instances.append(made)
+        yield TraceRun(tracing, request, instances)
 
 
 class GraphRun:

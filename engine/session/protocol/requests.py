@@ -3,7 +3,7 @@
 Paths are the host's, patterns are `GLOB` or `LIB:GLOB`, and places are written as in definitions.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from engine.arch.plan import Rules as Rules
@@ -96,6 +96,30 @@ class ProbeRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceInstance:
+    """A set of events beside that of a run, over the same points (a tracefs instance).
+
+    Attributes:
+        name: of it.
+        probes: make its events.
+        options: how its trace is kept and shown.
+        filters: as of `TraceRequest`.
+        triggers: likewise.
+    """
+
+    name: str
+    probes: ProbeRequest
+    options: TraceOptions
+    filters: tuple[str, ...] = ()
+    triggers: tuple[str, ...] = ()
+
+    def adapted(self, mode: Mode, *, keeps: bool) -> "TraceInstance":
+        """The same with the strictness of the run, and nothing written unless `keeps`."""
+        output = self.options.output if keeps else None
+        return replace(self, options=replace(self.options, mode=mode, output=output))
+
+
+@dataclass(frozen=True, slots=True)
 class TraceRequest:
     """A run whose events are recorded.
 
@@ -107,6 +131,7 @@ class TraceRequest:
         triggers: `GROUP/NAME:TRIGGER` each, likewise.
         handlers: a file with probes written in Python, None for none.
         linux_instances: return probes get as many instances as in Linux by default.
+        instances: further sets of events.
     """
 
     config: GuestConfig
@@ -116,6 +141,12 @@ class TraceRequest:
     triggers: tuple[str, ...] = ()
     handlers: str | None = None
     linux_instances: bool = False
+    instances: tuple[TraceInstance, ...] = ()
+
+    @property
+    def all_options(self) -> tuple[TraceOptions, ...]:
+        """The options of its trace and of those of its instances."""
+        return (self.options, *(each.options for each in self.instances))
 
 
 @dataclass(frozen=True, slots=True)

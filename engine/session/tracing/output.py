@@ -323,21 +323,9 @@ def _path(probe: Kprobe) -> str:
     return probe.path if isinstance(probe, Uprobe | Uretprobe) else str(probe)
 
 
-def remarks(
-    output: str, failure: OSError | None, lost: int, probing: Probing, probes: list[Kprobe]
-) -> Iterator[Report]:
-    """Remarks for the user at the end.
-
-    Args:
-        output: where the trace went, for messages.
-        failure: the first error in writing it.
-        lost: events that could not be written.
-        probing: what waits, and what happened to probes.
-        probes: of all events, and those without one.
-    """
-    if failure is not None:
-        yield Report((f"{output}: {failure.strerror}; {lost} events lost",))
-    pending = [item.text for item in probing.pending if not item.again]
+def probing_remarks(probing: Probing) -> Iterator[Report]:
+    """Remarks for the user at the end: probes that wait, and what happened to others."""
+    pending = probing.never_placed()
     if pending:
         yield _list("never placed, as their file was not mapped:", pending)
     changes = probing.notices + [
@@ -354,6 +342,21 @@ def remarks(
                 f"{damaged} returns are not recorded",
             )
         )
+
+
+def remarks(
+    output: str, failure: OSError | None, lost: int, probes: list[Kprobe]
+) -> Iterator[Report]:
+    """Remarks for the user at the end of a trace.
+
+    Args:
+        output: where the trace went, for messages.
+        failure: the first error in writing it.
+        lost: events that could not be written.
+        probes: of all events, and those without one.
+    """
+    if failure is not None:
+        yield Report((f"{output}: {failure.strerror}; {lost} events lost",))
     missed = [f"{p}: {p.nmissed} of {p.hits} hits missed" for p in probes if p.nmissed]
     if missed:
         yield _list("missed hits:", missed)

@@ -20,7 +20,14 @@ from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.defining import Definitions
 from engine.session.tracing.event_set import EventSet
 from engine.session.tracing.loaded_files import LoadedFiles
-from engine.session.tracing.output import Tail, TraceOutput, is_terminal, profile_lines, remarks
+from engine.session.tracing.output import (
+    Tail,
+    TraceOutput,
+    is_terminal,
+    probing_remarks,
+    profile_lines,
+    remarks,
+)
 from engine.session.tracing.programs import Programs
 from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.scheduling import SchedulerEvents
@@ -104,6 +111,7 @@ class Tracing:
         stream: BinaryIO | None = None,
         consumer: Consumer | None = None,
         keep: Callable[[], object] | None = None,
+        main: "Tracing | None" = None,
     ) -> None:
         """Set up an empty trace.
 
@@ -113,6 +121,7 @@ class Tracing:
             stream: where text goes without an output file.
             consumer: takes the rows as they are; nothing becomes text then.
             keep: called for a snapshot trigger, when the consumer has got all rows before it.
+            main: the trace of the session that this is an instance beside; None for that one.
 
         Raises:
             CommandError: the output cannot be written.
@@ -128,6 +137,10 @@ class Tracing:
         self._probing: Probing = session.probes(options.mode)
         self.ring: Ring | None = None
         self._keep = keep
+        self._main = main
+        self._instances: list[Tracing] = []
+        if main is not None:
+            main.add_instance(self)
         path = options.output
         if options.buffer is not None:
             self.ring = Ring(options.buffer, options.overwrite)
@@ -482,15 +495,28 @@ class Tracing:
                 self.options.output or "the output",
                 failure,
                 self._staging.lost + output.lost,
-                self._probing,
                 [*(p for event in self.events.values() for p in event.probes), *self._others()],
             )
         )
-        return [*said, *self.tasks.remarks(), *self._stuck_exception()]
+        if self._main is not None:
+            return [*said, *self.tasks.remarks()]
+        probing = probing_remarks(self._probing)
+        return [*probing, *said, *self.tasks.remarks(), *self._stuck_exception()]
+
+    def add_instance(self, other: "Tracing") -> None:
+        """Another trace of the same session has events of its own."""
+        self._instances.append(other)
 
     def _others(self) -> list[Kprobe]:
         """Probes without an event: those of a file of handlers, and what they have registered."""
-        named = {id(probe) for event in self.events.values() for probe in event.probes}
+        if self._main is not None:
+            return []
+        named = {
+            id(probe)
+            for tracing in (self, *self._instances)
+            for event in tracing.events.values()
+            for probe in event.probes
+        }
         found = {id(probe): probe for probe in (*self.handled, *self._probing.manager.asked())}
         return [probe for key, probe in found.items() if key not in named]
 
