@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import CommandError
+from engine.trace.program_times import ProgramTimes
 from engine.trace.ring_file import HEADER, MAGIC, PLACES, RECORD, TURN, VERSION, Progress
 from engine.trace.rows import HEAD, EventInfo
 
@@ -26,12 +27,14 @@ class LoadedFile:
         host: path of the file on the host.
         bias: what is added to a link address to get a guest address.
         ident: its build id, or a hash of it.
+        program: number of the program that it is in.
     """
 
     name: str
     host: str
     bias: int
     ident: str
+    program: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Recovered:
         comms: names of threads.
         pids: processes of threads that are not their first ones.
         files: what the guest had loaded.
+        programs: when threads were in which program.
         state: of the output format.
     """
 
@@ -71,6 +75,7 @@ class Recovered:
     comms: dict[int, str] = field(default_factory=dict)
     pids: dict[int, int] = field(default_factory=dict)
     files: tuple[LoadedFile, ...] = ()
+    programs: ProgramTimes = field(default_factory=ProgramTimes)
     state: object = None
 
 
@@ -122,9 +127,10 @@ def recover(path: Path) -> Recovered:
             {int(key): str(text) for key, text in state.get("comms", {}).items()},
             {int(key): int(pid) for key, pid in state.get("pids", {}).items()},
             tuple(
-                LoadedFile(str(name), str(host), int(bias), str(ident))
-                for name, host, bias, ident in state.get("modules", ())
+                LoadedFile(str(name), str(host), int(bias), str(ident), int(program))
+                for name, host, bias, ident, program in state.get("modules", ())
             ),
+            ProgramTimes.restored(state.get("programs", {})),
             state.get("format"),
         )
     except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:

@@ -2,7 +2,6 @@
 
 import os
 import stat
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -58,7 +57,7 @@ def recovered_text(ring: str, form: str | None = None, *, header: bool = False) 
 
 
 def _text(
-    found: Recovered, form: str | None, header: bool, symbol: Callable[[int], str]
+    found: Recovered, form: str | None, header: bool, symbol: "_Symbols"
 ) -> tuple[bytes, list[str]]:
     """Make the text that FILE lacks from the last byte known to be whole, and remarks."""
     kinds: dict[str, type[Format]] = {kind.name: kind for kind in (*FORMATS, *TRACER_FORMATS)}
@@ -90,7 +89,10 @@ def _text(
             notes.append("the state of the output is damaged: the first lines may be wrong")
     if progress.lost:
         out += writer.lost(progress.lost)
-    out += writer.rows(found.rows)
+    for number, rows in found.programs.runs(found.rows):
+        symbol.program = number
+        writer.program(number)
+        out += writer.rows(rows)
     if not own or progress.stage < 2:
         out += writer.end()
     return out, notes
@@ -122,24 +124,28 @@ class _Symbols:
 
     Attributes:
         notes: about files that are not what they were.
+        program: number of the one whose addresses are named.
     """
 
     def __init__(self, found: Recovered) -> None:
         self.notes: list[str] = []
         self._texts = found.symbols
         self._files = found.files
-        self._modules: list[Module] | None = None
+        self._modules: dict[int, list[Module]] = {}
+        self.program = 0
 
     def __call__(self, address: int) -> str:
         """The `%pS` text of an address."""
         known = self._texts.get(address)
-        if known is not None:
+        if known is not None and not self.program:
             return known
-        if self._modules is None:
-            self._modules = [
-                module for file in self._files if (module := self._open(file)) is not None
+        if self.program not in self._modules:
+            self._modules[self.program] = [
+                module
+                for file in self._files
+                if file.program == self.program and (module := self._open(file)) is not None
             ]
-        for module in self._modules:
+        for module in self._modules[self.program]:
             if module.contains(address):
                 symbol = module.symbol_at(address)
                 if symbol is not None:

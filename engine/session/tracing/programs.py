@@ -1,18 +1,12 @@
 """Programs that a guest has run: which one a row of a trace is from, and its names."""
 
-from bisect import bisect_right
-from collections.abc import Iterator
-from typing import Final
-
 from engine.cpu.ram import EXECUTE
 from engine.guest.mapping import Mapping
 from engine.guest.modules import Location, Modules
 from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
 from engine.trace.formats.base import Format
-from engine.trace.rows import HEAD, TIME
-
-_END: Final = 1 << 64
+from engine.trace.program_times import ProgramTimes
 
 
 class Programs:
@@ -23,6 +17,7 @@ class Programs:
 
     Attributes:
         several: there is more than one.
+        times: when threads were in which.
     """
 
     def __init__(self, session: Session) -> None:
@@ -33,7 +28,7 @@ class Programs:
         self._spaces: list[AddressSpace] = [session.space]
         self._modules: list[Modules] = [session.space.modules]
         self._mappings: dict[int, dict[int, Mapping]] = {}
-        self._since: dict[int, list[tuple[int, int]]] = {}
+        self.times = ProgramTimes()
         self._shown = 0
 
     # -- what happens ---------------------------------------------------------------------
@@ -70,45 +65,20 @@ class Programs:
         machine = self._session.machine
         known = machine.threads.get(thread)
         number = self._numbers.get(known.space, 0) if known is not None else 0
-        if number or thread in self._since:
-            times = self._since.setdefault(thread, [])
-            if not times or times[-1][1] != number:
-                times.append((machine.cpu.blocks(), number))
+        self.times.began(thread, machine.cpu.blocks(), number)
+
+    def number(self, space: AddressSpace) -> int:
+        """Number of the program in an address space."""
+        return self._numbers.get(space, 0)
 
     # -- rows -----------------------------------------------------------------------------
-
-    def of(self, thread: int, time: int) -> int:
-        """Number of the program that a thread was in at a time, in ticks."""
-        times = self._since.get(thread)
-        if not times:
-            return 0
-        index = bisect_right(times, (time, _END)) - 1
-        return times[index][1] if index >= 0 else 0
-
-    def runs(self, rows: bytes) -> Iterator[tuple[int, bytes]]:
-        """Pieces of rows that are from one program each, with its number."""
-        if not self.several:
-            yield 0, rows
-            return
-        start = position = 0
-        now = -1
-        while position < len(rows):
-            _, size, thread = HEAD.unpack_from(rows, position)
-            number = self.of(thread, *TIME.unpack_from(rows, position + HEAD.size))
-            if number != now:
-                if position > start:
-                    yield now, rows[start:position]
-                start, now = position, number
-            position += size * 8
-        if position > start:
-            yield now, rows[start:]
 
     def text(self, form: Format, rows: bytes) -> bytes:
         """The text of rows, each named by its own program; a `TextOf`."""
         if not self.several:
             return form.rows(rows)
         texts: list[bytes] = []
-        for number, piece in self.runs(rows):
+        for number, piece in self.times.runs(rows):
             self._shown = number
             form.program(number)
             texts.append(form.rows(piece))

@@ -393,6 +393,10 @@ class Tracing:
             self._staging.drain()  # what was recorded is named by what was in memory
             programs.replaced(new)
             replaced(old, new)
+            for mapping in list(new.memory.mappings):  # what exec itself has loaded
+                for told in self._probing.mapped:
+                    told(new, mapping.start, mapping.size)
+            self._output.commit()
 
         def end_too(space: AddressSpace) -> None:
             self._staging.drain()
@@ -434,19 +438,21 @@ class Tracing:
         """Names and processes of threads, and the files that name addresses, for the same."""
         comms = {thread: os.fsdecode(name) for thread, name in self._comms.items()}
         pids = {thread: pid for thread, pid in self.session.machine.pids.items() if pid != thread}
-        return {"comms": comms, "pids": pids, "modules": self._modules.listing}
+        programs = self._programs.times.state()
+        modules = self._modules.listing
+        return {"comms": comms, "pids": pids, "modules": modules, "programs": programs}
 
     def _watch_names(self) -> None:
         """Keep what the ring file knows of the guest's files true while it runs."""
         modules = self._modules
 
         def mapped(space: AddressSpace, start: int, size: int) -> None:
-            if space is self.session.space and modules.found(start):
+            if modules.found(space, self._programs.number(space), start):
                 self._output.commit()
 
         self._probing.mapped.append(mapped)
         for mapping in self.session.memory.mappings:
-            modules.found(mapping.start)
+            modules.found(self.session.space, 0, mapping.start)
 
     def drain(self) -> None:
         """Hand what was recorded so far to the output."""

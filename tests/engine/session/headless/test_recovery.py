@@ -253,3 +253,34 @@ def test_a_file_that_was_changed_is_told(tmp_path: Path) -> None:
 def _notes_of_symbols(folder: Path) -> tuple[str, ...]:
     done = run("recover", "out.ring", cwd=folder)
     return tuple(done.err.splitlines())
+
+
+def test_rows_of_other_programs_have_their_names(tmp_path: Path) -> None:
+    """A library lies elsewhere in each program that exec begins."""
+    (tmp_path / "killer.py").write_text(
+        "import os, signal\nseen = 0\n"
+        "def before(probe, regs):\n    global seen\n    seen += 1\n"
+        "    if str(seen) == os.environ.get('KILL_AT_HIT'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "probes = [Kprobe(symbol_name='write', pre_handler=before)]\n"
+    )
+    events = ("-e", "p:g/malloc libc.so.6:malloc n=%di", "--handlers", "killer.py")
+    guest = ("/bin/bash", "-c", "echo one | cat; /bin/echo two")
+    run("trace", "-o", "whole", *events, *guest, cwd=tmp_path)
+    whole = (tmp_path / "whole").read_bytes()
+    assert b" cat-1002 " in whole
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    for hit in ("2", "3"):
+        killed = subprocess.run(
+            [sys.executable, "-m", "tui", "trace", "-o", "out", *events, *guest],
+            cwd=tmp_path,
+            env={**environment, "KILL_AT_HIT": hit},
+            capture_output=True,
+            check=False,
+        )
+        assert killed.returncode == -signal.SIGKILL
+        text = recovered_text(str(tmp_path / "out.ring")).text
+        who = b" cat-1002 " if hit == "2" else b" echo-1000 "
+        assert who in text
+        assert b"malloc+0x" in text
+        assert _check_prefix(tmp_path / "out", whole)
