@@ -359,7 +359,7 @@ class Control:
                     self._tell(ev.Notice(f"{remark.lines[0]} {line}"))
 
     def _code_changes(self) -> int:
-        return self._changed + self._probing.overlay.changes
+        return self._changed + self._probing.changes
 
     def view(self) -> GuestView:
         """Make the view of this moment."""

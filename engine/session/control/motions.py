@@ -61,7 +61,7 @@ class Motions:
         """The source line of pc."""
         session = self._session
         pc = session.cpu.read_register(session.arch.roles.pc)
-        module = session.modules.at(pc)
+        module = session.seen.modules.at(pc)
         return module.line_at(pc) if module is not None else None
 
     def left_line(self, start: Line) -> bool:
@@ -80,7 +80,7 @@ class Motions:
         session = self._session
         pc = session.cpu.read_register(session.arch.roles.pc)
         target = session.arch.probes.target(session.code_at(pc), pc)
-        module = session.modules.at(target) if target is not None else None
+        module = session.seen.modules.at(target) if target is not None else None
         if target is None or (module is not None and module.line_at(target) is not None):
             return None
         return motion

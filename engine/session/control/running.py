@@ -288,7 +288,7 @@ class Running:
     def _through(self, motion: Motion) -> None:
         """Run until a motion has led to its place."""
         manager = self._manager
-        if not self._is_probed:
+        if self._session.seen not in self._probing.spaces:
             self._on_foot(motion)
             return
         try:
@@ -305,7 +305,8 @@ class Running:
             self._go(motion)
         finally:
             self._goal = None
-            point = manager.points.get(motion.probe.addr or 0)
+            lives = any(one.manager is manager for one in self._probing.spaces.values())
+            point = manager.points.get(motion.probe.addr or 0) if lives else None
             if point is not None and motion.probe in point.probes:
                 manager.unregister(motion.probe)
         if motion.reached:
@@ -338,14 +339,9 @@ class Running:
         if point is not None and not self.wanted:
             self._wants(point)
 
-    @property
-    def _is_probed(self) -> bool:
-        """True if the thread that runs is in the memory that probes are in."""
-        return self._session.machine.current.memory is self._session.memory
-
     def _point(self) -> ProbePoint | None:
         """The armed probes at pc."""
-        if not self._is_probed:
+        if self._session.seen not in self._probing.spaces:
             return None
         point = self._manager.points.get(self._manager.regs.ip)
         return point if point is not None and self._manager.traps(point) else None

@@ -59,7 +59,7 @@ class Probing:
         self._follows = guest.config.follow
         self._on_stop: OnStop | None = None
         self._attached: tuple[RowMemory, Callable[[], bytes]] | None = None
-        self._damaged = 0
+        self._damaged = self._changes = 0
         self._stood: set[int] = set()  # of probes that were placed in other processes
         self._told = False  # of processes without probes
         self.spaces: dict[AddressSpace, ProbedSpace] = {}
@@ -100,6 +100,11 @@ class Probing:
     def overlay(self) -> TextOverlay:
         """The patched bytes of the guest's first process."""
         return self.first.overlay
+
+    @property
+    def changes(self) -> int:
+        """Counts changes of what is planted, in any process."""
+        return self._changes + sum(one.overlay.changes for one in self.spaces.values())
 
     @property
     def pending(self) -> list[PlacedProbe]:
@@ -293,3 +298,4 @@ class Probing:
         if gone is not None:
             self._stood |= gone.fold()
             self._damaged += gone.manager.returns.damaged
+            self._changes += gone.overlay.changes

@@ -16,6 +16,7 @@ from engine.probes.hit_machine import HitMachine, Phase, PhaseRecord
 from engine.probes.jump_machine import BufferPart, JumpMachine
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import Stage
+from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces, NamedFrame, comparison
 from engine.session.inspect.frame_variables import FrameVariables
@@ -71,7 +72,7 @@ class Viewing:
         self._before: dict[str, int] = {}
         self._registers: tuple[RegisterView, ...] = ()
         self._modules: dict[tuple[int, int], ModuleView] = {}
-        self._planted: tuple[int, dict[int, bytes]] = (-1, {})
+        self._planted: tuple[ProbedSpace | None, int, dict[int, bytes]] = (None, -1, {})
         self.detours = DetourViews(session)
         self.backtraces = Backtraces(session)
         self._variables = FrameVariables(
@@ -135,9 +136,6 @@ class Viewing:
             own: registers that hold something of the machinery's, as the program would see them.
         """
         self._asked = waiting_in, own
-        if not self.backtraces.can_take:
-            self._frames = self._lone_frame(waiting_in), "in a program that is not unwound"
-            return self._frames
         registers = self.backtraces.registers()
         registers.update(own)
         take = partial(self.backtraces.take, registers, syscall=waiting_in)
@@ -168,17 +166,6 @@ class Viewing:
         )
         self._frames = views, end
         return self._frames
-
-    def _lone_frame(self, waiting_in: str) -> tuple[FrameView, ...]:
-        """The place of a thread, and the system call that it makes."""
-        session = self._session
-        pc = session.seen.hooks.original_pc(session.cpu.read_register(session.arch.roles.pc))
-        location = session.seen.modules.locate(pc)
-        module, symbol = location.module, location.symbol
-        path, name = module.name if module else "", symbol.demangled if symbol else ""
-        views = [FrameView(0, pc, waiting_in, 0, source="syscall")] if waiting_in else []
-        views.append(FrameView(len(views), pc, name, location.offset, path))
-        return tuple(views)
 
     def choose(self, name: str, *, now: bool) -> str:
         """Find frames with another unwinder from here on; what it is, in words.
@@ -213,11 +200,12 @@ class Viewing:
     def planted(self) -> dict[int, bytes]:
         """The bytes that stand in place of original ones, by address."""
         probing = self._session.probing
-        if probing is None or self._sight.space is not self._session.space:
+        there = probing.spaces.get(self._sight.space) if probing is not None else None
+        if there is None:
             return {}
-        if self._planted[0] != probing.overlay.changes:
-            self._planted = probing.overlay.changes, probing.overlay.planted()
-        return self._planted[1]
+        if self._planted[:2] != (there, there.overlay.changes):
+            self._planted = there, there.overlay.changes, there.overlay.planted()
+        return self._planted[2]
 
     def modules(self) -> tuple[ModuleView, ...]:
         """The files in memory, by address."""
@@ -265,7 +253,7 @@ class Viewing:
         insn = session.disassembler.decode(point.address, point.plan.raw)
         return HitView(
             address=point.address,
-            place=str(session.modules.locate(point.address)),
+            place=str(session.seen.modules.locate(point.address)),
             probes=_names(point, machine),
             route=(*(phase.name for phase in done), *(phase.value for phase in machine.ahead)),
             done=done,
@@ -289,7 +277,7 @@ class Viewing:
         draw, plan = self._session.arch.probes.draw, point.plan
         if draw is None:
             return ()
-        standing = self._session.memory.read(plan.base, len(plan.raw))
+        standing = self._session.seen.memory.read(plan.base, len(plan.raw))
         return draw(plan, DrawnHit(standing, slot, code, point.boosted))
 
     def _slot_code(self, point: ProbePoint, slot: int | None) -> bytes:
@@ -299,7 +287,9 @@ class Viewing:
             return point.copy.code
         size = len(point.plan.scratch_copy or point.plan.copy)
         try:
-            return self._session.memory.read(slot, size + len(self._session.arch.probes.after))
+            return self._session.seen.memory.read(
+                slot, size + len(self._session.arch.probes.after)
+            )
         except GuestFaultError:
             return b""
 
