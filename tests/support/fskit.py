@@ -12,10 +12,12 @@ from engine.linux import (
     dirs,
     eventfiles,
     files,
+    notify,
     pipes,
     poll,
     stat,
     transfer,
+    xattr,
 )
 from engine.linux.errno import LinuxError
 from engine.linux.fs.data import Budget
@@ -231,7 +233,10 @@ class Process:
         self.files = FileTable(stdio, lambda: self.limits["nofile"])
         self.proc.context = self
         self.table: dict[str, Callable[..., int | Wait]] = {}
-        for family in (files, stat, dirs, descriptors, pipes, poll, eventfiles, network, transfer):
+        for family in (
+            *(files, stat, dirs, descriptors, pipes, poll, eventfiles, network, transfer),
+            *(notify, xattr),
+        ):
             self.table.update(family.SYSCALLS)
         self._arena = 0x2000
 
