@@ -5,6 +5,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from engine.errors import GuestFaultError
 from engine.guest.memory import MappingError
 from engine.linux import pidfiles, shm
 from engine.linux.context import SyscallTable
@@ -170,9 +171,14 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
     if not flags & VM:
         try:
             space = space.copy()
-            machine.spaces.copied(k.space, space)
         except MappingError as error:
             raise LinuxError(error.code) from error
+        try:
+            machine.spaces.copied(k.space, space)
+        except (MappingError, GuestFaultError) as error:  # no room for what watches it
+            machine.spaces.ended(space)
+            space.memory.close()
+            raise LinuxError(errno.ENOMEM) from error
         shm.forked(k)
     process = Process(machine, machine.new_id(), space, (mine.uid, mine.gid))
     parent = mine.parent if flags & PARENT else mine

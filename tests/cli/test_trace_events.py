@@ -239,6 +239,7 @@ def test_the_ring_is_written_at_a_signal_too(home: Path) -> None:
     assert len(numbers(done.err)) == 20
 
 
+@pytest.mark.slow
 def test_a_run_of_sqlite3_as_nested_slices(home: Path) -> None:
     try:
         root = sysroot("x86_64")

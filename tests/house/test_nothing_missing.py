@@ -40,6 +40,7 @@ def closing_line(folder: Path, *options: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("processes", [(), ("-n", "1")], ids=["alone", "xdist"])
+@pytest.mark.slow
 def test_a_skipped_test_fails(tmp_path: Path, processes: tuple[str, ...]) -> None:
     options = ("--nothing-missing", "--continue-on-collection-errors", *processes)
     code, line = closing_line(tmp_path, *options)

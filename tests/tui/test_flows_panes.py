@@ -37,6 +37,7 @@ def test_panes_by_number_tab_brackets_and_zoom(size: tuple[int, int]) -> None:
     flow(steps, size=size)
 
 
+@pytest.mark.slow
 def test_a_terminal_that_becomes_tiny_and_large_again() -> None:
     async def steps(user: User) -> None:
         await place(user, "p:demo/fib fibonacci")

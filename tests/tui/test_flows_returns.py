@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from archkit import COMPILED
+from archkit import FIRST_COMPILED
 from controlkit import sample
 from flowkit import LARGE, User, flow
 
@@ -11,7 +11,7 @@ from engine.session import GuestConfig
 from engine.session.protocol.views import RunState
 from tui.app import KprobeApp
 
-both = pytest.mark.parametrize("arch", COMPILED)
+both = pytest.mark.parametrize("arch", FIRST_COMPILED)
 TRAMPOLINE = "kretprobe_trampoline"
 
 

@@ -194,6 +194,7 @@ def test_what_is_typed_reaches_the_guest(terminal: Terminal) -> None:
     terminal.finish(0)
 
 
+@pytest.mark.slow
 def test_sequences_of_the_guest_do_not_reach_the_terminal(
     terminal: Terminal, tmp_path: Path
 ) -> None:

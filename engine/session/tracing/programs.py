@@ -25,7 +25,6 @@ class Programs:
         self.several = False
         self._session = session
         self._numbers: dict[AddressSpace, int] = {session.space: 0}
-        self._spaces: list[AddressSpace] = [session.space]
         self._modules: list[Modules] = [session.space.modules]
         self._mappings: dict[int, dict[int, Mapping]] = {}
         self.times = ProgramTimes()
@@ -41,7 +40,6 @@ class Programs:
         """The current thread has begun another program."""
         self.several = True
         self._numbers[new] = len(self._modules)
-        self._spaces.append(new)
         self._modules.append(new.modules)
         self.began(self._session.machine.tid)
 

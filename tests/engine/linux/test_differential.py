@@ -21,6 +21,8 @@ PORTABLE = (
     *("errors", "eventfiles", "filemap", "madvise", "misc", "mmap", "processes", "signals"),
     *("start", "stops", "sysv", "threads", "timers", "unlinked"),
 )
+OWN_WAYS = ("errors", "signals", "start")
+"""Of these: what each architecture has in a way of its own."""
 SHARING = ("locks", "ptys", "sharing", "sockevents", "tcp", "udp", "unixsockets")
 """What processes have in common; it hardly depends on the architecture."""
 ATTRIBUTES = ("inotify", "xattrs")
@@ -59,7 +61,14 @@ def _host(name: str, folder: Path, *words: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "arch"), [pair for pair in product(PORTABLE, COMPILED) if _fits(*pair)]
+    ("name", "arch"),
+    [
+        pytest.param(
+            *pair, marks=[] if pair[1] == COMPILED[0] or pair[0] in OWN_WAYS else pytest.mark.slow
+        )
+        for pair in product(PORTABLE, COMPILED)
+        if _fits(*pair)
+    ],
 )
 def test_portable(name: str, arch: str, tmp_path: Path) -> None:
     program = compiled(name, arch)

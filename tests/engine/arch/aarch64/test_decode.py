@@ -122,6 +122,7 @@ def test_random_words() -> None:
 
 
 @pytest.mark.sysroot
+@pytest.mark.slow
 def test_real_code() -> None:
     try:
         root = sysroot("aarch64")

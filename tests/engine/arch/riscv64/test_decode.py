@@ -155,6 +155,7 @@ def test_kinds_of_random_words() -> None:
 
 
 @pytest.mark.parametrize("name", ["libc.so.6", "libm.so.6", "ld-linux-riscv64-lp64d.so.1"])
+@pytest.mark.slow
 def test_real_code_as_binutils_reads_it(name: str) -> None:
     tool = shutil.which("riscv64-linux-gnu-objdump")
     path = LIBRARIES / name

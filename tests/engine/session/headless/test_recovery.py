@@ -126,9 +126,9 @@ print(kills, "kills")
         pytest.param("function_graph", 1, marks=pytest.mark.slow),
         ("ftrace", 5),
         ("function_graph", 7),
-        ("jsonl", 7),
-        ("perfetto", 7),
-        ("function", 11),
+        pytest.param("jsonl", 7, marks=pytest.mark.slow),
+        pytest.param("perfetto", 7, marks=pytest.mark.slow),
+        pytest.param("function", 11, marks=pytest.mark.slow),
     ],
 )
 def test_a_kill_at_any_step_of_a_trace(tmp_path: Path, name: str, every: int) -> None:
