@@ -81,15 +81,16 @@ class Editing:
         """
         if size > _READ_MAX:
             raise CommandError(f"{size} bytes at once are too many")
-        memory, mine = self._focus.space.memory, self._session.memory
+        space = self._focus.space
+        memory, original_of = space.memory, space.hooks.original
         pieces: list[tuple[int, bytes]] = []
         at, end = max(address, 0), address + size
         while at < end:
             stop = min(end, (at & -PAGE) + PAGE)
             try:
                 data = memory.read(at, stop - at)
-                if original and memory is mine and self._session.probing is not None:
-                    data = self._session.probing.overlay.restore(at, data)
+                if original:
+                    data = original_of(at, data)
             except GuestFaultError:
                 at = stop
                 continue
@@ -119,10 +120,11 @@ class Editing:
         return self._do(f"{found.name} = {value:#x}", lambda: put(old), lambda: put(value))
 
     def _memory(self, address: int, data: bytes, what: str) -> str:
-        session, memory = self._session, self._focus.space.memory
-        overlay = session.probes().overlay
-        if memory is not session.memory:
-            return self._foreign(memory, address, data, what)
+        space = self._focus.space
+        probed = self._session.probes().spaces.get(space)
+        if probed is None:
+            return self._unprobed(space.memory, address, data, what)
+        overlay = probed.overlay
         try:
             old = overlay.original(address, len(data))
         except GuestFaultError as error:
@@ -134,7 +136,7 @@ class Editing:
 
         return self._do(f"{what} at {address:#x}", lambda: put(old), lambda: put(data))
 
-    def _foreign(self, memory: Memory, address: int, data: bytes, what: str) -> str:
+    def _unprobed(self, memory: Memory, address: int, data: bytes, what: str) -> str:
         """Bytes of a process without probes."""
         try:
             old = memory.peek(address, len(data))
