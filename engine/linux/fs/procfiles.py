@@ -219,7 +219,8 @@ def stat_line(process: ProcProcess, tid: int) -> bytes:
     fields: list[object] = [0] * 52
     fields[0], fields[1], fields[2] = tid, f"({process.comm.decode('latin-1')})", numbers.state
     fields[3], fields[4], fields[5] = numbers.ppid, numbers.pgrp, numbers.session
-    fields[7] = -1
+    terminal = process.terminal
+    fields[6], fields[7] = (terminal.device, terminal.group) if terminal else (0, -1)
     fields[8] = 0x400000
     fields[13], fields[15] = numbers.cpu_ticks, numbers.children_ticks
     fields[17], fields[18], fields[19] = 20, 0, numbers.threads

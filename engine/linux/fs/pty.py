@@ -53,6 +53,7 @@ class Pty:
     def __init__(self, number: int, jobs: Jobs, clock: Clock, node: Node) -> None:
         self.number, self.clock, self.node = number, clock, node
         self.terminal = Terminal(jobs, lambda flags: SlaveFile(self, flags, self.node))
+        self.terminal.device = _MAJOR << 8 | number
         self.discipline = LineDiscipline(self.signal)
         self.size = bytes(8)
         self.locked = True

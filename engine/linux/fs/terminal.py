@@ -60,12 +60,14 @@ class Terminal:
         jobs: who uses it.
         session: the session that it controls, 0 for none.
         group: the process group in the foreground.
+        device: its number; that of /dev/pts/0 for one of the host's.
         opened: makes another open file of it (/dev/tty).
     """
 
     def __init__(self, jobs: Jobs, opened: "Callable[[int], OpenFile]") -> None:
         self.jobs = jobs
         self.session = self.group = 0
+        self.device = 136 << 8
         self.opened = opened
 
     def check(self, number: int) -> None:

@@ -584,6 +584,14 @@ static void leader(void) {
     SHOW(isatty(own));
     TRUE(tcgetpgrp(s) == getpid() && tcgetpgrp(own) == getpid() && tcgetpgrp(m) == getpid());
     TRUE(tcgetsid(s) == getpid());
+    struct stat status;
+    char line[300];
+    int device, foreground, file = open("/proc/self/stat", O_RDONLY);
+    line[read(file, line, sizeof line - 1)] = 0;
+    close(file);
+    sscanf(strrchr(line, ')'), ") %*c %*d %*d %*d %d %d", &device, &foreground);
+    fstat(s, &status);
+    TRUE(device == status.st_rdev && foreground == getpid());
     SHOW(ioctl(m, TIOCGSID, &session));
     TRUE(session == getpid());
     SHOW(write(own, "via tty\n", 8));
