@@ -117,11 +117,12 @@ class EventLines:
         return out
 
     def task(self, thread_id: int) -> bytes:
-        """COMM-ID of a thread, remembered."""
+        """COMM-ID of a thread, remembered once its name is known."""
         task = self._tasks.get(thread_id)
         if task is None:
             task = b"%s-%d" % (self._names.comm_text(thread_id), thread_id)
-            self._tasks[thread_id] = task
+            if self._names.comm(thread_id) is not None:
+                self._tasks[thread_id] = task
         return task
 
     def _line(self, event_id: int) -> _Line:

@@ -147,8 +147,10 @@ class FtraceFormat:
         name = self._names.comm_text(thread_id)
         who = (name, thread_id, self._names.process(thread_id))
         options = self._options
-        self._prefixes[thread_id] = options.prefix % who[: 3 if options.tgid else 2]
-        return self._prefixes[thread_id]
+        prefix = options.prefix % who[: 3 if options.tgid else 2]
+        if self._names.comm(thread_id) is not None:  # else it may be known later
+            self._prefixes[thread_id] = prefix
+        return prefix
 
     def _compile(self, event_id: int) -> Line:
         info = self._events[event_id]

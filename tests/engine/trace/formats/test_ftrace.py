@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind
 from engine.trace.formats import FORMATS
-from engine.trace.formats.base import Names
+from engine.trace.formats.base import Names, no_symbol
+from engine.trace.formats.event_text import EventLines
 from engine.trace.formats.ftrace import FtraceFormat
 from engine.trace.rows import Event, EventInfo, Value, decode
 
@@ -293,3 +294,27 @@ def test_formats_have_names_of_their_own() -> None:
     names = [format_.name for format_ in FORMATS]
     assert names[0] == "ftrace"
     assert len(set(names)) == len(names)
+
+
+def test_a_name_that_is_known_only_later() -> None:
+    """What is not known is asked for again, what is known is not."""
+    asked: list[int] = []
+    known: dict[int, bytes] = {}
+
+    def comm(thread: int) -> bytes | None:
+        asked.append(thread)
+        return known.get(thread)
+
+    info = event()
+    names = Names(no_symbol, comm)
+    text, lines = FtraceFormat({1: info}, names), EventLines({1: info}, names)
+    data = row(info, thread=9)
+    assert b"<...>-9 " in text.rows(data)
+    assert lines.parts(data).task == b"<...>-9"
+    known[9] = b"late"
+    assert b" late-9 " in text.rows(data)
+    assert lines.parts(data).task == b"late-9"
+    asked.clear()
+    assert b" late-9 " in text.rows(data * 3)
+    assert lines.parts(data).task == b"late-9"
+    assert asked == []
