@@ -135,7 +135,8 @@ class Modules:
 
     def kept(self, mappings: Iterable[Mapping] | None = None) -> "Modules":
         """The same files by mappings that may be gone soon, or are; those of now if not given."""
-        other = Modules(_Kept(mappings or self._memory.mappings), self._load)
+        there = self._memory.mappings if mappings is None else mappings
+        other = Modules(_Kept(there), self._load)
         other.main, other.known, other.engine_name = self.main, self.known, self.engine_name
         other._loaded = self._loaded
         return other

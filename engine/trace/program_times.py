@@ -23,6 +23,11 @@ class ProgramTimes:
             if not times or times[-1][1] != number:
                 times.append((time, number))
 
+    def forget(self, number: int) -> None:
+        """No row of a program will come any more: nor of the threads that were in it last."""
+        for thread in [one for one, times in self._since.items() if times[-1][1] == number]:
+            del self._since[thread]
+
     def of(self, thread: int, time: int) -> int:
         """Number of the program that a thread was in at a time."""
         times = self._since.get(thread)

@@ -298,6 +298,10 @@ class ProbedSpace:
         """
         origins = {id(twin): origin for twin, origin in other.twins.values()}
         placed = other.items().values()
+        mine = {id(item.probe) for item in (*placed, *other.pending)}
+        for probe in other.manager.asked() if take else ():
+            if id(probe) not in mine and not probe.stops and ProbeFlags.GONE not in probe.flags:
+                self._rules.notify(f"{probe}: stayed with a program that began another one")
         for item in (*placed, *other.pending):
             probe = item.probe
             if item.place.file_offset is None or ProbeFlags.GONE in probe.flags:

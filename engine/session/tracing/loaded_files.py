@@ -19,6 +19,11 @@ class LoadedFiles:
         self._session = session
         self._known: set[tuple[str, int, int]] = set()
 
+    def forget(self, program: int) -> None:
+        """The addresses of a program have been named: nobody asks any more."""
+        self.listing = [one for one in self.listing if one[4] != program]
+        self._known = {one for one in self._known if one[2] != program}
+
     def found(self, space: AddressSpace, program: int, address: int) -> bool:
         """Look at what is mapped at an address; true for a file that was not known."""
         mapping = space.memory.find(address)

@@ -20,12 +20,18 @@ class Programs:
         times: when threads were in which.
     """
 
-    def __init__(self, session: Session) -> None:
-        """There is the first one, which has not run yet."""
+    def __init__(self, session: Session, *, keeps: bool) -> None:
+        """There is the first one, which has not run yet.
+
+        Args:
+            session: the guest.
+            keeps: names of programs that have ended are wanted, too: rows are kept to the end.
+        """
         self.several = False
+        self._keeps = keeps
         self._session = session
         self._numbers: dict[AddressSpace, int] = {session.space: 0}
-        self._modules: list[Modules] = [session.space.modules]
+        self._modules: list[Modules | None] = [session.space.modules]
         self._mappings: dict[int, dict[int, Mapping]] = {}
         self.times = ProgramTimes()
         self._shown = 0
@@ -50,13 +56,25 @@ class Programs:
             if mapping.perms & EXECUTE and mapping.name.startswith("/"):
                 self._mappings.setdefault(number, {})[mapping.start] = mapping
 
-    def ended(self, space: AddressSpace) -> None:
-        """An address space is about to be given back: its names are still wanted."""
-        number = self._numbers.pop(space, None)
-        if number is None or self._modules[number] is not space.modules:
-            return
+    def ended(self, space: AddressSpace) -> int:
+        """An address space is about to be given back; what was recorded there has been named.
+
+        Returns:
+            Number of the program that has ended with it and will not be named again; 0 for none.
+        """
+        number = self._numbers.pop(space, 0)
         heir = next((other for other, its in self._numbers.items() if its == number), None)
-        self._modules[number] = heir.modules if heir is not None else space.modules.kept()
+        if heir is not None:
+            if self._modules[number] is space.modules:
+                self._modules[number] = heir.modules
+            return 0
+        if self._keeps or not number:
+            self._modules[number] = space.modules.kept()
+            return 0
+        self._modules[number] = None
+        self._mappings.pop(number, None)
+        self.times.forget(number)
+        return number
 
     def began(self, thread: int) -> None:
         """A thread runs from now on in the program of its address space."""
@@ -87,6 +105,8 @@ class Programs:
     def locate(self, address: int) -> Location:
         """Name an address in the program whose rows are turned into text."""
         modules = self._modules[self._shown]
+        if modules is None:
+            return Location(address, None, None, 0)
         found = modules.locate(address)
         if found.module is None and not found.engine:
             gone = self._mappings.get(self._shown, {}).values()

@@ -9,6 +9,7 @@ from engine.errors import CommandError, ProbeError
 from engine.fetch.evaluate import FetchContext, Recorder
 from engine.guest.modules import Location
 from engine.linux.space import AddressSpace
+from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.session.guest.probing import Probing
@@ -45,6 +46,8 @@ from engine.trace.staging import Consumer, Staging
 from engine.trace.tracepoints import Selection
 
 _SHOWN: Final = 10
+_LEFT: Final = 256
+"""Threads that have ended, whose names are kept for a trace that is killed."""
 _THROWERS: Final = frozenset(
     {
         *("__cxa_throw", "__cxa_rethrow", "_Unwind_Resume", "_Unwind_RaiseException"),
@@ -146,7 +149,8 @@ class Tracing:
             self.ring = Ring(options.buffer, options.overwrite)
         self._comms = comms = session.machine.comms
         self._modules = LoadedFiles(session)
-        self._programs = programs = Programs(session)
+        self._left: list[int] = []  # threads that have ended since rows were written
+        self._programs = programs = Programs(session, keeps=options.buffer is not None)
         self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
         names = self._names()
         formats = {kind.name: kind for kind in FORMATS}
@@ -400,7 +404,9 @@ class Tracing:
 
         def end_too(space: AddressSpace) -> None:
             self._staging.drain()
-            programs.ended(space)
+            gone = programs.ended(space)
+            if gone:
+                self._modules.forget(gone)
             ended(space)
 
         spaces.copied, spaces.replaced, spaces.ended = copy_too, replace_too, end_too
@@ -436,8 +442,10 @@ class Tracing:
 
     def _who_and_where(self) -> dict[str, Any]:
         """Names and processes of threads, and the files that name addresses, for the same."""
-        comms = {thread: os.fsdecode(name) for thread, name in self._comms.items()}
-        pids = {thread: pid for thread, pid in self.session.machine.pids.items() if pid != thread}
+        machine = self.session.machine
+        wanted = {*machine.threads, *self._left}
+        comms = {each: os.fsdecode(self._comms.get(each, b"")) for each in wanted}
+        pids = {each: pid for each in wanted if (pid := machine.pids.get(each, each)) != each}
         programs = self._programs.times.state()
         modules = self._modules.listing
         return {"comms": comms, "pids": pids, "modules": modules, "programs": programs}
@@ -445,6 +453,7 @@ class Tracing:
     def _watch_names(self) -> None:
         """Keep what the ring file knows of the guest's files true while it runs."""
         modules = self._modules
+        self.session.machine.moments.leaving.append(self._leaving)
 
         def mapped(space: AddressSpace, start: int, size: int) -> None:
             if modules.found(space, self._programs.number(space), start):
@@ -567,6 +576,14 @@ class Tracing:
             self.ring.append(rows)
         else:
             self._output.rows(rows)
+            self._left.clear()
+
+    def _leaving(self, thread: Thread, last: bool) -> None:
+        """A thread ends: its name is known until its rows are written."""
+        self._left.append(thread.tid)
+        if len(self._left) > _LEFT:
+            self._staging.drain()
+            self._left.clear()
 
     def symbol(self, address: int) -> str:
         """An address as the kernel's `%pS` prints it."""

@@ -37,3 +37,14 @@ def test_rows_are_parted_where_programs_change() -> None:
 def test_a_damaged_state_is_refused(state: dict[str, list[tuple[int, int]]]) -> None:
     with pytest.raises((ValueError, TypeError)):
         ProgramTimes.restored(state)
+
+
+def test_a_program_that_is_over_is_forgotten() -> None:
+    times = ProgramTimes()
+    times.began(1, 10, 1)
+    times.began(2, 10, 1)
+    times.began(2, 20, 2)
+    times.forget(1)
+    assert times.state() == {"2": [(10, 1), (20, 2)]}
+    times.forget(2)
+    assert list(times.runs(row(2, 30))) == [(0, row(2, 30))]

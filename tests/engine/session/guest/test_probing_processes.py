@@ -330,3 +330,24 @@ def test_a_library_that_is_loaded_later(tmp_path: Path) -> None:
     done = run("trace", "-e", "p:g/e libm:frexp", "-o", "out", str(unused), cwd=tmp_path)
     assert done.code == 0
     assert "never placed, as their file was not mapped:" in done.err
+
+
+def test_a_probe_by_its_address_stays_with_its_program(tree: Path) -> None:
+    """One that code registers belongs to no file: fork copies it, exec leaves it, and says so."""
+    (tree.parent / "late.py").write_text(
+        "seen = []\n"
+        "def late(probe, regs):\n    seen.append(guest.machine.current.pid)\n"
+        "def first(probe, regs):\n"
+        "    manager = guest.probes().manager\n"
+        "    if not manager.points.get(work.addr):\n        return\n"
+        "    if not seen:\n        seen.append(0)\n"
+        "        manager.register(Kprobe(addr=work.addr, pre_handler=late, name='late'))\n"
+        "work = Kprobe(symbol_name='work', pre_handler=first)\n"
+        "probes = [work]\n"
+        "def exit():\n    print(sorted(set(seen)))\n",
+        "utf-8",
+    )
+    done = run("trace", "-o", "out", "--handlers", "late.py", str(tree), cwd=tree.parent)
+    assert done.code == 7, done.err
+    assert "[0, 1000, 1003, 1005, 1007, 1008]" in done.out
+    assert "late: stayed with a program that began another one" in done.err
