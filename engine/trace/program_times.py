@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from engine.trace.rows import HEAD, TIME
@@ -9,12 +10,11 @@ from engine.trace.rows import HEAD, TIME
 _END: Final = 1 << 64
 
 
+@dataclass(slots=True)
 class ProgramTimes:
     """The times at which threads came into programs; 0 is the one that a run begins with."""
 
-    def __init__(self) -> None:
-        """All threads are in the first one."""
-        self._since: dict[int, list[tuple[int, int]]] = {}
+    _since: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     def began(self, thread: int, time: int, number: int) -> None:
         """A thread is in a program from a time on, in ticks."""
@@ -62,7 +62,9 @@ class ProgramTimes:
     @classmethod
     def restored(cls, state: Mapping[str, Sequence[Sequence[int]]]) -> "ProgramTimes":
         """Read plain data; ValueError or TypeError if it is none."""
-        made = cls()
-        for thread, times in state.items():
-            made._since[int(thread)] = [(int(time), int(number)) for time, number in times]
-        return made
+        return cls(
+            {
+                int(thread): [(int(time), int(number)) for time, number in times]
+                for thread, times in state.items()
+            }
+        )

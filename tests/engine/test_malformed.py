@@ -203,7 +203,8 @@ def others() -> Iterator[Damage]:
     for machine, name in ((3, "EM_386"), (22, "EM_S390"), (8, "EM_MIPS"), (0xFFFF, "65535")):
         yield Damage(f"machine {name}", patched(TINY, 18, half(machine)), REJECT, "supported")
     yield Damage("ff", b"\xff" * 512, REJECT, "not an ELF")
-    yield Damage("script", b"#!/bin/sh\necho\n", REJECT, "script")
+    yield Damage("script", b"#!/nowhere/sh\necho\n", REJECT, "/nowhere/sh")
+    yield Damage("script-of-nobody", b"#!\necho\n", REJECT, "script")
     yield Damage("text", b"hello\n", REJECT, "text")
     chance = random.Random(42)
     for number in range(8):
