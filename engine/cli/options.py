@@ -115,6 +115,13 @@ _GUEST_OPTIONS: Final = (
         help="Of all randomness, turns of threads included; 0, or that of --schedule.",
     ),
     click.option(
+        "--cpus",
+        type=click.IntRange(1, 256),
+        default=1,
+        metavar="N",
+        help="Processors that the guest is told of; it runs on one, in turns.",
+    ),
+    click.option(
         "--random-seed",
         type=click.IntRange(min=0),
         metavar="N",
@@ -232,6 +239,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         record_schedule=values.get("record_schedule"),
         max_blocks=None if blocks is None else min(blocks, _MOST),
         memory=values["memory"],
+        cpus=values["cpus"],
         clock=values["clock"],
         start=values["start"],
         technique=values.get("technique", "auto"),

@@ -134,7 +134,7 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
         child = Thread(k.process, machine.new_id(), k.comm)
     else:
         child = _new_process(k, request)
-    child.policy, child.nice = k.policy, k.nice
+    child.policy, child.nice, child.affinity = k.policy, k.nice, k.affinity
     child.signals.blocked = k.signals.blocked if k.signals.saved is None else k.signals.saved
     if not flags & VM or flags & VFORK:
         child.signals.altstack = k.signals.altstack

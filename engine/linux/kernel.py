@@ -244,6 +244,8 @@ class Kernel:
         if not scheduler.blocked:
             woken.clear()
             return
+        if not (woken or scheduler.polled or scheduler.timed):
+            return
         now = self._cpu.blocks()
         changed = dict.fromkeys((*woken, *scheduler.polled, *scheduler.timed))
         woken.clear()
@@ -275,7 +277,8 @@ class Kernel:
     def _next(self) -> bool:
         """Let the next thread run, or time pass while none can; whether one does."""
         machine, scheduler = self.machine, self.scheduler
-        machine.post_expired()
+        if machine.armed:
+            machine.post_expired()
         self._look()
         current = machine.current
         now = self._cpu.blocks()

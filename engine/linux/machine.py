@@ -49,6 +49,7 @@ class Machine:
         arch: its architecture.
         cpu: its processor.
         clock: its time.
+        cpus: processors that the guest is told of.
         memory_budget: bytes of memory that all processes together may use.
         fs: the tree of files; given by whoever makes it.
         net: the network that all processes are on; given likewise.
@@ -93,7 +94,14 @@ class Machine:
     caller: "Thread"
 
     def __init__(
-        self, arch: Arch, cpu: Cpu, *, clock: GuestClock, seed: int, memory_budget: int
+        self,
+        arch: Arch,
+        cpu: Cpu,
+        *,
+        clock: GuestClock,
+        seed: int,
+        memory_budget: int,
+        cpus: int = 1,
     ) -> None:
         """Set up a computer on which nothing runs.
 
@@ -103,10 +111,12 @@ class Machine:
             clock: its time.
             seed: for the random numbers it gives.
             memory_budget: bytes of memory that processes may use.
+            cpus: processors that the guest is told of.
         """
         self.arch = arch
         self.cpu = cpu
         self.clock = clock
+        self.cpus = cpus
         self.memory_budget = memory_budget
         self.sysv = SysvObjects()
         self.images = ProgramImages()

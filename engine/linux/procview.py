@@ -131,6 +131,8 @@ class ProcessView:
             blocked=state.blocked,
             pending=state.waiting(),
             threads=len(process.threads),
+            cpus=process.machine.cpus,
+            affinity=process.leader.affinity,
             ignored=ignored,
             caught=caught,
             start_time=100_000,
@@ -216,9 +218,18 @@ class ProcView:
     def cpuinfo(self) -> bytes:
         """Text of /proc/cpuinfo."""
         linux = self._known().arch.linux
-        lines = {
-            "processor": "0",
-            "model name": f"kprobe-tui emulated {linux.machine}",
-            **linux.cpuinfo,
-        }
-        return "".join(f"{name:<15}\t: {text}\n" for name, text in lines.items()).encode() + b"\n"
+        found: list[str] = []
+        for number in range(self.cpus):
+            lines = {
+                "processor": str(number),
+                "model name": f"kprobe-tui emulated {linux.machine}",
+                **linux.cpuinfo,
+            }
+            found += [f"{name:<15}\t: {text}\n" for name, text in lines.items()]
+            found.append("\n")
+        return "".join(found).encode()
+
+    @property
+    def cpus(self) -> int:
+        """Processors that the guest is told of."""
+        return self._known().cpus

@@ -1,9 +1,10 @@
-"""Scheduling as a process sees it: one processor, nobody else, no privileges."""
+"""Scheduling as a process sees it: processors, policies and priorities, no privileges."""
 
 import errno
 import struct
 
 from engine.cpu.ram import PAGE
+from engine.linux import cpus
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.thread import Thread
@@ -31,20 +32,23 @@ def sched_yield(k: Thread) -> int:
 
 
 def sched_getaffinity(k: Thread, pid: int, size: int, address: int) -> int:
-    """One processor."""
-    if size < 8 or size % 8:
+    """The processors that a thread may be on: all, or those that it was given."""
+    bytes_of = -(-k.machine.cpus // 64) * 8
+    if size * 8 < k.machine.cpus or size % 8:
         raise LinuxError(errno.EINVAL)
-    k.machine.find_thread(pid, k)
-    k.memory.write(address, struct.pack("<Q", 1))
-    return 8
+    thread = k.machine.find_thread(pid, k)
+    k.memory.write(address, thread.affinity.to_bytes(bytes_of, "little")[:size])
+    return min(size, bytes_of)
 
 
 def sched_setaffinity(k: Thread, pid: int, size: int, address: int) -> int:
-    """The set must have processor 0 in it."""
-    mask = k.memory.read(address, min(size, 128))
-    k.machine.find_thread(pid, k)
-    if not mask or not mask[0] & 1:
+    """The set must have a processor in it that there is."""
+    mask = int.from_bytes(k.memory.read(address, min(size, 128)), "little")
+    thread = k.machine.find_thread(pid, k)
+    mask &= cpus.all_of(k.machine.cpus)
+    if not mask:
         raise LinuxError(errno.EINVAL)
+    thread.affinity = mask
     return 0
 
 

@@ -4,6 +4,7 @@ import errno
 import struct
 from typing import Final
 
+from engine.linux import cpus
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.thread import Thread
@@ -45,10 +46,10 @@ def getrandom(k: Thread, address: int, size: int, flags: int) -> int:
 
 
 def getcpu(k: Thread, cpu: int, node: int, cache: int) -> int:
-    """Processor 0 of node 0."""
-    for address in (cpu, node):
+    """One of the processors that the thread may be on, of node 0."""
+    for address, number in ((cpu, cpus.first(k.affinity)), (node, 0)):
         if address:
-            k.memory.write(address, bytes(4))
+            k.memory.write(address, number.to_bytes(4, "little"))
     return 0
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from engine.errors import GuestFaultError
 from engine.linux import signals as sig
+from engine.linux.cpus import all_of
 from engine.linux.errno import LinuxError
 from engine.linux.fs.vfs import Directory, OpenFile
 from engine.linux.process import Process
@@ -52,6 +53,7 @@ class Thread:
         comm: its name.
         policy: its scheduling policy.
         nice: its nice value.
+        affinity: the processors that it may be on, as a mask.
         clear_child_tid: address given by set_tid_address.
         robust_list: address given by set_robust_list.
         call: the system call it makes.
@@ -78,6 +80,7 @@ class Thread:
         self.comm = machine.comms[tid] = comm
         machine.pids[tid] = process.pid
         self.policy = self.nice = 0
+        self.affinity = all_of(machine.cpus)
         self.clear_child_tid = self.robust_list = 0
         self.call = SystemCall(-1, "", ())
         self.wait: Wait | None = None

@@ -160,6 +160,10 @@ class OneProcess:
     def cpuinfo(self) -> bytes:
         return b"processor\t: 0\n"
 
+    @property
+    def cpus(self) -> int:
+        return 1
+
     def network(self) -> dict[bytes, Callable[[], bytes]]:
         return {}
 

@@ -84,6 +84,7 @@ class FileSystem:
         clock: Clock,
         random_bytes: Callable[[int], bytes],
         budget: Budget | None = None,
+        cpus: int = 1,
     ) -> None:
         self.view = view
         self.proc = proc
@@ -105,7 +106,7 @@ class FileSystem:
                 random_bytes,
                 self.locks.text,
             ),
-            b"/sys": make_sys(self._volume(_DEV_SYS)),
+            b"/sys": make_sys(self._volume(_DEV_SYS), cpus),
             b"/dev": make_dev(self._volume(_DEV_DEV), self._volume(DEV_PTS), proc, random_bytes),
         }
         programs = Volume(

@@ -102,7 +102,7 @@ class ProcTree:
         files: dict[bytes, Content] = {
             b"cpuinfo": source.cpuinfo,
             b"meminfo": lambda: text.MEMINFO,
-            b"stat": lambda: text.machine_stat(volume.clock),
+            b"stat": lambda: text.machine_stat(volume.clock, source.cpus),
             b"uptime": lambda: text.uptime(volume.clock),
             b"loadavg": lambda: b"0.00 0.00 0.00 1/1 1\n",
             b"version": lambda: text.version(source.release),

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Mapping
 
 from engine.linux.clock import Clock
+from engine.linux.cpus import list_text, mask_text
 from engine.linux.fs.attributes import Identity
 from engine.linux.fs.procsource import MapEntry, ProcProcess
 
@@ -129,13 +130,15 @@ def uptime(clock: Clock) -> bytes:
     return b"%d.%02d 0.00\n" % divmod(hundredths, 100)
 
 
-def machine_stat(clock: Clock) -> bytes:
-    """/proc/stat."""
+def machine_stat(clock: Clock, cpus: int) -> bytes:
+    """/proc/stat; all time is the first processor's."""
     ticks = clock.monotonic() // 10_000_000
     boot = (clock.realtime() - clock.monotonic()) // _SECOND
     numbers = b"%d 0 0 0 0 0 0 0 0 0\n" % ticks
     return (
-        b"cpu  " + numbers + b"cpu0 " + numbers + b"intr 0\nctxt 0\nbtime %d\n" % boot
+        b"cpu  " + numbers + b"cpu0 " + numbers
+        + b"".join(b"cpu%d 0 0 0 0 0 0 0 0 0 0\n" % number for number in range(1, cpus))
+        + b"intr 0\nctxt 0\nbtime %d\n" % boot
         + b"processes 1\nprocs_running 1\nprocs_blocked 0\n"
     )  # fmt: skip
 
@@ -285,8 +288,8 @@ def status(process: ProcProcess, tid: int, identity: Identity) -> bytes:
         ("CapAmb", f"{0:016x}"),
         ("NoNewPrivs", 0),
         ("Seccomp", 0),
-        ("Cpus_allowed", 1),
-        ("Cpus_allowed_list", 0),
+        ("Cpus_allowed", mask_text(numbers.affinity, numbers.cpus)),
+        ("Cpus_allowed_list", list_text(numbers.affinity)),
         ("voluntary_ctxt_switches", 0),
         ("nonvoluntary_ctxt_switches", 0),
     ]

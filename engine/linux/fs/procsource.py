@@ -44,6 +44,8 @@ class ProcStatus:
     session: int = 0
     blocked: int = 0
     pending: int = 0
+    cpus: int = 1
+    affinity: int = 1
     ignored: int = 0
     caught: int = 0
     start_time: int = 0
@@ -131,6 +133,10 @@ class ProcSource(Protocol):
 
     def cpuinfo(self) -> bytes:
         """Text of /proc/cpuinfo for the guest's architecture."""
+
+    @property
+    def cpus(self) -> int:
+        """Processors that the guest is told of."""
 
     def network(self) -> Mapping[bytes, Callable[[], bytes]]:
         """Contents of the files of /proc/net by name."""

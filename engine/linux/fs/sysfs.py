@@ -1,29 +1,50 @@
 """/sys: the handful of files that C libraries and allocators read."""
 
+from engine.linux import cpus
 from engine.linux.fs.pseudo import PseudoDirectory, PseudoFile
 from engine.linux.fs.vfs import Directory, Volume
 
-_TOPOLOGY = {
-    **dict.fromkeys((b"core_id", b"die_id", b"physical_package_id"), b"0\n"),
-    **dict.fromkeys((b"thread_siblings", b"core_siblings", b"core_cpus"), b"1\n"),
-    **dict.fromkeys((b"thread_siblings_list", b"core_siblings_list", b"core_cpus_list"), b"0\n"),
-}
-
 _FILES = {
-    b"devices/system/cpu/online": b"0\n",
-    b"devices/system/cpu/possible": b"0\n",
-    b"devices/system/cpu/present": b"0\n",
-    b"devices/system/cpu/kernel_max": b"0\n",
-    b"devices/system/cpu/cpu0/online": b"1\n",
-    **{b"devices/system/cpu/cpu0/topology/" + name: text for name, text in _TOPOLOGY.items()},
     b"devices/system/node/online": b"0\n",
     b"devices/system/node/possible": b"0\n",
     b"devices/system/node/has_cpu": b"0\n",
-    b"devices/system/node/node0/cpulist": b"0\n",
-    b"devices/system/node/node0/cpumap": b"1\n",
     b"kernel/mm/transparent_hugepage/enabled": b"always madvise [never]\n",
     b"kernel/mm/transparent_hugepage/hpage_pmd_size": b"2097152\n",
 }
+_OWN = (b"thread_siblings", b"core_cpus")
+_ALL = (b"core_siblings", b"package_cpus")
+
+
+def _cpu_files(count: int) -> dict[bytes, bytes]:
+    """Files about processors: cores of one package, without siblings."""
+    everybody = cpus.all_of(count)
+
+    def told(mask: int) -> tuple[bytes, bytes]:
+        text, ranges = cpus.mask_text(mask, count), cpus.list_text(mask)
+        return f"{text}\n".encode(), f"{ranges}\n".encode()
+
+    mask, ranges = told(everybody)
+    found = {
+        **dict.fromkeys((b"online", b"possible", b"present"), ranges),
+        b"kernel_max": b"%d\n" % (count - 1),
+    }
+    for number in range(count):
+        own, own_range = told(1 << number)
+        folder = b"cpu%d/" % number
+        found[folder + b"online"] = b"1\n"
+        found[folder + b"topology/core_id"] = b"%d\n" % number
+        found[folder + b"topology/die_id"] = b"0\n"
+        found[folder + b"topology/physical_package_id"] = b"0\n"
+        for names, text, listed in ((_OWN, own, own_range), (_ALL, mask, ranges)):
+            for name in names:
+                found[folder + b"topology/" + name] = text
+                found[folder + b"topology/" + name + b"_list"] = listed
+    files = {b"devices/system/cpu/" + name: text for name, text in found.items()}
+    return {
+        **files,
+        b"devices/system/node/node0/cpulist": ranges,
+        b"devices/system/node/node0/cpumap": mask,
+    }
 
 
 def mount_files(top: Directory, volume: Volume, files: dict[bytes, bytes]) -> None:
@@ -40,8 +61,8 @@ def mount_files(top: Directory, volume: Volume, files: dict[bytes, bytes]) -> No
         directory.mount(name, PseudoFile(volume, lambda text=text: text))  # type: ignore[misc]
 
 
-def make_sys(volume: Volume) -> Directory:
-    """The directory /sys."""
+def make_sys(volume: Volume, count: int = 1) -> Directory:
+    """The directory /sys of a machine with so many processors."""
     top = PseudoDirectory(volume)
-    mount_files(top, volume, _FILES)
+    mount_files(top, volume, {**_FILES, **_cpu_files(count)})
     return top

@@ -185,6 +185,7 @@ class LoadedGuest:
             clock=self.clock,
             seed=config.randomness,
             memory_budget=config.memory,
+            cpus=config.cpus,
         )
         machine.images.damage = self.image.damage
         machine.hooks = self.hooks
@@ -197,6 +198,7 @@ class LoadedGuest:
             gid=_GUEST_ID,
             clock=self.clock,
             random_bytes=machine.random_bytes,
+            cpus=config.cpus,
         )
         machine.fs = self.fs
         machine.net = Network(self.clock, self.fs.numbers)

@@ -35,6 +35,7 @@ class GuestConfig:
         record_schedule: a file to write the schedule to, None for none.
         max_blocks: stop after so many guest blocks.
         memory: bytes of memory the guest may touch.
+        cpus: processors that the guest is told of; it runs on one.
         clock: "guest" (deterministic) or "host".
         start: the guest's clock when it starts, in nanoseconds since 1970; 2026-01-01 if None.
         technique: of probes, one of `engine.probes.techniques.technique_names()`.
@@ -57,6 +58,7 @@ class GuestConfig:
     record_schedule: str | None = None
     max_blocks: int | None = None
     memory: int = DEFAULT_MEMORY
+    cpus: int = 1
     clock: str = "guest"
     start: int | None = None
     technique: str = "auto"
