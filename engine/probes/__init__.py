@@ -1,9 +1,9 @@
 """Probes: places that may have them, and the machinery that plants and serves them.
 
-`manager` puts the machinery of one guest together. `registry` registers probes (`kprobe`,
-`kretprobe`) where `admission` lets it, and `arming` plants a breakpoint at each `point`.
-`breakpoint_actions` carries a hit out inside the emulator, `hits` outside of it,
-`breakpoint_machine` one visible phase at a time.
+`manager` puts the machinery of one address space together, or that of a copy of another one.
+`registry` registers probes (`kprobe`, `kretprobe`) where `admission` lets it, and `arming` plants
+a breakpoint at each `point`. `breakpoint_actions` carries a hit out inside the emulator, `hits`
+outside of it, `breakpoint_machine` one visible phase at a time.
 
 `techniques` is the list of what may take a breakpoint's place, `technique` what each of them has
 to do, and `arbitration` who does it when: `jump` with `jumprules` and `detours`, and `djprobe`.

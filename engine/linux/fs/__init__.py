@@ -15,6 +15,8 @@ How it is put together, from the bottom:
   A renamed directory keeps its host directory, so a rename never copies and never fails
   with EXDEV. `shared`: directories given with `:rw`, written through.
 - `device`, `proc`, `procfiles`: /dev, /proc and /sys, all invented.
+- `terminal`, `pty` with its line `discipline` and `termios`, `devpts`: terminals. `watching` and
+  `inotify`: who hears of changes; `locks`: who has locked what; `xattrs`: further attributes.
 - The kinds of open files (`openfile`, `regular`, `pipe`, `events`, `epoll`, `stdio`).
   Nothing in them blocks: a read or write that cannot go on returns None.
 - `view`, `filesystem`, `operations`: what is visible, the tree and path resolution, the

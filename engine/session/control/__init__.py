@@ -2,6 +2,6 @@
 
 `control` carries out commands and tells events; `running` and its `motions` move the guest. The
 probes that a user has placed are a `probe_list` of `entries`, which outlives a run as filters and
-triggers (`event_rules`) and what is traced (`switches`) do. `editing` changes a standing guest and
-takes changes back.
+triggers (`event_rules`) and what is traced (`switches`) do. `focus` is the thread that is looked
+at; `editing` changes a standing guest and takes changes back.
 """

@@ -3,7 +3,8 @@
 `tracing` is the trace as a whole; `defining` carries out definitions, `event_set` numbers their
 events, `recorders` says how their hits are recorded. `triggers` and filters of an event stand
 `armed` around its recorder, which writes to a `filter_buffer` then. `stacks` and `syscalls` are
-rows of their own kinds, `output` writes what was recorded, and keeps with it the `loaded_files`
-that name addresses. `graphing` traces whole sets of functions, `handlers` loads probes written in
-Python.
+rows of their own kinds, as is what the scheduler does (`scheduling`), `tasks` choose whose events
+are recorded, `programs` know which program a row is from. `output` writes what was recorded, and
+keeps with it the `loaded_files` that name addresses. `graphing` traces whole sets of functions,
+`handlers` loads probes written in Python.
 """
