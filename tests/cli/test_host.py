@@ -139,7 +139,12 @@ PLACED = "probes = [Kprobe(symbol_name='main')]\n"
     ("source", "words", "printed"),
     [
         (LOOP, (), "# tracer: nop\n"),
-        (f"{PLACED}def init():\n    {LOOP}", ("--profile",), "# profile\n  main+0x0 "),
+        pytest.param(
+            f"{PLACED}def init():\n    {LOOP}",
+            ("--profile",),
+            "# profile\n  main+0x0 ",
+            marks=pytest.mark.slow,
+        ),
         (f"{PLACED}def exit():\n    {LOOP}", ("-e", "p:g/f factorial"), " f: (factorial+0x0/"),
         (LOOP, ("--list", "-e", "p main"), ""),
     ],

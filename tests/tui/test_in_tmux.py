@@ -141,6 +141,7 @@ def test_from_launch_to_the_hits_of_a_function(terminal: Terminal) -> None:
     terminal.finish(0)
 
 
+@pytest.mark.slow
 def test_slow_motion_by_hand_and_through_all_sizes(terminal: Terminal) -> None:
     terminal.line(f"{COMMAND} samples/bin/aarch64/recursion")
     terminal.wait("ready: loaded")
