@@ -393,6 +393,7 @@ class Kernel:
             listener(thread, len(thread.process.threads) == 1)
         thread.leave_wait()
         thread.process.spent += thread.cpu_time()
+        thread.process.ran += thread.ticks()
         if thread is self.machine.current:
             self.machine.turn_over()
         thread.ended = True

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from engine.linux import signals as sig
+from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Crash, Exit
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Terminal
@@ -88,6 +89,7 @@ class Process:
         semaphores: sets of which its end takes something back.
         hung_up: the group that was in the foreground of the one that its session has lost.
         spent: nanoseconds that those of its threads had the processor that have ended.
+        ran: ticks that they ran.
         children_time: processor time of the children that it has waited for, and of theirs.
     """
 
@@ -116,7 +118,7 @@ class Process:
         self.hand = SignalHand()
         self.threads: dict[int, Thread] = {}
         self.place = WorkingPlace(machine.fs.root)
-        self.timers = Timers(machine.clock, self.cpu_time, self.running)
+        self.timers = Timers(machine.clock, self.own_time, self.cpu_time, self.running)
         self.timers.changed = lambda: machine.timers_of(self)
         self.limits = dict(_LIMITS)
         self.knobs = dict(KNOBS)
@@ -126,7 +128,7 @@ class Process:
         self.terminal: Terminal | None = None
         self.semaphores: dict[SemaphoreSet, None] = {}
         self.hung_up = 0
-        self.spent = self.children_time = 0
+        self.spent = self.children_time = self.ran = 0
         self.enter(space)
         machine.processes[pid] = self
 
@@ -155,6 +157,10 @@ class Process:
     def cpu_time(self) -> int:
         """Nanoseconds of processor time."""
         return self.spent + sum(thread.cpu_time() for thread in self.threads.values())
+
+    def own_time(self) -> int:
+        """Nanoseconds that it has run its own code: system calls are left out."""
+        return (self.ran + sum(thread.ticks() for thread in self.threads.values())) * BLOCK_NS
 
     def running(self) -> bool:
         """True if one of its threads has the processor and goes on."""

@@ -10,6 +10,9 @@ from engine.linux.clock import FOREVER, GuestClock
 from engine.linux.signals import SIGALRM, SIGPROF, SIGVTALRM
 
 _SIGNALS: Final = (SIGALRM, SIGVTALRM, SIGPROF)
+_PROFILING: Final = 2
+_LEAST: Final = 10_000
+"""Nanoseconds: else the time that returning from a handler takes could be a period by itself."""
 
 
 @dataclass(eq=False, slots=True)
@@ -42,7 +45,8 @@ class PosixTimer:
 class Timers:
     """Three interval timers and any number of POSIX timers by the guest's monotonic clock.
 
-    Virtual and profiling time are the process's processor time, which passes while it runs.
+    Virtual time is what passes while the process runs its own code, profiling time its processor
+    time, system calls included.
 
     Attributes:
         posix: POSIX timers by their id.
@@ -53,6 +57,7 @@ class Timers:
     def __init__(
         self,
         clock: GuestClock,
+        own: Callable[[], int] = lambda: 0,
         spent: Callable[[], int] = lambda: 0,
         running: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -60,11 +65,12 @@ class Timers:
 
         Args:
             clock: the guest's time.
-            spent: gives the process's processor time.
+            own: gives the time that the process has run its own code.
+            spent: gives its processor time.
             running: tells whether that passes now.
         """
         self._clock = clock
-        self._spent, self._running = spent, running
+        self._times, self._running = (clock.peek, own, spent), running
         self.changed: Callable[[], None] = lambda: None
         self._expiry = [0, 0, 0]
         self._interval = [0, 0, 0]
@@ -81,7 +87,7 @@ class Timers:
         self.changed()
 
     def _now(self, which: int) -> int:
-        return self._spent() if which else self._clock.peek()
+        return self._times[which]()
 
     @property
     def armed(self) -> bool:
@@ -160,7 +166,7 @@ class Timers:
             if expiry and not which:
                 moments.append(expiry)
             elif expiry and self._running():
-                moments.append(self._clock.peek() + max(expiry - self._spent(), 0))
+                moments.append(self._clock.peek() + max(expiry - self._now(which), 0))
         return min(moments, default=None)
 
     def _next_posix(self) -> int | None:
@@ -180,6 +186,8 @@ class Timers:
             interval = self._interval[which]
             if interval:
                 self._expiry[which] = expiry + interval * (1 + (now - expiry) // interval)
+                if which == _PROFILING:
+                    self._expiry[which] = max(self._expiry[which], now + _LEAST)
             if not interval or self._expiry[which] > FOREVER:
                 self._expiry[which] = 0
                 self.changed()
