@@ -71,9 +71,11 @@ class ElfAbi:
     Attributes:
         calls: the calling convention; None where nobody needs it.
         stubs: of the procedure linkage table; None where they are not recognised.
+        float_result: register that a function's floating-point result comes in, "" for not known.
         mapping_symbols: symbols without a type whose names begin with "$" tell code from data.
     """
 
     calls: CallConvention | None = None
     stubs: LinkageStubs | None = None
     mapping_symbols: bool = False
+    float_result: str = ""

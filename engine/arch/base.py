@@ -310,6 +310,8 @@ class Arch:
         parts: names that its CPU has beside them, for parts of registers or what they stand for.
         breakpoint: bytes Linux plants for a probe.
         trap_advances_pc: whether the trap leaves pc behind the breakpoint.
+        slices: (register, first byte, bytes) of registers that are a part of another one: eax.
+        elf_target: name that binutils gives to its files; "" where that has none.
         engines: what third-party engines are told about it.
         abi: calls, linkage stubs, mapping symbols.
         bench: the guest that `bench` measures on; None where there is none.
@@ -331,6 +333,8 @@ class Arch:
         emulate_trapped: executes an instruction whose execution the CPU refused at user
             level although Linux lets programs use it (counters); None when it is not ours.
         is_call: tells whether an instruction calls a function.
+        goes_elsewhere: tells whether an instruction that accesses memory may go on elsewhere
+            than behind itself, or repeats itself.
         probes: what breakpoint probes need of it.
         unwind: what the unwinder needs of it; None where unwinding has its own tables only.
         core: which CPU runs it, of `engine.cpu.cores`.
@@ -374,9 +378,12 @@ class Arch:
     code_unit: int = 1
     returns: ArchReturns | None = None
     parts: tuple[str, ...] = ()
+    slices: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
+    elf_target: str = ""
     abi: ElfAbi = field(default_factory=ElfAbi)
     bench: BenchGuest | None = None
     bpftrace: Mapping[str, str] = field(default_factory=dict)
+    goes_elsewhere: Callable[[Insn], bool] = lambda insn: False
 
     def __post_init__(self) -> None:
         """Check it; EngineError where it is incomplete."""

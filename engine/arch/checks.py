@@ -68,6 +68,7 @@ def _named(arch: "Arch") -> Iterator[tuple[str, Iterable[str]]]:
     if roles.link is not None:
         yield "roles.link", (roles.link,)
     yield "linux.number", (linux.number,)
+    yield "slices", (whole for whole, _, _ in arch.slices.values())
     yield "linux.arguments", linux.arguments
     yield "linux.result", (linux.result,)
     yield "linux.clobbers", (name for pair in linux.clobbers for name in pair)

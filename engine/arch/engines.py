@@ -35,15 +35,18 @@ class Setting:
 class HiddenFlags:
     """Floating-point exceptions that Unicorn keeps where no register shows them.
 
-    Where they are is learnt once, from what a division by zero changes in a saved context.
+    Where they are is learnt once, from what a division by zero changes in a saved context: unless
+    the register shows it, as it does where the host computes.
 
     Attributes:
+        register: what should show them.
         entry: offset in `UserStart.pages` of code that divides by zero and does no more.
         end: offset behind it.
         mark: the byte that holds the flags, which was 0, afterwards.
         mask: the flags in that byte, with the bits of IEEE's exceptions in the CPU's order.
     """
 
+    register: str
     entry: int
     end: int
     mark: int

@@ -1,8 +1,9 @@
 """Processors: one protocol, Unicorn behind it, and the memory both sides share.
 
-`ram` owns the guest's physical memory and the page table, `freeranges` finds room in it;
+`ram` owns the guest's physical memory, `freeranges` finds room in it, `frozen` lets copies share
+it, `hostmemory` asks the host for it; `pagetable` says which of it an address means;
 `trap_actions` deal with breakpoints, a table for each address space; `native` is the host machine
 code of the hottest callbacks; `unicorn_cpu` runs Unicorn, `unicorn_machines` holds what it needs
-per machine, `unicorn_float` what the host's processor computes in its place; `ia64` is a processor
-of our own. Nothing here knows of Linux.
+per machine, `unicorn_float` what the host's processor computes in its place, `unicorn_sieve` tells
+accesses to watched bytes apart; `ia64` is a processor of our own. Nothing here knows of Linux.
 """

@@ -1,13 +1,13 @@
 """The CPU as everything above sees it: one protocol for Unicorn and for our own cores."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from engine.arch.base import TrapKind
 from engine.arch.machine import ArchCpu, Insn
-from engine.cpu.ram import PageTable
+from engine.cpu.pagetable import PageTable
 
 Decode = Callable[[int, bytes], tuple[Insn, ...]]
 """Disassembles bytes at an address up to the first that does not decode."""
@@ -58,6 +58,22 @@ class Stop:
     detail: str = ""
 
 
+class Access(NamedTuple):
+    """One access of an instruction to memory.
+
+    Attributes:
+        write: it stores; else it loads.
+        address: of its first byte.
+        size: bytes.
+        old: the bytes that stood there before, of one that stores.
+    """
+
+    write: bool
+    address: int
+    size: int
+    old: bytes = b""
+
+
 class TrapTable(Protocol):
     """Breakpoints of one address space that are dealt with without leaving the CPU."""
 
@@ -92,6 +108,8 @@ class Cpu(ArchCpu, Protocol):
     """
 
     page_table: PageTable
+    coarse: Container[int]
+    """Pages of which a refused access is reported by the page alone, which is quicker."""
 
     @property
     def traps(self) -> Traps:
@@ -111,6 +129,34 @@ class Cpu(ArchCpu, Protocol):
         Args:
             rewrites: it may store to the code it stands in; of a repeated one more than one
                 iteration may be executed then.
+        """
+
+    def observe(
+        self, places: Mapping[int, int], call: Callable[[], Stop | None] | None = None
+    ) -> tuple[Stop | None, list[Access]]:
+        """Execute one instruction, one iteration of a repeated one, and see what it accesses.
+
+        Pages are as open to it as they are without `PageTable.behind`.
+
+        Args:
+            places: arena offset of each page of interest to its address in the guest.
+            call: executes it otherwise than by a step, where a processor can do that.
+
+        Returns:
+            As `step`, and the accesses to these pages in order; others may be among them. Where
+            there is a stop, nothing has been executed, though some may have been tried.
+        """
+
+    def sift(self, reads: Sequence[tuple[int, int]], writes: Sequence[tuple[int, int]]) -> bool:
+        """Refuse accesses to some bytes in front of their instructions, as the page table does.
+
+        Args:
+            reads: (first address, address behind the last) of bytes that loads are refused of.
+            writes: the same for stores.
+
+        Returns:
+            False if it cannot: their pages are to refuse the accesses. In the page table what a
+            page allows must be in `Region.sifted` then, beside what it keeps.
         """
 
     def halt(self) -> None:
@@ -160,8 +206,12 @@ class Cpu(ArchCpu, Protocol):
     def go_on(self, position: object) -> None:
         """Another thread's registers have been restored: None for one that begins."""
 
-    def save(self) -> object:
-        """All registers, visible or not."""
+    def save(self, into: object = None) -> object:
+        """All registers, visible or not.
+
+        Args:
+            into: saved registers that nobody needs any more; they may be written over.
+        """
 
     def restore(self, state: object) -> None:
         """Go back to saved registers."""

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.cpu.native_code import BLOCK, EDGE, FILL, PAUSE
-from engine.cpu.ram import OUT_OF_MEMORY, PAGE, PHYSICAL_BASE, PageTable, Ram, Region
+from engine.cpu.pagetable import PageTable, Region
+from engine.cpu.ram import OUT_OF_MEMORY, PAGE, PHYSICAL_BASE, Ram
 
 _ALIGN = 64
 

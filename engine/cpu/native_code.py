@@ -240,7 +240,7 @@ EDGE: Final = bytes.fromhex(
 )
 
 ABORT_RECORD: Final = bytes.fromhex("1122334455667788")
-"""Stands for the address of the record in ABORT, whose code is placed once a process."""
+"""Stands for the address of the record in ABORT and SIEVE, whose code is placed once a process."""
 
 # void abort(void), as Unicorn calls it; the record is that of `unicorn_guard`.
 # Inside uc_emu_start it stops the emulator and leaves its loop, elsewhere it is abort.
@@ -265,3 +265,79 @@ SILENCE: Final = bytes.fromhex(
     "31c0"  # xor eax, eax
     "c3"  # ret
 )
+
+# int matches(cpu, addr, len) and void check(cpu, addr, len, attrs, flags, retaddr), as Unicorn
+# calls its watchpoints' functions: when a page comes into the TLB, and at each access to one for
+# which the first has answered; the record is that of `unicorn_sieve`. An access to watched bytes
+# stops the emulator and leaves its loop in front of the instruction. A length that is none is that
+# of an access within a page that is not aligned: Unicorn asks again, for more than the access.
+SIEVE: Final = bytes.fromhex(
+    # matches:
+    "49ba1122334455667788"  # movabs r10,record
+    "31c0"  # xor eax,eax
+    "493b3a"  # cmp rdi,[r10]
+    "7528"  # jne 0x39
+    "488d1416"  # lea rdx,[rsi+rdx*1]
+    "4d8b4230"  # mov r8,[r10+0x30]
+    "4d8b4a38"  # mov r9,[r10+0x38]
+    "e882000000"  # call find
+    "7603"  # jbe 0x27
+    "83c801"  # or eax,0x1
+    "4d8b4220"  # mov r8,[r10+0x20]
+    "4d8b4a28"  # mov r9,[r10+0x28]
+    "e870000000"  # call find
+    "7603"  # jbe 0x39
+    "83c802"  # or eax,0x2
+    "c3"  # ret
+    # check:
+    "49ba1122334455667788"  # movabs r10,record
+    "493b3a"  # cmp rdi,[r10]
+    "75f0"  # jne 0x39
+    "4881fa00100000"  # cmp rdx,0x1000
+    "77e7"  # ja 0x39
+    "4589c3"  # mov r11d,r8d
+    "4151"  # push r9
+    "488d1416"  # lea rdx,[rsi+rdx*1]
+    "41f7c002000000"  # test r8d,0x2
+    "4d8b4230"  # mov r8,[r10+0x30]
+    "4d8b4a38"  # mov r9,[r10+0x38]
+    "7408"  # je 0x74
+    "4d8b4220"  # mov r8,[r10+0x20]
+    "4d8b4a28"  # mov r9,[r10+0x28]
+    "57"  # push rdi
+    "e82a000000"  # call find
+    "5f"  # pop rdi
+    "4159"  # pop r9
+    "76ba"  # jbe 0x39
+    "49897240"  # mov [r10+0x40],rsi
+    "4d895a48"  # mov [r10+0x48],r11
+    "4c89d3"  # mov rbx,r10
+    "4989fc"  # mov r12,rdi
+    "4d89cd"  # mov r13,r9
+    "4883e4f0"  # and rsp,0xfffffffffffffff0
+    "488b7b08"  # mov rdi,[rbx+0x8]
+    "ff5310"  # call [rbx+0x10]
+    "4c89e7"  # mov rdi,r12
+    "4c89ee"  # mov rsi,r13
+    "ff5318"  # call [rbx+0x18]
+    # find:
+    "31c9"  # xor ecx,ecx
+    "4c39c9"  # cmp rcx,r9
+    "731f"  # jae 0xca
+    "4a8d3c09"  # lea rdi,[rcx+r9*1]
+    "48d1ef"  # shr rdi,1
+    "57"  # push rdi
+    "48c1e704"  # shl rdi,0x4
+    "493b743808"  # cmp rsi,[r8+rdi*1+0x8]
+    "5f"  # pop rdi
+    "7206"  # jb 0xc5
+    "488d4f01"  # lea rcx,[rdi+0x1]
+    "ebe1"  # jmp 0xa6
+    "4989f9"  # mov r9,rdi
+    "ebdc"  # jmp 0xa6
+    "48c1e104"  # shl rcx,0x4
+    "493b1408"  # cmp rdx,[r8+rcx*1]
+    "c3"  # ret
+)
+SIEVE_CHECK: Final = 0x3A
+"""Offset of check in it."""

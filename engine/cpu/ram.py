@@ -1,10 +1,9 @@
-"""The guest's physical memory and its page table, shared with the emulator.
+"""The guest's physical memory, shared with the emulator.
 
 Physical memory is one big host mapping (the arena), reserved but not committed; Unicorn is
-told of it once. Guest-virtual to guest-physical translation is a sorted table of regions in
-host memory, which the TLB-fill callback (host code or Python) searches at each TLB miss.
-So mapping, protecting and unmapping guest memory never touches Unicorn's own memory map,
-whose cost grows with every region, and stores take the translated code's fast path.
+told of it once, and `pagetable` says which of it a guest address means. So mapping, protecting
+and unmapping guest memory never touches Unicorn's own memory map, whose cost grows with every
+region, and stores take the translated code's fast path.
 
 Every page counts against a budget when it is first touched: a guest that allocates without
 end is stopped, a guest that only reserves is not.
@@ -12,15 +11,17 @@ end is stopped, a guest that only reserves is not.
 
 import ctypes
 import mmap
-import struct
+import resource
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final
 
+from engine.cpu import hostmemory as host
 from engine.cpu.freeranges import FreeRanges
-from engine.errors import EngineError, GuestFaultError
+from engine.cpu.frozen import FrozenPages, Piece
+from engine.cpu.hostmemory import PAGE as PAGE
+from engine.errors import CommandError
 
-PAGE: Final = 4096
 READ, WRITE, EXECUTE = 1, 2, 4
 PHYSICAL_BASE: Final = 0x1_0000_0000
 """The arena's place in guest-physical space; any free one would do."""
@@ -31,54 +32,12 @@ OUT_OF_MEMORY: Final = 99
 
 NO_LIMIT: Final = (1 << 64) - 1
 
-_ENTRY_SIZE = 4 * 8  # words of a table entry: start, end, physical minus virtual, permissions
-_MAX_REGIONS = 1 << 20  # more than any address space has, with the gap
-_GAP, _WIDEST = 256, 1024
-"""Free entries of a page table where it changed last: made so many, and never more."""
-NOWHERE: Final = (1 << 64) - 1
-"""Behind all addresses."""
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [
-    ctypes.c_void_p,
-    ctypes.c_size_t,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_long,
-]
-_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_mremap = getattr(_libc, "mremap", None)
-if _mremap is not None:
-    _mremap.restype = ctypes.c_void_p
-    _mremap.argtypes = [
-        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
-    ]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_FAILED = ctypes.c_void_p(-1).value
-_MAP_FIXED = 0x10
-_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
-_ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-_DONTNEED = 4
-_MREMAP_MAYMOVE_FIXED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A run of guest-virtual addresses with one permission and contiguous backing.
-
-    Attributes:
-        start: first byte, page aligned.
-        end: one past the last byte, page aligned.
-        physical: arena offset of `start`.
-        perms: READ, WRITE, EXECUTE bits.
-    """
-
-    start: int
-    end: int
-    physical: int
-    perms: int
+_OTHERS: Final = 3 << 29
+"""Bytes of addresses that the emulator's translations and the tool itself take."""
+_MANY: Final = 256
+"""Touched pages from which on a copy freezes them; below, copying them is cheaper."""
+_GAP_FROZEN: Final = 16
+"""Untouched pages at the most between touched ones that are frozen together."""
 
 
 class RamControl(ctypes.Structure):
@@ -105,6 +64,8 @@ class Ram:
 
     Attributes:
         view: its bytes; none after `close`.
+        frozen: its pages that are in a file, which copies share.
+        many: touched pages in a row from which on a copy freezes them.
     """
 
     def __init__(self, size: int = 64 << 30, budget: int = 1 << 30) -> None:
@@ -115,17 +76,20 @@ class Ram:
             budget: bytes that may be touched; host memory in use stays about below it.
 
         Raises:
-            EngineError: the host gives no address space.
+            CommandError: the host gives no address space.
         """
-        base = _FAILED
-        while size >= 1 << 28:
-            protection = mmap.PROT_READ | mmap.PROT_WRITE
-            base = _libc.mmap(None, size, protection, _ANONYMOUS, -1, 0)
-            if base != _FAILED:
-                break
-            size >>= 1  # a host with strict overcommit or an address-space limit
-        if base is None or base == _FAILED:
-            raise EngineError(f"the host has no address space for a guest ({size:#x} bytes)")
+        base = None
+        granted = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if granted != resource.RLIM_INFINITY:
+            size = min(size, max(granted - _OTHERS, 0) // 2 & -PAGE)
+        while base is None and size >= 1 << 28:
+            base = host.reserve(size)
+            if base is None:
+                size >>= 1  # a host with strict overcommit or an address-space limit
+        if base is None:
+            raise CommandError(
+                "the host has no address space for a guest: less than 2.5 GB (ulimit -v)"
+            )
         self.base: int = base
         self.size = size
         self.view = memoryview((ctypes.c_char * size).from_address(base)).cast("B")
@@ -139,12 +103,15 @@ class Ram:
         self.control.limit = NO_LIMIT
         self.control.touched = ctypes.addressof(ctypes.c_char.from_buffer(self._touched_map))
         self._host_mapped: list[tuple[int, int]] = []
+        self.frozen = FrozenPages(base, size)
+        self.many = _MANY
 
     def close(self) -> None:
         """Give the arena back to the host; nothing may run on it any more."""
         if self.base:
             self.view = memoryview(b"")
-            _libc.munmap(self.base, self.size)
+            host.unmap(self.base, self.size)
+            self.frozen.close()
             self.base = 0
 
     def allocate(self, size: int, *, high: bool = False) -> int | None:
@@ -168,6 +135,9 @@ class Ram:
     def release(self, offset: int, size: int) -> None:
         """Give pages back: their content is dropped and their budget returned."""
         self.discard(offset, size)
+        if self.frozen.within(offset, offset + size):
+            host.renew(self.base + offset, size)
+            self.frozen.forget(offset, offset + size)
         self._free.give(offset, offset + size)
 
     def discard(self, offset: int, size: int) -> None:
@@ -175,17 +145,20 @@ class Ram:
         end = offset + size
         low, high = self._host_mapped_in(offset, end)
         if low < high:
-            protection = mmap.PROT_READ | mmap.PROT_WRITE
-            flags = _ANONYMOUS | _MAP_FIXED
-            _libc.mmap(self.base + offset, size, protection, flags, -1, 0)
             self._host_mapped[low:high] = [
                 piece
                 for start, stop in self._host_mapped[low:high]
                 for piece in ((start, min(stop, offset)), (max(start, end), stop))
                 if piece[0] < piece[1]
             ]
+        pieces = self.frozen.within(offset, end)
+        if low < high or any(piece.frozen for piece in pieces):
+            host.renew(self.base + offset, size)
+            self.control.budget += self.frozen.forget(offset, end) // PAGE
+        elif pieces:
+            self._drop_around(pieces, offset, end)
         else:
-            _libc.madvise(self.base + offset, size, _DONTNEED)
+            host.drop(self.base + offset, size)
         first, last = offset // PAGE, end // PAGE
         # Large reservations are mostly untouched; looking at pieces keeps copies small.
         for at in range(first, last, 1 << 16):
@@ -194,6 +167,29 @@ class Ram:
             if used:
                 self.control.budget += used
                 piece[:] = bytes(len(piece))
+
+    def _drop_around(self, pieces: list[Piece], start: int, end: int) -> None:
+        """Make a stretch zeros in which only these pieces are in a file, all prepared."""
+        for piece in pieces:
+            if start < piece.start:
+                host.drop(self.base + start, piece.start - start)
+            self.frozen.empty(piece)
+            start = piece.end
+        if start < end:
+            host.drop(self.base + start, end - start)
+
+    def prepare(self, offset: int, size: int) -> None:
+        """Let fresh pages be such that a copy of them, when they hold much, costs little.
+
+        Each costs a little more when it is first touched.
+        """
+        self.frozen.prepare(offset, offset + size)
+
+    def prepared(self, offset: int, size: int) -> bool:
+        """True if some of these pages take room when they are looked at, touched or not."""
+        return bool(self.frozen.prepared) and any(
+            not piece.frozen for piece in self.frozen.within(offset, offset + size)
+        )
 
     def _host_mapped_in(self, start: int, end: int) -> tuple[int, int]:
         """Indices (from, to before) of the mapped files that overlap a stretch."""
@@ -208,10 +204,7 @@ class Ram:
         Only for files that nobody truncates: a page behind the end of the file would
         raise SIGBUS in the engine itself.
         """
-        protection = mmap.PROT_READ | mmap.PROT_WRITE
-        flags = mmap.MAP_PRIVATE | _MAP_FIXED
-        where = self.base + offset
-        if _libc.mmap(where, size, protection, flags, descriptor, file_offset) == _FAILED:
+        if not host.map_privately(self.base + offset, size, descriptor, file_offset):
             return False
         insort(self._host_mapped, (offset, offset + size))
         return True
@@ -221,11 +214,10 @@ class Ram:
 
         None where the host cannot do that. What is written on either side is seen on both.
         """
-        offset = self.allocate(size) if _mremap is not None else None
-        if offset is None or _mremap is None:
+        offset = self.allocate(size)
+        if offset is None:
             return None
-        flags, where = _MREMAP_MAYMOVE_FIXED, self.base + offset
-        if _mremap(address, 0, size, flags, where) != where:
+        if not host.double(address, size, self.base + offset):
             self.release(offset, size)
             return None
         insort(self._host_mapped, (offset, offset + size))
@@ -241,28 +233,107 @@ class Ram:
                 self._touched_view[page] = 1
         return True
 
-    def copy_touched(self, source: int, target: int, size: int) -> bool:
-        """Copy those pages that were touched to fresh ones; False beyond the budget."""
-        first, there = source // PAGE, target // PAGE
-        used = bytes(self._touched_view[first : first + size // PAGE])
-        at = used.find(1)
-        while at >= 0:
-            end = used.find(0, at)
-            count = (len(used) if end < 0 else end) - at
-            new = count - bytes(self._touched_view[there + at : there + at + count]).count(1)
-            if self.control.budget < new:
+    def copy(self, source: int, target: int, size: int) -> bool:
+        """Let fresh pages hold what others do; False beyond the budget.
+
+        Many that were touched are frozen, and shown in both places until one side writes to
+        them: pages that are read or written from now on are counted anew, beside the frozen
+        ones, so the caller flushes the emulator's TLB.
+        """
+        at = source
+        delta = target - source
+        for piece in self.frozen.within(source, source + size):
+            if not self._copy_own(at, piece.start, delta):
                 return False
-            self.control.budget -= new
-            self._touched_view[there + at : there + at + count] = b"\1" * count
-            where = self.base + at * PAGE
-            ctypes.memmove(where + target, where + source, count * PAGE)
-            at = used.find(1, at + count)
+            if piece.frozen:
+                done = self._copy_frozen(piece, delta)
+            else:
+                self.prepare(piece.start + delta, piece.end - piece.start)
+                done = self._copy_own(piece.start, piece.end, delta)
+            if not done:
+                return False
+            at = piece.end
+        return self._copy_own(at, source + size, delta)
+
+    def _copy_own(self, start: int, end: int, delta: int) -> bool:
+        """Copy a stretch, none of it frozen, to the place `delta` behind it."""
+        used = self._used(start, end)
+        low, high = self._host_mapped_in(start, end)
+        if low < high or used.count(1) < self.many:
+            return self._copy_pages(start, used, delta)
+        for first, last in _runs(used, _GAP_FROZEN):
+            if last - first < self.many or not self._freeze(
+                start + first * PAGE, start + last * PAGE
+            ):
+                if not self._copy_pages(start + first * PAGE, used[first:last], delta):
+                    return False
+                continue
+            (piece,) = self.frozen.within(start + first * PAGE, start + last * PAGE)
+            if not self._show_frozen(piece, delta):
+                return False
         return True
 
+    def _copy_frozen(self, piece: Piece, delta: int) -> bool:
+        """Copy what shows frozen pages, and its changes."""
+        changed = self.frozen.changed(piece)
+        # Pages that were only read take no room beside the frozen ones.
+        self._set_used(piece.start, changed)
+        count = changed.count(1)
+        if count >= max(self.many, len(changed) // 4) and self._freeze(piece.start, piece.end):
+            (piece,) = self.frozen.within(piece.start, piece.end)
+            return self._show_frozen(piece, delta)
+        return self._show_frozen(piece, delta) and self._copy_pages(piece.start, changed, delta)
+
+    def _freeze(self, start: int, end: int) -> bool:
+        """Freeze a stretch; False if the host refuses, or beyond the budget.
+
+        The frozen pages take the place of the touched ones in what is counted.
+        """
+        touched = self._used(start, end).count(1)
+        count = (end - start) // PAGE
+        if self.control.budget < count - touched:
+            return False
+        gone = self.frozen.freeze(start, end, self.view)
+        if gone is None:
+            return False
+        self._set_used(start, bytes(count))
+        self.control.budget += gone // PAGE - count
+        return True
+
+    def _show_frozen(self, piece: Piece, delta: int) -> bool:
+        """Show frozen pages in the place `delta` behind a piece, or copy them."""
+        if self.frozen.share(piece, piece.start + delta):
+            return True
+        return self._copy_pages(piece.start, b"\1" * ((piece.end - piece.start) // PAGE), delta)
+
+    def _copy_pages(self, start: int, used: bytes, delta: int) -> bool:
+        """Copy those pages behind `start` that are marked to the place `delta` behind it."""
+        for first, last in _runs(used, 0):
+            at = start + first * PAGE
+            there = self._used(at + delta, start + last * PAGE + delta)
+            if self.control.budget < there.count(0):
+                return False
+            self._set_used(at + delta, b"\1" * (last - first))
+            ctypes.memmove(self.base + at + delta, self.base + at, (last - first) * PAGE)
+        return True
+
+    def _used(self, start: int, end: int) -> bytes:
+        return bytes(self._touched_view[start // PAGE : end // PAGE])
+
+    def _set_used(self, start: int, used: bytes) -> None:
+        """Mark pages as touched or not, and count them so."""
+        view = self._touched_view[start // PAGE : start // PAGE + len(used)]
+        self.control.budget += bytes(view).count(1) - used.count(1)
+        view[:] = used
+
     def touched(self, offset: int, size: int) -> int:
-        """Bytes of those pages of a stretch that have been touched."""
-        pages = self._touched_view[offset // PAGE : (offset + size + PAGE - 1) // PAGE]
-        return bytes(pages).count(1) * PAGE
+        """Bytes of those pages of a stretch that have been touched; frozen ones are."""
+        end = offset + size + PAGE - 1 & -PAGE
+        count = self._used(offset, end).count(1)
+        for piece in self.frozen.within(offset, end):
+            if piece.frozen:
+                count += self._used(piece.start, piece.end).count(0)
+        return count * PAGE
 
     def used(self) -> int:
         """Bytes of touched pages."""
@@ -271,165 +342,34 @@ class Ram:
 
     def read(self, offset: int, size: int) -> bytes:
         """Copy bytes out of the arena."""
+        if self.frozen.prepared:
+            first, behind = offset // PAGE, (offset + size + PAGE - 1) // PAGE
+            if self._touched_map.find(b"\0", first, behind) >= 0:
+                return self._read_untouched(offset, offset + size)
         return self.view[offset : offset + size].tobytes()
+
+    def _read_untouched(self, start: int, end: int) -> bytes:
+        """Copy bytes out of a stretch; prepared pages that were never touched are zeros."""
+        parts: list[bytes | memoryview] = []
+        for page in range(start & -PAGE, end, PAGE):
+            low, high = max(start, page), min(end, page + PAGE)
+            there = self._touched_view[page // PAGE] or not self.prepared(page, PAGE)
+            parts.append(self.view[low:high] if there else bytes(high - low))
+        return b"".join(parts)
 
     def write(self, offset: int, data: bytes) -> None:
         """Copy bytes into the arena."""
         ctypes.memmove(self.base + offset, data, len(data))
 
 
-class RegionTable:
-    """The regions of an address space as the callback searches them: sorted, never overlapping.
-
-    Its entries lie as in a gap buffer: those before the place of the last change at the front,
-    then free ones, then the rest, so that changes near each other move little. A free entry
-    covers nothing and begins where the region behind the gap does, which leaves the search as
-    it is.
-
-    Attributes:
-        regions: all of them; the list stays the same object.
-        address: of its entries.
-    """
-
-    def __init__(self) -> None:
-        self.regions: list[Region] = []
-        self._starts: list[int] = []
-        self._entries = mmap.mmap(-1, _MAX_REGIONS * _ENTRY_SIZE)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._entries))
-        self._front = self._gap = 0
-
-    @property
-    def count(self) -> int:
-        """Entries, free ones included."""
-        return len(self.regions) + self._gap
-
-    def replace(self, start: int, end: int, regions: list[Region]) -> None:
-        """Replace the regions that begin in [start, end).
-
-        Args:
-            start: first address.
-            end: one past the last.
-            regions: what is there now, sorted, all within.
-        """
-        low = bisect_left(self._starts, start)
-        high = bisect_left(self._starts, end, low)
-        self.regions[low:high] = regions
-        self._starts[low:high] = [region.start for region in regions]
-        self._move_gap(low)
-        self._gap += high - low
-        if not len(regions) <= self._gap <= _WIDEST + len(regions):
-            self._set_gap(len(regions) + _GAP, len(self.regions) - low - len(regions))
-        if regions:
-            data = _pack(regions)
-            ctypes.memmove(self.address + low * _ENTRY_SIZE, data, len(data))
-            self._front += len(regions)
-            self._gap -= len(regions)
-        behind = low + len(regions)
-        begin = self._starts[behind] if behind < len(self._starts) else NOWHERE
-        free = struct.pack("=4Q", begin, 0, 0, 0) * self._gap
-        ctypes.memmove(self.address + self._front * _ENTRY_SIZE, free, len(free))
-
-    def _move_gap(self, index: int) -> None:
-        """Let the gap stand before the entry of an index."""
-        low, high = sorted((index, self._front))
-        target, source = (low + self._gap, low) if index < self._front else (low, low + self._gap)
-        self._move(target, source, high - low)
-        self._front = index
-
-    def _set_gap(self, gap: int, behind: int) -> None:
-        """Give the gap another size; so many entries stand behind it."""
-        self._move(self._front + gap, self._front + self._gap, behind)
-        self._gap = gap
-
-    def _move(self, target: int, source: int, count: int) -> None:
-        size = count * _ENTRY_SIZE
-        at = self.address
-        ctypes.memmove(at + target * _ENTRY_SIZE, at + source * _ENTRY_SIZE, size)
-
-    def find(self, address: int) -> Region | None:
-        """The region that covers an address."""
-        index = bisect_right(self._starts, address) - 1
-        if index < 0:
-            return None
-        region = self.regions[index]
-        return region if address < region.end else None
-
-
-class PageTable:
-    """The table that the callback searches at the moment.
-
-    Attributes:
-        ram: the memory that it leads to.
-        shown: the regions of the address space that the emulator is in.
-        several: it has been in others.
-    """
-
-    def __init__(self, ram: Ram) -> None:
-        self.ram = ram
-        self.several = False
-        self.shown = RegionTable()
-        self.show(self.shown)
-
-    def show(self, table: RegionTable) -> None:
-        """Search these regions from now on; the caller flushes the emulator's TLB."""
-        self.several = self.several or table is not self.shown
-        self.shown = table
-        self.ram.control.table = table.address
-        self.find = table.find
-        self.refresh()
-
-    def refresh(self) -> None:
-        """The regions have changed; the caller flushes the TLB."""
-        self.ram.control.count = self.shown.count
-
-    @property
-    def regions(self) -> list[Region]:
-        """All regions that are shown."""
-        return self.shown.regions
-
-    def load(self, regions: list[Region]) -> None:
-        """Replace all of them; the caller flushes the TLB."""
-        self.shown.replace(0, NOWHERE, regions)
-        self.refresh()
-
-
-def _pack(regions: list[Region]) -> bytes:
-    words: list[int] = []
-    for region in regions:
-        delta = (PHYSICAL_BASE + region.physical - region.start) & 0xFFFFFFFFFFFFFFFF
-        words += (region.start, region.end, delta, region.perms)
-    return struct.pack(f"={len(words)}Q", *words)
-
-
-class MappedMemory:
-    """Reading and writing by guest address: what every processor does alike.
-
-    Attributes:
-        page_table: where guest addresses are.
-    """
-
-    page_table: PageTable
-    _ram: Ram
-
-    def read(self, address: int, size: int) -> bytes:
-        """Guest memory, whatever its protection; GuestFaultError where nothing is mapped."""
-        return b"".join(self._ram.read(at, part) for at, part in self._pieces(address, size))
-
-    def write(self, address: int, data: bytes) -> None:
-        """Write guest memory, whatever its protection; translated code is the caller's care."""
-        done = 0
-        for at, part in self._pieces(address, len(data), "write"):
-            self._ram.write(at, data[done : done + part])
-            done += part
-
-    def _pieces(self, address: int, size: int, access: str = "read") -> list[tuple[int, int]]:
-        pieces: list[tuple[int, int]] = []
-        while size > 0:
-            region = self.page_table.find(address)
-            if region is None:
-                raise GuestFaultError(address, access)
-            part = min(size, region.end - address)
-            pieces.append((region.physical + address - region.start, part))
-            address += part
-            size -= part
-        return pieces
+def _runs(used: bytes, gap: int) -> Iterator[tuple[int, int]]:
+    """(first, one past the last) of marked pages, with so many others between them at most."""
+    at = used.find(1)
+    while at >= 0:
+        end = used.find(0, at)
+        after = used.find(1, end) if end >= 0 else -1
+        while 0 <= after <= end + gap:
+            end = used.find(0, after)
+            after = used.find(1, end) if end >= 0 else -1
+        yield at, len(used) if end < 0 else end
+        at = after

@@ -12,7 +12,7 @@ How it is kept fast and right (measurements in the project's history, Unicorn 2.
 """
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -23,15 +23,18 @@ from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
 from engine.cpu import native, unicorn_float
 from engine.cpu import unicorn_api as api
-from engine.cpu.base import Decode, EntryTable, Stop, StopKind, Traps
-from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, PageTable, Ram
+from engine.cpu.base import Access, Decode, EntryTable, Stop, StopKind, Traps
+from engine.cpu.pagetable import PageTable
+from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, Ram
+from engine.cpu.unicorn_accesses import AccessLog
 from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_machines import machine_of
 from engine.cpu.unicorn_refusals import admit
-from engine.cpu.unicorn_screen import Screen
+from engine.cpu.unicorn_screen import Screen, readable
+from engine.cpu.unicorn_sieve import AccessSieve
 from engine.cpu.unicorn_state import WIDE, UnicornState
 from engine.cpu.unicorn_stops import add_stops
 from engine.cpu.unicorn_traps import UnicornTraps
@@ -114,8 +117,11 @@ class UnicornCpu(UnicornState):
             self.page_table,
             host_float=host_float,
         )
+        self.coarse: Container[int] = ()
+        self._accesses = AccessLog(ram, self.page_table, self._hooks)
         self._faults = FaultLocator(ram, self._hooks)
         self._guard = Guard(self._handle, self.engine_address, names.target)
+        self._sieve = AccessSieve(self._handle, self.engine_address, names.target)
         self._code = native.build()
         self._clock = UnicornClock(
             self._handle, self._hooks, ram.control, self._code, uc.ctl_flush_tb
@@ -160,6 +166,9 @@ class UnicornCpu(UnicornState):
                 for _ in range(_PATIENCE):
                     self._start(at, end)
                     at = self.read_register(self.arch.roles.pc)
+                    met = self._sieve.met() if self._sieve.watching else None
+                    if met is not None:
+                        raise GuestFaultError(*met)
                     if at == end or control.fault_access:
                         break
         finally:
@@ -207,6 +216,64 @@ class UnicornCpu(UnicornState):
                     stop = self._run_once(2)
                 if stop is not None or self._progress:
                     return stop
+
+    def observe(
+        self, places: Mapping[int, int], call: Callable[[], Stop | None] | None = None
+    ) -> tuple[Stop | None, list[Access]]:
+        """Execute one instruction and see what it accesses; see `engine.cpu.base.Cpu`.
+
+        Most are run up to the next one: counted runs drop all translations, before and after.
+        """
+        if self._halted:
+            return self._halt_now(), []
+        pc, most = self.read_register(self.arch.roles.pc), self.arch.insn_max
+        insn = next(iter(self._decode(pc, readable(self, pc, most))), None)
+        emulated = self._screen.seen = []
+        self.invalidate(pc, most)
+        try:
+            with (
+                self._accesses.kept(places) as accesses,
+                self._checks.kept(),
+                self.page_table.opened(),
+            ):
+                if insn is None or insn.unknown or self.arch.goes_elsewhere(insn):
+                    stop = self._one()
+                else:
+                    stop = self._up_to(pc, pc + insn.size)
+        finally:
+            self._screen.seen = None
+            self.flush_tlb()
+            self.invalidate(pc, most)
+        seen = [*emulated, *accesses]
+        if stop is not None and stop.kind is StopKind.QUANTUM and (seen or self._moved(pc)):
+            stop = None  # the block behind it may not begin any more
+        return stop, seen
+
+    def _one(self) -> Stop | None:
+        """Execute one instruction in the time that is left."""
+        with self._deaf():
+            while True:
+                stop = self._run_once(1)
+                if stop is not None or self._progress:
+                    return stop
+
+    def sift(self, reads: Sequence[tuple[int, int]], writes: Sequence[tuple[int, int]]) -> bool:
+        """Refuse accesses to some bytes; see `engine.cpu.base.Cpu`."""
+        self._sieve.choose(reads, writes)
+        return self._sieve.watching
+
+    def _up_to(self, pc: int, end: int) -> Stop | None:
+        """Execute the instruction at pc, which ends at an address and goes on there."""
+        self._idle = (0, 0)  # it may be this one's turn again and again
+        with self._deaf():
+            for _ in range(_PATIENCE):
+                stop = self._run_once(0, end)
+                moved = self._moved(pc)
+                if stop is not None and stop.kind is StopKind.HALTED and moved:
+                    self._halted, stop = True, None  # for what follows
+                if stop is not None or moved:
+                    return stop
+        raise EngineError(f"the emulator does not execute the instruction at {pc:#x}")
 
     def _all_registers(self) -> tuple[int, ...]:
         """General registers and pc."""
@@ -263,6 +330,8 @@ class UnicornCpu(UnicornState):
             return self._halt_now()
         if used_up:
             return Stop(StopKind.QUANTUM)
+        if self._sieve.watching and (met := self._sieve.met()) is not None:
+            return Stop(StopKind.FAULT, address=met[0], access=met[1])
         if error == api.ERROR_EXCEPTION and control.fault_access:
             at = self.read_register(self.arch.roles.pc)
             if at in self._screen.entries:  # decoding it went on behind the page
@@ -293,7 +362,12 @@ class UnicornCpu(UnicornState):
             self._uc.ctl_flush_tb()
         self._counted = count != 0
         self._checks.choose(needed=self._counted or self._screen.hooked)
-        return self._guard.start(pc, end, count)
+        if self._sieve.watching:
+            self._sieve.enter(on=not self.page_table.is_open)
+        error = self._guard.start(pc, end, count)
+        if self._sieve.watching:
+            self._sieve.leave()
+        return error
 
     def _approach(self, count: int) -> int:
         """Unicorn could not translate a block: execute its first instruction, or refuse it.
@@ -435,6 +509,8 @@ class UnicornCpu(UnicornState):
                 return Stop(StopKind.TRAP, TrapKind.ILLEGAL)
             at = pc if pc & -PAGE == page else page
             return Stop(StopKind.FAULT, address=at, access="execute")
+        if page in self.coarse:
+            return Stop(StopKind.FAULT, address=page, access=ACCESS_NAMES.get(access, "read"))
         address = self._faults.locate(page, lambda: self._repeat(pc, page))
         self.flush_tlb()
         return Stop(StopKind.FAULT, address=address, access=ACCESS_NAMES.get(access, "read"))

@@ -18,7 +18,8 @@ import unicorn.unicorn_const as uc_const
 from unicorn.unicorn_py3.unicorn import Uc, UcError
 
 from engine.arch.engines import USER_START, HiddenFlags, Setting, UnicornNames, UserStart
-from engine.cpu.ram import PAGE, PageTable, Ram, Region
+from engine.cpu.pagetable import PageTable, Region
+from engine.cpu.ram import PAGE, Ram
 from engine.errors import EngineError
 
 _NO_FAULT: Final = b"\xff\xff\xff\xff"
@@ -51,7 +52,8 @@ class UnicornMachine:
             raise EngineError(f"this Unicorn has no {names.arch}: {error}") from error
         self._spelled = dict(names.registers)
         self._writable = {name: (free, fixed) for name, free, fixed in names.writable}
-        self._flags_at = -1  # in a saved context, once learnt
+        self._flags_known = names.hidden_flags is None
+        self._flags_at = -1  # in a saved context, once learnt and if anywhere
         self._fault_at = -1
 
     def open(self) -> Any:
@@ -96,7 +98,7 @@ class UnicornMachine:
         for index, (register, key) in enumerate(start.secrets):
             value = int.from_bytes(secret[8 * index : 8 * index + 8], "little")
             uc.reg_write(self._id(register), (*key, value))
-        if names.hidden_flags is not None:
+        if names.hidden_flags is not None and not self._flags_known:
             self._learn_flags(uc, ram, table, start, names.hidden_flags)
         fault = names.lasting_fault
         then = (lambda: None) if fault is None else lambda: self._learn_fault(uc, fault)
@@ -145,20 +147,29 @@ class UnicornMachine:
     def _learn_flags(
         self, uc: Any, ram: Ram, table: PageTable, start: UserStart, flags: HiddenFlags
     ) -> None:
-        """Find the byte that a division by zero changes; the registers are put back."""
+        """Find the byte that a division by zero changes; the registers are put back.
+
+        Asked once and not of every engine, and of two divisions: a context holds pointers too,
+        whose bytes differ by chance as the flags do. Where the register shows the division there
+        is no such byte.
+        """
         context = uc.context_save()
-        if self._flags_at < 0:
-            before = _context_bytes(context)
+        changed: list[set[int]] = []
+        for _ in range(2):
+            before = _context_bytes(uc.context_save())
             _run_stub(uc, ram, table, start, start.at + flags.entry, start.at + flags.end)
-            after = _context_bytes(uc.context_save())
-            found = [
-                index
-                for index, (old, new) in enumerate(zip(before, after, strict=True))
-                if old == 0 and new == flags.mark
-            ]
-            if len(found) == 1:
-                self._flags_at = found[0]
-        uc.context_restore(context)
+            after = enumerate(_context_bytes(uc.context_save()))
+            shown = uc.reg_read(self._id(flags.register)) & flags.mark
+            changed.append(
+                {at for at, new in after if (before[at], new) == (0, flags.mark) and not shown}
+            )
+            uc.context_restore(context)
+        found = changed[0] & changed[1]
+        if not shown:
+            if len(found) != 1:
+                raise EngineError("the emulator's floating-point flags are not where they were")
+            (self._flags_at,) = found
+        self._flags_known = True
 
     def _learn_fault(self, uc: Any, number: int) -> None:
         """Raise one fault and see where the emulator notes it.

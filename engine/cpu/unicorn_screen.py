@@ -16,11 +16,12 @@ from typing import Any
 import unicorn.unicorn_const as uc_const
 
 from engine.arch.base import Arch, Screened, Screening, TrapKind
-from engine.arch.machine import UNKNOWN, ArchCpu, Insn, TrapError
+from engine.arch.machine import UNKNOWN, Insn, MemoryAccess, TrapError
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
-from engine.cpu.base import Cpu, Decode, EntryAction, Stop, StopKind
-from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, PageTable, Ram
+from engine.cpu.base import Access, Cpu, Decode, EntryAction, Stop, StopKind
+from engine.cpu.pagetable import PageTable
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
 
 
@@ -74,6 +75,7 @@ class Screen:
         waiting: a block is to be translated again, with hooks in it.
         met: the screened instruction that was reached, None if none.
         behind: the address behind the last one that was carried out.
+        seen: where accesses of those that are carried out here are put; None for nowhere.
     """
 
     def __init__(
@@ -118,6 +120,7 @@ class Screen:
         self.off = False
         self.met: int | None = None
         self.behind = 0
+        self.seen: list[Access] | None = None
         self._callback = api.OnCode(self._on_code)
 
     def watch(
@@ -247,7 +250,7 @@ class Screen:
         address = self.met
         assert address is not None
         self.met = None
-        raw = _readable(cpu, address, self._arch.insn_max)
+        raw = readable(cpu, address, self._arch.insn_max)
         known = self._served.get(address)
         if known is None or known[0] != raw:
             known = raw, *self._decoded(address, raw)
@@ -269,7 +272,7 @@ class Screen:
             self._pass = address
             return None, False
         try:
-            after = self._arch.emulate(_OwnRights(cpu), insn)
+            after = self._arch.emulate(_OwnRights(cpu, self.seen), insn)
         except TrapError as trap:
             kind = self._arch.classify_trap(trap.number)
             return Stop(StopKind.TRAP, kind, trap.number), False
@@ -301,8 +304,9 @@ class _NoMemoryError(Exception):
 class _OwnRights:
     """The CPU with the program's own rights to memory, for an instruction of the program."""
 
-    def __init__(self, cpu: Cpu) -> None:
+    def __init__(self, cpu: Cpu, seen: list[Access] | None) -> None:
         self._cpu = cpu
+        self._seen = seen
         self.read_register = cpu.read_register
         self.write_register = cpu.write_register
         self.float_flags = cpu.float_flags
@@ -314,11 +318,16 @@ class _OwnRights:
     def read(self, address: int, size: int) -> bytes:
         """Load; GuestFaultError where the program may not."""
         self._allowed(address, size, READ, "read")
+        if self._seen is not None:
+            self._seen.append(Access(False, address, size))
         return self._cpu.read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
         """Store; GuestFaultError where the program may not. It may be code."""
         perms = self._allowed(address, len(data), WRITE, "write")
+        if self._seen is not None:
+            old = self._cpu.read(address, len(data))
+            self._seen.append(Access(True, address, len(data), old))
         self._cpu.write(address, data)
         if perms & EXECUTE:
             self._cpu.invalidate(address, len(data))
@@ -339,7 +348,7 @@ class _OwnRights:
         return perms
 
 
-def _readable(cpu: ArchCpu, address: int, size: int) -> bytes:
+def readable(cpu: MemoryAccess, address: int, size: int) -> bytes:
     """Up to `size` bytes, fewer where the memory ends."""
     while size:
         try:

@@ -6,12 +6,15 @@ from typing import Any, Final, cast
 
 from engine.arch.base import Arch
 from engine.cpu import unicorn_api as api
-from engine.cpu.ram import MappedMemory, PageTable, Ram
+from engine.cpu.pagetable import MappedMemory, PageTable
+from engine.cpu.ram import Ram
 from engine.cpu.unicorn_machines import UnicornMachine
 
 _WORD: Final = (1 << 64) - 1
 WIDE: Final = 64
 """Bytes of the register buffer; the widest register has 16."""
+
+_Saved = tuple[Any, list[tuple[str, int]]]
 
 
 class UnicornState(MappedMemory):
@@ -31,6 +34,7 @@ class UnicornState(MappedMemory):
         self._buffer = ctypes.create_string_buffer(WIDE)
         self._buffer_at = ctypes.addressof(self._buffer)
         self._batches: dict[tuple[str, ...], tuple[Any, ...]] = {}
+        self._left_out = machine.names.unsaved
         self._pc_id = self._ids[arch.roles.pc]
         self._live_at: Mapping[str, int] = {}
         self._live_words = memoryview(b"")
@@ -93,14 +97,20 @@ class UnicornState(MappedMemory):
         """Forget the sticky exceptions."""
         self._machine.clear_float_flags(self._uc)
 
-    def save(self) -> object:
-        """All registers as an opaque value."""
-        left_out = self._machine.names.unsaved
-        return self._uc.context_save(), [(name, self.read_register(name)) for name in left_out]
+    def save(self, into: object = None) -> object:
+        """All registers as an opaque value.
+
+        Args:
+            into: a value of before that nobody needs any more; it may be written over.
+        """
+        context = self._uc.context_save() if into is None else cast(_Saved, into)[0]
+        if into is not None:
+            api.context_save(self._handle, context.context)
+        return context, [(name, self.read_register(name)) for name in self._left_out]
 
     def restore(self, state: object) -> None:
         """Go back to a value of `save`."""
-        context, left_out = cast(tuple[Any, list[tuple[str, int]]], state)
-        self._uc.context_restore(context)
+        context, left_out = cast(_Saved, state)
+        api.context_restore(self._handle, context.context)
         for name, value in left_out:
             self.write_register(name, value)

@@ -35,4 +35,5 @@ ABI: Final = ElfAbi(
     ),
     stubs=LinkageStubs(glob_dat=1025, jump_slot=1026, irelative=1032, find=_stubs),
     mapping_symbols=True,
+    float_result="v0",
 )

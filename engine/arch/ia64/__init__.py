@@ -44,6 +44,7 @@ def _never(cpu: ArchCpu, insn: Insn) -> int:
 IA64 = Arch(
     name="ia64",
     elf_machine=50,
+    elf_target="elf64-ia64-little",
     bits=64,
     byteorder="little",
     insn_align=1,

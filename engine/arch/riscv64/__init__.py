@@ -76,6 +76,7 @@ def _is_call(insn: Insn) -> bool:
 RISCV64 = Arch(
     name="riscv64",
     elf_machine=243,
+    elf_target="elf64-littleriscv",
     bits=64,
     byteorder="little",
     insn_align=2,

@@ -32,4 +32,5 @@ ABI: Final = ElfAbi(
     ),
     stubs=LinkageStubs(glob_dat=2, jump_slot=5, irelative=58, find=_stubs),  # R_RISCV_64, ...
     mapping_symbols=True,
+    float_result="fa0",
 )

@@ -1,5 +1,7 @@
 """x86-64: the facts the generic engine needs, as data."""
 
+from typing import Final
+
 from engine.arch.base import AddressPlan, Arch, LinuxAbi, Register, Roles, StatLayout, TrapKind
 from engine.arch.x86_64.abi import ABI
 from engine.arch.x86_64.bench import BENCH
@@ -18,6 +20,7 @@ from engine.arch.x86_64.screen import (
     screen,
 )
 from engine.arch.x86_64.signals import SIGNALS
+from engine.arch.x86_64.slices import SLICES
 from engine.arch.x86_64.sse_arithmetic import unusual
 from engine.arch.x86_64.syscalls import OWN_CALLS, SYSCALLS, TASK_SIZE
 
@@ -61,6 +64,14 @@ _REGISTERS = (
     ),
 )
 
+_ELSEWHERE: Final = frozenset(
+    {
+        *("call", "lcall", "jmp", "ljmp", "ret", "retf", "retfq", "iret", "iretd", "iretq"),
+        *("rep", "repe", "repne", "xbegin"),
+    }
+)
+"""Words of Capstone's mnemonics: jumps that read or write memory, and what repeats itself."""
+
 _TRAPS = {
     0: TrapKind.DIVIDE,
     1: TrapKind.SINGLE_STEP,
@@ -86,6 +97,7 @@ _FLAGS = (
 X86_64 = Arch(
     name="x86_64",
     elf_machine=62,
+    elf_target="elf64-x86-64",
     bits=64,
     byteorder="little",
     insn_align=1,
@@ -97,6 +109,7 @@ X86_64 = Arch(
     engines=ENGINES,
     abi=ABI,
     bench=BENCH,
+    slices=SLICES,
     plan=AddressPlan(
         task_size=TASK_SIZE,
         pie_base=0x5555_5555_4000,
@@ -158,6 +171,7 @@ X86_64 = Arch(
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.PRIVILEGED),
     emulate_trapped=emulate_trapped,
     is_call=lambda insn: insn.mnemonic in ("call", "lcall"),
+    goes_elsewhere=lambda insn: not _ELSEWHERE.isdisjoint(insn.mnemonic.split()),
     probes=PROBES,
     unwind=UNWIND,
     jumps=JUMPS,

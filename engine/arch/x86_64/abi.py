@@ -17,6 +17,7 @@ def _stubs(code: bytes, address: int) -> Iterator[tuple[int, int]]:
 
 
 ABI: Final = ElfAbi(
+    float_result="xmm0",
     calls=CallConvention(  # 3.2.3; DWARF numbers of figure 3.36
         general=(5, 4, 1, 2, 8, 9),
         vectors=8,

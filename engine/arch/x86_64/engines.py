@@ -86,7 +86,7 @@ ENGINES: Final = EngineNames(
             ("UC_X86_INS_OUT", "out"),
         ),
         # MXCSR's exception bits IE, ZE, OE, UE, PE; softfloat uses the same bit numbers.
-        hidden_flags=HiddenFlags(entry=_PAGE, end=_PAGE + 9, mark=4, mask=0x3D),
+        hidden_flags=HiddenFlags("MXCSR", entry=_PAGE, end=_PAGE + 9, mark=4, mask=0x3D),
         host_float=True,
         lasting_fault=13,
     ),

@@ -37,7 +37,7 @@ from typing import Final, NamedTuple
 
 from engine.arch.base import Screened, Screening
 from engine.arch.machine import ArchCpu, Insn, TrapError
-from engine.arch.x86_64 import sse, sse_arithmetic, x87
+from engine.arch.x86_64 import sse, sse_arithmetic
 from engine.arch.x86_64.decode import decode, length
 from engine.arch.x86_64.extended import ControlWord, from_integer, narrowed
 from engine.arch.x86_64.operations import operand_address
@@ -60,7 +60,8 @@ SUSPECTS: Final = {
     0xF7: frozenset({0x0D, *_NEG_OF_MEMORY}),
     0x0F: frozenset({_CVTPI, 0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7}),
 }
-_X87: Final = frozenset((x87.FWAIT, *range(0xD8, 0xE0)))
+_FWAIT: Final = 0x9B
+_X87: Final = frozenset((_FWAIT, *range(0xD8, 0xE0)))
 _SSE: Final = sse_arithmetic.OPCODES | {0x38, 0x3A, 0x52, 0x53}
 """Second bytes of opcodes that `sse` and `sse_arithmetic` have to do with."""
 FLOAT_SUSPECTS: Final = {
@@ -156,7 +157,7 @@ def _classify(raw: bytes) -> _Remedy | None:
     if first in SUSPECT_LASTS:
         return _Remedy(Screening.EMULATE, "loop that looks at ZF")
     if first in _X87:
-        return _Remedy(Screening.EMULATE, "x87", x87.emulate)
+        return _Remedy(Screening.EMULATE, "x87", _x87)
     if first == _POP and len(raw) > index + 1 and raw[index + 1] & 0x38:
         return _Remedy(Screening.REFUSE, "XOP instruction, which the emulated CPU does not have")
     if first in _TESTS and raw[index + 1 : index + 2] == _TEST_RIP_RELATIVE:
@@ -242,6 +243,14 @@ def _spelled(insns: tuple[Insn, ...]) -> Iterator[Insn]:
 def prepare(cpu: ArchCpu, insn: Insn) -> None:
     """Before MXCSR is stored: show the sticky flags."""
     show_float_flags(cpu)
+
+
+def _x87(cpu: ArchCpu, insn: Insn) -> None:
+    """Any instruction of x87."""
+    # Seven modules that a start needs where no host computes for the guest only.
+    from engine.arch.x86_64 import x87
+
+    x87.emulate(cpu, insn)
 
 
 def _load_mxcsr(cpu: ArchCpu, insn: Insn) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 from engine.cpu.ia64.jit import Jit, plain
 from engine.cpu.ia64.memory import SHIFT, Ia64Memory
 from engine.cpu.ia64.translate import FIRST_LINE, LONGEST, Block, Translator
-from engine.cpu.ram import EXECUTE, PAGE, PageTable
+from engine.cpu.pagetable import PageTable
+from engine.cpu.ram import EXECUTE, PAGE
 
 Blocks = dict[int, Block]
 

@@ -4,12 +4,12 @@ Generated code is kept in two versions, with and without NaT bits; the quicker o
 no register is a NaT. A block's exceptions say what the engine has to see to.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final
 
 from engine.arch.base import TrapKind
 from engine.arch.ia64.bundle import next_slot, unpack
-from engine.cpu.base import LEAVE, StepAction, Stop, StopKind, Traps
+from engine.cpu.base import LEAVE, Access, StepAction, Stop, StopKind, Traps
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.cache import Blocks, CodeCache
 from engine.cpu.ia64.clock import Ia64Clock
@@ -35,7 +35,8 @@ from engine.cpu.ia64.stops import (
 )
 from engine.cpu.ia64.translate import LONGEST, Block
 from engine.cpu.ia64.traps import Ia64Traps, stepping
-from engine.cpu.ram import MappedMemory, PageTable, Ram
+from engine.cpu.pagetable import MappedMemory, PageTable
+from engine.cpu.ram import Ram
 from engine.errors import GuestFaultError
 
 _LOOK: Final = 256
@@ -68,6 +69,7 @@ class Ia64Cpu(Registers, MappedMemory):
                 library for it; 0 for never.
         """
         self.page_table = PageTable(ram)
+        self.coarse: Container[int] = ()
         self._ram = ram
         self._memory = Ia64Memory(ram, self.page_table)
         self._memory.emulate_unaligned = emulate_unaligned
@@ -124,6 +126,18 @@ class Ia64Cpu(Registers, MappedMemory):
         if stop is None:
             self._clock.stepped(self.state.ip)
         return stop
+
+    def observe(
+        self, places: Mapping[int, int], call: Callable[[], Stop | None] | None = None
+    ) -> tuple[Stop | None, list[Access]]:
+        """Execute one slot and see what it accesses; see `engine.cpu.base.Cpu`."""
+        with self.page_table.opened(), self._memory.observed() as seen:
+            stop = (call or self.step)()
+        return stop, seen
+
+    def sift(self, reads: Sequence[tuple[int, int]], writes: Sequence[tuple[int, int]]) -> bool:
+        """Pages are all that this core tells apart."""
+        return False
 
     def step_at(self, address: int, action: StepAction | None) -> None:
         """Execute the slot at an address with psr.ss; see `SingleSteps`."""

@@ -5,11 +5,14 @@ code has been translated have no writable view: the first store to one forgets i
 """
 
 import ctypes
-from collections.abc import Callable
-from typing import Final, Literal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Literal, cast
 
+from engine.cpu.base import Access
 from engine.cpu.ia64.stops import CodeChanged, OutOfMemory, PageFault, Unaligned
-from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, PageTable, Ram
+from engine.cpu.pagetable import PageTable
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 
 SHIFT: Final = 12
 OFFSET: Final = PAGE - 1
@@ -19,15 +22,41 @@ View = memoryview
 
 
 class Views(dict[int, View]):
-    """Page number to a view of its elements of one size; made when first asked for."""
+    """Page number to a view of its elements of one size; made when first asked for.
+
+    Attributes:
+        seen: where accesses through views that are made now are noted; None for nowhere.
+    """
 
     def __init__(self, size: int, make: Callable[[int], View]) -> None:
-        self._letter = FORMATS[size]
+        self._size, self._letter = size, FORMATS[size]
         self._make = make
+        self.seen: list[Access] | None = None
 
     def __missing__(self, page: int) -> View:
-        view = self[page] = self._make(page).cast(self._letter)
+        view = self._make(page).cast(self._letter)
+        if self.seen is not None:
+            view = cast(View, SeenView(view, self._size, page << SHIFT, self.seen))
+        self[page] = view
         return view
+
+
+class SeenView:
+    """A page's elements of one size, of which each access is noted."""
+
+    def __init__(self, view: View, size: int, address: int, seen: list[Access]) -> None:
+        self._view, self._size, self._address, self._seen = view, size, address, seen
+
+    def __getitem__(self, index: int) -> int:
+        value = int(self._view[index])
+        self._seen.append(Access(False, self._address + index * self._size, self._size))
+        return value
+
+    def __setitem__(self, index: int, value: int) -> None:
+        size, old = self._size, int(self._view[index])
+        self._view[index] = value
+        before = old.to_bytes(size, "little")
+        self._seen.append(Access(True, self._address + index * size, size, before))
 
 
 class Ia64Memory:
@@ -54,6 +83,21 @@ class Ia64Memory:
         self.base = ram.base
         self.readable = {size: Views(size, self._make_readable) for size in FORMATS}
         self.writable = {size: Views(size, self._make_writable) for size in FORMATS}
+
+    @contextmanager
+    def observed(self) -> Iterator[list[Access]]:
+        """Note all accesses meanwhile, in order."""
+        seen: list[Access] = []
+        tables = (*self.readable.values(), *self.writable.values())
+        self.flush()
+        for views in tables:
+            views.seen = seen
+        try:
+            yield seen
+        finally:
+            for views in tables:
+                views.seen = None
+            self.flush()
 
     def flush(self) -> None:
         """Forget all views."""

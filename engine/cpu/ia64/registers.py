@@ -114,8 +114,8 @@ class Registers:
     def clear_float_flags(self) -> None:
         """Nothing to forget."""
 
-    def save(self) -> object:
-        """All registers as an opaque value."""
+    def save(self, into: object = None) -> object:
+        """All registers as an opaque value, always a new one."""
         s = self._state
         lists = tuple(tuple(part) for part in (s.g, s.n, s.p, s.f, s.b, s.a, s.frame, s.um))
         stack = (tuple(s.stack), tuple(s.stack_nats))

@@ -5,7 +5,8 @@ from ia64kit import CODE, DATA, BareIa64, bundle, code
 
 from engine.arch.base import TrapKind
 from engine.cpu.base import Stop, StopKind
-from engine.cpu.ram import PAGE, READ, Region
+from engine.cpu.pagetable import Region
+from engine.cpu.ram import PAGE, READ
 from engine.errors import GuestFaultError
 
 pytestmark = pytest.mark.usefixtures("each_core")

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.cpu import native, native_code
-from engine.cpu.ram import OUT_OF_MEMORY, PAGE, PageTable, Ram, Region
+from engine.cpu.pagetable import PageTable, Region
+from engine.cpu.ram import OUT_OF_MEMORY, PAGE, Ram
 
 BUILT = native.build()
 needs_host_code = pytest.mark.skipif(

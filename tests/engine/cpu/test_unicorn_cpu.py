@@ -9,7 +9,8 @@ from barecpu import CODE, DATA, BareCpu
 
 from engine.arch.base import TrapKind
 from engine.cpu.base import Stop, StopKind
-from engine.cpu.ram import PAGE, Region
+from engine.cpu.pagetable import Region
+from engine.cpu.ram import PAGE
 from engine.errors import GuestFaultError
 
 X86, ARM = "x86_64", "aarch64"

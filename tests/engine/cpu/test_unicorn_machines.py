@@ -1,9 +1,13 @@
 """A record's names are all that the emulator needs of an architecture."""
 
 import struct
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, repeat
+from typing import Any
 
 import pytest
+from barecpu import BareCpu
 
 from engine.arch import by_name
 from engine.arch.abi import ElfAbi
@@ -16,8 +20,10 @@ from engine.arch.engines import (
     UnicornNames,
     UserStart,
 )
+from engine.cpu import unicorn_machines
 from engine.cpu.base import Stop, StopKind
-from engine.cpu.ram import Ram, Region
+from engine.cpu.pagetable import Region
+from engine.cpu.ram import Ram
 from engine.cpu.unicorn_cpu import UnicornCpu
 from engine.errors import EngineError
 from engine.insn.disasm import Disassembler
@@ -129,3 +135,24 @@ def test_an_architecture_that_unicorn_does_not_have() -> None:
     arch = by_name("ia64")
     with pytest.raises(EngineError, match="no emulator for ia64"):
         UnicornCpu(arch, Ram(size=1 << 28, budget=1 << 24), Disassembler(arch).decode)
+
+
+@pytest.mark.parametrize("portable", ["0", "1"])
+def test_bytes_that_differ_by_chance_are_no_float_flags(
+    portable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A saved context holds pointers: one looked like the flags in one start of 300."""
+    monkeypatch.setenv("KPROBE_TUI_PORTABLE", portable)
+    chance: Iterator[bytes] = chain((b"\0",), repeat(b"\4"))
+    plain = unicorn_machines._context_bytes
+
+    def with_a_pointer(context: Any) -> bytes:
+        return plain(context) + next(chance)
+
+    monkeypatch.setattr(unicorn_machines, "_context_bytes", with_a_pointer)
+    unicorn_machines.machine_of.cache_clear()
+    cpu = BareCpu("x86_64", bytes.fromhex("0f05"))
+    assert cpu.float_flags() == 0
+    cpu.run()
+    assert cpu.float_flags() == 0
+    unicorn_machines.machine_of.cache_clear()

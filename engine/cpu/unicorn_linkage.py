@@ -1,0 +1,151 @@
+"""Unicorn's library from inside: functions, the slots through which it calls them, CPUs."""
+
+import ctypes
+import mmap
+import os
+import struct
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from unicorn.unicorn_py3.unicorn import uclib
+
+# The engine structure's pointer to its CPUState, and the way back, in the pinned build.
+_CPU_AT, _BACK_AT = 0x1B8, 0x81A8
+
+# elf.h: dynamic tags and the relocation of a function that is called through a slot.
+_STRTAB, _SYMTAB, _STRSZ, _PLTRELSZ, _JMPREL = 5, 6, 10, 2, 23
+_JUMP_SLOT: Final = 7
+_ENTRY: Final = 24  # bytes of a symbol, and of a relocation
+_NEEDED: Final = {_STRTAB, _SYMTAB, _STRSZ, _PLTRELSZ, _JMPREL}
+_MOST: Final = 1 << 24
+
+
+def address_of(name: str) -> int:
+    """The address of a function of the library; 0 where it has none of the name."""
+    function = getattr(uclib, name, None)
+    return ctypes.cast(function, ctypes.c_void_p).value or 0 if function is not None else 0
+
+
+def address_in(function: Any) -> int:
+    """The address behind a ctypes function."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def cpu_of(engine: int) -> int:
+    """The CPUState of an engine; 0 if it is not where the pinned build keeps it."""
+    try:
+        memory = os.open("/proc/self/mem", os.O_RDONLY)
+    except OSError:
+        return 0
+    try:
+        (cpu,) = struct.unpack("=Q", os.pread(memory, 8, engine + _CPU_AT))
+        (back,) = struct.unpack("=Q", os.pread(memory, 8, cpu + _BACK_AT))
+    except (OSError, OverflowError, struct.error):
+        return 0
+    finally:
+        os.close(memory)
+    return int(cpu) if back == engine else 0
+
+
+@cache
+def _tables() -> tuple[int, bytes, bytes, bytes] | None:
+    """Base address, strings, symbols, and relocations of slots; None if laid out otherwise.
+
+    A dlopen handle is the loader's link_map: base address, name, dynamic section.
+    """
+    base, _, dynamic = struct.unpack("=3Q", ctypes.string_at(vars(uclib)["_handle"], 24))
+    tags: dict[int, int] = {}
+    while True:
+        tag, value = struct.unpack("=2Q", ctypes.string_at(dynamic, 16))
+        if not tag:
+            break
+        tags[tag] = value
+        dynamic += 16
+    if not tags.keys() >= _NEEDED:
+        return None
+    strings, symbols, jumps = (
+        tags[tag] if tags[tag] >= base else tags[tag] + base for tag in (_STRTAB, _SYMTAB, _JMPREL)
+    )
+    if not 0 < strings - symbols < _MOST:  # the symbols end where the strings begin
+        return None
+    return (
+        base,
+        ctypes.string_at(strings, tags[_STRSZ]),
+        ctypes.string_at(symbols, strings - symbols),
+        ctypes.string_at(jumps, tags[_PLTRELSZ]),
+    )
+
+
+def slots_of(names: tuple[bytes, ...]) -> list[int] | None:
+    """Addresses of the words through which the library calls functions; None if one has none."""
+    known = _tables()
+    if known is None:
+        return None
+    base, strings, symbols, relocations = known
+    slots = []
+    for name in names:
+        symbol = _symbol(name, strings, symbols)
+        at = _entry(relocations, 8, struct.pack("=2I", _JUMP_SLOT, symbol))
+        if not symbol or at < 0:
+            return None
+        slots.append(base + int(struct.unpack_from("=Q", relocations, at)[0]))
+    return slots
+
+
+def _symbol(name: bytes, strings: bytes, symbols: bytes) -> int:
+    """The number of a symbol; 0 for none. The end of a longer name may serve as a name."""
+    place = strings.find(name + b"\0")
+    while place >= 0:
+        at = _entry(symbols, 0, struct.pack("=I", place))
+        if at >= 0:
+            return at // _ENTRY
+        place = strings.find(name + b"\0", place + 1)
+    return 0
+
+
+def _entry(table: bytes, field: int, content: bytes) -> int:
+    """The place of the entry with this in a field; -1 for none."""
+    at = table.find(content)
+    while at >= 0 and at % _ENTRY != field:
+        at = table.find(content, at + 1)
+    return at - field if at >= 0 else -1
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecord:
+    """Words that placed host code reads and writes.
+
+    Attributes:
+        words: them.
+        at: their address.
+        memory: that holds them.
+    """
+
+    words: "memoryview[int]"
+    at: int
+    memory: mmap.mmap
+
+
+def record(count: int) -> HostRecord:
+    """A record of so many words, all zero."""
+    memory = mmap.mmap(-1, mmap.PAGESIZE)
+    at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return HostRecord(memoryview(memory)[: 8 * count].cast("Q"), at, memory)
+
+
+def redirect(slots: list[int], targets: list[int]) -> bool:
+    """Write slots through the kernel, which refuses where a store would kill."""
+    try:
+        memory = os.open("/proc/self/mem", os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return all(
+            os.pwrite(memory, struct.pack("=Q", target), slot) == 8
+            for slot, target in zip(slots, targets, strict=True)
+        )
+    except (OSError, OverflowError):
+        return False
+    finally:
+        os.close(memory)
