@@ -1,8 +1,25 @@
 """The guest's kernel: Linux's user-mode interface, in Python.
 
-`process` is what a program's system calls read and change, `kernel` runs it; `table` lists
-the system calls, one family a file; `loader` starts programs; `fs` is what the guest sees of
-files. A handler is a plain function of the process (files ask for less: `context`) and raw
-arguments that returns a number or a `Wait`; it never blocks.
+Who there is, from the whole to its parts: a `machine` has all processes and one processor; a
+`process` (a thread group) is what its threads have in common, its memory is a `space`, and a
+`thread` makes system calls. `kernel` is the loop that runs them: it gives the processor to whom
+`scheduler` says (`turns`, a `schedule` that is followed), carries calls out, and has `delivery`
+deliver signals. `init` is process 1, of which nothing is ever run.
+
+`table` lists the system calls, one family a module. A handler is a plain function of its thread
+(those of files and time ask for less: `context`) and of raw arguments; it returns a number, or a
+`wait` where it would block, and never blocks itself: `blocking` says when a wait is over.
+
+- Lives: `loader` starts a program, `cloning` makes threads and processes, `exec` puts another
+  program in the place of one, `tasks` and `reaping` end them, `jobs` stops and continues them.
+  `images` are the files that were read for it; `moments` tells layers above of all this.
+- Waiting for each other: `futex` on its `futexqueues`; `msg`, `sem` and `shm` over `sysv`.
+- Signals: their state in `signals`, calls in `signalcalls` and `signalfiles`; time in `clock`,
+  calls in `time`, timers in `timers` and `posixtimers`.
+- Calls about files: `files`, `descriptors`, `dirs`, `stat`, `transfer`, `poll`, `pipes`, and with
+  an object of their own in `fs`: `filelocks` (`fs.locks`), `notify` (`fs.inotify`), `xattr`
+  (`fs.xattrs`). `coherence` keeps what is mapped and what is written the same.
+- `fs` is what the guest sees of files, `net` its network, `procview` fills /proc.
+
 What comes from the host enters in one place (`fs.stdio.HostIO`), so that it can be journalled.
 """

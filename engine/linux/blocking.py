@@ -16,6 +16,8 @@ INTERRUPTED: Final = -(1 << 62)
 """A wait that a signal with a handler has ended."""
 RESTART: Final = INTERRUPTED + 1
 """The same, of a call that the handler's SA_RESTART may start again."""
+AGAIN: Final = INTERRUPTED + 2
+"""The same, of a call that starts again whatever the handler is."""
 
 _LONGEST: Final = (1 << 31) - 1
 """Milliseconds that the host's poll takes; nobody waits for what comes later."""
@@ -83,7 +85,7 @@ def result(k: Thread) -> int | None:
             wait.on_interrupt()
         if wait.leave is not None:
             wait.leave()
-        return RESTART if wait.restart else INTERRUPTED
+        return AGAIN if wait.again else RESTART if wait.restart else INTERRUPTED
     if k.wait is None:
         return None  # a stop has ended it
     end = deadline(k)

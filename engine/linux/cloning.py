@@ -7,22 +7,27 @@ from typing import Final
 
 from engine.errors import GuestFaultError
 from engine.guest.memory import MappingError
-from engine.linux import pidfiles, shm
+from engine.linux import pidfiles, sem, shm
 from engine.linux.context import SyscallTable
 from engine.linux.errno import LinuxError
+from engine.linux.fs.namespaces import NamespaceFile
+from engine.linux.fs.table import FileTable
 from engine.linux.process import Process, WorkingPlace
 from engine.linux.signals import SIGCHLD, SIGRTMIN, SS_DISABLE
+from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
 VM, FS, FILES, SIGHAND, PIDFD = 0x100, 0x200, 0x400, 0x800, 0x1000
 VFORK, PARENT, THREAD, NEWNS = 0x4000, 0x8000, 0x10000, 0x20000
 SETTLS, PARENT_SETTID, CHILD_CLEARTID = 0x80000, 0x100000, 0x200000
-DETACHED, CHILD_SETTID = 0x400000, 0x1000000
+DETACHED, CHILD_SETTID, SYSVSEM = 0x400000, 0x1000000, 0x40000
 CLEAR_SIGHAND, INTO_CGROUP = 1 << 32, 1 << 33
 _NAMESPACES: Final = NEWNS | 0x7E000000
 """CLONE_NEW*: they take privileges."""
 _NEWUSER: Final = 0x10000000
+_NEWTIME: Final = 0x80
+_UNSHAREABLE: Final = THREAD | FS | SIGHAND | VM | FILES | SYSVSEM | _NAMESPACES | _NEWTIME
 _SIGNAL: Final = 0xFF
 _ARGS_SIZES: Final = (64, 80, 88)
 """Sizes of struct clone_args in its versions."""
@@ -129,9 +134,8 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
     if flags & PIDFD:
         k.memory.write(request.pidfd, bytes(4))
     if flags & THREAD:
-        if flags & (FS | FILES) != FS | FILES:
-            k.unsupported("threads with files or a working directory of their own")
-        child = Thread(k.process, machine.new_id(), k.comm)
+        files = _files(k, request)
+        child = Thread(k.process, machine.new_id(), k.comm, files=files, place=_place(k, request))
     else:
         child = _new_process(k, request)
     child.policy, child.nice, child.affinity = k.policy, k.nice, k.affinity
@@ -145,7 +149,8 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
         k.memory.write(request.parent_tid, tid)
     if flags & PIDFD:
         thread = pidfiles.THREAD if flags & THREAD else 0
-        fd = k.files.add(pidfiles.PidFile(child.process, child.tid, thread), cloexec=True)
+        file = pidfiles.PidFile(machine, child.process, child.tid, thread)
+        fd = k.files.add(file, cloexec=True)
         k.memory.write(request.pidfd, struct.pack("<i", fd))
     if flags & CHILD_SETTID:
         child.memory.write(request.child_tid, tid)
@@ -167,19 +172,13 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
 
 def _new_process(k: Thread, request: CloneRequest) -> Thread:
     flags, machine, mine = request.flags, k.machine, k.process
-    space = k.space
-    if not flags & VM:
-        try:
-            space = space.copy()
-        except MappingError as error:
-            raise LinuxError(error.code) from error
-        try:
-            machine.spaces.copied(k.space, space)
-        except (MappingError, GuestFaultError) as error:  # no room for what watches it
-            machine.spaces.ended(space)
-            space.memory.close()
-            raise LinuxError(errno.ENOMEM) from error
-        shm.forked(k)
+    files = _files(k, request)
+    try:
+        space = k.space if flags & VM else _copied_space(k)
+    except LinuxError:
+        if files is not k.files:
+            files.close_all()
+        raise
     process = Process(machine, machine.new_id(), space, (mine.uid, mine.gid))
     parent = mine.parent if flags & PARENT else mine
     process.parent, process.exit_signal = parent, request.exit_signal
@@ -187,14 +186,9 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
         parent.children[process.pid] = process
     process.group, process.session = mine.group, mine.session
     process.terminal = mine.terminal
-    place = mine.place
-    process.place = place if flags & FS else WorkingPlace(place.directory, place.umask)
+    process.place, process.files = _place(k, request), files
+    files.nofile = files.nofile if flags & FILES else lambda: process.limit("nofile")
     process.limits, process.knobs = dict(mine.limits), dict(mine.knobs, pdeathsig=0, subreaper=0)
-    if flags & FILES:
-        process.files = mine.files
-        process.files.shared += 1
-    else:
-        process.files = mine.files.copy(lambda: process.limit("nofile"))
     if flags & SIGHAND:
         process.hand.actions = mine.hand.actions
     elif not flags & CLEAR_SIGHAND:
@@ -204,6 +198,86 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
     if flags & VM:
         machine.spaces.lent(space, k.tid, process.pid)
     return Thread(process, process.pid, k.comm)
+
+
+def _copied_space(k: Thread) -> AddressSpace:
+    """The caller's address space once more."""
+    machine = k.machine
+    try:
+        space = k.space.copy()
+    except MappingError as error:
+        raise LinuxError(error.code) from error
+    try:
+        machine.spaces.copied(k.space, space)
+    except (MappingError, GuestFaultError) as error:  # no room for what watches it
+        machine.spaces.ended(space)
+        space.memory.close()
+        raise LinuxError(errno.ENOMEM) from error
+    shm.forked(k)
+    return space
+
+
+def _files(k: Thread, request: CloneRequest) -> FileTable:
+    """The new thread's descriptors: the caller's, or a copy."""
+    return k.files if request.flags & FILES else k.files.copy(k.files.nofile)
+
+
+def _place(k: Thread, request: CloneRequest) -> WorkingPlace:
+    """Its working directory and mode mask, likewise."""
+    return k.place if request.flags & FS else WorkingPlace(k.directory, k.umask)
+
+
+def unshare(k: Thread, flags: int) -> int:
+    """Have for oneself what one has had in common with others."""
+    if flags & _NEWUSER:
+        flags |= THREAD | FS
+    if flags & VM:
+        flags |= SIGHAND
+    if flags & SIGHAND:
+        flags |= THREAD
+    if flags & NEWNS:
+        flags |= FS
+    process = k.process
+    others = len(process.threads) > 1
+    wrong = (
+        flags & ~_UNSHAREABLE
+        or (flags & THREAD and others)
+        or (flags & SIGHAND and _shares_actions(process))
+        or (flags & VM and process.space.users > 1)
+    )
+    if wrong:
+        raise LinuxError(errno.EINVAL)
+    if flags & (_NAMESPACES | _NEWTIME):
+        raise LinuxError(errno.EPERM)
+    if flags & FILES:
+        k.own_files()
+    if flags & FS:
+        k.own_place()
+    if flags & SYSVSEM and not others:
+        sem.process_ends(process)
+    return 0
+
+
+def setns(k: Thread, fd: int, kind: int) -> int:
+    """Nobody may enter a namespace; EINVAL for what is none."""
+    file = k.files.get(fd)
+    kind &= 0xFFFFFFFF
+    if isinstance(file, pidfiles.PidFile):
+        wrong = not kind or kind & ~(_NAMESPACES | _NEWTIME)
+    elif isinstance(file, NamespaceFile):
+        # Into one's own user namespace nobody may go at all.
+        wrong = kind not in (0, file.flag) or file.flag == _NEWUSER
+    else:
+        wrong = True
+    raise LinuxError(errno.EINVAL if wrong else errno.EPERM)
+
+
+def _shares_actions(process: Process) -> bool:
+    """True if another process does with signals what it does (CLONE_SIGHAND)."""
+    return any(
+        each is not process and each.exit is None and each.hand.actions is process.hand.actions
+        for each in process.machine.processes.values()
+    )
 
 
 def _give_registers(k: Thread, child: Thread, request: CloneRequest) -> None:
@@ -222,4 +296,11 @@ def _give_registers(k: Thread, child: Thread, request: CloneRequest) -> None:
     cpu.restore(before)
 
 
-SYSCALLS: SyscallTable = {"clone": clone, "clone3": clone3, "fork": fork, "vfork": vfork}
+SYSCALLS: SyscallTable = {
+    "clone": clone,
+    "clone3": clone3,
+    "fork": fork,
+    "vfork": vfork,
+    "unshare": unshare,
+    "setns": setns,
+}

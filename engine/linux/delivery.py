@@ -10,25 +10,41 @@ from engine.linux import signals as sig
 from engine.linux.context import SyscallTable
 from engine.linux.ending import Crash
 from engine.linux.signals import PendingSignal
-from engine.linux.thread import Thread
+from engine.linux.thread import KeptSignal, Thread
 
 
 def deliver_all(k: Thread) -> None:
     """Every pending signal that is not blocked, before the program runs on."""
     state = k.signals
+    kept, k.kept_signal = k.kept_signal, None
+    if kept is not None and kept.passes:
+        _deliver(k, kept.item, kept.crash)
     while state.deliverable() and k.process.exit is None and not k.process.stopped:
         item = state.take(~state.blocked & ((1 << 64) - 1))
-        if item is None:
+        if item is None or _is_kept(k, item, None):
             break
-        _deliver(k, item)
+        _deliver(k, item, None)
     if state.saved is not None and not k.process.stopped:
         state.blocked, state.saved = state.saved, None
 
 
-def _deliver(k: Thread, item: PendingSignal) -> None:
+def _is_kept(k: Thread, item: PendingSignal, crash: Crash | None) -> bool:
+    """True if a debugger keeps a signal back, or drops it (Linux: ptrace_signal)."""
+    stops, passes = k.machine.hooks.asked_signal(item.number)
+    if stops:
+        k.kept_signal = KeptSignal(item, crash, passes)
+    return stops or not passes
+
+
+def _deliver(k: Thread, item: PendingSignal, crash: Crash | None) -> None:
+    """Deliver a signal; `crash` tells of one that the program cannot escape."""
     state = k.signals
     number = item.number
     action = state.action(number)
+    blocked = bool(state.blocked & sig.bit(number))
+    if crash is not None and (blocked or action.handler in (sig.SIG_DFL, sig.SIG_IGN)):
+        k.process.die(number, crash)
+        return
     if state.ignored(number):
         return
     if action.handler == sig.SIG_DFL:
@@ -57,12 +73,16 @@ def _deliver(k: Thread, item: PendingSignal) -> None:
     )
     k.memory.sync()
     pc = k.pc()
+    k.machine.delivering = number
     try:
-        k.arch.linux.signals.enter(_UserCpu(k.cpu, k.memory), frame, k.arch.plan.trampoline[0])
+        with k.memory.opened():
+            k.arch.linux.signals.enter(_UserCpu(k.cpu, k.memory), frame, k.arch.plan.trampoline[0])
     except GuestFaultError as error:
         why = "the stack has no room for a signal frame"
         k.process.die(sig.SIGSEGV, Crash(sig.SIGSEGV, pc, error.address, why))
         return
+    finally:
+        k.machine.delivering = 0
     k.cpu.expect(pc)  # entering the handler is a jump: a loop of faults takes time
     k.cpu.last_branches[0] = OUTSIDE
     k.machine.hooks.signalled()
@@ -80,9 +100,10 @@ def rt_sigreturn(k: Thread) -> int:
     """rt_sigreturn: registers, mask and alternate stack come from the frame."""
     pc, sp, state = k.pc(), k.cpu.read_register(k.arch.roles.sp), k.signals
     try:
-        mask, altstack = k.arch.linux.signals.leave(
-            _UserCpu(k.cpu, k.memory), k.arch.plan.trampoline[0]
-        )
+        with k.memory.opened():
+            mask, altstack = k.arch.linux.signals.leave(
+                _UserCpu(k.cpu, k.memory), k.arch.plan.trampoline[0]
+            )
     except GuestFaultError as error:
         why = "rt_sigreturn without a signal frame"
         force(k, sig.SIGSEGV, sig.SI_KERNEL, 0, Crash(sig.SIGSEGV, pc, error.address, why))
@@ -103,14 +124,9 @@ def force(
 
     `details` is what its siginfo has behind the address.
     """
-    state = k.signals
-    action = state.action(number)
-    blocked = bool(state.blocked & sig.bit(number))
-    if blocked or action.handler in (sig.SIG_DFL, sig.SIG_IGN):
-        k.process.die(number, crash)
-        return
-    info = sig.info_fault(number, code, address) + details
-    _deliver(k, PendingSignal(number, info))
+    item = PendingSignal(number, sig.info_fault(number, code, address) + details)
+    if not _is_kept(k, item, crash):
+        _deliver(k, item, crash)
 
 
 class _UserCpu:

@@ -5,19 +5,19 @@ import struct
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.filelocks import COMMANDS as LOCKS
+from engine.linux.fileowners import COMMANDS as OWNERS
 from engine.linux.fs import flags as fl
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.pty import MasterFile
-from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
+from engine.linux.fs.regular import F_SEAL_SEAL, F_SEAL_WRITE, FileNode
 from engine.linux.fs.termios import TIOCGPTPEER
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
-EPERM, EBADF, EINVAL, ENOTTY = 1, 9, 22, 25
+EPERM, EBADF, EBUSY, EINVAL, ENOTTY = 1, 9, 16, 22, 25
 
 F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL = 0, 1, 2, 3, 4
-F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG = 8, 9, 10, 11
 F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ = 1030, 1031, 1032
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
 
@@ -47,11 +47,16 @@ def dup2(ctx: Context, old: int, new: int) -> int:
     return dup3(ctx, old, new, 0)
 
 
-def _set_flags(file: OpenFile, flags: int) -> None:
+def _set_flags(ctx: Context, fd: int, file: OpenFile, flags: int) -> None:
+    if file.came() is None:
+        flags &= ~fl.O_ASYNC  # it cannot tell
+    changed = (file.flags ^ flags) & fl.O_ASYNC
     file.flags = file.flags & ~_SETTABLE | flags & _SETTABLE
+    if changed:
+        ctx.fs.signalled.set(file, fd, on=bool(flags & fl.O_ASYNC))
 
 
-def _seals(file: OpenFile, add: int | None) -> int:
+def _seals(ctx: Context, file: OpenFile, add: int | None) -> int:
     node = file.node
     if not isinstance(node, FileNode) or file.place is not None:
         raise LinuxError(EINVAL)
@@ -61,6 +66,8 @@ def _seals(file: OpenFile, add: int | None) -> int:
         if add & ~0x1F:
             raise LinuxError(EINVAL)
         file.check_writable()
+        if add & ~node.seals & F_SEAL_WRITE and ctx.memory.shared.may_be_written(node):
+            raise LinuxError(EBUSY)
         node.seals |= add
         return 0
     return node.seals
@@ -94,14 +101,16 @@ def fcntl(ctx: Context, fd: int, command: int, argument: int) -> int | Wait:
             file.pipe.resize(u32(argument))
         return file.pipe.capacity
     if command in (F_ADD_SEALS, F_GET_SEALS):
-        return _seals(file, u32(argument) if command == F_ADD_SEALS else None)
+        return _seals(ctx, file, u32(argument) if command == F_ADD_SEALS else None)
     if command == F_SETFD:
         ctx.files.set_cloexec(fd, bool(argument & 1))
     elif command == F_SETFL:
-        _set_flags(file, fl.from_guest(u32(argument), table))
+        _set_flags(ctx, fd, file, fl.from_guest(u32(argument), table))
     elif command in LOCKS:
         return LOCKS[command](ctx, file, argument)
-    elif command not in (F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG):
+    elif command in OWNERS:
+        return OWNERS[command](ctx, file, argument)
+    else:
         raise LinuxError(EINVAL)
     return 0
 
@@ -118,9 +127,9 @@ def ioctl(ctx: Context, fd: int, request: int, argument: int) -> int:
     elif request in (FIONBIO, FIOASYNC):
         (on,) = struct.unpack(order + "i", ctx.memory.read(argument, 4))
         flag = fl.O_NONBLOCK if request == FIONBIO else fl.O_ASYNC
-        if request == FIOASYNC and file.is_regular:
+        if request == FIOASYNC and file.came() is None and on != bool(file.flags & flag):
             raise LinuxError(ENOTTY)
-        _set_flags(file, file.flags | flag if on else file.flags & ~flag)
+        _set_flags(ctx, fd, file, file.flags | flag if on else file.flags & ~flag)
     elif request == FIONREAD and file.is_regular and file.node is not None:
         left = max(0, file.stat().size - file.offset)
         ctx.memory.write(argument, struct.pack(order + "i", min(left, 0x7FFFFFFF)))

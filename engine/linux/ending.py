@@ -27,7 +27,8 @@ class Exit:
     Attributes:
         code: its exit code, None if a signal killed it or it was stopped.
         signal: the signal that killed it, 0 if none.
-        limit: "timeout" or "max-blocks" if the user's limit stopped it.
+        limit: "timeout" or "max-blocks" if the user's limit stopped it; "deadlock" if all who
+            were left waited for each other, with the end of the first process if it had ended.
         crash: for a fatal fault.
         by_user: the host's user has ended the run, by that signal to the tool.
     """
@@ -37,3 +38,8 @@ class Exit:
     limit: str = ""
     crash: Crash | None = None
     by_user: bool = False
+
+    @property
+    def first_has(self) -> bool:
+        """True if the first process has ended, whatever became of the others."""
+        return self.code is not None or self.signal != 0

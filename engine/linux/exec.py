@@ -192,10 +192,12 @@ def _loaded(k: Thread, request: ExecRequest) -> tuple[AddressSpace, loader.Start
 def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> None:
     """The new program is in the place of the old one (begin_new_exec)."""
     process, machine, cpu = k.process, k.machine, k.cpu
+    process.peak_memory()
     futex.threads_end(process.threads.values())
     for thread in list(process.threads.values()):
         if thread is not k:
             machine.left(thread)
+            thread.files.leave()
     if k.tid != process.pid:
         machine.becomes_first(k)
     before = process.space
@@ -210,10 +212,8 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
         machine.spaces.ended(before)
         before.memory.close()
     process.executed, process.exit_signal = True, SIGCHLD
-    if process.files.shared:
-        process.files.shared -= 1
-        process.files = process.files.copy(lambda: process.limit("nofile"))
-    k.files = process.files
+    k.own_files()
+    process.files, process.place = k.files, k.place
     process.files.close_on_exec()
     hand = SignalHand(process.hand.handled())
     hand.pending = process.hand.pending
@@ -223,7 +223,7 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
     for timer in process.timers.posix:
         process.drop_timer_signal(timer)
     process.timers.drop_posix()
-    process.knobs["dumpable"] = 1
+    process.knobs["dumpable"], process.knobs["keepcaps"] = 1, 0
     cpu.restore(machine.blank)
     cpu.write_register(k.arch.roles.pc, start.pc)
     cpu.write_register(k.arch.roles.sp, start.sp)

@@ -1,5 +1,7 @@
 """System calls that open, read, write and resize files."""
 
+import stat
+
 from engine.linux.context import Context, SyscallTable, s32, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
@@ -270,12 +272,14 @@ def sync_file_range(ctx: Context, fd: int, _offset: int, _count: int, _flags: in
     return syncfs(ctx, fd)
 
 
-def fadvise64(ctx: Context, fd: int, _offset: int, _length: int, advice: int) -> int:
+def fadvise64(ctx: Context, fd: int, _offset: int, length: int, advice: int) -> int:
     """Linux's fadvise64: advice is taken and not needed."""
     file = ctx.files.get(fd)
-    if not file.is_regular and not file.seekable and file.node is None:
+    if isinstance(file, PathFile):
+        raise LinuxError(EBADF)
+    if stat.S_ISFIFO(file.stat().mode):
         raise LinuxError(ESPIPE)
-    if s32(advice) not in range(6):
+    if s32(advice) not in range(6) or s64(length) < 0:
         raise LinuxError(EINVAL)
     return 0
 

@@ -3,7 +3,7 @@
 import errno
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from engine.errors import GuestFaultError
@@ -168,8 +168,11 @@ def _wake_operation(k: Thread, call: FutexCall) -> int:
     if comparison >= len(_COMPARISONS):
         raise LinuxError(errno.ENOSYS)
     woken = _queues(k).wake(key, s32(call.value), _EVERY)
+    if woken < 0:
+        return woken
     if _COMPARISONS[comparison](s32(old), compared):
-        woken += _queues(k).wake(other, s32(call.timeout), _EVERY)
+        more = _queues(k).wake(other, s32(call.timeout), _EVERY)
+        return more if more < 0 else woken + more
     return woken
 
 
@@ -197,20 +200,38 @@ def _lock_either(k: Thread, call: FutexCall) -> int | Wait:
 
 def _try_lock(k: Thread, call: FutexCall, *, wait: bool) -> FutexWaiter | None:
     key = _key(k, call.address, call.operation)
-    old = _word(k, call.address)
+    if _takes(k, call.address, key, k.tid, wait=wait):
+        return None
+    return FutexWaiter(k, key, _EVERY, locks=True)
+
+
+def _takes(
+    k: Thread, address: int, key: object, tid: int, *, wait: bool, others: bool = False
+) -> bool:
+    """Give a free lock to a thread; if it is not free, its word says that somebody waits.
+
+    Args:
+        k: whose call it is.
+        address: of the lock.
+        key: of it.
+        tid: of the thread that is to have it.
+        wait: it may wait: EAGAIN if not.
+        others: others are going to wait for it even if it is free.
+    """
+    old = _word(k, address)
     owner = old & TID_MASK
-    if owner == k.tid:
+    if owner == tid:
         raise LinuxError(errno.EDEADLK)
     if not owner:
-        kept = old & OWNER_DIED | (WAITERS if _queues(k).waiting(key) else 0)
-        k.memory.write(call.address, struct.pack("<I", kept | k.tid))
-        return None
+        kept = old & OWNER_DIED | (WAITERS if others or _queues(k).waiting(key) else 0)
+        k.memory.write(address, struct.pack("<I", kept | tid))
+        return True
     if owner not in k.machine.threads:
         raise LinuxError(errno.ESRCH)
     if not wait:
         raise LinuxError(errno.EAGAIN)
-    k.memory.write(call.address, struct.pack("<I", old | WAITERS))
-    return FutexWaiter(k, key, _EVERY, locks=True)
+    k.memory.write(address, struct.pack("<I", old | WAITERS))
+    return False
 
 
 def _try(k: Thread, call: FutexCall) -> int:
@@ -233,10 +254,65 @@ def _hand_over(k: Thread, address: int, key: object, flags: int) -> None:
     word = flags
     if first is not None:
         queues.remove(first)
-        word |= first.thread.tid | (WAITERS if queues.waiting(key) else 0)
+        word |= first.thread.tid | WAITERS  # there may be more: Linux does not look
     k.memory.write(address, struct.pack("<I", word))
     if first is not None:
         queues.release(first)
+
+
+def _wait_requeue(k: Thread, call: FutexCall) -> Wait:
+    """Wait to be requeued to a lock, and for that (futex_wait_requeue_pi)."""
+    deadline = _deadline(k, call, absolute=True, realtime=bool(call.operation & _REALTIME))
+    if call.address == call.other:
+        raise LinuxError(errno.EINVAL)
+    target = _key(k, call.other, call.operation)
+    key = _key(k, call.address, call.operation)
+    if _word(k, call.address) != u32(call.value):
+        raise LinuxError(errno.EAGAIN)
+    if key == target:
+        raise LinuxError(errno.EINVAL)
+    waiter = FutexWaiter(k, key, _EVERY, target=target)
+    wait = _queued(k, waiter, deadline, restart=True)
+
+    def interrupted() -> int:
+        over = deadline is not None and k.clock.peek() >= deadline
+        if not waiter.locks or over:
+            return 0
+        _queues(k).remove(waiter)
+        return -errno.EAGAIN  # it cannot wait for the first word again
+
+    return replace(wait, partial=interrupted, again=True)
+
+
+def _requeue_to_lock(k: Thread, call: FutexCall) -> int:
+    """Give a lock to the first that waits for a word, let others wait for the lock."""
+    woken, moved = s32(call.value), s32(call.timeout)
+    if woken != 1 or moved < 0 or call.address == call.other:
+        raise LinuxError(errno.EINVAL)
+    key, other = _key(k, call.address, call.operation), _key(k, call.other, call.operation)
+    if key == other:
+        raise LinuxError(errno.EINVAL)
+    if _word(k, call.address) != u32(call.extra):
+        raise LinuxError(errno.EAGAIN)
+    _word(k, call.other)
+    queues = _queues(k)
+    waiting, done = queues.of(key), 0
+    for waiter in waiting:
+        if done > moved:
+            break
+        if waiter.target != other or waiter.locks:
+            raise LinuxError(errno.EINVAL)
+        first = waiter is waiting[0]
+        if first and _takes(k, call.other, other, waiter.thread.tid, wait=True, others=moved > 0):
+            queues.remove(waiter)
+            queues.release(waiter)
+        elif waiter.thread.tid == _word(k, call.other) & TID_MASK:
+            raise LinuxError(errno.EDEADLK)
+        else:
+            queues.move(waiter, other)
+            waiter.locks = True
+        done += 1
+    return done
 
 
 _COMMANDS: Final[dict[int, Callable[[Thread, FutexCall], int | Wait]]] = {
@@ -250,6 +326,8 @@ _COMMANDS: Final[dict[int, Callable[[Thread, FutexCall], int | Wait]]] = {
     8: _try,
     9: _wait_bits,
     10: _wake_bits,
+    11: _wait_requeue,
+    12: _requeue_to_lock,
     13: _lock_either,
 }
 _WITH_REALTIME: Final = frozenset({9, 11, 13})
@@ -269,8 +347,6 @@ def futex(
         length = seconds * 10**9 + nanoseconds
     handler = _COMMANDS.get(command)
     if handler is None or (operation & _REALTIME and command not in _WITH_REALTIME):
-        if command in (11, 12):
-            k.unsupported(f"futex operation {command} (FUTEX_*_REQUEUE_PI)")
         raise LinuxError(errno.ENOSYS)
     return handler(k, FutexCall(address, operation, value, timeout, other, extra, length))
 

@@ -1,5 +1,6 @@
 """Threads that wait in futex, by what they wait for."""
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ class FutexWaiter:
         key: of the word that it waits for; a requeue changes it.
         bits: only a wake with one of these is meant for it.
         locks: it waits to be given a lock (FUTEX_LOCK_PI), which a wake does not do.
+        target: the lock's word that it may be requeued to (FUTEX_WAIT_REQUEUE_PI), by its key;
+            None where it only waits to be woken.
         woken: its wait is over.
     """
 
@@ -24,6 +27,7 @@ class FutexWaiter:
     key: object
     bits: int
     locks: bool = False
+    target: object = None
     woken: bool = False
 
 
@@ -60,11 +64,27 @@ class FutexQueues:
         waiter.woken = True
         self._wake(waiter.thread)
 
+    def of(self, key: object) -> list[FutexWaiter]:
+        """All that wait for a word."""
+        return list(self._queues.get(key, ()))
+
+    def move(self, waiter: FutexWaiter, key: object) -> None:
+        """Let a thread wait for another word."""
+        self.remove(waiter)
+        waiter.key = key
+        self.add(waiter)
+
     def wake(self, key: object, count: int, bits: int) -> int:
-        """Wake up to so many, at least one (as Linux does); the number of those woken."""
+        """Wake up to so many, at least one (as Linux does).
+
+        Returns:
+            the number of those woken; -EINVAL where one of those asked waits for a lock.
+        """
         woken = 0
-        for waiter in list(self._queues.get(key, ())):
-            if waiter.locks or not waiter.bits & bits:
+        for waiter in self.of(key):
+            if waiter.locks or waiter.target is not None:
+                return -errno.EINVAL
+            if not waiter.bits & bits:
                 continue
             self.remove(waiter)
             self.release(waiter)
@@ -74,16 +94,21 @@ class FutexQueues:
         return woken
 
     def requeue(self, key: object, other: object, count: int, moved: int) -> int:
-        """Wake up to so many and let up to `moved` wait for another word; the number of both."""
+        """Wake up to so many and let up to `moved` wait for another word.
+
+        Returns:
+            the number of both; -EINVAL where one of them waits for a lock.
+        """
         done = 0
-        for waiter in list(self._queues.get(key, ())):
+        for waiter in self.of(key):
             if done >= count + moved:
                 break
-            self.remove(waiter)
+            if waiter.locks or waiter.target is not None:
+                return -errno.EINVAL
             if done < count:
+                self.remove(waiter)
                 self.release(waiter)
             else:
-                waiter.key = other
-                self.add(waiter)
+                self.move(waiter, other)
             done += 1
         return done

@@ -5,6 +5,7 @@ import struct
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
+from engine.linux.init import CAPABILITIES, INIT, Init
 from engine.linux.process import Process
 from engine.linux.thread import Thread
 
@@ -37,10 +38,12 @@ def getppid(k: Thread) -> int:
     return k.process.ppid
 
 
-def _process(k: Thread, pid: int) -> Process:
+def _process(k: Thread, pid: int) -> Process | Init:
     """The process of an id, 0 for one's own; ESRCH if there is none."""
     if not s32(pid):
         return k.process
+    if s32(pid) == INIT:
+        return k.machine.init
     found = k.machine.processes.get(s32(pid))
     return k.machine.find_thread(pid, k).process if found is None else found
 
@@ -167,7 +170,7 @@ def getgroups(k: Thread, size: int, address: int) -> int:
 
 
 def capget(k: Thread, header: int, data: int) -> int:
-    """No capabilities."""
+    """No capabilities; process 1 has all."""
     version, pid = struct.unpack("<Ii", k.memory.read(header, 8))
     if version not in _CAPABILITY_WORDS:
         k.memory.write(header, struct.pack("<I", 0x20080522))
@@ -176,9 +179,11 @@ def capget(k: Thread, header: int, data: int) -> int:
         return 0
     if pid < 0:
         raise LinuxError(errno.EINVAL)
-    k.machine.find_thread(pid, k)
+    privileged = isinstance(k.machine.see_thread(pid, k), Init)
     if data:
-        k.memory.write(data, bytes(12 * _CAPABILITY_WORDS[version]))
+        words = (CAPABILITIES >> 32 * i & 0xFFFFFFFF for i in range(_CAPABILITY_WORDS[version]))
+        sets = [(word, word, 0) if privileged else (0, 0, 0) for word in words]
+        k.memory.write(data, b"".join(struct.pack("<3I", *each) for each in sets))
     return 0
 
 

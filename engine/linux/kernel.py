@@ -3,12 +3,13 @@
 import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from engine.cpu.base import Stop, StopKind
 from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.memory import MappingError
-from engine.linux import blocking, coherence, delivery, faults, reaping
+from engine.linux import blocking, coherence, delivery, faults, fileowners, reaping
 from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Exit
@@ -56,6 +57,7 @@ class Kernel:
         self._cpu = machine.cpu
         self._clock = machine.clock
         self._host = machine.host
+        self._signalled = machine.fs.signalled.seen
         machine.timers_changed = self._clock_need_changed
         machine.started, machine.left = self._started, self._left
         machine.held, machine.released = self._held, self._released
@@ -67,6 +69,7 @@ class Kernel:
         self._over: Why | None = None  # why the current thread's turn is over
         self._stale = False  # something may have ended a wait
         self._moment: int | None = None  # when time alone makes something happen
+        self._spare: object = None  # saved registers to write over
         self._idle = False  # listeners have been told that nobody can run
         self.awaited: Thread | None = None
         self.attention = machine.host.attention
@@ -120,6 +123,9 @@ class Kernel:
         thread = self.machine.current
         if thread is self.awaited:
             return
+        if thread.kept_call is not None:
+            self._let_on(thread)
+            return
         hooks = thread.hooks
         held = hooks.hold()
         waits = held and thread.signals.deliverable()
@@ -127,7 +133,7 @@ class Kernel:
             held = waits = False
         if not held:
             delivery.deliver_all(thread)
-        if thread.process.exit is None and not thread.process.stopped:
+        if self._goes_on(thread):
             thread.memory.sync()
             # As uprobes do: a signal waits for the end of the step.
             stop = self._cpu.step() if waits else self._cpu.run(self._quantum())
@@ -142,13 +148,15 @@ class Kernel:
         if not self._runnable():
             return
         thread = self.machine.current
+        if thread.kept_call is not None:
+            self._let_on(thread)
+            self.wait()
+            return
         pc = self._pc
         before = self._cpu.read_register(pc)
         if not thread.hooks.hold():
             delivery.deliver_all(thread)
-        process = thread.process
-        idle = process.exit is not None or process.stopped
-        if not idle and self._cpu.read_register(pc) == before:
+        if self._goes_on(thread) and self._cpu.read_register(pc) == before:
             thread.memory.sync()
             self._moment = self._next_moment()
             stop = self._cpu.step()
@@ -158,6 +166,18 @@ class Kernel:
         if thread.process.exit is not None:
             self._end(thread.process)
         self.wait()
+
+    @staticmethod
+    def _goes_on(thread: Thread) -> bool:
+        """True if a thread runs on once its signals have been delivered."""
+        process = thread.process
+        return process.exit is None and not process.stopped and thread.kept_signal is None
+
+    def _let_on(self, thread: Thread) -> None:
+        """Carry out a system call that was kept back."""
+        stop, thread.kept_call = thread.kept_call, None
+        assert stop is not None
+        self.take(stop, asked=True)
 
     def wait(self) -> None:
         """Let time pass until a thread can run, if the current one has to wait."""
@@ -235,6 +255,8 @@ class Kernel:
                 thread.nudged = False
                 self.machine.wake(thread)
             elif thread is not self.machine.current or thread.answer is not None:
+                for listener in self.machine.moments.woken:
+                    listener(thread)
                 scheduler.add(thread, self.machine.current, now)
 
     def _look(self) -> None:
@@ -263,7 +285,7 @@ class Kernel:
     def _waited(self, thread: Thread) -> int | None:
         """The result of a thread's wait, None while it goes on."""
         call = thread.call
-        self.machine.caller = thread
+        self.machine.caller = self.machine.serving = thread
         try:
             change = coherence.of_wait(thread, call.name, call.arguments)
             found = blocking.result(thread)
@@ -271,6 +293,8 @@ class Kernel:
                 coherence.after(change)
         except Exception as error:
             found = self._refused(call, error)
+        finally:
+            self.machine.serving = None
         thread.nudged = False
         return found
 
@@ -279,6 +303,8 @@ class Kernel:
         machine, scheduler = self.machine, self.scheduler
         if machine.armed:
             machine.post_expired()
+        if self._signalled:
+            fileowners.tell(machine)
         self._look()
         current = machine.current
         now = self._cpu.blocks()
@@ -295,7 +321,7 @@ class Kernel:
         thread = scheduler.next(current, why, now)
         if thread is None:
             if self._deadlocked():
-                self.stop(Exit(limit="deadlock"))
+                self.stop(replace(machine.first.exit or Exit(), limit="deadlock"))
             else:
                 if machine.moments.switching and not self._idle and not self._host_awaited():
                     self._tell_switch(current, None, why)
@@ -304,7 +330,9 @@ class Kernel:
             return False
         if machine.moments.switching and (self._idle or thread is not current):
             self._tell_switch(None if self._idle else current, thread, why)
-        self._switch(thread)
+        if thread is not current:
+            self._hold(thread)
+            scheduler.switched(thread, now)
         if thread.answer is not None:
             answer, thread.answer = thread.answer, None
             self._finish_call(thread, answer)
@@ -324,12 +352,6 @@ class Kernel:
             return False
         return not any(thread.wait and thread.wait.outside for thread in scheduler.blocked)
 
-    def _switch(self, thread: Thread) -> None:
-        """Let another thread run."""
-        if thread is not self.machine.current:
-            self._hold(thread)
-            self.scheduler.switched(thread, self._cpu.blocks())
-
     def _hold(self, thread: Thread) -> None:
         """Let the processor hold another thread's registers."""
         machine, cpu = self.machine, self._cpu
@@ -338,11 +360,13 @@ class Kernel:
             return
         machine.turn_over()
         if not before.ended:
-            before.registers, before.position = cpu.save(), cpu.position()
+            before.registers, before.position = cpu.save(self._spare), cpu.position()
+            self._spare = None
         if thread.memory is not before.memory:
             thread.memory.activate()
         cpu.restore(thread.registers)
         cpu.go_on(thread.position)
+        self._spare = thread.registers
         thread.registers = thread.position = None
         machine.current, machine.tid = thread, thread.tid
         for listener in self.switched:
@@ -405,13 +429,22 @@ class Kernel:
     def handle(self, stop: Stop) -> None:
         """Do what a stop of the CPU asks for."""
         thread = self.machine.current
-        if stop.kind is not StopKind.FAULT or not faults.opened(thread, stop):
-            left = thread.hooks.stopped(stop)
-            if left is not None:
-                self.take(left)
+        if stop.kind is StopKind.FAULT:
+            refused = thread.hooks.watched(stop)
+            self._count_blocks()  # it may have taken time
+            if refused is None or (
+                refused.kind is StopKind.FAULT and faults.opened(thread, refused)
+            ):
+                return
+            stop = refused
+        left = thread.hooks.stopped(stop)
+        if left is not None:
+            self.take(left)
 
-    def take(self, stop: Stop) -> None:
+    def take(self, stop: Stop, *, asked: bool = False) -> None:
         """Do what is left of a stop once the machinery of probes has seen it.
+
+        A system call that a debugger keeps back is carried out when it is `asked`.
 
         Time, limits and turns are looked at here only: these stops are the program's own, and the
         same with and without probes. A stop of the machinery's, or one that the host asked for,
@@ -419,6 +452,8 @@ class Kernel:
         """
         thread = self.machine.current
         if stop.kind is StopKind.SYSCALL:
+            if not asked and self._keeps(thread, stop):
+                return
             self._syscall(thread)
         elif stop.kind is StopKind.FAULT:
             faults.fault(thread, stop)
@@ -481,6 +516,8 @@ class Kernel:
         machine, scheduler = self.machine, self.scheduler
         if machine.armed:
             machine.post_expired()
+        if self._signalled:
+            fileowners.tell(machine)
         if scheduler.polled or scheduler.timed:
             self._stale = True
         end = scheduler.turn_end
@@ -493,6 +530,17 @@ class Kernel:
             self.stop(Exit(limit="max-blocks"))
 
     # -- system calls ----------------------------------------------------------------------
+
+    def _keeps(self, thread: Thread, stop: Stop) -> bool:
+        """True if a debugger keeps the current thread's system call back."""
+        ask = self.machine.hooks.asked_call
+        if ask is None:
+            return False
+        number = self._cpu.read_register(self._linux.number)
+        if not ask(number, self._linux.syscalls.get(number, "")):
+            return False
+        thread.kept_call = stop
+        return True
 
     def _syscall(self, thread: Thread) -> None:
         linux = self._linux
@@ -523,8 +571,10 @@ class Kernel:
             return
         name = call.name or f"#{call.number}"
         state = thread.signals
-        if result in (blocking.INTERRUPTED, blocking.RESTART):
-            restart = result == blocking.RESTART and blocking.handler_restarts(thread)
+        if result <= blocking.AGAIN:
+            restart = result == blocking.AGAIN or (
+                result == blocking.RESTART and blocking.handler_restarts(thread)
+            )
             result = -errno.EINTR
             if restart:
                 pc = self._cpu.read_register(self._pc)
@@ -555,7 +605,7 @@ class Kernel:
         handler, count = entry
         arguments = arguments[:count]
         thread.call = SystemCall(number, name, arguments)
-        self.machine.caller = thread
+        self.machine.caller = self.machine.serving = thread
         try:
             change = coherence.before(thread, name, arguments)
             result = handler(thread, *arguments)
@@ -565,6 +615,8 @@ class Kernel:
                 return result
         except Exception as error:
             return self._refused(thread.call, error)
+        finally:
+            self.machine.serving = None
         if isinstance(result, Wait):
             thread.wait, thread.nudged = result, False
             found = self._waited(thread)

@@ -13,6 +13,7 @@ LIMITS: Final = (
     *("memlock", "as", "locks", "sigpending", "msgqueue", "nice", "rtprio", "rttime"),
 )
 """RLIMIT_* by number."""
+_SELF, _CHILDREN, _THREAD = 0, -1, 1
 
 
 def prlimit64(k: Thread, pid: int, resource: int, new: int, old: int) -> int:
@@ -47,11 +48,15 @@ def setrlimit(k: Thread, resource: int, address: int) -> int:
 
 def getrusage(k: Thread, who: int, address: int) -> int:
     """Processor time and memory used."""
-    times = {0: k.process.cpu_time, -1: lambda: k.process.children_time, 1: k.cpu_time}
-    time = times.get(s32(who))
-    if time is None:
+    process = k.process
+    if s32(who) == _CHILDREN:
+        used = usage(process.children_time, process.children_peak)
+    elif s32(who) in (_SELF, _THREAD):
+        time = process.cpu_time() if s32(who) == _SELF else k.cpu_time()
+        used = usage(time, process.peak_memory())
+    else:
         raise LinuxError(errno.EINVAL)
-    k.memory.write(address, usage(time(), k.memory.used()))
+    k.memory.write(address, used)
     return 0
 
 
@@ -60,7 +65,7 @@ def usage(time: int, memory: int) -> bytes:
 
     Args:
         time: nanoseconds of processor time.
-        memory: bytes in use.
+        memory: bytes that were resident at most.
     """
     seconds, rest = divmod(time // 1000, 10**6)
     return struct.pack("<5q", seconds, rest, 0, 0, memory >> 10).ljust(144, b"\0")

@@ -15,6 +15,8 @@ from engine.image import ElfImage, Segment
 
 _PF_X, _PF_W, _PF_R = 1, 2, 4
 _STACK_GAP: Final = 8
+_GUARD_GAP: Final = 256 * PAGE
+"""Bytes that stay free below the stack (stack_guard_gap)."""
 _MAX_ARGUMENTS: Final = 32 * PAGE * 32  # MAX_ARG_PAGES' successor: a quarter of 8 MiB is 2 MiB
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_FLAGS, AT_ENTRY = 3, 4, 5, 6, 7, 8, 9
@@ -122,7 +124,7 @@ def load(
         modules.add(_map_image(loader, interpreter_base, memory, path, plan.task_size))
         entry = interpreter_base + loader.entry
     stack_perms = READ | WRITE | (EXECUTE if image.stack_executable else 0)
-    bottom = plan.stack_top - page_up(stack_size)
+    bottom = plan.stack_top - min(page_up(stack_size), _stack_room(memory))
     memory.map(bottom, plan.stack_top - bottom, stack_perms, name="[stack]")
     if plan.register_stack[1]:
         memory.map(*plan.register_stack, READ | WRITE)
@@ -152,6 +154,13 @@ def load(
         arch, memory, program.name or program.path, argv, env, random, auxiliary
     )
     return Start(entry, sp, heap, auxv, code)
+
+
+def _stack_room(memory: Memory) -> int:
+    """The largest stack that there is room for, whatever the limit allows."""
+    top = memory.plan.stack_top
+    below = max(mapping.end for mapping in memory.mappings if mapping.end <= top)
+    return top - below - _GUARD_GAP
 
 
 def _alignment(image: ElfImage) -> int:

@@ -18,6 +18,7 @@ from engine.linux.fs.filesystem import FileSystem
 from engine.linux.futexqueues import FutexQueues
 from engine.linux.host import HostEvents
 from engine.linux.images import ProgramImages
+from engine.linux.init import INIT, Init
 from engine.linux.moments import Moments
 from engine.linux.net.network import Network
 from engine.linux.signals import SI_KERNEL, SIGKILL, PendingSignal, info_kill
@@ -60,10 +61,13 @@ class Machine:
         host: what the host has to say.
         processes: those that have not been waited for, by process id.
         threads: those that run or wait, by thread id.
+        init: process 1, which is neither of these.
         first: the process that the run began with; its end is that of the run.
         current: the thread whose registers the processor holds; given by the first one.
         caller: the thread whose system call is carried out, or was last; a call that has waited
             is finished while another thread is the current one.
+        serving: the thread whose system call is being carried out just now; None for none.
+        delivering: number of the signal whose frame is being made; 0 for none.
         comms: name of each thread that there is or was, by thread id.
         pids: the process of each of them, likewise.
         tid: id of the current thread.
@@ -125,8 +129,11 @@ class Machine:
         self.host = HostEvents()
         self.processes: dict[int, Process] = {}
         self.threads: dict[int, Thread] = {}
+        self.init = Init(cpus)
         self.comms: dict[int, bytes] = {}
         self.pids: dict[int, int] = {}
+        self.serving: Thread | None = None
+        self.delivering = 0
         self.tid = _FIRST_PID
         self.woken: deque[Thread] = deque()
         self.futexes = FutexQueues(self.wake)
@@ -176,15 +183,19 @@ class Machine:
         return self._random.randbytes(count)
 
     def find_thread(self, tid: int, own: "Thread") -> "Thread":
-        """The thread of an id, 0 for one's own; ESRCH if there is none."""
+        """The thread of an id, 0 for one's own; ESRCH if there is none, EPERM for root's."""
         tid = s32(tid)
         found = self.threads.get(tid) if tid else own
         if found is None:
             process = self.processes.get(tid)
             if process is None or not process.threads:
-                raise LinuxError(errno.ESRCH)
+                raise LinuxError(errno.EPERM if tid == INIT else errno.ESRCH)
             found = process.leader  # the first has ended, the process goes on
         return found
+
+    def see_thread(self, tid: int, own: "Thread") -> "Thread | Init":
+        """The same for calls that only look: at process 1, too."""
+        return self.init if s32(tid) == INIT else self.find_thread(tid, own)
 
     def becomes_first(self, thread: "Thread") -> None:
         """A thread takes over its process's id, as the others are gone (exec)."""
@@ -228,22 +239,23 @@ class Machine:
 
     def turn_time(self) -> int:
         """Nanoseconds of processor time since the current thread got the processor."""
-        return self._passed() - self._turn_began
+        return self.busy_time() - self._turn_began
 
     def turn_ticks(self) -> int:
         """Ticks since then."""
         return self.cpu.blocks() - self._turn_tick
 
-    def _passed(self) -> int:
+    def busy_time(self) -> int:
+        """Nanoseconds that the processor has had something to do."""
         return self.syscall_count * _CALL_NS + self.cpu.blocks() * BLOCK_NS
 
     def turn_over(self) -> None:
         """The current thread gives the processor up."""
-        now = self._passed()
-        self.current.spent += now - self._turn_began
-        self._turn_began = now
-        self.current.ran += self.turn_ticks()
-        self._turn_tick = self.cpu.blocks()
+        current, tick = self.current, self.cpu.blocks()
+        now = self.syscall_count * _CALL_NS + tick * BLOCK_NS
+        current.spent += now - self._turn_began
+        current.ran += tick - self._turn_tick
+        self._turn_began, self._turn_tick = now, tick
 
     def next_expiry(self) -> int | None:
         """When the next timer of any process expires."""

@@ -1,5 +1,6 @@
 """System calls of the address space: brk, mmap and its family."""
 
+import contextlib
 import errno
 
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
@@ -10,6 +11,7 @@ from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.data import MmapSource
+from engine.linux.fs.regular import UNWRITABLE, FileNode
 from engine.linux.fs.vfs import Node, OpenFile
 from engine.linux.process import INFINITY
 from engine.linux.thread import Thread
@@ -51,7 +53,8 @@ class FileBacking:
     def write_back(self, offset: int, data: bytes) -> None:
         """Take a shared mapping's content."""
         if self._source.write is not None:
-            self._source.write(offset, data)
+            with contextlib.suppress(LinuxError):  # nobody is there to be told: no room is left
+                self._source.write(offset, data)
 
     def host_descriptor(self) -> int | None:
         """A host descriptor that may be mapped privately."""
@@ -143,7 +146,9 @@ def _file_backing(
     name = file.describe().decode(errors="surrogateescape")
     if name in ("/dev/zero", "zero"):
         return None, "/dev/zero", (0, 0)
-    source = file.mmap_source()
+    source, node = file.mmap_source(), file.node
+    if shared and perms & WRITE and isinstance(node, FileNode) and node.seals & UNWRITABLE:
+        raise LinuxError(errno.EPERM)
     st = file.stat()
     return FileBacking(source), name, (st.dev, st.ino)
 

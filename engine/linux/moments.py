@@ -20,7 +20,7 @@ class Moments:
     Attributes:
         switching: another thread is about to get the processor, whose registers are still those
             of the one before: (before, next, why); None is the idle processor.
-        woken: a thread that has waited can run again.
+        woken: a thread that has waited, or was stopped, can run again.
         started: a new thread can run: (its maker, it).
         executed: a thread has begun another program: (it, its id before, the program's path).
         leaving: a thread ends: (it, whether its process ends with it).

@@ -9,6 +9,10 @@ from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.events import AnonymousFile
+from engine.linux.fs.openfile import PathFile
+from engine.linux.fs.proc import ProcessDirectory
+from engine.linux.init import INIT, Init
+from engine.linux.machine import Machine
 from engine.linux.process import Process
 from engine.linux.signals import PendingSignal
 from engine.linux.thread import Thread
@@ -26,15 +30,17 @@ class PidFile(AnonymousFile):
         process: the process that it stands for, or whose thread.
     """
 
-    def __init__(self, process: Process, tid: int, flags: int = 0) -> None:
+    def __init__(
+        self, machine: Machine, process: Process | Init, tid: int, flags: int = 0
+    ) -> None:
         super().__init__(fl.O_RDWR | flags)
         self.title = b"anon_inode:[pidfd]"
-        self.process, self._tid = process, tid
+        self.process, self._machine, self._tid = process, machine, tid
 
     @property
     def thread(self) -> Thread | None:
         """The thread, None if it has ended."""
-        return self.process.machine.threads.get(self._tid)
+        return self._machine.threads.get(self._tid)
 
     def seek(self, offset: int, whence: int) -> int:
         """It cannot be moved in."""
@@ -45,7 +51,7 @@ class PidFile(AnonymousFile):
         process = self.process
         if self._tid != process.pid:
             return self.thread is not None
-        return process.machine.processes.get(process.pid) is process
+        return process in (self._machine.init, self._machine.processes.get(process.pid))
 
     def readiness(self) -> int:
         """POLL* bits that hold now."""
@@ -76,20 +82,30 @@ def pidfd_open(k: Thread, pid: int, flags: int) -> int:
     pid, flags = s32(pid), u32(flags)
     if flags & ~(fl.O_NONBLOCK | THREAD) or pid <= 0:
         raise LinuxError(errno.EINVAL)
-    thread, process = k.machine.threads.get(pid), k.machine.processes.get(pid)
+    thread = k.machine.threads.get(pid)
+    process = k.machine.init if pid == INIT else k.machine.processes.get(pid)
     if process is None:
         if thread is None:
             raise LinuxError(errno.ESRCH)
         if not flags & THREAD:
             raise LinuxError(errno.ENOENT)
         process = thread.process
-    return k.files.add(PidFile(process, pid, flags), cloexec=True)
+    return k.files.add(PidFile(k.machine, process, pid, flags), cloexec=True)
 
 
-def _target(k: Thread, fd: int) -> tuple[Process, Thread | None, bool]:
+def _target(k: Thread, fd: int) -> tuple[Process | Init, Thread | None, bool]:
     """(process, thread, whether the thread alone is meant) of a descriptor or PIDFD_SELF_*."""
     if fd in (_SELF_THREAD, _SELF_PROCESS):
         return k.process, k, fd == _SELF_THREAD
+    opened = k.files.get(fd)
+    directory = None if isinstance(opened, PathFile) else opened.node
+    if isinstance(directory, ProcessDirectory) and directory.pid is not None:
+        # As before there were pidfds: /proc/PID stands for the process, too.
+        pid = directory.pid
+        found = k.machine.init if pid == INIT else k.machine.processes.get(pid)
+        if found is None:
+            raise LinuxError(errno.ESRCH)
+        return found, None, False
     file = at(k, fd)
     if not file.known():
         raise LinuxError(errno.ESRCH)
@@ -117,6 +133,8 @@ def pidfd_send_signal(k: Thread, fd: int, number: int, info: int, flags: int) ->
         data = bytes(given[:48])
     if not 0 <= number <= 64:
         raise LinuxError(errno.EINVAL)
+    if isinstance(process, Init):
+        raise LinuxError(errno.EPERM)
     item = PendingSignal(number, data)
     if flags == _TO_GROUP:
         members = [each for each in k.machine.processes.values() if each.group == process.pid]
@@ -140,6 +158,8 @@ def pidfd_getfd(k: Thread, fd: int, other: int, flags: int) -> int:
     if u32(flags):
         raise LinuxError(errno.EINVAL)
     file = at(k, s32(fd))
+    if isinstance(file.process, Init):
+        raise LinuxError(errno.EPERM)
     if file.process.exit is not None or not file.known():
         raise LinuxError(errno.ESRCH)
     return k.files.add(file.process.files.get(s32(other)), cloexec=True)

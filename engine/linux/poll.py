@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from engine.linux.clock import FOREVER
 from engine.linux.context import Context, SyscallTable, s32, u32
@@ -284,6 +285,10 @@ def _event_layout(ctx: Context) -> struct.Struct:
     return struct.Struct(_order(ctx) + ("IQ" if ctx.arch.linux.epoll_packed else "I4xQ"))
 
 
+_WITH_EXCLUSIVE: Final = 0x1D | 1 << 29 | EPOLLET | EPOLLEXCLUSIVE
+"""EPOLLEXCLUSIVE_OK_BITS."""
+
+
 def epoll_ctl(ctx: Context, epfd: int, operation: int, fd: int, event: int) -> int:
     """Linux's epoll_ctl."""
     operation, fd = s32(operation), u32(fd)
@@ -296,7 +301,9 @@ def epoll_ctl(ctx: Context, epfd: int, operation: int, fd: int, event: int) -> i
     epoll = _epoll(ctx, epfd)
     if file is target:
         raise LinuxError(EINVAL)
-    if events & EPOLLEXCLUSIVE and (operation == _CTL_MOD or events & EPOLLONESHOT):
+    if events & EPOLLEXCLUSIVE and (
+        operation == _CTL_MOD or events & ~_WITH_EXCLUSIVE or isinstance(target, EpollFile)
+    ):
         raise LinuxError(EINVAL)
     events &= 0x3FFF | EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE
     if operation == _CTL_ADD:

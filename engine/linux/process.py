@@ -26,16 +26,17 @@ KNOBS: Final[dict[str, int]] = {
     "slack": 50_000,
     "subreaper": 0,
     "no_new_privs": 0,
+    "keepcaps": 0,
 }
 """Numbers that prctl sets and gets without any other effect, as they are at the start."""
 
 _STACK_LIMIT: Final = 8 << 20
-_LIMITS: Final = {
+LIMITS: Final = {
     **dict.fromkeys(("cpu", "fsize", "data", "rss", "as", "locks"), (INFINITY, INFINITY)),
     "stack": (_STACK_LIMIT, INFINITY),
     "core": (0, INFINITY),
     "nproc": (4096, 4096),
-    "nofile": (1024, 4096),
+    "nofile": (1024, 524_288),  # what systemd gives everybody
     "memlock": (8 << 20, 8 << 20),
     "sigpending": (4096, 4096),
     "msgqueue": (819200, 819200),
@@ -43,6 +44,7 @@ _LIMITS: Final = {
     "rtprio": (0, 0),
     "rttime": (INFINITY, INFINITY),
 }
+"""Resource limits by name at the start: (soft, hard)."""
 
 
 class WorkingPlace:
@@ -72,13 +74,14 @@ class Process:
         borrows: it runs in its parent's memory, which waits for that to end (vfork).
         executed: it has begun another program (setpgid of a parent is too late then).
         space: the address space it runs in.
-        files: its open files; given by whoever makes it.
+        files: open files of its first thread; given by whoever makes it.
         hand: what signals do, and those to the process.
         threads: those that have not ended, by thread id.
         last: the thread that was made last; or that ended last, of a process that has.
+        began: nanoseconds since the machine's start at which it began.
         uid: its user.
         gid: its group.
-        place: its working directory and file mode mask.
+        place: working directory and file mode mask of its first thread.
         timers: its interval timers and POSIX timers.
         limits: resource limits by name: (soft, hard).
         knobs: see `KNOBS`.
@@ -91,6 +94,8 @@ class Process:
         spent: nanoseconds that those of its threads had the processor that have ended.
         ran: ticks that they ran.
         children_time: processor time of the children that it has waited for, and of theirs.
+        peak: bytes that were resident at most in address spaces that it has left.
+        children_peak: the most of any of those children, and of theirs.
     """
 
     files: FileTable
@@ -120,7 +125,7 @@ class Process:
         self.place = WorkingPlace(machine.fs.root)
         self.timers = Timers(machine.clock, self.own_time, self.cpu_time, self.running)
         self.timers.changed = lambda: machine.timers_of(self)
-        self.limits = dict(_LIMITS)
+        self.limits = dict(LIMITS)
         self.knobs = dict(KNOBS)
         self.exit: Exit | None = None
         self.stopped = 0
@@ -129,6 +134,8 @@ class Process:
         self.semaphores: dict[SemaphoreSet, None] = {}
         self.hung_up = 0
         self.spent = self.children_time = self.ran = 0
+        self.peak = self.children_peak = 0
+        self.began = machine.clock.monotonic()
         self.enter(space)
         machine.processes[pid] = self
 
@@ -157,6 +164,14 @@ class Process:
     def cpu_time(self) -> int:
         """Nanoseconds of processor time."""
         return self.spent + sum(thread.cpu_time() for thread in self.threads.values())
+
+    def peak_memory(self) -> int:
+        """Bytes that were resident at most (ru_maxrss)."""
+        if self.threads:
+            memory = self.space.memory
+            memory.resident()
+            self.peak = max(self.peak, memory.peak)
+        return self.peak
 
     def own_time(self) -> int:
         """Nanoseconds that it has run its own code: system calls are left out."""
@@ -260,4 +275,5 @@ class Process:
     def close(self) -> None:
         """Give back what belongs to the host."""
         self.space.memory.shared.flush_all()
-        self.files.close_all()
+        for files in (self.files, *(thread.files for thread in self.threads.values())):
+            files.close_all()

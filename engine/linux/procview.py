@@ -1,24 +1,38 @@
 """Processes as /proc shows them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
 from engine.linux.fs.vfs import Directory
+from engine.linux.init import CAPABILITIES, INIT
 from engine.linux.jobs import MachineJobs
 from engine.linux.machine import Machine
 from engine.linux.net import procnet
-from engine.linux.process import Process
+from engine.linux.process import LIMITS, Process
 from engine.linux.system import HOSTNAME, RELEASE
+from engine.linux.thread import Thread
 
 
 class ProcessView:
     """Implements `fs.procsource.ProcProcess`."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(
+        self, process: Process, thread: Thread | None = None, *, alone: bool = False
+    ) -> None:
+        """Show a process.
+
+        Args:
+            process: which.
+            thread: the one of its threads that is shown; its first by default.
+            alone: processor time is the thread's alone.
+        """
         self._process = process
+        self._thread = thread or process.leader
+        self._alone = alone
 
     @property
     def pid(self) -> int:
@@ -26,14 +40,19 @@ class ProcessView:
         return self._process.pid
 
     @property
+    def identity(self) -> tuple[int, int]:
+        """Its user and group."""
+        return self._process.uid, self._process.gid
+
+    @property
     def files(self) -> FileTable:
         """Its descriptors."""
-        return self._process.files
+        return self._thread.files
 
     @property
     def directory(self) -> Directory:
         """Working directory."""
-        return self._process.place.directory
+        return self._thread.directory
 
     @property
     def exe(self) -> bytes:
@@ -56,11 +75,11 @@ class ProcessView:
     @property
     def comm(self) -> bytes:
         """Name."""
-        return self._process.leader.comm
+        return self._thread.comm
 
     def set_comm(self, name: bytes) -> None:
         """Rename it."""
-        self._process.leader.set_comm(name)
+        self._thread.set_comm(name)
 
     def cmdline(self) -> bytes:
         """Arguments, each ended by a zero byte."""
@@ -83,7 +102,8 @@ class ProcessView:
         at_fork = 0
         if self._process.exit is not None:
             return
-        for mapping in self._process.space.memory.mappings:
+        memory = self._process.space.memory
+        for mapping in memory.mappings:
             letters = "".join(
                 letter if mapping.perms >> bit & 1 else "-" for bit, letter in enumerate("rwx")
             )
@@ -95,6 +115,7 @@ class ProcessView:
                 mapping.offset,
                 mapping.name.encode(errors="surrogateescape"),
                 *mapping.inode,
+                memory.resident_of(mapping),
             )
             if (
                 last is not None
@@ -102,7 +123,8 @@ class ProcessView:
                 and (last.flags, last.path, at_fork) == (entry.flags, entry.path, mapping.at_fork)
                 and not entry.path.startswith(b"/")
             ):
-                last = MapEntry(last.start, entry.end, *_rest(last))
+                together = last.resident + entry.resident
+                last = replace(last, end=entry.end, resident=together)
                 continue
             if last is not None:
                 yield last
@@ -112,19 +134,21 @@ class ProcessView:
 
     def status(self) -> ProcStatus:
         """Numbers for status and stat."""
-        process = self._process
-        state = process.leader.signals
+        process, thread = self._process, self._thread
+        state = thread.signals
+        spent = thread.cpu_time() if self._alone else process.cpu_time()
         ignored = caught = 0
         for number, action in process.hand.actions.items():
             if action.handler == 1:
                 ignored |= 1 << (number - 1)
             elif action.handler:
                 caught |= 1 << (number - 1)
+        memory = process.space.memory
         start = process.space.start
         code = start.code if start else (0, 0)
         return ProcStatus(
             ppid=process.ppid,
-            umask=process.place.umask,
+            umask=thread.umask,
             state=self._state(),
             pgrp=process.group,
             session=process.session,
@@ -132,15 +156,18 @@ class ProcessView:
             pending=state.waiting(),
             threads=len(process.threads),
             cpus=process.machine.cpus,
-            affinity=process.leader.affinity,
+            affinity=thread.affinity,
+            nice=thread.nice,
+            policy=thread.policy,
             ignored=ignored,
             caught=caught,
-            start_time=100_000,
-            cpu_ticks=process.cpu_time() // 10_000_000,
+            start_time=process.began // 10_000_000,
+            cpu_ticks=spent // 10_000_000,
             children_ticks=process.children_time // 10_000_000,
             start_code=code[0],
             end_code=code[1],
             start_stack=start.sp if start else 0,
+            peak=max(memory.resident(), memory.peak) if process.exit is None else 0,
         )
 
     def _state(self) -> str:
@@ -150,8 +177,7 @@ class ProcessView:
             return "Z"
         if process.stopped:
             return "T"
-        waits = all(thread.wait is not None for thread in process.threads.values())
-        return "S" if waits else "R"
+        return "R" if self._thread.wait is None else "S"
 
     def limits(self) -> Sequence[tuple[str, int, int]]:
         """All limits."""
@@ -162,8 +188,78 @@ class ProcessView:
         return list(self._process.threads)
 
 
-def _rest(entry: MapEntry) -> tuple[str, int, bytes, int, int]:
-    return entry.flags, entry.offset, entry.path, entry.dev, entry.ino
+class InitView:
+    """Implements `fs.procsource.ProcProcess` for process 1: what others may see of it."""
+
+    exe = b"/sbin/init"
+    comm = b"init"
+    shared = False
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._init = machine.init
+        self.files = FileTable()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._init.pid
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Its user and group."""
+        return self._init.uid, self._init.gid
+
+    @property
+    def directory(self) -> Directory:
+        """Working directory."""
+        return self._machine.fs.root
+
+    @property
+    def terminal(self) -> Terminal | None:
+        """It has none."""
+        return None
+
+    def set_comm(self, name: bytes) -> None:
+        """Nobody may."""
+
+    def cmdline(self) -> bytes:
+        """Arguments, each ended by a zero byte."""
+        return self.exe + b"\0"
+
+    def environ(self) -> bytes:
+        """Not shown."""
+        return b""
+
+    def auxv(self) -> bytes:
+        """Not shown."""
+        return b""
+
+    def maps(self) -> Iterable[MapEntry]:
+        """Not shown."""
+        return ()
+
+    def status(self) -> ProcStatus:
+        """Numbers for status and stat."""
+        init = self._init
+        return ProcStatus(
+            ppid=0,
+            umask=0,
+            state="S",
+            capabilities=CAPABILITIES,
+            pgrp=init.group,
+            session=init.session,
+            cpus=self._machine.cpus,
+            affinity=init.affinity,
+        )
+
+    def limits(self) -> Sequence[tuple[str, int, int]]:
+        """All limits."""
+        return [(name, soft, hard) for name, (soft, hard) in LIMITS.items()]
+
+    def threads(self) -> Sequence[int]:
+        """Thread ids."""
+        return [self._init.pid]
 
 
 class ProcView:
@@ -198,14 +294,26 @@ class ProcView:
 
     def pids(self) -> Sequence[int]:
         """All processes."""
-        return sorted(self._known().processes)
+        return [INIT, *sorted(self._known().processes)]
 
-    def process(self, pid: int) -> ProcessView | None:
+    def process(self, pid: int) -> ProcessView | InitView | None:
         """One process, by its own id or that of one of its threads."""
         machine = self._known()
+        if pid == INIT:
+            return InitView(machine)
         thread = machine.threads.get(pid)
         found = machine.processes.get(pid) if thread is None else thread.process
-        return None if found is None else ProcessView(found)
+        return None if found is None else ProcessView(found, thread)
+
+    def thread(self, pid: int, tid: int) -> ProcessView | InitView | None:
+        """One thread of a process."""
+        machine = self._known()
+        if pid == INIT:
+            return InitView(machine) if tid == INIT else None
+        thread = machine.threads.get(tid)
+        if thread is None or thread.pid != pid:
+            return None
+        return ProcessView(thread.process, thread, alone=True)
 
     def network(self) -> Mapping[bytes, Callable[[], bytes]]:
         """Contents of the files of /proc/net by name."""
@@ -214,6 +322,16 @@ class ProcView:
             return text(self._known().net)
 
         return {name: partial(content, text) for name, text in procnet.FILES.items()}
+
+    def busy_time(self) -> int:
+        """Nanoseconds that the processor has had something to do."""
+        return self._known().busy_time()
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes of the machine's memory, and those of it that are free."""
+        machine = self._known()
+        total = machine.memory_budget
+        return total, max(total - machine.caller.memory.used(), 0)
 
     def cpuinfo(self) -> bytes:
         """Text of /proc/cpuinfo."""

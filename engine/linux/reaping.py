@@ -9,6 +9,7 @@ from engine.linux import futex, jobs, limits, pidfiles, sem, shm
 from engine.linux import signals as sig
 from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
+from engine.linux.init import Init
 from engine.linux.process import Process
 from engine.linux.signals import PendingSignal
 from engine.linux.thread import Thread
@@ -30,7 +31,9 @@ def ended(process: Process, *, last: bool) -> None:
     machine = process.machine
     if not last:
         futex.threads_end(process.threads.values())
-    for thread in list(process.threads.values()):
+    threads = list(process.threads.values())
+    process.peak_memory()
+    for thread in threads:
         machine.left(thread)
     process.timers.drop()
     sem.process_ends(process)
@@ -42,10 +45,8 @@ def ended(process: Process, *, last: bool) -> None:
     jobs.leader_ends(process)
     jobs.group_left(process, process.parent)
     if not last:
-        if process.files.shared:
-            process.files.shared -= 1
-        else:
-            process.files.close_all()
+        for thread in threads:
+            thread.files.leave()
         leave_space(process, keep=process is machine.first)  # the report looks at that
     _tell_parent(process)
 
@@ -146,6 +147,11 @@ def _time(child: Process) -> int:
     return child.cpu_time() + child.children_time
 
 
+def _peak(child: Process) -> int:
+    """Memory that a child had at most, or one of those that it has waited for."""
+    return max(child.peak_memory(), child.children_peak)
+
+
 def _told(child: Process, options: int) -> bool:
     """True if a child has been stopped or continued, and that is waited for."""
     if child.exit is not None or child.change is None:
@@ -166,6 +172,7 @@ def _waiting(
                 if not options & _NOWAIT:
                     del k.process.children[child.pid]
                     k.process.children_time += _time(child)
+                    k.process.children_peak = max(k.process.children_peak, _peak(child))
                     k.machine.processes.pop(child.pid, None)
                 return found
             if _told(child, options):
@@ -191,7 +198,7 @@ def wait4(k: Thread, pid: int, status: int, options: int, usage: int) -> int | W
         if status:
             k.memory.write(status, struct.pack("<i", _status(child)))
         if usage:
-            k.memory.write(usage, limits.usage(_time(child), 0))
+            k.memory.write(usage, limits.usage(_time(child), _peak(child)))
         return child.pid
 
     return _waiting(k, _by_pid(k, pid), options | _EXITED, take)
@@ -206,7 +213,7 @@ def _by_pid(k: Thread, pid: int) -> Callable[[Process], bool]:
     return lambda child: child.group == group
 
 
-def _only(process: Process) -> Callable[[Process], bool]:
+def _only(process: Process | Init) -> Callable[[Process], bool]:
     return lambda child: child is process
 
 
@@ -234,7 +241,7 @@ def waitid(k: Thread, which: int, pid: int, info: int, options: int, usage: int)
         if info:
             k.memory.write(info, _info(child).ljust(128, b"\0"))
         if usage:
-            k.memory.write(usage, limits.usage(_time(child), 0))
+            k.memory.write(usage, limits.usage(_time(child), _peak(child)))
         return 0
 
     if info and options & _NOHANG:

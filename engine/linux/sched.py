@@ -7,6 +7,7 @@ from engine.cpu.ram import PAGE
 from engine.linux import cpus
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
+from engine.linux.init import Init
 from engine.linux.thread import Thread
 
 _OTHER, _FIFO, _RR, _BATCH, _IDLE, _DEADLINE = 0, 1, 2, 3, 5, 6
@@ -18,11 +19,18 @@ _SLICE = 3_000_000
 """Nanoseconds: the base slice on one processor."""
 
 
-def _check_pid(k: Thread, pid: int) -> Thread:
+def _check_pid(k: Thread, pid: int) -> Thread | Init:
     """The thread that is meant: EINVAL for a negative id, ESRCH for nobody's."""
     if s32(pid) < 0:
         raise LinuxError(errno.EINVAL)
-    return k.machine.find_thread(pid, k)
+    return k.machine.see_thread(pid, k)
+
+
+def _changeable(found: Thread | Init, refusal: int = errno.EPERM) -> Thread:
+    """The thread, unless it is another user's."""
+    if isinstance(found, Init):
+        raise LinuxError(refusal)
+    return found
 
 
 def sched_yield(k: Thread) -> int:
@@ -36,7 +44,7 @@ def sched_getaffinity(k: Thread, pid: int, size: int, address: int) -> int:
     bytes_of = -(-k.machine.cpus // 64) * 8
     if size * 8 < k.machine.cpus or size % 8:
         raise LinuxError(errno.EINVAL)
-    thread = k.machine.find_thread(pid, k)
+    thread = k.machine.see_thread(pid, k)
     k.memory.write(address, thread.affinity.to_bytes(bytes_of, "little")[:size])
     return min(size, bytes_of)
 
@@ -73,7 +81,7 @@ def _set_policy(k: Thread, pid: int, policy: int, address: int) -> int:
     thread = _check_pid(k, pid)
     kind = policy & ~_RESET_ON_FORK
     if kind in _NORMAL and priority == 0:
-        thread.policy = kind
+        _changeable(thread).policy = kind
         return 0
     if kind in (_FIFO, _RR) and 1 <= priority <= 99:
         raise LinuxError(errno.EPERM)
@@ -89,8 +97,9 @@ def sched_setscheduler(k: Thread, pid: int, policy: int, address: int) -> int:
 
 def sched_setparam(k: Thread, pid: int, address: int) -> int:
     """Only the priority it has."""
-    thread = k.machine.threads.get(s32(pid), k)
-    return _set_policy(k, pid, thread.policy, address)
+    if not address or s32(pid) < 0:
+        raise LinuxError(errno.EINVAL)
+    return _set_policy(k, pid, _check_pid(k, pid).policy, address)
 
 
 def sched_get_priority_max(k: Thread, policy: int) -> int:
@@ -108,21 +117,24 @@ def sched_get_priority_min(k: Thread, policy: int) -> int:
     return min(sched_get_priority_max(k, policy), 1)
 
 
-def _who(k: Thread, which: int, who: int) -> list[Thread]:
+def _who(k: Thread, which: int, who: int) -> list[Thread | Init]:
     """The threads that are meant: a thread, a process group's, a user's."""
     which, who = s32(which), s32(who)
     if not 0 <= which <= 2:
         raise LinuxError(errno.EINVAL)
     if which == 0:
-        return [k.machine.find_thread(who, k)]
+        return [k.machine.see_thread(who, k)]
+    init = k.machine.init
     if which == 2 and who not in (0, k.uid):
         raise LinuxError(errno.ESRCH)
     group = who or k.process.group
-    found = [
+    found: list[Thread | Init] = [
         thread
         for thread in k.machine.threads.values()
         if which == 2 or thread.process.group == group
     ]
+    if which == 1 and group == init.group:
+        found.append(init)
     if not found:
         raise LinuxError(errno.ESRCH)
     return found
@@ -136,7 +148,8 @@ def getpriority(k: Thread, which: int, who: int) -> int:
 def setpriority(k: Thread, which: int, who: int, nice: int) -> int:
     """Nobody may become less nice."""
     nice = min(max(s32(nice), -20), 19)
-    for thread in _who(k, which, who):
+    for found in _who(k, which, who):
+        thread = _changeable(found)
         if nice < thread.nice and 20 - nice > k.limit("nice"):
             raise LinuxError(errno.EACCES)
         thread.nice = nice
@@ -171,12 +184,12 @@ def sched_setattr(k: Thread, pid: int, address: int, flags: int) -> int:
     _, policy, _, nice, priority = struct.unpack_from("<IIQiI", data)
     if policy >= 1 << 31:
         raise LinuxError(errno.EINVAL)
-    thread = _check_pid(k, pid)
+    found = _check_pid(k, pid)
     if policy in (_FIFO, _RR) and 1 <= priority <= 99:
         raise LinuxError(errno.EPERM)
     if policy not in _NORMAL or priority:
         raise LinuxError(errno.EPERM if policy == _DEADLINE else errno.EINVAL)
-    nice = min(max(nice, -20), 19)
+    thread, nice = _changeable(found), min(max(nice, -20), 19)
     if nice < thread.nice and 20 - nice > k.limit("nice"):
         raise LinuxError(errno.EPERM)
     thread.policy, thread.nice = policy, nice

@@ -4,6 +4,7 @@ import struct
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
+from engine.linux.init import INIT
 from engine.linux.process import Process
 from engine.linux.signals import (
     SA_RESTORER,
@@ -178,7 +179,10 @@ def _signed(value: int) -> int:
 
 
 def _meant(k: Thread, pid: int) -> list[Process]:
-    """The processes that a number means, as for kill; ESRCH if there are none."""
+    """The processes that a number means, as for kill; ESRCH if there are none.
+
+    Process 1 is none of them: it is root's, and found where a number means it alone.
+    """
     processes = k.machine.processes
     if pid > 0:
         thread = k.machine.threads.get(pid)
@@ -189,15 +193,22 @@ def _meant(k: Thread, pid: int) -> list[Process]:
     else:
         group = -pid or k.process.group
         wanted = [each for each in processes.values() if each.group == group]
-    if not wanted:
+    if not wanted and pid != INIT:
         raise LinuxError(ESRCH)
     return wanted
+
+
+def _refused(pid: int) -> None:
+    """EPERM for process 1, once the signal's number is known to be right."""
+    if pid == INIT:
+        raise LinuxError(EPERM)
 
 
 def kill(k: Thread, pid: int, number: int) -> int:
     """Send a signal to processes."""
     processes = _meant(k, s32(pid))
     number = _check(s32(number), zero=True)
+    _refused(s32(pid))
     for process in processes:
         if number and process.exit is None:
             process.post(PendingSignal(number, info_kill(number, SI_USER, k.pid, k.uid)))
@@ -216,10 +227,13 @@ def tgkill(k: Thread, pid: int, tid: int, number: int) -> int:
     return _to_thread(k, s32(pid), s32(tid), number)
 
 
-def _thread(k: Thread, pid: int, tid: int) -> Thread:
-    """A thread, of a process if `pid` is not 0."""
+def _thread(k: Thread, pid: int, tid: int, number: int) -> Thread:
+    """The thread that a signal is for, of a process if `pid` is not 0."""
     if tid <= 0:
         raise LinuxError(EINVAL)
+    if tid == INIT and pid in (0, INIT):
+        _check(number, zero=True)
+        raise LinuxError(EPERM)
     thread = k.machine.threads.get(tid)
     if thread is None or pid not in (0, thread.pid):
         raise LinuxError(ESRCH)
@@ -227,7 +241,7 @@ def _thread(k: Thread, pid: int, tid: int) -> Thread:
 
 
 def _to_thread(k: Thread, pid: int, tid: int, number: int) -> int:
-    thread = _thread(k, pid, tid)
+    thread = _thread(k, pid, tid, s32(number))
     number = _check(s32(number), zero=True)
     if number:
         thread.post(PendingSignal(number, info_kill(number, SI_TKILL, k.pid, k.uid)))
@@ -251,6 +265,7 @@ def rt_sigqueueinfo(k: Thread, pid: int, number: int, info: int) -> int:
         raise LinuxError(ESRCH)
     processes = _meant(k, pid)
     number = _check(s32(number), zero=True)
+    _refused(pid)
     for process in processes:
         if number and process.exit is None and not process.post(item):
             raise LinuxError(EAGAIN)
@@ -263,7 +278,7 @@ def rt_tgsigqueueinfo(k: Thread, pid: int, tid: int, number: int, info: int) -> 
     if pid <= 0 or tid <= 0:
         raise LinuxError(EINVAL)
     item = _given(k, s32(number), info, pid == k.pid)
-    thread = _thread(k, pid, tid)
+    thread = _thread(k, pid, tid, s32(number))
     number = _check(s32(number), zero=True)
     if number and not thread.post(item):
         raise LinuxError(EAGAIN)

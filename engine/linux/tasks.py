@@ -23,6 +23,7 @@ def exit_thread(k: Thread, code: int) -> int:
     futex.thread_ends(k)
     if len(process.threads) > 1:
         k.machine.left(k)
+        k.files.leave()
     else:
         process.finish(code & 0xFF)  # whatever the others have left with
     return 0
@@ -50,15 +51,24 @@ def get_robust_list(k: Thread, pid: int, head: int, size: int) -> int:
     return 0
 
 
-_KNOBS: Final = {1: "pdeathsig", 4: "dumpable", 29: "slack", 36: "subreaper", 38: "no_new_privs"}
-_READ = {3: "dumpable", 30: "slack", 39: "no_new_privs"}
+_KNOBS: Final = {
+    1: "pdeathsig",
+    4: "dumpable",
+    8: "keepcaps",
+    29: "slack",
+    36: "subreaper",
+    38: "no_new_privs",
+}
+_READ = {3: "dumpable", 7: "keepcaps", 30: "slack", 39: "no_new_privs"}
+_FIXED: Final = {13: (0, False), 34: (2, True), 42: (0, True)}
+"""PR_GET_TIMING, PR_MCE_KILL_GET, PR_GET_THP_DISABLE: answer, and whether the rest must be 0."""
 _READ_BY_ADDRESS = {2: "pdeathsig", 37: "subreaper"}
 
 
 def _set_knob(k: Thread, name: str, value: int, others: int) -> int:
     wrong = (
         (name == "pdeathsig" and value > 64)
-        or (name == "dumpable" and value > 1)
+        or (name in ("dumpable", "keepcaps") and value > 1)
         or (name == "no_new_privs" and (value != 1 or others))
     )
     if wrong:
@@ -91,7 +101,30 @@ def prctl(k: Thread, option: int, a: int, b: int, c: int, d: int) -> int:
         return 0
     if option == 21:  # PR_GET_SECCOMP
         return 0
+    if option in _FIXED:
+        answer, rest = _FIXED[option]
+        if rest and a | b | c | d:
+            raise LinuxError(errno.EINVAL)
+        return answer
+    if option == 14 and not a:  # PR_SET_TIMING, PR_TIMING_STATISTICAL
+        return 0
+    if option == 27:  # PR_GET_SECUREBITS: SECBIT_KEEP_CAPS
+        return k.process.knobs["keepcaps"] << 4
+    if option in (24, 28):  # PR_CAPBSET_DROP, PR_SET_SECUREBITS
+        raise LinuxError(errno.EPERM)
+    if option == 47:  # PR_CAP_AMBIENT
+        return _ambient(a, b, c | d)
     raise LinuxError(errno.EINVAL)
+
+
+def _ambient(operation: int, capability: int, others: int) -> int:
+    """Look at and change ambient capabilities, of which there are none."""
+    everything = operation == 4
+    if others or (capability if everything else capability > 40) or not 1 <= operation <= 4:
+        raise LinuxError(errno.EINVAL)
+    if operation == 2:
+        raise LinuxError(errno.EPERM)
+    return 0
 
 
 def personality(k: Thread, persona: int) -> int:

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from engine.cpu.base import Stop
 from engine.errors import GuestFaultError
 from engine.linux import signals as sig
 from engine.linux.cpus import all_of
+from engine.linux.ending import Crash
 from engine.linux.errno import LinuxError
+from engine.linux.fs.table import FileTable
 from engine.linux.fs.vfs import Directory, OpenFile
-from engine.linux.process import Process
+from engine.linux.process import Process, WorkingPlace
 from engine.linux.signals import PendingSignal, SignalState
 from engine.linux.space import AddressSpace
 from engine.linux.wait import Wait
@@ -26,6 +29,20 @@ class SystemCall(NamedTuple):
     number: int
     name: str
     arguments: tuple[int, ...]
+
+
+class KeptSignal(NamedTuple):
+    """A signal that a debugger keeps back.
+
+    Attributes:
+        item: it.
+        crash: of one that the program cannot escape: what it tells of.
+        passes: it is delivered when the program goes on.
+    """
+
+    item: PendingSignal
+    crash: Crash | None
+    passes: bool
 
 
 class Thread:
@@ -46,6 +63,7 @@ class Thread:
         fs: the tree it sees.
         net: the network it is on.
         files: its open files.
+        place: its working directory and file mode mask.
         space: the address space it runs in.
         memory: its mappings.
         hooks: what watches the program there.
@@ -58,6 +76,8 @@ class Thread:
         robust_list: address given by set_robust_list.
         call: the system call it makes.
         wait: what it waits for, None while it can run.
+        kept_signal: a signal that a debugger keeps back.
+        kept_call: the stop of the CPU for a system call that one keeps back.
         nudged: something has happened that may end its wait.
         answer: the result of the call that it has waited for, for when it runs again.
         registers: of a thread that is not the current one.
@@ -67,13 +87,31 @@ class Thread:
         ran: the same in ticks of the clock, which system calls do not take.
     """
 
-    def __init__(self, process: Process, tid: int, comm: bytes = b"") -> None:
-        """Make a thread of a process; its registers are the caller's care."""
+    def __init__(
+        self,
+        process: Process,
+        tid: int,
+        comm: bytes = b"",
+        *,
+        files: FileTable | None = None,
+        place: WorkingPlace | None = None,
+    ) -> None:
+        """Make a thread of a process; its registers are the caller's care.
+
+        Args:
+            process: whose thread.
+            tid: its id.
+            comm: its name.
+            files: its open files; None for those of the process.
+            place: its working directory; None for that of the process.
+        """
         self.process = process
         self.machine = machine = process.machine
         self.tid = tid
         self.arch, self.cpu, self.clock = machine.arch, machine.cpu, machine.clock
-        self.fs, self.net, self.files = machine.fs, machine.net, process.files
+        self.fs, self.net = machine.fs, machine.net
+        self.files = (files or process.files).join()
+        self.place = place or process.place
         self.enter(process.space)
         self.signals = SignalState(process.hand)
         self.uid, self.gid = process.uid, process.gid
@@ -84,6 +122,8 @@ class Thread:
         self.clear_child_tid = self.robust_list = 0
         self.call = SystemCall(-1, "", ())
         self.wait: Wait | None = None
+        self.kept_signal: KeptSignal | None = None
+        self.kept_call: Stop | None = None
         self.nudged = False
         self.answer: int | None = None
         self.registers: object = None
@@ -114,23 +154,40 @@ class Thread:
         """Its process's id."""
         return self.process.pid
 
+    def own_files(self) -> None:
+        """From now on its descriptors are shared with nobody (unshare_fd)."""
+        before = self.files
+        if before.users == 1:
+            return
+        process = self.process
+        self.files = before.copy(lambda: process.limit("nofile")).join()
+        before.leave()
+        if self is process.leader:
+            process.files = self.files
+
+    def own_place(self) -> None:
+        """From now on its working directory and mode mask are shared with nobody (unshare_fs)."""
+        self.place = WorkingPlace(self.place.directory, self.place.umask)
+        if self is self.process.leader:
+            self.process.place = self.place
+
     @property
     def umask(self) -> int:
         """Its file mode mask."""
-        return self.process.place.umask
+        return self.place.umask
 
     @umask.setter
     def umask(self, value: int) -> None:
-        self.process.place.umask = value
+        self.place.umask = value
 
     @property
     def directory(self) -> Directory:
         """Its working directory."""
-        return self.process.place.directory
+        return self.place.directory
 
     @directory.setter
     def directory(self, value: Directory) -> None:
-        self.process.place.directory = value
+        self.place.directory = value
 
     def wake(self) -> None:
         """Something has happened that may end its wait."""

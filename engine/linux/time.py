@@ -7,6 +7,7 @@ from typing import Final
 from engine.linux.clock import FOREVER
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
+from engine.linux.init import INIT
 from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
@@ -42,6 +43,8 @@ def _time_of(k: Thread, number: int, *, thread: bool) -> int:
         return k.process.cpu_time()
     elif number in k.machine.processes:
         return k.machine.processes[number].cpu_time()
+    elif number == INIT:
+        return 0
     raise LinuxError(errno.EINVAL)
 
 

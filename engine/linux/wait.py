@@ -19,6 +19,7 @@ class Wait:
         timeout_result: what the call returns at the deadline (0 or -errno).
         host_fds: (host file descriptor, select.POLL* mask) whose readiness may end the wait.
         restart: whether SA_RESTART restarts it after a signal handler (else EINTR).
+        again: it is restarted after any signal handler (ERESTARTNOINTR).
         on_interrupt: called before EINTR is returned (nanosleep writes the rest there).
         signals: signals that end the wait although they are blocked (sigtimedwait), as a mask.
         leave: called where it ends by a signal, at the deadline or with the thread: takes the
@@ -39,6 +40,7 @@ class Wait:
     timeout_result: int = 0
     host_fds: tuple[tuple[int, int], ...] = ()
     restart: bool = True
+    again: bool = False
     on_interrupt: Callable[[], None] | None = None
     signals: int = 0
     leave: Callable[[], None] | None = None

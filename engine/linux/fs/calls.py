@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 
 from engine.linux.context import Context, s32, s64
 from engine.linux.errno import LinuxError
@@ -230,16 +231,17 @@ def sleep_on(
         return result
 
     sleepers[ctx] = None
-    patience = file.patience(writing=False)
-    return Wait(
-        attempt_or_sleep,
-        deadline=None if patience is None else ctx.clock.monotonic() + patience,
-        timeout_result=-EAGAIN,
-        restart=patience is None,
-        leave=leave,
-        partial=partial,
-        woken_by_calls=True,
-    )
+    wait = Wait(attempt_or_sleep, leave=leave, partial=partial, woken_by_calls=True)
+    return within_patience(ctx, file, wait, writing=False)
+
+
+def within_patience(ctx: Context, file: OpenFile, wait: Wait, *, writing: bool) -> Wait:
+    """The same, ended where the file gives up (SO_RCVTIMEO); nothing restarts it then."""
+    patience = file.patience(writing=writing)
+    if patience is None:
+        return wait
+    deadline = ctx.clock.monotonic() + patience
+    return replace(wait, deadline=deadline, timeout_result=-EAGAIN, restart=False)
 
 
 def pread_into(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> int:
@@ -312,15 +314,8 @@ def write_from(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
         return result
     if file.nonblocking:
         raise LinuxError(EAGAIN)
-    patience = file.patience(writing=True)
-    return Wait(
-        attempt,
-        deadline=None if patience is None else ctx.clock.monotonic() + patience,
-        timeout_result=-EAGAIN,
-        host_fds=file.wait_fds(fl.POLLOUT),
-        restart=patience is None,
-        partial=lambda: done,
-    )
+    wait = Wait(attempt, host_fds=file.wait_fds(fl.POLLOUT), partial=lambda: done)
+    return within_patience(ctx, file, wait, writing=True)
 
 
 def pwrite_from(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> int:

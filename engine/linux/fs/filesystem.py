@@ -20,6 +20,7 @@ from engine.linux.fs.pipe import Numbers
 from engine.linux.fs.proc import make_proc
 from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.regular import FileNode
+from engine.linux.fs.signalled import SignalledFiles
 from engine.linux.fs.sysfs import make_sys
 from engine.linux.fs.terminal import DEV_PTS
 from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
@@ -72,6 +73,7 @@ class FileSystem:
         watches: who wants to hear of changes (inotify).
         inotify: how much inotify has in use.
         locks: the locks on files.
+        signalled: open files that send signals.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class FileSystem:
         self.watches.is_open = self._is_open
         self.inotify = InotifyUse()
         self.locks = FileLocks()
+        self.signalled = SignalledFiles()
         self._shares = 0
         self.volume = self._volume(_DEV_PRIVATE)
         own = {

@@ -6,6 +6,7 @@ What such a walk reaches is below the anchor, whatever other processes do meanwh
 """
 
 import contextlib
+import errno
 import os
 import resource
 import stat
@@ -21,11 +22,15 @@ _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """Turn the host's OSError into the guest's errno."""
+    """Turn the host's OSError into the guest's errno.
+
+    That the host gives this process no more descriptors is not the guest process's limit.
+    """
     try:
         yield
     except OSError as error:
-        raise LinuxError(error.errno or 5) from error
+        code = error.errno or errno.EIO
+        raise LinuxError(errno.ENFILE if code == errno.EMFILE else code) from error
 
 
 class HostHandle:
@@ -42,6 +47,13 @@ class HostHandle:
             path = f"/proc/self/fd/{self.fd}"
             return HostHandle(os.open(path, flags | _FILE & ~os.O_NOFOLLOW))
 
+    def leads_to(self, found: os.stat_result) -> bool:
+        """True if it is still open, and its file the one with these attributes."""
+        if self.fd < 0:
+            return False
+        own = os.fstat(self.fd)
+        return (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino)
+
     def close(self) -> None:
         """Close it now."""
         fd, self.fd = self.fd, -1
@@ -53,11 +65,24 @@ class HostHandle:
         self.close()
 
 
+def _most_descriptors() -> int:
+    """The number of descriptors that this process may have: from now on as many as it is let.
+
+    Those of a guest are not the host's; but each file of the host that it has open is one.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            return hard
+    return soft
+
+
 class DirectoryPool:
     """Keeps the most recently used directory descriptors open."""
 
     def __init__(self, limit: int | None = None) -> None:
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        soft = _most_descriptors()
         self.limit = limit or max(16, min(256, soft // 4 if soft > 0 else 256))
         self._open: OrderedDict[HostDir, HostHandle] = OrderedDict()
         self.anchors: list[HostHandle] = []

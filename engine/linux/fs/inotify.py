@@ -155,6 +155,10 @@ class InotifyFile(AnonymousFile):
         """POLL* bits that hold now."""
         return fl.READABLE if self._events else 0
 
+    def came(self) -> tuple[int, int]:
+        """Counts what came to read."""
+        return self._activity, 0
+
     @property
     def activity(self) -> int:
         """Counts what happened to it, for edge-triggered epoll."""

@@ -54,7 +54,7 @@ class MagicLink(Node):
     Its attributes are made up on the spot.
     """
 
-    __slots__ = ("_jump", "_target")
+    __slots__ = ("_jump", "_owner", "_target")
 
     kind = stat.S_IFLNK
     is_symlink = True
@@ -65,8 +65,10 @@ class MagicLink(Node):
         target: Callable[[], bytes],
         jump: Callable[[], Node | OpenFile],
         ino: int | None = None,
+        owner: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(volume, ino)
+        self._owner = owner or (volume.identity.uid, volume.identity.gid)
         self._target = target
         self._jump = jump
 
@@ -80,11 +82,10 @@ class MagicLink(Node):
 
     def stat(self) -> Stat:
         """Its attributes."""
-        who = self.volume.identity
         now = self.volume.clock.realtime()
         mode = self.kind | 0o777
         return Stat(
-            self.volume.dev, self.ino, mode, 1, who.uid, who.gid, 0, 64, 1024, 0, now, now, now
+            self.volume.dev, self.ino, mode, 1, *self._owner, 0, 64, 1024, 0, now, now, now
         )
 
 

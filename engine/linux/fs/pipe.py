@@ -28,6 +28,7 @@ class Pipe:
         writers: open descriptions that may write.
         ino: its inode number.
         activity: counts reads and writes, for edge-triggered epoll.
+        came: counts what may interest readers, and writers.
         opened: how often it was opened for reading and for writing (FIFOs wait for that).
     """
 
@@ -38,6 +39,7 @@ class Pipe:
         self.writers = 0
         self.ino = ino
         self.activity = 0
+        self.came = [0, 0]
         self.opened = [0, 0]
 
     @property
@@ -61,6 +63,7 @@ class Pipe:
         piece = bytes(self.data[:count])
         del self.data[:count]
         self.activity += 1
+        self.came[1] += 1
         return piece
 
     def write(self, data: bytes) -> int | None:
@@ -72,6 +75,7 @@ class Pipe:
             return None
         self.data += data[:room]
         self.activity += 1
+        self.came[0] += 1
         return min(room, len(data))
 
 
@@ -98,6 +102,13 @@ class PipeEnd(OpenFile):
         self.pipe.readers -= self._reads
         self.pipe.writers -= self._writes
         self.pipe.activity += 1
+        if bool(self.pipe.readers) != bool(self.pipe.writers):
+            self.pipe.came[:] = (count + 1 for count in self.pipe.came)
+
+    def came(self) -> tuple[int, int]:
+        """Counts what came to read, and room to write."""
+        to_read, to_write = self.pipe.came
+        return to_read if self._reads else 0, to_write if self._writes else 0
 
     @property
     def activity(self) -> int:

@@ -2,16 +2,25 @@
 
 import stat
 from collections.abc import Callable
+from functools import partial
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import procfiles as text
 from engine.linux.fs.attributes import Stat
 from engine.linux.fs.links import MagicLink
+from engine.linux.fs.namespaces import NAMES, Namespace
 from engine.linux.fs.procsource import ProcProcess, ProcSource
-from engine.linux.fs.pseudo import Content, PseudoDirectory, PseudoFile, StaticLink, Store
+from engine.linux.fs.pseudo import (
+    Content,
+    ForeignFile,
+    PseudoDirectory,
+    PseudoFile,
+    StaticLink,
+    Store,
+)
 from engine.linux.fs.vfs import Directory, Listing, Node, OpenFile, Volume
 
-ESRCH = 3
+ESRCH, EACCES = 3, 13
 
 
 class NameLink(StaticLink):
@@ -37,12 +46,11 @@ class DynamicDirectory(PseudoDirectory):
         names: Callable[[], list[bytes]],
         make: Callable[[bytes], Node | None],
         mode: int = 0o555,
+        owner: tuple[int, int] = (0, 0),
     ) -> None:
         super().__init__(volume, mode)
         assert self.meta is not None, "made with attributes"
-        who = volume.identity
-        if mode == 0o500:
-            self.meta.uid, self.meta.gid = who.uid, who.gid
+        self.meta.uid, self.meta.gid = owner
         self._names = names
         self._make = make
 
@@ -83,6 +91,7 @@ class ProcTree:
         # Entries of one directory that is in all of those of processes.
         self._network = PseudoDirectory(volume)
         self._random = random_bytes
+        self._spaces = {kind: Namespace(volume, kind) for kind in set(NAMES.values())}
 
     def root(self) -> Directory:
         """The directory /proc."""
@@ -101,9 +110,15 @@ class ProcTree:
             self._network.mount(name, PseudoFile(volume, content))
         files: dict[bytes, Content] = {
             b"cpuinfo": source.cpuinfo,
-            b"meminfo": lambda: text.MEMINFO,
-            b"stat": lambda: text.machine_stat(volume.clock, source.cpus),
-            b"uptime": lambda: text.uptime(volume.clock),
+            b"meminfo": lambda: text.meminfo(*source.memory()),
+            b"vmstat": lambda: text.vmstat(*source.memory()),
+            b"diskstats": lambda: b"",
+            b"partitions": lambda: b"major minor  #blocks  name\n\n",
+            b"swaps": lambda: text.SWAPS,
+            b"modules": lambda: b"",
+            b"interrupts": lambda: text.interrupts(source.cpus),
+            b"stat": lambda: text.machine_stat(volume.clock, source.cpus, source.busy_time()),
+            b"uptime": lambda: text.uptime(volume.clock, source.busy_time()),
             b"loadavg": lambda: b"0.00 0.00 0.00 1/1 1\n",
             b"version": lambda: text.version(source.release),
             b"filesystems": lambda: text.FILESYSTEMS,
@@ -111,6 +126,7 @@ class ProcTree:
         }
         for name, content in files.items():
             top.mount(name, PseudoFile(volume, content))
+        top.mount(b"slabinfo", ForeignFile(volume, 0o400))
         self._sys(top)
         return top
 
@@ -124,7 +140,7 @@ class ProcTree:
         boot = text.uuid(bytes(range(16)))
         files[b"sys/kernel/random/boot_id"] = lambda: boot
         for path, fixed in text.SYSCTLS.items():
-            files[path] = lambda fixed=fixed: fixed  # type: ignore[misc]
+            files[path] = partial(bytes, fixed)
         for path, content in files.items():
             directory = top
             *folders, name = path.split(b"/")
@@ -141,7 +157,7 @@ class ProcTree:
             return None
         number = int(name)
         process = self.source.process(number)
-        return None if process is None else self._directory(process.pid, number, tasks=True)
+        return None if process is None else self._directory(process, number, tasks=True)
 
     def _alive(self, pid: int) -> ProcProcess:
         process = self.source.process(pid)
@@ -149,12 +165,27 @@ class ProcTree:
             raise LinuxError(ESRCH)
         return process
 
-    def _directory(self, pid: int, tid: int, *, tasks: bool) -> Directory:
+    def _directory(self, process: ProcProcess, tid: int, *, tasks: bool) -> Directory:
         """A process's directory, or that of one of its threads."""
+        pid = process.pid
         known = self._made.get((pid, tid if not tasks else -tid))
         if known is not None:
             return known
-        directory = ProcessDirectory(self.volume)
+        who = self.volume.identity
+        foreign = who.uid not in (0, process.identity[0])
+
+        def there() -> ProcProcess | None:
+            return self.source.process(tid) if tasks else self.source.thread(pid, tid)
+
+        def alive() -> ProcProcess:
+            found = there()
+            if found is None:
+                raise LinuxError(ESRCH)
+            return found
+
+        directory = ProcessDirectory(self.volume, process.identity, lambda: there() is not None)
+        directory.pid = pid if tasks else None
+
         self._made[pid, tid if not tasks else -tid] = directory
 
         def file(
@@ -163,17 +194,23 @@ class ProcTree:
             store: Store | None = None,
             mode: int = 0,
         ) -> None:
-            node = PseudoFile(self.volume, lambda: content(self._alive(pid)), store, mode)
+            node = PseudoFile(self.volume, lambda: content(alive()), store, mode)
             directory.mount(name, node)
 
-        file(b"maps", text.maps)
-        file(b"smaps", text.smaps)
-        file(b"status", lambda p: text.status(p, tid, self.volume.identity))
+        def private(name: bytes, content: Callable[[ProcProcess], bytes], mode: int) -> None:
+            if foreign:
+                directory.mount(name, ForeignFile(self.volume, mode))
+            else:
+                file(name, content, mode=mode)
+
+        private(b"maps", text.maps, 0o444)
+        private(b"smaps", text.smaps, 0o444)
+        private(b"environ", lambda p: p.environ(), 0o400)
+        private(b"auxv", lambda p: p.auxv(), 0o400)
+        file(b"status", lambda p: text.status(p, tid))
         file(b"stat", lambda p: text.stat_line(p, tid))
         file(b"statm", text.statm)
         file(b"cmdline", lambda p: p.cmdline())
-        file(b"environ", lambda p: p.environ(), mode=0o400)
-        file(b"auxv", lambda p: p.auxv(), mode=0o400)
         file(b"limits", text.limits)
         file(b"cgroup", lambda _: b"0::/\n")
         file(b"mounts", lambda _: text.MOUNTS)
@@ -183,19 +220,47 @@ class ProcTree:
         file(
             b"comm",
             lambda p: p.comm + b"\n",
-            lambda data: self._alive(pid).set_comm(data.rstrip(b"\n")[:15]),
+            None if foreign else lambda data: alive().set_comm(data.rstrip(b"\n")[:15]),
         )
         network = PseudoDirectory(self.volume)
         for name, node in self._network.mounts.items():
             network.mount(name, node)
         directory.mount(b"net", network)
-        self._adjustment(directory)
-        self._links(directory, pid)
+        self._adjustment(directory, changeable=not foreign)
+        self._links(directory, process, alive, foreign=foreign)
+        self._namespaces(directory, process.identity, alive, foreign=foreign)
         if tasks:
             directory.mount(b"task", self._tasks(pid))
         return directory
 
-    def _adjustment(self, directory: Directory) -> None:
+    def _namespaces(
+        self,
+        directory: Directory,
+        owner: tuple[int, int],
+        alive: Callable[[], ProcProcess],
+        *,
+        foreign: bool,
+    ) -> None:
+        folder = PseudoDirectory(self.volume, 0o511)
+
+        def link(space: Namespace) -> MagicLink:
+            def jump() -> Node:
+                alive()
+                if foreign:
+                    raise LinuxError(EACCES)
+                return space
+
+            def target() -> bytes:
+                jump()
+                return space.title
+
+            return MagicLink(self.volume, target, jump, owner=owner)
+
+        for name, kind in NAMES.items():
+            folder.mount(name, link(self._spaces[kind]))
+        directory.mount(b"ns", folder)
+
+    def _adjustment(self, directory: Directory, *, changeable: bool) -> None:
         value = [b"0"]
 
         def store(data: bytes) -> None:
@@ -207,31 +272,54 @@ class ProcTree:
                 raise LinuxError(22)
             value[0] = b"%d" % number
 
-        node = PseudoFile(self.volume, lambda: value[0] + b"\n", store)
+        node = PseudoFile(self.volume, lambda: value[0] + b"\n", store if changeable else None)
         directory.mount(b"oom_score_adj", node)
 
-    def _links(self, directory: Directory, pid: int) -> None:
+    def _links(
+        self,
+        directory: Directory,
+        owned: ProcProcess,
+        alive: Callable[[], ProcProcess],
+        *,
+        foreign: bool,
+    ) -> None:
+        pid = owned.pid
+
+        def reached() -> ProcProcess:
+            found = alive()
+            if foreign:
+                raise LinuxError(EACCES)
+            return found
+
         def place(path: Callable[[ProcProcess], bytes]) -> MagicLink:
             return MagicLink(
                 self.volume,
-                lambda: path(self._alive(pid)),
-                lambda: self._resolve(path(self._alive(pid))),
+                lambda: path(reached()),
+                lambda: self._resolve(path(reached())),
+                owner=owned.identity,
             )
 
         def here() -> bytes:
-            found = self._alive(pid).directory
+            found = reached().directory
             return found.path_of() + (b" (deleted)" if found.removed else b"")
 
         directory.mount(b"exe", place(lambda p: p.exe))
-        directory.mount(b"cwd", MagicLink(self.volume, here, lambda: self._alive(pid).directory))
+
+        def jump() -> Node:
+            return reached().directory
+
+        directory.mount(b"cwd", MagicLink(self.volume, here, jump, owner=owned.identity))
         directory.mount(b"root", place(lambda _: b"/"))
 
         def names() -> list[bytes]:
-            return [b"%d" % fd for fd in self._alive(pid).files]
+            return [b"%d" % fd for fd in alive().files]
 
         def opened(name: bytes) -> OpenFile | None:
-            process = self.source.process(pid)
-            if process is None or not name.isdigit() or len(name) > 9:
+            if not name.isdigit() or len(name) > 9:
+                return None
+            try:
+                process = alive()
+            except LinuxError:
                 return None
             return process.files.peek(int(name))
 
@@ -252,8 +340,10 @@ class ProcTree:
                 ) + file.details()
             )  # fmt: skip
 
-        directory.mount(b"fd", DynamicDirectory(self.volume, names, link, 0o500))
-        directory.mount(b"fdinfo", DynamicDirectory(self.volume, names, info))
+        for name, make in ((b"fd", link), (b"fdinfo", info)):
+            mode = 0o500 if foreign or make is link else 0o555
+            table = DynamicDirectory(self.volume, names, make, mode, owned.identity)
+            directory.mount(name, table)
 
     def _tasks(self, pid: int) -> Directory:
         def names() -> list[bytes]:
@@ -262,18 +352,31 @@ class ProcTree:
         def task(name: bytes) -> Node | None:
             if name not in names():
                 return None
-            return self._directory(pid, int(name), tasks=False)
+            return self._directory(self._alive(pid), int(name), tasks=False)
 
         return DynamicDirectory(self.volume, names, task)
 
 
 class ProcessDirectory(PseudoDirectory):
-    """/proc/PID; owned by the guest's user."""
+    """/proc/PID; it belongs to the process's user, and is empty once that has gone.
+
+    Attributes:
+        pid: of the process; None for the directory of a thread of it.
+    """
+
+    def __init__(self, volume: Volume, owner: tuple[int, int], alive: Callable[[], bool]) -> None:
+        super().__init__(volume)
+        self.pid: int | None = None
+        self._owner, self._alive = owner, alive
+
+    def lookup(self, name: bytes) -> Node | None:
+        """The entry of that name, None if there is none."""
+        return super().lookup(name) if self._alive() else None
 
     def stat(self) -> Stat:
         """Its attributes."""
-        who = self.volume.identity
-        return super().stat()._replace(uid=who.uid, gid=who.gid, mode=stat.S_IFDIR | 0o555)
+        uid, gid = self._owner
+        return super().stat()._replace(uid=uid, gid=gid, mode=stat.S_IFDIR | 0o555)
 
 
 def make_proc(

@@ -5,33 +5,11 @@ from collections.abc import Mapping
 
 from engine.linux.clock import Clock
 from engine.linux.cpus import list_text, mask_text
-from engine.linux.fs.attributes import Identity
 from engine.linux.fs.procsource import MapEntry, ProcProcess
 
 _PAGE = 4096
 _SECOND = 1_000_000_000
-
-MEMINFO = b"".join(
-    b"%-16s%8d kB\n" % (name + b":", size)
-    for name, size in (
-        (b"MemTotal", 8 << 20),
-        (b"MemFree", 6 << 20),
-        (b"MemAvailable", 7 << 20),
-        (b"Buffers", 0),
-        (b"Cached", 1 << 20),
-        (b"SwapCached", 0),
-        (b"Active", 1 << 19),
-        (b"Inactive", 1 << 19),
-        (b"SwapTotal", 0),
-        (b"SwapFree", 0),
-        (b"Dirty", 0),
-        (b"Shmem", 0),
-        (b"CommitLimit", 4 << 20),
-        (b"Committed_AS", 1 << 19),
-        (b"HugePages_Total", 0),
-        (b"Hugepagesize", 2048),
-    )
-).replace(b"HugePages_Total:       0 kB", b"HugePages_Total:       0")
+_TICK = _SECOND // 100
 
 FILESYSTEMS = b"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tpipefs\n\text4\n"
 
@@ -48,6 +26,8 @@ MOUNTINFO = (
     b"3 1 0:22 / /sys ro,nosuid,nodev,noexec,relatime - sysfs sysfs ro\n"
     b"4 1 0:5 / /dev rw,nosuid,relatime - tmpfs dev rw\n"
 )
+
+SWAPS = b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 
 SYSCTLS: Mapping[bytes, bytes] = {
     b"sys/kernel/ostype": b"Linux\n",
@@ -119,28 +99,65 @@ def uuid(raw: bytes) -> bytes:
     return b"-".join(digits[a:b] for a, b in itertools.pairwise(cuts)) + b"\n"
 
 
+def meminfo(total: int, free: int) -> bytes:
+    """/proc/meminfo of a machine with so many bytes of memory."""
+    used = total - free
+    sizes = (
+        *((b"MemTotal", total), (b"MemFree", free), (b"MemAvailable", free), (b"Buffers", 0)),
+        *((b"Cached", 0), (b"SwapCached", 0), (b"Active", used), (b"Inactive", 0)),
+        *((b"SwapTotal", 0), (b"SwapFree", 0), (b"Dirty", 0), (b"Writeback", 0)),
+        *((b"AnonPages", used), (b"Mapped", 0), (b"Shmem", 0), (b"Slab", 0)),
+        *((b"SReclaimable", 0), (b"SUnreclaim", 0), (b"KernelStack", 0), (b"PageTables", 0)),
+        *((b"CommitLimit", total >> 1), (b"Committed_AS", used)),
+    )
+    lines = [b"%-16s%8d kB\n" % (name + b":", size >> 10) for name, size in sizes]
+    lines += [b"%-16s%8d\n" % (name + b":", 0) for name in (b"HugePages_Total", b"HugePages_Free")]
+    return b"".join((*lines, b"%-16s%8d kB\n" % (b"Hugepagesize:", 2048)))
+
+
+def vmstat(total: int, free: int) -> bytes:
+    """/proc/vmstat; nothing is paged."""
+    used = total - free
+    known = {b"nr_free_pages": free, b"nr_active_anon": used, b"nr_anon_pages": used}
+    names = (
+        *known,
+        *(b"nr_inactive_anon", b"nr_inactive_file", b"nr_active_file", b"nr_mapped"),
+        *(b"nr_file_pages", b"nr_dirty", b"nr_writeback", b"nr_shmem", b"pgpgin", b"pgpgout"),
+        *(b"pswpin", b"pswpout", b"pgalloc_normal", b"pgfree", b"pgfault", b"pgmajfault"),
+        *(b"pgscan_kswapd", b"pgscan_direct", b"pgsteal_kswapd", b"oom_kill"),
+    )
+    return b"".join(b"%s %d\n" % (name, known.get(name, 0) // _PAGE) for name in names)
+
+
 def version(release: bytes) -> bytes:
     """/proc/version."""
     return b"Linux version " + release + b" (kprobe-tui) #1 SMP\n"
 
 
-def uptime(clock: Clock) -> bytes:
-    """/proc/uptime."""
-    hundredths = clock.monotonic() // 10_000_000
-    return b"%d.%02d 0.00\n" % divmod(hundredths, 100)
+def uptime(clock: Clock, busy: int) -> bytes:
+    """/proc/uptime, with the nanoseconds that the first processor was busy."""
+    passed = clock.monotonic() // _TICK
+    idle = max(clock.monotonic() - busy, 0) // _TICK
+    return b"%d.%02d %d.%02d\n" % (*divmod(passed, 100), *divmod(idle, 100))
 
 
-def machine_stat(clock: Clock, cpus: int) -> bytes:
-    """/proc/stat; all time is the first processor's."""
-    ticks = clock.monotonic() // 10_000_000
+def machine_stat(clock: Clock, cpus: int, busy: int) -> bytes:
+    """/proc/stat; all time is the first processor's: busy for so many nanoseconds, or idle."""
+    ticks = clock.monotonic() // _TICK
     boot = (clock.realtime() - clock.monotonic()) // _SECOND
-    numbers = b"%d 0 0 0 0 0 0 0 0 0\n" % ticks
+    user = min(busy // _TICK, ticks)
+    numbers = b"%d 0 0 %d 0 0 0 0 0 0\n" % (user, ticks - user)
     return (
         b"cpu  " + numbers + b"cpu0 " + numbers
         + b"".join(b"cpu%d 0 0 0 0 0 0 0 0 0 0\n" % number for number in range(1, cpus))
         + b"intr 0\nctxt 0\nbtime %d\n" % boot
         + b"processes 1\nprocs_running 1\nprocs_blocked 0\n"
     )  # fmt: skip
+
+
+def interrupts(cpus: int) -> bytes:
+    """/proc/interrupts: no device has asked for attention."""
+    return b"    " + b"".join(b"       CPU%-8d" % number for number in range(cpus)) + b"\n"
 
 
 def _map_line(entry: MapEntry) -> bytes:
@@ -164,11 +181,11 @@ def maps(process: ProcProcess) -> bytes:
 
 
 def smaps(process: ProcProcess) -> bytes:
-    """/proc/PID/smaps, with everything resident, and shared with relatives or private."""
+    """/proc/PID/smaps, with what is resident shared with relatives or private."""
     parts = []
     shared = process.shared
     for entry in process.maps():
-        size = (entry.end - entry.start) >> 10
+        size, there = (entry.end - entry.start) >> 10, entry.resident >> 10
         parts.append(_map_line(entry))
         parts.extend(
             b"%-16s%8d kB\n" % (name + b":", value)
@@ -176,14 +193,14 @@ def smaps(process: ProcProcess) -> bytes:
                 (b"Size", size),
                 (b"KernelPageSize", 4),
                 (b"MMUPageSize", 4),
-                (b"Rss", size),
-                (b"Pss", size >> shared),
+                (b"Rss", there),
+                (b"Pss", there >> shared),
                 (b"Shared_Clean", 0),
-                (b"Shared_Dirty", size if shared else 0),
+                (b"Shared_Dirty", there if shared else 0),
                 (b"Private_Clean", 0),
-                (b"Private_Dirty", 0 if shared else size),
-                (b"Referenced", size),
-                (b"Anonymous", 0 if entry.path.startswith(b"/") else size),
+                (b"Private_Dirty", 0 if shared else there),
+                (b"Referenced", there),
+                (b"Anonymous", 0 if entry.path.startswith(b"/") else there),
                 (b"Swap", 0),
                 (b"Locked", 0),
             )
@@ -192,33 +209,34 @@ def smaps(process: ProcProcess) -> bytes:
 
 
 def _sizes(process: ProcProcess) -> dict[str, int]:
-    """Bytes of all mappings by kind."""
-    sizes = {"all": 0, "text": 0, "data": 0, "stack": 0, "file": 0}
+    """Bytes of all mappings by kind, and of what is resident; of files that alone."""
+    sizes = {"all": 0, "text": 0, "data": 0, "stack": 0, "resident": 0, "file": 0}
     for entry in process.maps():
         size = entry.end - entry.start
         sizes["all"] += size
-        if "x" in entry.flags:
+        sizes["resident"] += entry.resident
+        if entry.flags.startswith("r-x"):
             sizes["text"] += size
         elif "w" in entry.flags:
             sizes["data"] += size
         if entry.path == b"[stack]":
             sizes["stack"] += size
         if entry.path.startswith(b"/"):
-            sizes["file"] += size
+            sizes["file"] += entry.resident
     return sizes
 
 
 def statm(process: ProcProcess) -> bytes:
     """/proc/PID/statm."""
     sizes = _sizes(process)
-    pages = [sizes[kind] // _PAGE for kind in ("all", "all", "file", "text", "data")]
+    pages = [sizes[kind] // _PAGE for kind in ("all", "resident", "file", "text", "data")]
     return b"%d %d %d %d 0 %d 0\n" % tuple(pages)
 
 
 def stat_line(process: ProcProcess, tid: int) -> bytes:
     """/proc/PID/stat: 52 fields."""
     numbers = process.status()
-    size = _sizes(process)["all"]
+    sizes = _sizes(process)
     fields: list[object] = [0] * 52
     fields[0], fields[1], fields[2] = tid, f"({process.comm.decode('latin-1')})", numbers.state
     fields[3], fields[4], fields[5] = numbers.ppid, numbers.pgrp, numbers.session
@@ -226,8 +244,12 @@ def stat_line(process: ProcProcess, tid: int) -> bytes:
     fields[6], fields[7] = (terminal.device, terminal.group) if terminal else (0, -1)
     fields[8] = 0x400000
     fields[13], fields[15] = numbers.cpu_ticks, numbers.children_ticks
-    fields[17], fields[18], fields[19] = 20, 0, numbers.threads
-    fields[21], fields[22], fields[23] = numbers.start_time, size, size // _PAGE
+    fields[17], fields[18], fields[19] = 20 + numbers.nice, numbers.nice, numbers.threads
+    fields[21], fields[22], fields[23] = (
+        numbers.start_time,
+        sizes["all"],
+        sizes["resident"] // _PAGE,
+    )
     fields[24] = 2**64 - 1
     fields[25], fields[26], fields[27] = (
         numbers.start_code,
@@ -238,16 +260,17 @@ def stat_line(process: ProcProcess, tid: int) -> bytes:
         mask & 0x7FFFFFFF
         for mask in (numbers.pending, numbers.blocked, numbers.ignored, numbers.caught)
     )
-    fields[37] = 17
+    fields[37], fields[40] = 17, numbers.policy
     return " ".join(map(str, fields)).encode("latin-1") + b"\n"
 
 
-def status(process: ProcProcess, tid: int, identity: Identity) -> bytes:
+def status(process: ProcProcess, tid: int) -> bytes:
     """/proc/PID/status."""
     numbers = process.status()
     sizes = {kind: size >> 10 for kind, size in _sizes(process).items()}
     state = {"R": "R (running)", "S": "S (sleeping)", "Z": "Z (zombie)", "T": "T (stopped)"}
-    uid, gid = identity.uid, identity.gid
+    uid, gid = process.identity
+    able = f"{numbers.capabilities:016x}"
     lines = [
         ("Name", process.comm.decode("latin-1")),
         ("Umask", f"{numbers.umask:04o}"),
@@ -265,9 +288,9 @@ def status(process: ProcProcess, tid: int, identity: Identity) -> bytes:
         ("VmSize", f"{sizes['all']:8d} kB"),
         ("VmLck", "       0 kB"),
         ("VmPin", "       0 kB"),
-        ("VmHWM", f"{sizes['all']:8d} kB"),
-        ("VmRSS", f"{sizes['all']:8d} kB"),
-        ("RssAnon", f"{sizes['all'] - sizes['file']:8d} kB"),
+        ("VmHWM", f"{numbers.peak >> 10:8d} kB"),
+        ("VmRSS", f"{sizes['resident']:8d} kB"),
+        ("RssAnon", f"{sizes['resident'] - sizes['file']:8d} kB"),
         ("RssFile", f"{sizes['file']:8d} kB"),
         ("RssShmem", "       0 kB"),
         ("VmData", f"{sizes['data']:8d} kB"),
@@ -282,9 +305,9 @@ def status(process: ProcProcess, tid: int, identity: Identity) -> bytes:
         ("SigIgn", f"{numbers.ignored:016x}"),
         ("SigCgt", f"{numbers.caught:016x}"),
         ("CapInh", f"{0:016x}"),
-        ("CapPrm", f"{0:016x}"),
-        ("CapEff", f"{0:016x}"),
-        ("CapBnd", f"{0:016x}"),
+        ("CapPrm", able),
+        ("CapEff", able),
+        ("CapBnd", able),
         ("CapAmb", f"{0:016x}"),
         ("NoNewPrivs", 0),
         ("Seccomp", 0),

@@ -18,6 +18,7 @@ class MapEntry:
         end: first address beyond.
         flags: as "r-xp".
         offset: offset in the file.
+        resident: bytes of it that are in memory.
         path: path of the file or a name such as b"[heap]"; b"" for anonymous memory.
         dev: device number of the file.
         ino: inode number of the file.
@@ -30,6 +31,7 @@ class MapEntry:
     path: bytes = b""
     dev: int = 0
     ino: int = 0
+    resident: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,10 @@ class ProcStatus:
     ppid: int = 1
     umask: int = 0o022
     state: str = "R"
+    nice: int = 0
+    policy: int = 0
     threads: int = 1
+    capabilities: int = 0
     pgrp: int = 0
     session: int = 0
     blocked: int = 0
@@ -54,6 +59,7 @@ class ProcStatus:
     start_code: int = 0
     end_code: int = 0
     start_stack: int = 0
+    peak: int = 0
 
 
 class ProcProcess(Protocol):
@@ -62,6 +68,10 @@ class ProcProcess(Protocol):
     @property
     def pid(self) -> int:
         """Process id."""
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Its user and group."""
 
     @property
     def files(self) -> FileTable:
@@ -85,7 +95,7 @@ class ProcProcess(Protocol):
 
     @property
     def comm(self) -> bytes:
-        """Name, at most 15 bytes."""
+        """The shown thread's name, at most 15 bytes."""
 
     def set_comm(self, name: bytes) -> None:
         """Rename it (a write to /proc/self/comm)."""
@@ -129,7 +139,16 @@ class ProcSource(Protocol):
         """All processes."""
 
     def process(self, pid: int) -> ProcProcess | None:
-        """One process, by its own id or that of one of its threads."""
+        """One process, by its own id or that of one of its threads, which is shown then."""
+
+    def thread(self, pid: int, tid: int) -> ProcProcess | None:
+        """One thread of a process."""
+
+    def busy_time(self) -> int:
+        """Nanoseconds that the processor has had something to do."""
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes of the machine's memory, and those of it that are free."""
 
     def cpuinfo(self) -> bytes:
         """Text of /proc/cpuinfo for the guest's architecture."""

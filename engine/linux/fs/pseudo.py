@@ -10,7 +10,7 @@ from engine.linux.fs.links import SymlinkNode
 from engine.linux.fs.openfile import SeekableFile
 from engine.linux.fs.vfs import Directory, Listing, Node, OpenFile, Volume
 
-EPERM, EIO = 1, 5
+EPERM, EIO, EACCES = 1, 5, 13
 
 Content = Callable[[], bytes]
 Store = Callable[[bytes], None]
@@ -21,10 +21,6 @@ class PseudoDirectory(Directory):
 
     def __init__(self, volume: Volume, mode: int = 0o555) -> None:
         super().__init__(volume, meta=Meta(mode, 0, 0, 2, volume.clock.realtime()))
-
-    def searchable(self) -> bool:
-        """True if the guest may resolve names in it."""
-        return True
 
     def lookup(self, name: bytes) -> Node | None:
         """The entry of that name, None if there is none."""
@@ -99,6 +95,26 @@ class PseudoFile(Node):
 
     def truncate(self, size: int) -> None:
         """Set the size of a regular file."""
+
+
+class ForeignFile(PseudoFile):
+    """A file about what is root's alone: shown, but nobody else may have it.
+
+    Opening it is refused where its mode would allow it, too (ptrace_may_access).
+    """
+
+    __slots__ = ()
+
+    def __init__(self, volume: Volume, mode: int = 0o444) -> None:
+        super().__init__(volume, lambda: b"", None, mode)
+
+    def stat(self) -> Stat:
+        """Its attributes."""
+        return super().stat()._replace(uid=0, gid=0)
+
+    def open(self, flags: int) -> OpenFile:
+        """Refused."""
+        raise LinuxError(EACCES)
 
 
 class PseudoOpenFile(SeekableFile):

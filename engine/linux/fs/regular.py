@@ -2,6 +2,7 @@
 
 import os
 import stat
+from weakref import ref
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
@@ -18,13 +19,15 @@ _COPY_WHOLE = 1 << 18
 
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 0x10
 
-F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1, 2, 4, 8
+F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, F_SEAL_FUTURE_WRITE = 1, 2, 4, 8, 16
+UNWRITABLE = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE
+"""With one of these seals nobody can begin to write."""
 
 
 class FileNode(OverlayNode):
     """A regular file; `data` is None as long as the host's contents hold."""
 
-    __slots__ = ("data", "seals")
+    __slots__ = ("_opened", "data", "seals")
 
     kind = stat.S_IFREG
 
@@ -39,6 +42,7 @@ class FileNode(OverlayNode):
         super().__init__(volume, meta=meta, lower=lower, ino=ino)
         self.data = None if lower is not None else SparseData(volume.budget)
         self.seals = F_SEAL_SEAL
+        self._opened: ref[HostHandle] | None = None
 
     def extent(self) -> tuple[int, int]:
         """Size and 512-byte blocks of a node with attributes of its own."""
@@ -48,9 +52,13 @@ class FileNode(OverlayNode):
         return host.st_size, host.st_blocks
 
     def open_lower(self) -> HostHandle:
-        """The host's file, opened for reading."""
+        """The host's file, opened for reading: once, however many have it open."""
         assert self.lower is not None, "only asked for files of the host"
-        return self.lower.directory.open_file(self.lower.name)
+        kept = self._opened() if self._opened is not None else None
+        if kept is None or not kept.leads_to(self.lower.stat()):
+            kept = self.lower.directory.open_file(self.lower.name)
+            self._opened = ref(kept)
+        return kept
 
     def own_data(self, *, discard: bool = False) -> SparseData:
         """Contents to change: taken over from the host's file the first time."""
@@ -86,10 +94,14 @@ class FileNode(OverlayNode):
         """Write at an offset."""
         if not data:
             return 0
-        if self.seals & (F_SEAL_WRITE | F_SEAL_GROW) and (
-            self.seals & F_SEAL_WRITE or offset + len(data) > self.extent()[0]
+        if self.seals & (UNWRITABLE | F_SEAL_GROW) and (
+            self.seals & UNWRITABLE or offset + len(data) > self.extent()[0]
         ):
             raise LinuxError(EPERM)
+        return self.store(data, offset)
+
+    def store(self, data: bytes, offset: int) -> int:
+        """Take what was written through a mapping, which seals that came later do not stop."""
         count = self.own_data().write(offset, data)
         self.touch()
         return count
@@ -172,12 +184,12 @@ class RegularFile(SeekableFile):
             with translated():
                 return os.pread(handle.fd, size, offset)
 
-        writable = self.flags & fl.O_ACCMODE == fl.O_RDWR
+        writable = self.flags & fl.O_ACCMODE == fl.O_RDWR and not node.seals & UNWRITABLE
         return MmapSource(
             size=self.size(),
             host_fd=handle.fd if handle is not None else None,
             read=read,
-            write=(lambda offset, data: node.pwrite(data, offset)) if writable else None,
+            write=(lambda offset, data: node.store(data, offset)) if writable else None,
             identity=node,
             original=lambda: node.data is None,
             keep=handle,

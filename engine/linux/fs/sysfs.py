@@ -1,5 +1,7 @@
 """/sys: the handful of files that C libraries and allocators read."""
 
+from functools import partial
+
 from engine.linux import cpus
 from engine.linux.fs.pseudo import PseudoDirectory, PseudoFile
 from engine.linux.fs.vfs import Directory, Volume
@@ -11,6 +13,8 @@ _FILES = {
     b"kernel/mm/transparent_hugepage/enabled": b"always madvise [never]\n",
     b"kernel/mm/transparent_hugepage/hpage_pmd_size": b"2097152\n",
 }
+_EMPTY = (b"block", b"class/block", b"class/net", b"dev/block", b"dev/char")
+"""There are no devices."""
 _OWN = (b"thread_siblings", b"core_cpus")
 _ALL = (b"core_siblings", b"package_cpus")
 
@@ -47,22 +51,30 @@ def _cpu_files(count: int) -> dict[bytes, bytes]:
     }
 
 
+def mount_directory(top: Directory, volume: Volume, path: bytes) -> Directory:
+    """A directory of a tree, made with those above it if it is not there yet."""
+    directory = top
+    for folder in path.split(b"/") if path else ():
+        below = directory.mounts.get(folder)
+        if not isinstance(below, Directory):
+            below = PseudoDirectory(volume)
+            directory.mount(folder, below)
+        directory = below
+    return directory
+
+
 def mount_files(top: Directory, volume: Volume, files: dict[bytes, bytes]) -> None:
     """Put files with fixed contents into a tree, with the directories they need."""
     for path, text in files.items():
-        *folders, name = path.split(b"/")
-        directory = top
-        for folder in folders:
-            below = directory.mounts.get(folder)
-            if not isinstance(below, Directory):
-                below = PseudoDirectory(volume)
-                directory.mount(folder, below)
-            directory = below
-        directory.mount(name, PseudoFile(volume, lambda text=text: text))  # type: ignore[misc]
+        folder, _, name = path.rpartition(b"/")
+        directory = mount_directory(top, volume, folder)
+        directory.mount(name, PseudoFile(volume, partial(bytes, text)))
 
 
 def make_sys(volume: Volume, count: int = 1) -> Directory:
     """The directory /sys of a machine with so many processors."""
     top = PseudoDirectory(volume)
     mount_files(top, volume, {**_FILES, **_cpu_files(count)})
+    for path in _EMPTY:
+        mount_directory(top, volume, path)
     return top

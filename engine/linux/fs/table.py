@@ -1,14 +1,28 @@
 """A process's descriptors; it is they that own the process's locks of records."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs.vfs import OpenFile
 
-EBADF, EMFILE = 9, 24
+EBADF, ENOMEM, ENFILE, EMFILE = 9, 12, 23, 24
 
-MAX_FILES = 1 << 16
-"""Cap on descriptors of one process, whatever its resource limit says."""
+MOST_IN_ALL: Final = 1 << 20
+"""Cap on the descriptors of all processes together, whatever their resource limits say."""
+
+
+class DescriptorUse:
+    """The number of descriptors that all processes of a machine have.
+
+    Attributes:
+        count: of them.
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 class FileTable:
@@ -16,22 +30,31 @@ class FileTable:
 
     Attributes:
         nofile: gives the soft limit of descriptors.
-        shared: processes that use it besides the first one (CLONE_FILES).
+        users: threads that use it; the last one that leaves closes all.
     """
 
     def __init__(
         self,
         stdio: Sequence[OpenFile | None] = (),
         nofile: Callable[[], int] = lambda: 1024,
+        use: DescriptorUse | None = None,
     ) -> None:
+        """Make a table.
+
+        Args:
+            stdio: what the first descriptors refer to.
+            nofile: gives the soft limit of descriptors.
+            use: of the machine; None for one of its own.
+        """
         self.nofile = nofile
-        self.shared = 0
+        self.users = 0
+        self._use = use or DescriptorUse()
         self._files: dict[int, OpenFile] = {}
         self._cloexec: set[int] = set()
-        self._lowest = 0
+        self._taken = bytearray()  # 1 for each descriptor that is in use
         for fd, file in enumerate(stdio):
             if file is not None:
-                self._files[fd] = file.acquire()
+                self._take(fd, file)
 
     def __len__(self) -> int:
         return len(self._files)
@@ -52,27 +75,39 @@ class FileTable:
 
     def add(self, file: OpenFile, *, cloexec: bool = False, minimum: int = 0) -> int:
         """Give an open file the lowest free descriptor."""
-        limit = self._limit()
-        fd = max(minimum, self._lowest)
-        while fd in self._files:
-            fd += 1
-        if fd >= limit:
+        fd = self._taken.find(0, minimum)
+        if fd < 0:
+            fd = max(minimum, len(self._taken))
+        full = fd >= self.nofile()
+        if full or self._use.count >= MOST_IN_ALL:
             if file.references == 0:
                 # Nothing else refers to it: it was opened for this descriptor.
                 file.acquire().release()
-            raise LinuxError(EMFILE)
-        if minimum <= self._lowest:
-            self._lowest = fd + 1
-        self._files[fd] = file.acquire()
+            raise LinuxError(EMFILE if full else ENFILE)
+        self._take(fd, file)
         self.set_cloexec(fd, cloexec)
         return fd
 
+    def _take(self, fd: int, file: OpenFile) -> None:
+        """Use a free descriptor."""
+        taken = self._taken
+        if fd >= len(taken):
+            taken.extend(bytes(fd + 1 - len(taken)))
+        taken[fd] = 1
+        self._files[fd] = file.acquire()
+        self._use.count += 1
+
     def put(self, fd: int, file: OpenFile, *, cloexec: bool = False) -> None:
         """Make a descriptor refer to an open file, closing what it referred to."""
-        if not 0 <= fd < self._limit():
+        if not 0 <= fd < self.nofile():
             raise LinuxError(EBADF)
         before = self._files.get(fd)
-        self._files[fd] = file.acquire()
+        if before is not None:
+            self._files[fd] = file.acquire()
+        elif self._use.count >= MOST_IN_ALL:
+            raise LinuxError(ENFILE)
+        else:
+            self._take(fd, file)
         self.set_cloexec(fd, cloexec)
         if before is not None:
             before.unlock(self)
@@ -84,7 +119,8 @@ class FileTable:
         if file is None:
             raise LinuxError(EBADF)
         self._cloexec.discard(fd)
-        self._lowest = min(self._lowest, fd)
+        self._taken[fd] = 0
+        self._use.count -= 1
         file.unlock(self)
         file.release()
 
@@ -100,12 +136,30 @@ class FileTable:
             self._cloexec.discard(fd)
 
     def copy(self, nofile: Callable[[], int]) -> "FileTable":
-        """Descriptors of a new process: they refer to the same open files."""
-        other = FileTable(nofile=nofile)
+        """Descriptors of one's own: they refer to the same open files.
+
+        Raises:
+            LinuxError: ENOMEM, if the machine has as many as it may.
+        """
+        if self._use.count + len(self._files) > MOST_IN_ALL:
+            raise LinuxError(ENOMEM)
+        other = FileTable(nofile=nofile, use=self._use)
         other._files = {fd: file.acquire() for fd, file in self._files.items()}
         other._cloexec = set(self._cloexec)
-        other._lowest = self._lowest
+        other._taken = self._taken[: max(self._files, default=-1) + 1]
+        self._use.count += len(self._files)
         return other
+
+    def join(self) -> "FileTable":
+        """One more thread uses it."""
+        self.users += 1
+        return self
+
+    def leave(self) -> None:
+        """A thread uses it no longer; the last one closes all."""
+        self.users -= 1
+        if not self.users:
+            self.close_all()
 
     def close_on_exec(self) -> None:
         """Close what another program is not to have."""
@@ -116,6 +170,3 @@ class FileTable:
         """Close everything (the process ends)."""
         for fd in list(self._files):
             self.close(fd)
-
-    def _limit(self) -> int:
-        return min(self.nofile(), MAX_FILES)

@@ -22,6 +22,7 @@ from engine.linux.fs.attributes import MAY_EXEC, Identity, LowerRef, Meta, Stat
 from engine.linux.fs.data import Budget, MmapSource
 from engine.linux.fs.host import PlantedLinks
 from engine.linux.fs.locks import InodeLocks
+from engine.linux.fs.signalled import FileOwner
 from engine.linux.fs.terminal import Terminal
 from engine.linux.fs.watching import Watches
 from engine.linux.fs.xattrs import AttributeSet
@@ -321,6 +322,8 @@ class OpenFile:
     """True if SIGPIPE comes with EPIPE."""
     outside = False
     """True if the host's user may make it readable at any time, by a signal."""
+    listener: FileOwner | None = None
+    """Who gets its signals (F_SETOWN)."""
     locks: InodeLocks | None = None
     """The locks on it where it has no node."""
 
@@ -435,6 +438,13 @@ class OpenFile:
     def wakeups(self, events: int) -> int:
         """Counts what happened that concerns some POLL* bits, for edge-triggered epoll."""
         return self.activity
+
+    def came(self) -> tuple[int, int] | None:
+        """Counts what came to read, and room to write, of a file that tells by signals (O_ASYNC).
+
+        None for one that cannot.
+        """
+        return None
 
     def patience(self, *, writing: bool) -> int | None:
         """Nanoseconds that a blocked read or write lasts, None for no limit."""

@@ -102,6 +102,10 @@ class Refusals:
             return
         self._paths[path] = None
 
+    def __len__(self) -> int:
+        """The number of paths, those that were not remembered as well."""
+        return len(self._paths) + self.dropped
+
     def listed(self) -> list[Refusal]:
         """The paths that were refused."""
         return [Refusal(os.fsdecode(path), f"--share {os.fsdecode(path)}") for path in self._paths]

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.calls import Vectors, gather, scatter, sleep_on, usable, vectors_at
+from engine.linux.fs.calls import (
+    Vectors,
+    gather,
+    scatter,
+    sleep_on,
+    usable,
+    vectors_at,
+    within_patience,
+)
 from engine.linux.net import options
 from engine.linux.net.families import make_pair, make_socket
 from engine.linux.net.messages import (
@@ -86,14 +94,7 @@ def _wait(
         raise LinuxError(EAGAIN)
     if not writing:
         return sleep_on(ctx, file, file.sleepers, attempt, partial)
-    patience = file.patience(writing=True)
-    return Wait(
-        attempt,
-        deadline=None if patience is None else ctx.clock.monotonic() + patience,
-        timeout_result=-EAGAIN,
-        restart=patience is None,
-        partial=partial,
-    )
+    return within_patience(ctx, file, Wait(attempt, partial=partial), writing=True)
 
 
 # -- making and connecting -----------------------------------------------------------------

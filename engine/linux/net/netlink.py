@@ -144,7 +144,6 @@ class NetlinkSocket(Socket):
         self.port = 0
         self._groups = 0
         self._queue: deque[bytes] = deque()
-        self._queued = 0
 
     # -- addresses -------------------------------------------------------------------------
 
@@ -269,14 +268,12 @@ class NetlinkSocket(Socket):
         self._arrive(self._pack(request, _ERROR, 0, body))
 
     def _arrive(self, answer: bytes) -> None:
-        size = len(answer) + OVERHEAD
-        if self._queued + size > self.receive_buffer or not self.network.room(size):
+        if not self.fits(len(answer)):
             self.error = ENOBUFS
             self.wake_all()
             return
         self._queue.append(answer)
-        self._queued += size
-        self.network.buffered += size
+        self.charge(len(answer) + OVERHEAD)
         self.wake(readable=True)
 
     def receive(self, size: int, flags: int, enough: int = 1) -> Incoming | None:
@@ -293,8 +290,7 @@ class NetlinkSocket(Socket):
         return Incoming(answer[:size], len(answer), self.peer_name())
 
     def _gone(self, answer: bytes) -> None:
-        self._queued -= len(answer) + OVERHEAD
-        self.network.buffered -= len(answer) + OVERHEAD
+        self.charge(-len(answer) - OVERHEAD)
 
     def unread(self) -> int:
         """Bytes of the next answer."""

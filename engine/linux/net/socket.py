@@ -45,6 +45,7 @@ class Socket(OpenFile):
         error: what SO_ERROR tells and the next call fails with, 0 for nothing.
         receive_ends: nothing more is received.
         send_ends: nothing more may be sent.
+        queued: bytes of the messages that wait in it, with what each costs beside its data.
         peer_credentials: SO_PEERCRED.
         binding: SO_BINDTODEVICE names the interface.
     """
@@ -69,6 +70,7 @@ class Socket(OpenFile):
         self.messages = not self.stream
         self.breaks = kind == SOCK_STREAM
         self.sleepers: dict[Sleeper, None] = {}
+        self.queued = 0
         self._wakes_in = self._wakes_out = 0
 
     # -- options ---------------------------------------------------------------------------
@@ -140,10 +142,35 @@ class Socket(OpenFile):
         found = self._wakes_in if events & (fl.READABLE | fl.POLLRDHUP | fl.POLLPRI) else 0
         return found + (self._wakes_out if events & fl.WRITABLE else 0)
 
+    def came(self) -> tuple[int, int]:
+        """Counts what came to read; of room to write no signals tell."""
+        return self._wakes_in, 0
+
     @property
     def activity(self) -> int:
         """Counts what happened to it."""
         return self._wakes_in + self._wakes_out
+
+    def ended(self) -> int:
+        """POLL* bits of an error that waits, and of directions that are shut down."""
+        mask = fl.POLLERR if self.error else 0
+        if self.receive_ends:
+            mask |= fl.READABLE | fl.POLLRDHUP
+            if self.send_ends:
+                mask |= fl.POLLHUP
+        return mask
+
+    # -- messages --------------------------------------------------------------------------
+
+    def fits(self, size: int) -> bool:
+        """True if there is room for so many bytes of data more, as one message."""
+        size += OVERHEAD
+        return self.queued + size <= self.receive_buffer and self.network.room(size) > 0
+
+    def charge(self, size: int) -> None:
+        """So many more bytes wait in it, or fewer."""
+        self.queued += size
+        self.network.buffered += size
 
     # -- the calls -------------------------------------------------------------------------
 

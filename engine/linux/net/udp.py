@@ -62,7 +62,6 @@ class UdpSocket(InetSocket):
     def __init__(self, network: Network, family: int, uid: int) -> None:
         super().__init__(network, family, SOCK_DGRAM, network.udp, uid)
         self._queue: deque[Datagram] = deque()
-        self._queued = 0
 
     # -- addresses -------------------------------------------------------------------------
 
@@ -160,13 +159,10 @@ class UdpSocket(InetSocket):
 
     def arrive(self, message: Datagram) -> None:
         """A datagram comes; it is lost if there is no room."""
-        size = len(message.data) + OVERHEAD
-        if self._queued + size > self.receive_buffer or not self.network.room(size):
-            return
-        self._queue.append(message)
-        self._queued += size
-        self.network.buffered += size
-        self.wake(readable=True)
+        if self.fits(len(message.data)):
+            self._queue.append(message)
+            self.charge(len(message.data) + OVERHEAD)
+            self.wake(readable=True)
 
     def receive(self, size: int, flags: int, enough: int = 1) -> Incoming | None:
         """Receive a datagram, None if it would block."""
@@ -200,9 +196,7 @@ class UdpSocket(InetSocket):
         return items
 
     def _gone(self, message: Datagram) -> None:
-        size = len(message.data) + OVERHEAD
-        self._queued -= size
-        self.network.buffered -= size
+        self.charge(-len(message.data) - OVERHEAD)
 
     def unread(self) -> int:
         """Bytes of the next datagram."""
@@ -218,12 +212,7 @@ class UdpSocket(InetSocket):
 
     def readiness(self) -> int:
         """POLL* bits that hold now."""
-        mask = fl.WRITABLE | (fl.READABLE if self._queue else 0)
-        if self.receive_ends:
-            mask |= fl.READABLE | fl.POLLRDHUP
-            if self.send_ends:
-                mask |= fl.POLLHUP
-        return mask | (fl.POLLERR if self.error else 0)
+        return self.ended() | fl.WRITABLE | (fl.READABLE if self._queue else 0)
 
     def on_close(self) -> None:
         """The last descriptor is gone."""

@@ -72,7 +72,6 @@ class UnixSocket(Socket):
         self.own_name: bytes | None = None
         self.place_node: SocketNode | None = None
         self.queue: deque[UnixMessage] = deque()
-        self._queued = 0
 
     # -- names -----------------------------------------------------------------------------
 
@@ -160,22 +159,13 @@ class UnixSocket(Socket):
 
     def arrive(self, message: UnixMessage) -> None:
         """A message comes."""
-        size = len(message.data) + OVERHEAD
         self.queue.append(message)
-        self._queued += size
-        self.network.buffered += size
+        self.charge(len(message.data) + OVERHEAD)
         self.wake(readable=True)
 
     def gone(self, size: int, *, whole: bool = True) -> None:
         """Bytes of a message have been received, or all of it."""
-        size += OVERHEAD if whole else 0
-        self._queued -= size
-        self.network.buffered -= size
-
-    @property
-    def queued(self) -> int:
-        """Bytes of its queue."""
-        return self._queued
+        self.charge(-size - (OVERHEAD if whole else 0))
 
     def along(self, message: UnixMessage, got: Incoming, *, peek: bool) -> None:
         """Hand over what came along with a message."""

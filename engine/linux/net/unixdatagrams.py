@@ -141,11 +141,7 @@ class UnixDatagramSocket(UnixSocket):
 
     def readiness(self) -> int:
         """POLL* bits that hold now."""
-        mask = fl.POLLERR if self.error else 0
-        if self.receive_ends:
-            mask |= fl.READABLE | fl.POLLRDHUP
-            if self.send_ends:
-                mask |= fl.POLLHUP
+        mask = self.ended()
         if self.queue:
             mask |= fl.READABLE
         peer = self.peer

@@ -282,11 +282,7 @@ class UnixStream(UnixSocket):
 
     def readiness(self) -> int:
         """POLL* bits that hold now."""
-        mask = fl.POLLERR if self.error else 0
-        if self.receive_ends:
-            mask |= fl.READABLE | fl.POLLRDHUP
-            if self.send_ends:
-                mask |= fl.POLLHUP
+        mask = self.ended()
         if self.queue or self.waiting:
             mask |= fl.READABLE
         if self.state is UnixState.CLOSE:

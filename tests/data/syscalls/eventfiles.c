@@ -397,7 +397,28 @@ static void timers(void) {
     }
 }
 
+/* EPOLLEXCLUSIVE: with which events, and of what. */
+static void exclusive(void) {
+    int ends[2], set = epoll_create1(0), other = epoll_create1(0);
+    pipe(ends);
+    for (int bit = 0; bit < 32; bit++) {
+        struct epoll_event event = {.events = EPOLLEXCLUSIVE | 1u << bit};
+        printf("bit %d ", bit);
+        SHOW(epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event));
+        SHOW(epoll_ctl(set, EPOLL_CTL_MOD, ends[0], &event));
+        event.events = EPOLLIN;
+        SHOW(epoll_ctl(set, EPOLL_CTL_MOD, ends[0], &event));
+        epoll_ctl(set, EPOLL_CTL_DEL, ends[0], 0);
+    }
+    struct epoll_event event = {.events = EPOLLEXCLUSIVE | EPOLLIN};
+    SHOW(epoll_ctl(set, EPOLL_CTL_ADD, other, &event));
+    SHOW(epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event));
+    SHOW(epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event));
+    close(ends[0]), close(ends[1]), close(set), close(other);
+}
+
 int main(void) {
+    exclusive();
     timers();
     signals();
     pidfds();

@@ -268,7 +268,7 @@ static void flags(void) {
     unlink("d/b");
     put("d/a", "1");
     events("MASK_ADD");
-    SHOW(inotify_add_watch(in, "d", IN_MODIFY | IN_EXCL_UNLINK));
+    SHOW(inotify_add_watch(in, "d", IN_MODIFY | IN_CLOSE | IN_EXCL_UNLINK));
     int fd = open("d/a", O_RDWR);
     write(fd, "1", 1);
     unlink("d/a");

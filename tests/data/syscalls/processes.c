@@ -9,6 +9,7 @@
 
 static char **environment;
 static const char *self;
+static int ready[2]; /* says that a child is where its parent wants it, however late */
 static int alone; /* the host's programs are of another architecture */
 
 static void status_of(const char *what, int status) {
@@ -107,22 +108,23 @@ static void on_child(int number, siginfo_t *info, void *context) {
     told_status = info->si_status;
 }
 
-static void state_of(const char *what, pid_t pid) {
+static char state(pid_t pid) {
     char path[32], line[256] = "";
     sprintf(path, "/proc/%d/stat", pid);
     int file = open(path, O_RDONLY);
     read(file, line, sizeof line - 1);
     close(file);
     char *end = strrchr(line, ')');
-    printf("%s: %c\n", what, end ? end[2] : '?');
+    return end ? end[2] : '?';
 }
+static void state_of(const char *what, pid_t pid) { printf("%s: %c\n", what, state(pid)); }
 
 static void states(void) {
-    struct timespec moment = {0, 50000000};
+    struct timespec moment = {0, 1000000};
     siginfo_t info;
     int status;
     pid_t one = child(sleep_on), two = child(leave_7);
-    nanosleep(&moment, 0);
+    for (int turns = 0; turns < 1000 && state(one) != 'S'; turns++) nanosleep(&moment, 0);
     state_of("itself", getpid());
     state_of("sleeping", one);
     waitid(P_PID, two, &info, WEXITED | WNOWAIT);
@@ -292,15 +294,14 @@ static void orphan(void) {
 }
 static void mourned(void) {
     prctl(PR_SET_PDEATHSIG, SIGUSR2);
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR2);
+    write(ready[1], "", 1);
     pause();
 }
 static void parent_of_mourner(void) {
-    pid_t pid = child(mourned);
-    struct pollfd nothing;
-    poll(&nothing, 0, 50);
+    char byte;
+    pipe(ready);
+    child(mourned);
+    read(ready[0], &byte, 1);
     _exit(0);
 }
 
@@ -406,6 +407,8 @@ static void execs(void) {
     status_of("spawned", status);
     printf("posix_spawn: %d\n", posix_spawn(&pid, "missing", 0, 0, fds, env));
     pid = child(sleep_on);
+    char command[64];
+    pipe2(ready, O_CLOEXEC);
     fflush(stdout);
     pid_t other_pid = fork();
     if (!other_pid) {
@@ -413,14 +416,14 @@ static void execs(void) {
         execve(self, sleeper, env);
         _exit(1);
     }
-    struct pollfd nothing;
-    poll(&nothing, 0, 100);
+    close(ready[1]);
+    SHOW(read(ready[0], command, 1)); /* the other one has begun its program */
+    close(ready[0]);
     SHOW(setpgid(pid, 0));
     SHOW(setpgid(other_pid, 0));
     kill(pid, SIGKILL), kill(other_pid, SIGKILL);
     wait(&status), wait(&status);
     chdir("/");
-    char command[64];
     sprintf(command, "rm -r %s", template);
     if (alone) return;
     SHOW(system(command));

@@ -199,6 +199,7 @@ static void making(void) {
     WORKS(socket(AF_INET, SOCK_DGRAM, IPPROTO_UDP));
     SHOW(socket(AF_INET, SOCK_DGRAM, IPPROTO_TCP));
     SHOW(socket(AF_INET, SOCK_RAW, IPPROTO_ICMP));
+    SHOW(socket(AF_INET, SOCK_RAW, 0));
     SHOW(socket(AF_INET6, SOCK_RAW, IPPROTO_TCP));
     SHOW(socket(AF_PACKET, SOCK_RAW, 0));
     SHOW(socket(AF_INET, SOCK_RDM, 0));

@@ -23,8 +23,23 @@ PORTABLE = (
 )
 OWN_WAYS = ("errors", "signals", "start")
 """Of these: what each architecture has in a way of its own."""
-SHARING = ("locks", "ptys", "sharing", "sockevents", "tcp", "udp", "unixsockets")
+SHARING = (
+    *("forkmemory", "locks", "ptys", "sharing", "sockevents", "tcp", "udp"),
+    *(
+        "procthreads",
+        "requeue",
+        "rights",
+        "seals",
+        "sigio",
+        "stacklimit",
+        "unixsockets",
+        "unshare",
+        "usage",
+    ),
+)
 """What processes have in common; it hardly depends on the architecture."""
+LONG = ("locks", "ptys", "sharing", "usage")
+"""Those of them that take longest."""
 ATTRIBUTES = ("inotify", "xattrs")
 """They need a file system that has extended attributes."""
 SHARED = ("filemap", "madvise", "unlinked")
@@ -77,9 +92,23 @@ def test_portable(name: str, arch: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
-@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in SHARING],
+)
 def test_sharing(name: str, arch: str, tmp_path: Path) -> None:
     _same(_host(name, tmp_path), emulated(compiled(name, arch), tmp_path, "a", "b c"))
+
+
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
+def test_process_1_is_anothers(arch: str, tmp_path: Path) -> None:
+    try:
+        owner = Path("/proc/1/status").stat().st_uid
+    except OSError as error:
+        pytest.skip(f"the host does not show process 1: {error}")
+    if owner != 0:
+        pytest.skip("process 1 of this host is not root's")
+    _same(_host("init", tmp_path), emulated(compiled("init", arch), tmp_path))
 
 
 @pytest.mark.parametrize("arch", FIRST_COMPILED)

@@ -20,8 +20,7 @@ kill -STOP %1
 while [ "$(jobs -s)" = "" ]; do :; done
 bg %1
 jobs -r
-kill -TERM %1
-wait %1; echo status $?
+{ kill -TERM %1; wait $!; } 2> /dev/null; echo status $?
 sh -c 'kill -TSTP $$; echo resumed'
 jobs
 fg %1
@@ -84,7 +83,7 @@ def _at_terminal(words: list[str], cwd: Path, keys: dict[bytes, bytes]) -> tuple
 def _facts(said: str) -> list[str]:
     """Lines without process ids, and without what depends on when a shell looks at its jobs."""
     lines = [line for line in said.splitlines() if line and not re.match(r"\[1\] \d+$", line)]
-    lines = [line for line in lines if "Killed " not in line]
+    lines = [line for line in lines if "Killed " not in line and "Terminated " not in line]
     return [line for at, line in enumerate(lines) if not at or lines[at - 1] != line]
 
 

@@ -77,7 +77,13 @@ def moments(arch: str, place: Place | None, **config: object) -> list[tuple[int,
     return found
 
 
-@pytest.fixture(scope="module", params=EVERY)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(arch, marks=[pytest.mark.slow] if number else [])
+        for number, arch in enumerate(EVERY)
+    ],
+)
 def plain(request: pytest.FixtureRequest) -> tuple[str, list[tuple[int, int, int]]]:
     return request.param, moments(request.param, None)
 

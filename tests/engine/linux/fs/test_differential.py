@@ -418,7 +418,10 @@ def without_rights(operation: tuple[Any, ...]) -> tuple[Any, ...]:
     return operation
 
 
-@pytest.mark.parametrize("make", [overlay, merged, shared])
+@pytest.mark.parametrize(
+    "make",
+    [overlay, *(pytest.param(make, marks=pytest.mark.slow) for make in (merged, shared))],
+)
 @given(operations=st.lists(OPERATION, min_size=1, max_size=25))
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True

@@ -44,3 +44,15 @@ def test_nothing_is_left_of_a_closed_instance() -> None:
 
     assert (process.fs.inotify.events, process.fs.inotify.instances) == (0, 0)
     assert process.fs.watches.by_inode == {}
+
+
+def test_after_a_loss_another_one_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inotify, "_MOST_EVENTS", 2)
+    process = Process()
+    process.call("mkdir", "/tmp/d", 0o755)
+    queue = process.call("inotify_init1", 0)
+    process.call("inotify_add_watch", queue, "/tmp/d", 0x100)
+    for turn in range(2):
+        for number in range(4):
+            process.call("mkdir", f"/tmp/d/{turn}{number}", 0o755)
+        assert len(process.read(queue, 4096)) == 2 * 32 + 16

@@ -31,3 +31,16 @@ def test_they_are_charged_to_the_overlay_until_their_file_is_gone() -> None:
     process.call("unlink", "/tmp/f")
     process.call("close", fd)
     assert budget.used == 0
+
+
+def test_what_is_removed_or_made_shorter_is_room_again() -> None:
+    budget = Budget(space=1_000_000)
+    process = Process(budget=budget)
+    fd = process.open("/tmp/f", os.O_CREAT | os.O_RDWR)
+    value = process.put(bytes(60000))
+    for _ in range(4):
+        for name in ("user.a", "user.b"):
+            assert process.call("fsetxattr", fd, name, value, 60000, 0) == 0
+        assert process.call("fsetxattr", fd, "user.a", value, 10, 0) == 0
+        assert process.call("fremovexattr", fd, "user.b") == 0
+    assert budget.used == 10 + len("user.a") + 1

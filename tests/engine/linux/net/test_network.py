@@ -157,3 +157,23 @@ def test_connecting_to_a_full_backlog_waits_for_room() -> None:
     assert wait.timeout_result == -errno.ETIMEDOUT
     process.call("accept", fd, 0, 0)
     assert wait.poll() == 0
+
+
+def test_a_port_is_shared_by_sockets_of_one_user() -> None:
+    """SO_REUSEPORT of all; another user's is a conflict (inet_csk_bind_conflict)."""
+
+    class Holder(network.TimeWait):
+        reuse_port = True
+
+    process = Process()
+    sockets = [process.call("socket", 2, 1, 0) for _ in range(2)]
+    for fd in sockets:
+        assert process.call("setsockopt", fd, 1, 15, process.put(b"\1\0\0\0"), 4) == 0
+    assert process.call("bind", sockets[0], address("127.0.0.1", 9999), 16) == 0
+    (first, second) = process.net.sockets
+    assert isinstance(first, TcpSocket)
+    assert isinstance(second, TcpSocket)
+    asking = Holder(second, 0)
+    assert not process.net.tcp.conflict(asking, first.local)
+    asking.uid = first.uid + 1
+    assert process.net.tcp.conflict(asking, first.local)

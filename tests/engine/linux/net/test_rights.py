@@ -3,7 +3,10 @@
 import errno
 import struct
 
+import pytest
 from fskit import Process
+
+from engine.linux.net import rights
 
 BUF = 0x200000
 
@@ -94,3 +97,28 @@ def test_files_on_their_way_are_limited() -> None:
     one, _ = pair(process)
     results = [send(process, one, *[one] * 50) for _ in range(4)]
     assert results == [1, 1, 1, -errno.ETOOMANYREFS]
+
+
+def test_a_socket_that_is_open_is_kept_with_what_is_sent_to_it() -> None:
+    """It waits in its own queue: open it is found, closed nobody can receive it."""
+    process = Process()
+    one, other = pair(process)
+    assert send(process, one, other) == 1
+    process.net.rights.collect()
+    assert process.net.rights.count == 1
+    assert process.call("read", other, BUF, 1) == 1
+    assert process.net.rights.count == 0
+    assert send(process, one, other) == 1
+    process.call("close", one)
+    process.call("close", other)
+    process.net.rights.collect()
+    assert (process.net.rights.count, list(process.net.sockets)) == (0, [])
+
+
+def test_all_processes_together_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rights, "_MOST", 70)
+    process = Process()
+    process.limits["nofile"] = 4096
+    one, _ = pair(process)
+    results = [send(process, one, *[one] * 50) for _ in range(3)]
+    assert results == [1, 1, -errno.ETOOMANYREFS]

@@ -85,3 +85,23 @@ def test_names_of_a_private_tree() -> None:
     assert connects(process, "/tmp/s") == -errno.ECONNREFUSED
     assert process.call("unlink", "/tmp/s") == 0
     assert connects(process, "/tmp/s") == -errno.ENOENT
+
+
+def test_a_name_that_may_not_be_written_to() -> None:
+    process = Process()
+    bound(process, "/tmp/s")
+    assert process.call("fchmodat", -100, process.put(b"/tmp/s\0"), 0o500) == 0
+    assert connects(process, "/tmp/s") == -errno.EACCES
+    assert process.call("fchmodat", -100, process.put(b"/tmp/s\0"), 0o200) == 0
+    assert connects(process, "/tmp/s") == 0
+
+
+def test_an_abstract_name_goes_with_its_socket() -> None:
+    process = Process()
+    raw = struct.pack("<H", 1) + b"\0name"
+    fd = process.call("socket", 1, 1, 0)
+    assert process.call("bind", fd, raw, len(raw)) == 0
+    other = process.call("socket", 1, 1, 0)
+    assert process.call("bind", other, raw, len(raw)) == -errno.EADDRINUSE
+    process.call("close", fd)
+    assert process.call("bind", other, raw, len(raw)) == 0
