@@ -122,6 +122,7 @@ class Worker:
         except BaseException:
             self._terminal.close()
             raise
+        self._control.learn = self._learn
         self._inbox: deque[cmd.Command | None] = deque()
         self._more = threading.Semaphore(0)
         self._closing = False
@@ -194,6 +195,13 @@ class Worker:
                 self._control.execute(command)
         except Exception as error:
             self.outbox.put(ev.Crashed(repr(error), traceback.format_exc()))
+
+    def _learn(self) -> None:
+        """Have the guest obey gdb's words, now that one was typed."""
+        # A fifth of the engine's modules, which who only looks and presses keys need not wait for.
+        from engine.session.debugger.console import Console
+
+        Console(self._control, self.outbox.put)
 
     def _listen(self) -> None:
         """Pass on what the guest writes, and what it could not take before."""

@@ -4,8 +4,9 @@ import ctypes
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from engine.cpu.base import Stop
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
 from engine.guest import mapping as vm
@@ -16,6 +17,28 @@ _SHORT: Final = struct.Struct("64s")
 """Looked at first for the end of a string."""
 
 
+class ByteWatcher(Protocol):
+    """Sees copies in and out of memory that are watched."""
+
+    def read(self, address: int, size: int) -> None:
+        """Bytes have been copied out."""
+
+    def write(self, address: int, size: int) -> None:
+        """Bytes are about to be overwritten."""
+
+    def written(self, address: int, size: int) -> None:
+        """They have been."""
+
+    def loaded(self, address: int, size: int) -> None:
+        """An instruction that is carried out by the engine has read bytes."""
+
+    def refused(self, stop: Stop, call: Callable[[], Stop | None] | None = None) -> Stop | None:
+        """An access was refused: what is left of that, None where it has been carried out."""
+
+    def carry_out(self, call: Callable[[], Stop | None]) -> Stop | None:
+        """Let the processor execute an instruction of the program by a call that does so."""
+
+
 class MappedBytes:
     """Copies in and out of the mappings of one table.
 
@@ -23,6 +46,7 @@ class MappedBytes:
         closed: pages that keep only some of their permissions, and which.
         before_write: told (address, size) before the kernel writes while there are such pages.
         after_write: told afterwards.
+        watcher: sees copies that stand for accesses of the program; None for nobody.
         on_exhausted: told the address when a copy into the guest finds no memory left.
     """
 
@@ -37,10 +61,13 @@ class MappedBytes:
         self.closed = closed
         self.before_write: Callable[[int, int], None] = lambda address, size: None
         self.after_write: Callable[[int, int], None] = lambda address, size: None
+        self.watcher: ByteWatcher | None = None
         self.on_exhausted: Callable[[int], None] = lambda address: None
 
     def read(self, address: int, size: int) -> bytes:
         """Copy bytes out as the kernel would for the program (`PROT_NONE` faults)."""
+        if self.watcher is not None:
+            self.watcher.read(address, size)
         index = bisect_right(self._starts, address) - 1  # `find`, but for the cost of a call
         if index >= 0:
             mapping = self._mappings[index]
@@ -52,12 +79,15 @@ class MappedBytes:
             self._ram.read(at, part) for at, part in self._pieces(address, size, READ, "read")
         )
 
-    def words(self, mapping: vm.Mapping) -> memoryview:
+    def words(self, mapping: vm.Mapping) -> memoryview | None:
         """A mapping's memory as the host's 64-bit words, for as long as `find` gives it.
 
-        For whoever reads single words again and again.
+        For whoever reads single words again and again. None where looking at an untouched page
+        takes room: `read` does not.
         """
         assert mapping.physical is not None
+        if self._ram.prepared(mapping.physical, mapping.size):
+            return None
         place = self._ram.base + mapping.physical
         array = (ctypes.c_uint64 * (mapping.size // 8)).from_address(place)
         return memoryview(array).cast("B").cast("Q")
@@ -67,6 +97,8 @@ class MappedBytes:
         done = 0
         if self.closed:
             self.before_write(address, len(data))
+        if self.watcher is not None:
+            self.watcher.write(address, len(data))
         for at, part in list(self._pieces(address, len(data), WRITE, "write")):
             if not self._ram.touch(at, part):
                 self.on_exhausted(address + done)
@@ -76,6 +108,8 @@ class MappedBytes:
             done += part
         if self.closed:
             self.after_write(address, len(data))
+        if self.watcher is not None:
+            self.watcher.written(address, len(data))
 
     def _forget_code(self, address: int, size: int) -> None:
         """Drop translations of bytes that were changed from outside the guest."""
@@ -167,7 +201,7 @@ class MappedBytes:
         return load
 
     def _span(self, address: int, size: int) -> tuple[int, int, int] | None:
-        """The mapping around some bytes; None where they go beyond it.
+        """The mapping around some bytes; None where they go beyond it, or see `words`.
 
         The first address at which so many can be read, the one behind the last, and what gives
         the place in the arena.
@@ -176,7 +210,7 @@ class MappedBytes:
         if mapping is None or mapping.physical is None or not mapping.perms:
             raise GuestFaultError(address, "read")
         last = mapping.end - size
-        if address > last:
+        if address > last or self._ram.prepared(mapping.physical, mapping.size):
             return None
         return mapping.start, last + 1, mapping.physical - mapping.start
 

@@ -6,6 +6,7 @@ them and never ask who is behind.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from engine.cpu.base import Stop
 
@@ -41,6 +42,8 @@ class SpaceHooks:
         withdraw: gives up what the machinery has begun, where that can be repeated, so that a
             signal has to wait no longer; whether it could.
         stopped: sees every stop of the CPU first; what is left of it for the kernel, if anything.
+        watched: sees an access that was refused before all others do; what is left of it, None
+            where it has been carried out.
         opened: (address, access, pc): whether a refused access was refused only because of the
             machinery; it may be repeated then.
         original: (address, bytes read there): the same bytes as the program put them there.
@@ -57,6 +60,7 @@ class SpaceHooks:
     hold: Callable[[], bool] = _never
     withdraw: Callable[[], bool] = _never
     stopped: Callable[[Stop], Stop | None] = _untouched
+    watched: Callable[[Stop], Stop | None] = _untouched
     opened: Callable[[int, str, int], bool] = _not_mine
     original: Callable[[int, bytes], bytes] = lambda address, data: data
     resolve_return: Callable[[int, int, int], int | None] = lambda address, slot, met: None
@@ -64,6 +68,21 @@ class SpaceHooks:
     mapped: Callable[[int, int], None] = _ignore
     unmapped: Callable[[int, int], None] = _ignore
     discarded: Callable[[int, int], None] = _ignore
+
+
+class SignalAnswer(NamedTuple):
+    """A debugger's wish for a signal that is about to be delivered.
+
+    Attributes:
+        stops: nothing happens until the guest is let on.
+        passes: the program gets it then; else it is dropped.
+    """
+
+    stops: bool
+    passes: bool
+
+
+PASSED: Final = SignalAnswer(stops=False, passes=True)
 
 
 @dataclass(slots=True)
@@ -77,6 +96,9 @@ class GuestHooks:
         renaming: a thread is about to get another name.
         renamed: (thread id): it has it; or a thread is new.
         signalled: a signal's frame has been made at the stack pointer.
+        asked_signal: (number): a signal is about to be delivered to the current thread.
+        asked_call: (number, name): the current thread's system call is about to be carried out;
+            True keeps it back until the guest is let on. None while nobody wants to know.
         attention: the host asked for it; called between stretches and in blocked calls.
         host_input: (source, data): bytes that came from the host (a read of a standard
             stream, the host's clock); returns what the guest gets, so that a journal can
@@ -88,5 +110,7 @@ class GuestHooks:
     renaming: Callable[[], None] = _ignore
     renamed: Callable[[int], None] = _ignore
     signalled: Callable[[], None] = _ignore
+    asked_signal: Callable[[int], SignalAnswer] = lambda number: PASSED
+    asked_call: Callable[[int, str], bool] | None = None
     attention: Callable[[], None] = _ignore
     host_input: Callable[[str, bytes], bytes] = lambda source, data: data

@@ -15,6 +15,10 @@ class Backing(Protocol):
         """Bytes of the file now."""
 
     @property
+    def writable(self) -> bool:
+        """True if stores through shared mappings reach it."""
+
+    @property
     def identity(self) -> object:
         """Equal for all mappings of one file."""
 

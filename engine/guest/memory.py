@@ -6,13 +6,15 @@ so a program may reserve terabytes.
 """
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
 from engine.arch.base import AddressPlan
 from engine.cpu.base import Cpu
-from engine.cpu.ram import EXECUTE, NOWHERE, PAGE, READ, WRITE, Ram, RegionTable
+from engine.cpu.pagetable import NOWHERE, RegionTable
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.guest.bytes import MappedBytes
 from engine.guest.mapping import OMITTED, Backing, Mapping, MappingError, page_up
 from engine.guest.mappingtable import MappingTable
@@ -30,6 +32,11 @@ _MANY: Final = 64
 __all__ = ["Backing", "Mapping", "MappingError", "Memory", "page_up"]
 
 
+_ALL: Final = READ | WRITE | EXECUTE
+_LARGE = 1 << 20
+"""Before so much is given back it is looked at how much is resident."""
+
+
 class Memory:
     """The address space of one guest process.
 
@@ -45,7 +52,9 @@ class Memory:
         mappings: all mappings, sorted by address.
         shared: the pages that shared mappings have in common.
         traps: breakpoints in it that are dealt with inside the processor.
+        peak: bytes that were resident at most, as far as it has been looked.
         closed: pages that keep only some of their permissions, and which; see `close_pages`.
+        watched: the same of pages in which accesses are watched; see `watch_pages`.
         on_change: told (what, start, size) of a range: "map", "unmap", "protect" or "discard".
         before_move: told (start, size) of pages that are about to go to other addresses.
     """
@@ -77,6 +86,11 @@ class Memory:
         self.pager = Pager(self.table, ram, code, shared)
         self.views = MixedViews(self.table, code)
         self.closed: dict[int, int] = {}
+        self.watched: dict[int, int] = {}
+        self._behind: RegionTable | None = None
+        self._watched_bytes: tuple[Sequence[tuple[int, int]], ...] = ((), ())
+        self._sifts = False
+        self.peak = 0
         self.bytes = MappedBytes(self.table, ram, code, self.closed)
         self.mappings = self.table.mappings
         self.shared = self.pager.shared
@@ -145,6 +159,8 @@ class Memory:
             raise MappingError(errno.EPERM)
         if len(touched) == 1 and touched[0].start < start and end < touched[0].end:
             table.need_room(1)
+        if end - start >= _LARGE:
+            self.resident()
         for mapping in touched:
             low, high = max(start, mapping.start), min(end, mapping.end)
             self.pager.drop(table.split(mapping, low, high))
@@ -218,6 +234,8 @@ class Memory:
     def discard(self, start: int, size: int) -> None:
         """MADV_DONTNEED: private pages go back to their file's content or to zero."""
         end = start + page_up(size)
+        if end - start >= _LARGE:
+            self.resident()
         for mapping in self.overlapping(start, end):
             if mapping.reserved or mapping.shared or mapping.physical is None:
                 continue
@@ -277,7 +295,7 @@ class Memory:
             return
         self.views.mix()
         if table.stale or len(table.dirty) > _MANY:
-            self._code.regions.replace(0, NOWHERE, list(regions_of(self.mappings, self.closed)))
+            self._set_regions(0, NOWHERE, self.mappings)
         else:
             for start, end in table.dirty:
                 self._show(start, end)
@@ -287,8 +305,23 @@ class Memory:
             self._cpu.page_table.refresh()
             self._cpu.flush_tlb()
 
+    def _set_regions(self, start: int, end: int, mappings: Sequence[Mapping]) -> None:
+        """Let a range of the emulator's page table be what these mappings say."""
+        closed = self.closed
+        if self._behind is not None:
+            self._behind.replace(start, end, list(regions_of(mappings, closed)))
+            closed = self.watched | {
+                page: kept & self.watched.get(page, kept) for page, kept in closed.items()
+            }
+            sifted = {page: self.closed.get(page, _ALL) for page in self.watched}
+            regions = regions_of(mappings, closed, sifted if self._sifts else None)
+            self._code.regions.replace(start, end, list(regions))
+            return
+        self._code.regions.replace(start, end, list(regions_of(mappings, closed)))
+
     def activate(self) -> None:
         """Let the processor be in this address space."""
+        self._show_watched()
         self.sync()
         self._code.show()
 
@@ -300,7 +333,7 @@ class Memory:
         pieces = self.overlapping(start, end)
         if pieces:
             start, end = min(start, pieces[0].start), max(end, pieces[-1].end)
-        self._code.regions.replace(start, end, list(regions_of(pieces, self.closed)))
+        self._set_regions(start, end, pieces)
 
     def close_pages(self, pages: dict[int, int]) -> None:
         """Take permissions from single pages (address to the bits that stay), nobody else's.
@@ -313,6 +346,55 @@ class Memory:
                 self.table.touch(page, page + PAGE)
         self.closed.clear()
         self.closed.update(pages)
+
+    def watch_pages(
+        self,
+        pages: dict[int, int],
+        reads: Sequence[tuple[int, int]] = (),
+        writes: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """Take permissions from pages in which accesses are watched, as `close_pages` does.
+
+        The processor reports accesses to them by the page alone, or tells those to the watched
+        bytes from the others itself; `opened` lets all pass.
+
+        Args:
+            pages: with the bits that stay.
+            reads: (start, end) of bytes of which loads are of interest.
+            writes: the same for stores.
+        """
+        self._watched_bytes = reads, writes
+        if bool(pages) != (self._behind is not None):
+            self._behind = RegionTable() if pages else None
+            self.table.stale = True
+        for page in pages.keys() | self.watched.keys():
+            if pages.get(page) != self.watched.get(page):
+                self.table.touch(page, page + PAGE)
+        self.watched.clear()
+        self.watched.update(pages)
+        if self._code.shown:
+            self._show_watched()
+            self._cpu.flush_tlb()
+
+    def _show_watched(self) -> None:
+        """Let the processor, which is in this address space, know what is watched there."""
+        cpu, before = self._cpu, self._sifts
+        cpu.page_table.behind = self._behind
+        reads, writes = self._watched_bytes
+        self._sifts = cpu.sift(reads, writes)
+        cpu.coarse = () if self._sifts else self.watched
+        self.table.stale = self.table.stale or self._sifts != before
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Let what the processor executes meanwhile pass where accesses are watched."""
+        if self._behind is None:
+            yield
+            return
+        with self._cpu.page_table.opened():
+            self._cpu.flush_tlb()
+            yield
+        self._cpu.flush_tlb()
 
     def fresh(self) -> "Memory":
         """Another address space, in which nothing is mapped."""
@@ -332,6 +414,8 @@ class Memory:
         except MappingError:
             other.close()
             raise
+        finally:
+            self._cpu.flush_tlb()  # see `Ram.copy`
         return other
 
     def retire(self) -> None:
@@ -385,6 +469,18 @@ class Memory:
     def total(self) -> int:
         """Bytes of all the program's mappings."""
         return self.table.size
+
+    def resident_of(self, mapping: Mapping) -> int:
+        """Bytes of one of its mappings that are in physical pages."""
+        if mapping.reserved or mapping.physical is None:
+            return 0
+        return self._ram.touched(mapping.physical, mapping.size)
+
+    def resident(self) -> int:
+        """Bytes of the program's mappings that are in physical pages."""
+        now = sum(map(self.resident_of, self.mappings))
+        self.peak = max(self.peak, now)
+        return now
 
     def used(self) -> int:
         """Bytes of physical pages in use by the guest: the engine's windows do not show."""

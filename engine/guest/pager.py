@@ -13,6 +13,8 @@ from engine.guest.translations import Translations
 
 RETURN_CODE: Final = "[kprobe-tui:trampoline]"
 """Name of the window with the code that signal handlers return to."""
+_LARGE: Final = 32 << 20
+"""Anonymous mappings from this size on are prepared for copies of the address space."""
 _EAGER: Final = 1 << 20
 """Files up to this size are copied; larger ones are mapped where the host allows it."""
 
@@ -70,7 +72,7 @@ class Pager:
             return copied
         if mapping.backing is not None and self._mapped(mapping):
             self._fill(copied, mapping.backing, physical)
-        if not self._ram.copy_touched(mapping.physical, physical, mapping.size):
+        if not self._ram.copy(mapping.physical, physical, mapping.size):
             self._ram.release(physical, mapping.size)
             raise MappingError(errno.ENOMEM)
         return copied
@@ -96,10 +98,11 @@ class Pager:
         """
         if mapping.shared:
             return self.shared.attach(mapping)
-        physical = self._beside(mapping)
+        physical, beside = self._beside(mapping)
         if physical is None:
             high = mapping.backing is None and not grows
             physical = self._allocate(mapping.size, high=high)
+        self._prepare(mapping, physical, beside)
         backed = replace(mapping, physical=physical)
         if mapping.backing is not None:
             try:
@@ -190,6 +193,7 @@ class Pager:
         """
         assert old.physical is not None
         physical = self._allocate(new.size)
+        self._prepare(new, physical)
         try:
             copy_pages(self._ram, old.physical, physical, keep)
             if new.backing is not None and new.size > keep:
@@ -207,28 +211,43 @@ class Pager:
             MappingError: ENOMEM without room.
         """
         physical = self._allocate(joined.size)
+        self._prepare(joined, physical)
         for mapping in run:
             if mapping.physical is not None:
                 target = physical + mapping.start - joined.start
                 copy_pages(self._ram, mapping.physical, target, mapping.size)
         return replace(joined, physical=physical)
 
-    def _beside(self, mapping: Mapping) -> int | None:
-        """Pages next to those of a neighbour that differs in nothing, if they are free."""
+    def _prepare(self, mapping: Mapping, physical: int, beside: int = 0) -> None:
+        """Prepare fresh pages for copies of the address space, if that is worth it.
+
+        Args:
+            mapping: whose pages they are.
+            physical: the first of them.
+            beside: bytes that neighbours have already.
+        """
+        if mapping.size + beside >= _LARGE and mapping.backing is None and not mapping.reserved:
+            self._ram.prepare(physical, mapping.size)
+
+    def _beside(self, mapping: Mapping) -> tuple[int | None, int]:
+        """Pages next to those of a neighbour that differs in nothing, if they are free.
+
+        Also the neighbour's size.
+        """
         if mapping.backing is not None or mapping.reserved:
-            return None
+            return None, 0
         size = mapping.size
         right = self._table.find(mapping.end)
         if right is not None and right.physical is not None and mapping.continues(right):
             physical = right.physical - size
             if self._ram.allocate_at(physical, size):
-                return physical
+                return physical, right.size
         left = self._table.find(mapping.start - 1)
         if left is not None and left.physical is not None and left.continues(mapping):
             physical = left.physical + left.size
             if self._ram.allocate_at(physical, size):
-                return physical
-        return None
+                return physical, left.size
+        return None, 0
 
     def _allocate(self, size: int, *, high: bool = False) -> int:
         physical = self._ram.allocate(size, high=high)

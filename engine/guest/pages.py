@@ -1,8 +1,10 @@
 """The mappings as the emulator may see them at the moment."""
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Mapping as Mapping_
 
-from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Region
+from engine.cpu.pagetable import Region
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.guest.mapping import Mapping, SharedExtent, page_up
 from engine.guest.mappingtable import MappingTable
 from engine.guest.translations import Translations
@@ -66,8 +68,17 @@ class MixedViews:
         self._show_anew(extent)
 
 
-def regions(mappings: Iterable[Mapping], closed: dict[int, int]) -> Iterator[Region]:
-    """The emulator's page table; `closed`: pages to the permissions they keep."""
+def regions(
+    mappings: Iterable[Mapping], closed: dict[int, int], watched: Mapping_[int, int] | None = None
+) -> Iterator[Region]:
+    """The emulator's page table.
+
+    Args:
+        mappings: of the address space.
+        closed: pages to the permissions they keep.
+        watched: those among them that the emulator itself need not refuse accesses to, to the
+            permissions they keep there.
+    """
     for mapping in mappings:
         if mapping.physical is None or not mapping.perms:
             continue
@@ -88,20 +99,24 @@ def regions(mappings: Iterable[Mapping], closed: dict[int, int]) -> Iterator[Reg
             perms |= READ  # neither architecture has write-only or execute-only pages
         region = Region(mapping.start, end, mapping.physical, perms)
         if closed:
-            yield from _split(region, closed)
+            yield from _split(region, closed, watched or {})
         else:
             yield region
 
 
-def _split(region: Region, closed: dict[int, int]) -> Iterator[Region]:
+def _split(
+    region: Region, closed: dict[int, int], watched: Mapping_[int, int]
+) -> Iterator[Region]:
     """The region, with closed pages as regions of their own."""
     at = region.start
     for page in sorted(page for page in closed if region.start <= page < region.end):
         if at < page:
             yield Region(at, page, region.physical + at - region.start, region.perms)
         perms = region.perms & closed[page]
-        if perms:
-            yield Region(page, page + PAGE, region.physical + page - region.start, perms)
+        sifted = region.perms & watched.get(page, 0)
+        if perms or sifted:
+            physical = region.physical + page - region.start
+            yield Region(page, page + PAGE, physical, perms, sifted)
         at = page + PAGE
     if at < region.end:
         yield Region(at, region.end, region.physical + at - region.start, region.perms)

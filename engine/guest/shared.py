@@ -87,6 +87,11 @@ class SharedPages:
         """The number of mappings of all address spaces that show this file."""
         return sum(space.shows(identity) for space in self.spaces)
 
+    def may_be_written(self, identity: object) -> bool:
+        """True if this file is mapped shared by somebody who may write to it."""
+        extent = self._of_files.get(identity)
+        return extent is not None and extent.backing is not None and extent.backing.writable
+
     def file_changes(self, identity: object, low: int, high: int) -> Callable[[bool], None]:
         """A call is about to write to a file that mappings show, or to cut it.
 

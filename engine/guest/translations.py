@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from engine.cpu.base import Cpu, TrapTable
-from engine.cpu.ram import RegionTable
+from engine.cpu.pagetable import RegionTable
 
 
 class Translations:

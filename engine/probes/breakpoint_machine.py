@@ -20,6 +20,7 @@ from engine.probes.hit_machine import WORD, Phase, PhaseRecord, PhaseWatch, stop
 from engine.probes.hits import HitDispatcher, Status
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.stepping import StepStopError, failure
+from engine.words import counted
 
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
@@ -170,7 +171,9 @@ class BreakpointMachine:
             return f"{why}: the instruction runs in place"
         hits.status = Status.HIT_SS
         told = hits.told
-        return f"handlers of {len(point.enabled())} probe(s) ran" + (told and f"; {told}")
+        count = sum(not probe.stops for probe in point.enabled())
+        ran = f"handlers of {counted(count, 'probe')} ran" if count else "a stop has no handlers"
+        return ran + (told and f"; {told}")
 
     def _step_slot(self) -> str:
         self._enter()
@@ -185,7 +188,7 @@ class BreakpointMachine:
         if self._scratch is not None:
             text += f"; {self._scratch[0]} stands in for {self._arch.roles.pc}"
         while True:
-            stop = step()
+            stop = self._target.step.once(step)
             if stop is not None and stop.kind in (StopKind.HALTED, StopKind.QUANTUM):
                 continue  # before it
             if stop is not None or regs.ip != start or not point.plan.repeats:

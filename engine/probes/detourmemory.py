@@ -139,7 +139,9 @@ class DetourMemory:
     def _words(self, address: int) -> "memoryview[int]":
         mapping = self._memory.find(address)
         assert mapping is not None, "just mapped"
-        return self._memory.words(mapping)
+        words = self._memory.words(mapping)
+        assert words is not None, "the engine's own"
+        return words
 
     def show_thread(self, thread: int, comm: bytes) -> None:
         """The running thread and its name: detours read them, each time it runs again."""

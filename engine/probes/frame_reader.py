@@ -39,7 +39,7 @@ class FrameReader:
         self.exit_key = itemgetter(0) if keys is None else keys.returned
         self._read: Callable[[], tuple[int, ...]] | None = None
         self._stack: Mapping | None = None  # the mapping that `_words` shows
-        self._words = memoryview(b"")
+        self._words: memoryview | None = None
 
     @cached_property
     def _read_exit(self) -> Callable[[], tuple[int, ...]]:
@@ -78,9 +78,10 @@ class FrameReader:
             memory.read(sp, self.word)
             assert stack is not None, "what can be read is mapped"
             self._stack, self._words = stack, memory.words(stack)
-        if sp & self.word - 1:
+        words = self._words
+        if words is None or sp & self.word - 1:
             return sp, int.from_bytes(memory.read(sp, self.word), "little")
-        return sp, self._words[sp - stack.start >> 3]
+        return sp, words[sp - stack.start >> 3]
 
     def leave(self, sp: int, address: int) -> None:
         """Put the address that a call has returned to where its frame had the return address.
@@ -91,11 +92,12 @@ class FrameReader:
             sp: the stack pointer behind the return.
             address: it.
         """
-        place, stack = sp - self.word, self._stack
-        if stack is not None and not self._target.memory.closed and not place & self.word - 1:
+        place, stack, words = sp - self.word, self._stack, self._words
+        closed = self._target.memory.closed
+        if stack is not None and words is not None and not closed and not place & self.word - 1:
             index = place - stack.start >> 3
-            if 0 <= index < len(self._words) and stack.perms & _ACCESS == WRITE:
-                self._words[index] = address
+            if 0 <= index < len(words) and stack.perms & _ACCESS == WRITE:
+                words[index] = address
                 return
         with suppress(GuestFaultError):
             self._target.step.store(place, address.to_bytes(self.word, "little"))
@@ -107,10 +109,10 @@ class FrameReader:
         if link is not None:
             target.cpu.write_register(link, address)
             return True
-        stack = self._stack
+        stack, words = self._stack, self._words
         plain = stack is not None and stack.perms & _ACCESS == WRITE and not target.memory.closed
-        if stack is not None and plain and not sp & self.word - 1:
-            self._words[sp - stack.start >> 3] = address  # what `frame` has just read
+        if stack is not None and words is not None and plain and not sp & self.word - 1:
+            words[sp - stack.start >> 3] = address  # what `frame` has just read
             return True
         try:
             target.step.store(sp, address.to_bytes(self.word, "little"))

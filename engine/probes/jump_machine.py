@@ -278,7 +278,7 @@ class JumpMachine:
             if self._regs.ip in self._slow:
                 seen = "the detour cannot by itself"
             self._memory.sync()
-            stop = self._cpu.step()
+            stop = self._hits.target.step.once(self._cpu.step)
             if stop is None or stop.kind in (StopKind.HALTED, StopKind.QUANTUM):
                 continue
             left = self._hits.handle(stop)

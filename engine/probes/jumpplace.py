@@ -17,7 +17,7 @@ def _nobody(start: int, end: int) -> int | None:
 
 @dataclass(eq=False)
 class JumpPlace:
-    """A place as the rules see it; addresses are link addresses.
+    """A place as the rules see it; addresses are those of `code`.
 
     Attributes:
         arch: its architecture.

@@ -23,7 +23,7 @@ from engine.image.cfi import find_fde
 from engine.image.headers import PF_X
 from engine.probes.jumpplace import JumpPlace
 from engine.probes.lint import Check
-from engine.probes.site import FunctionCode
+from engine.probes.site import FunctionCode, ImageCode
 from engine.probes.technique import OTHER_PROBE
 
 __all__ = ["RULES", "Check", "JumpPlace", "JumpRule", "checklist", "first_failure", "fitting"]
@@ -151,7 +151,7 @@ def _cross_jump(place: JumpPlace) -> str:
         return ""
     inner = range(place.address + 1, place.end)
     end = function.start + len(function.data)
-    for target, source in _far_jumps(place.code.image, inner):
+    for target, source in _far_jumps(place.code, inner):
         if not function.start <= source < end:
             return f"what looks like a jump at {source:#x} goes to {target:#x}"
     for neighbour in _neighbours(place, function):
@@ -192,12 +192,13 @@ def _jumps_of(image: ElfImage) -> "tuple[array[int], array[int]]":
     return array("Q", [row[0] for row in in_order]), array("Q", [row[1] for row in in_order])
 
 
-def _far_jumps(image: ElfImage, inner: range) -> list[tuple[int, int]]:
-    targets, sources = _jumps_of(image)
-    at = bisect_left(targets, inner.start)
+def _far_jumps(code: ImageCode, inner: range) -> list[tuple[int, int]]:
+    targets, sources = _jumps_of(code.image)
+    bias = code.bias
+    at = bisect_left(targets, inner.start - bias)
     found: list[tuple[int, int]] = []
-    while at < len(targets) and targets[at] < inner.stop:
-        found.append((targets[at], sources[at]))
+    while at < len(targets) and targets[at] < inner.stop - bias:
+        found.append((targets[at] + bias, sources[at] + bias))
         at += 1
     return found
 
@@ -210,7 +211,7 @@ def _landing_pad(place: JumpPlace) -> str:
     pad = place.arch.probes.landing_pad(function.data[:16])
     if place.address in (function.start, function.start + pad):
         return ""
-    fde = find_fde(place.code.image, place.address)
+    fde = find_fde(place.code.image, place.address - place.code.bias)
     if fde is None or fde.lsda is None:
         return ""
     return "the function catches exceptions: they may land in the window"

@@ -38,6 +38,8 @@ class Kprobe:
         post_handler: see `PostHandler`.
         record: records the hit, given the thread id; runs inside the emulator's callback.
         recording: the same for code in the guest; None if only `record` can do it.
+        passes: tells, given what `record` or `record_return` is given, whether the hit passes the
+            filter of its event; None if it has none.
         flags: its state.
         hits: times it was hit while enabled, misses included.
         nmissed: hits whose handlers did not run, because another probe's were running.
@@ -48,6 +50,8 @@ class Kprobe:
             jump could not replace.
         always: it is hit even where the predicate of its instruction is false, as no probe of
             Linux is: a debugger's motion that ends there.
+        origin: the user's probe that this one stands for in another address space; None for one
+            of the user's.
         reference: of a uprobe: offset in its file of a counter of users, 0 for none
             (`engine.probes.refcount`).
     """
@@ -64,6 +68,8 @@ class Kprobe:
         "name",
         "nmissed",
         "offset",
+        "origin",
+        "passes",
         "post_handler",
         "pre_handler",
         "record",
@@ -94,6 +100,7 @@ class Kprobe:
         self.pre_handler = pre_handler
         self.post_handler = post_handler
         self.record = record
+        self.passes: Callable[..., bool] | None = None
         self.recording: Recording | None = None
         self.flags = flags
         self.rules = rules
@@ -103,6 +110,7 @@ class Kprobe:
         self.nmissed = 0
         self.stops = False
         self.always = False
+        self.origin: Kprobe | None = None
         self.reference = 0
 
     @property

@@ -115,7 +115,7 @@ class ProbeRegistry:
                 self._notify(f"{names}: no slot is left in a new process")
                 continue
             fresh.append(mine)
-            self.asked.update({id(probe): probe for probe in probes})
+            self.asked.update({id(probe): probe for probe in probes if not probe.stops})
             self._points[mine.address] = mine
             self._return_probes.admit([one for one in probes if isinstance(one, Kretprobe)])
         self._arming.arm([point for point in fresh if point.enabled()])

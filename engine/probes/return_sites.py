@@ -58,6 +58,7 @@ from engine.probes.return_catcher import (
     ReturnHost,
 )
 from engine.probes.return_insns import ReturnInsns
+from engine.words import counted
 
 _TO: Final = 2
 """Index in `Cpu.last_branches` of the address that the last of its instructions led to."""
@@ -430,7 +431,7 @@ class ReturnSites:
             waiting = pending.get(self.frames.left_behind())
             returned(self._target.thread())
             count = len(list(chain(waiting)))
-            self.told = f"{count} instance(s) waited for this return" if count else ""
+            self.told = f"{counted(count, 'instance')} waited for this return" if count else ""
             return 0
 
         site.record = None if self.pool.serves else returned

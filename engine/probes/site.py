@@ -17,6 +17,9 @@ from engine.image.headers import PF_X
 Decode = Callable[[int, bytes], tuple[Insn, ...]]
 """(address, bytes) to instructions, for messages."""
 
+InMemory = Callable[[int, bytes], bytes]
+"""(link address, bytes of a file) to those that a guest's memory has in their place."""
+
 _BEFORE: Final = 512
 _FUNCTION_MAX: Final = 1 << 24
 _CACHED: Final = 64
@@ -156,10 +159,17 @@ class ImageCode:
         image: the file.
         symbols: its names.
         decode: for messages.
+        bias: what is added to link addresses to get those that sites, rules and messages have.
     """
 
     def __init__(
-        self, arch: Arch, image: ElfImage, symbols: SymbolTable, decode: Decode | None = None
+        self,
+        arch: Arch,
+        image: ElfImage,
+        symbols: SymbolTable,
+        decode: Decode | None = None,
+        bias: int = 0,
+        in_memory: InMemory | None = None,
     ) -> None:
         """Nothing is read before the first question.
 
@@ -168,7 +178,11 @@ class ImageCode:
             image: the file.
             symbols: its names.
             decode: instructions for messages; without it they show bytes only.
+            bias: of the file in memory; without it all addresses are link addresses.
+            in_memory: the bytes that count, where they are not the file's.
         """
+        self._in_memory = in_memory
+        self.bias = bias
         self.arch = arch
         self.image = image
         self.symbols = symbols
@@ -176,13 +190,19 @@ class ImageCode:
         self.function = lru_cache(maxsize=_CACHED)(self._function)
 
     def _function(self, start: int, size: int) -> FunctionCode:
-        data = self.image.read_vaddr(start, min(size, _FUNCTION_MAX))
+        data = self.read(start, min(size, _FUNCTION_MAX))
         return FunctionCode(self.arch, start, data)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of the file, where it is in memory; or what memory has there."""
+        link = address - self.bias
+        data = self.image.read_vaddr(link, size)
+        return data if self._in_memory is None else self._in_memory(link, data)
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int, str]]:
-        rows = [(s.address, s.address + s.size, s.name) for s in self.symbols.functions()]
-        return sorted(rows)
+        functions = [(s.address + self.bias, s.size, s.name) for s in self.symbols.functions()]
+        return sorted((start, start + size, name) for start, size, name in functions)
 
     @property
     def has_functions(self) -> bool:
@@ -214,12 +234,13 @@ class ImageCode:
 
     def segment(self, address: int) -> Segment | None:
         """The loadable segment that shows an address: the last one, as mapped."""
-        loads = self.image.load_segments
-        return next((segment for segment in reversed(loads) if segment.covers(address)), None)
+        link, loads = address - self.bias, self.image.load_segments
+        return next((segment for segment in reversed(loads) if segment.covers(link)), None)
 
     def section(self, address: int) -> Section | None:
         """The section that an address lies in, where there are sections."""
-        return next((s for s in self.image.sections if s.holds(address)), None)
+        link = address - self.bias
+        return next((s for s in self.image.sections if s.holds(link)), None)
 
     def show(self, address: int, raw: bytes) -> str:
         """An instruction as text and bytes."""
@@ -231,7 +252,7 @@ class ImageCode:
 
 @dataclass
 class Site:
-    """A place with everything a rule may look at; addresses are the file's link addresses.
+    """A place with everything a rule may look at; addresses are link addresses plus `code.bias`.
 
     Attributes:
         code: the file.
@@ -269,7 +290,7 @@ class Site:
 
     def _bytes_at(self, address: int) -> bytes:
         base = address - address % self.arch.code_unit
-        return self.code.image.read_vaddr(base, self.arch.insn_max)
+        return self.code.read(base, self.arch.insn_max)
 
     @property
     def plan(self) -> InsnPlan:

@@ -1,5 +1,8 @@
 """Software's side of a step: the registers and memory that an `Operation` touches."""
 
+from collections.abc import Callable
+from functools import partial
+
 from engine.cpu.base import CarriesOut, Cpu, Stop, StopKind
 from engine.cpu.ram import READ, WRITE
 from engine.errors import EngineError, GuestFaultError
@@ -38,12 +41,23 @@ class GuestStep:
         self.read_register = cpu.read_register
         self.write_register = cpu.write_register
 
+    def once(self, step: Callable[[], Stop | None]) -> Stop | None:
+        """One instruction of the program's by a step of the processor, watched or not."""
+        stop, watcher = step(), self._memory.bytes.watcher
+        if watcher is None or stop is None or stop.kind is not StopKind.FAULT:
+            return stop
+        return watcher.refused(stop, step)
+
     def execute(self, address: int, raw: bytes) -> int:
         """Let a processor of our own carry out an instruction; StepStopError if it stops."""
         cpu = self._cpu
         if not isinstance(cpu, CarriesOut):
             raise EngineError("this processor executes what is in memory only")
-        stop = cpu.carry_out(address, raw)
+        watcher = self._memory.bytes.watcher
+        if watcher is None:
+            stop = cpu.carry_out(address, raw)
+        else:
+            stop = watcher.carry_out(partial(cpu.carry_out, address, raw))
         pc = self.read_register(self._pc)
         if stop is not None:
             raise StepStopError(stop, pc)
@@ -52,7 +66,10 @@ class GuestStep:
     def load(self, address: int, size: int) -> bytes:
         """Read as the program would; GuestFaultError where it would fault."""
         self._demand(address, size, READ, "read")
-        return self._memory.read(address, size)
+        data = self._memory.read(address, size)
+        if self._memory.bytes.watcher is not None:
+            self._memory.bytes.watcher.loaded(address, size)
+        return data
 
     def store(self, address: int, data: bytes) -> None:
         """Write as the program would; GuestFaultError, nothing written, where it would fault."""
@@ -64,7 +81,7 @@ class GuestStep:
         end = address + size
         while address < end:
             mapping = self._memory.find(address)
-            region = self._cpu.page_table.find(address)
+            region = self._cpu.page_table.rights(address)
             if mapping is None or region is None or not mapping.perms & need:
                 raise GuestFaultError(address, access)
             address = min(mapping.end, region.end)

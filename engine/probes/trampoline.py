@@ -33,6 +33,7 @@ from engine.probes.return_catcher import (
 )
 from engine.probes.stepping import StepStopError
 from engine.probes.target import ProbeTarget
+from engine.words import counted
 
 DEPTH_MAX: Final = 64
 """Pending uretprobes of a thread (MAX_URETPROBE_DEPTH)."""
@@ -455,7 +456,7 @@ def _missed(point: ProbePoint) -> None:
 
 @cache
 def _of_frame(count: int) -> str:
-    return f"{count} instance(s) of this frame"
+    return f"{counted(count, 'instance')} of this frame"
 
 
 _GONE: Final = Kretprobe(addr=0, name="an unregistered probe")

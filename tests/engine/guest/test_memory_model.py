@@ -15,7 +15,8 @@ from workcount import calls
 
 from engine.arch.x86_64 import X86_64
 from engine.cpu.base import Cpu
-from engine.cpu.ram import EXECUTE, PAGE, PHYSICAL_BASE, READ, WRITE, PageTable, Ram
+from engine.cpu.pagetable import PageTable
+from engine.cpu.ram import EXECUTE, PAGE, PHYSICAL_BASE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
 from engine.guest.memory import Mapping, MappingError, Memory
 from engine.guest.mremap import Mremap

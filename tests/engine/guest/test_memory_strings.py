@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from engine.arch.x86_64 import X86_64
 from engine.cpu.base import Cpu
-from engine.cpu.ram import PAGE, READ, WRITE, PageTable, Ram
+from engine.cpu.pagetable import PageTable
+from engine.cpu.ram import PAGE, READ, WRITE, Ram
 from engine.errors import GuestFaultError
 from engine.guest.memory import Memory
 

@@ -187,7 +187,13 @@ WAYS = (
 )
 
 
-@pytest.mark.parametrize("arch", JUMPING)
+@pytest.mark.parametrize(
+    "arch",
+    [
+        pytest.param(arch, marks=[pytest.mark.slow] if number else [])
+        for number, arch in enumerate(JUMPING)
+    ],
+)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ops=OPS, way=st.sampled_from(WAYS), inside=st.booleans())
 def test_calls_returns_and_jumps(

@@ -215,7 +215,9 @@ def test_phases_leave_what_the_fast_way_leaves() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [SAMPLES / "syscalls", GUESTS / "fptr_pie.elf"], ids=lambda path: str(path.name)
+    "path",
+    [pytest.param(SAMPLES / "syscalls", marks=pytest.mark.slow), GUESTS / "fptr_pie.elf"],
+    ids=lambda path: str(path.name),
 )
 def test_a_probe_on_every_slot_changes_nothing(path: Path, tmp_path: Path) -> None:
     done = run("diff", "--every-insn", "*", str(path), cwd=tmp_path)
