@@ -19,6 +19,10 @@ _SUBROUTINE, _TYPEDEF, _SUBRANGE, _BASE, _CONST = 0x15, 0x16, 0x21, 0x24, 0x26
 _VOLATILE, _RESTRICT, _UNSPECIFIED, _RVALUE, _ATOMIC = 0x35, 0x37, 0x3B, 0x42, 0x47
 _MEMBER, _INHERITANCE, _ENUMERATOR, _PTR_TO_MEMBER = 0x0D, 0x1C, 0x28, 0x1F
 _SUBPROGRAM: Final = 0x2E
+_VARIABLE: Final = 0x34
+_TEMPLATE_TYPE: Final = 0x2F
+_NAMESPACE, _AT_ENUM_CLASS = 0x39, 0x6D
+_PARAMETER, _UNSPECIFIED_PARAMETERS, _AT_PROTOTYPED = 0x05, 0x18, 0x27
 
 _QUALIFIERS: Final = {_CONST: "const", _VOLATILE: "volatile", _RESTRICT: "", _ATOMIC: "_Atomic"}
 _TRANSPARENT: Final = frozenset((*_QUALIFIERS, _TYPEDEF, _SUBRANGE))
@@ -46,6 +50,15 @@ class TypeKind(Enum):
     OTHER = "other"
 
 
+_SHORTER: Final = {
+    "short int": "short",
+    "short unsigned int": "unsigned short",
+    "long int": "long",
+    "long unsigned int": "unsigned long",
+    "long long int": "long long",
+    "long long unsigned int": "unsigned long long",
+}
+"""GCC's names of integer types as people, and gdb, write them."""
 _ENCODINGS: Final = {
     0x01: TypeKind.UNSIGNED,
     0x02: TypeKind.BOOL,
@@ -70,6 +83,7 @@ class Member:
         bit_offset: of a bitfield: its lowest bit, from the structure's first byte on and
             counted from the lowest bit of each byte (little-endian machines).
         bit_size: bits of a bitfield, 0 for none.
+        is_base: it is a base class.
     """
 
     name: str | None
@@ -77,6 +91,7 @@ class Member:
     offset: int
     bit_offset: int = 0
     bit_size: int = 0
+    is_base: bool = False
 
 
 class DataType:
@@ -108,7 +123,12 @@ class DataType:
             return TypeKind.RECORD
         if die.tag == _BASE:
             return _ENCODINGS.get(die.number(dies.AT_ENCODING) or 0, TypeKind.OTHER)
-        tags = {ENUM: TypeKind.ENUM, _ARRAY: TypeKind.ARRAY, _SUBROUTINE: TypeKind.FUNCTION}
+        tags = {
+            ENUM: TypeKind.ENUM,
+            _ARRAY: TypeKind.ARRAY,
+            _SUBROUTINE: TypeKind.FUNCTION,
+            _SUBPROGRAM: TypeKind.FUNCTION,
+        }
         return tags.get(die.tag, TypeKind.OTHER)
 
     @cached_property
@@ -272,6 +292,46 @@ class DataType:
         return tuple(names)
 
     @cached_property
+    def statics(self) -> tuple[tuple[int, str], ...]:
+        """Static data of a class: how many members stand before each, and its whole name."""
+        die = self._die
+        if die is None or die.tag not in RECORDS:
+            return ()
+        shape = die.unit.shape
+        found, before = [], 0
+        for index in shape.children(die.unit.index(die.offset)):
+            if shape.tags[index] not in (_MEMBER, _INHERITANCE, _VARIABLE):
+                continue
+            part = Die(die.unit, shape.offsets[index])
+            if part.has(dies.AT_EXTERNAL) or part.has(dies.AT_DECLARATION):
+                found.append((before, qualified(part)))
+            else:
+                before += 1
+        return tuple(found)
+
+    @cached_property
+    def arguments(self) -> tuple["DataType", ...]:
+        """Types that a template of C++ was given to make it (DWARF 5, 5.7.9)."""
+        die = self._die
+        if die is None or die.tag not in RECORDS:
+            return ()
+        shape = die.unit.shape
+        return tuple(
+            DataType(Die(die.unit, shape.offsets[index]).type)
+            for index in shape.children(die.unit.index(die.offset))
+            if shape.tags[index] == _TEMPLATE_TYPE
+        )
+
+    @cached_property
+    def prefix(self) -> str:
+        """The scope in front of an enumeration's names in C++: "geo::Kind::"."""
+        die = self._die
+        if die is None or die.tag != ENUM or _is_c(die):
+            return ""
+        name = qualified(die)
+        return f"{name}::" if die.has(_AT_ENUM_CLASS) else name[: len(name) - len(die.name or "")]
+
+    @cached_property
     def enumerators(self) -> tuple[tuple[str, int], ...]:
         """The names of an enumeration's values."""
         die = self._die
@@ -289,12 +349,52 @@ class DataType:
             if (value := part.number(dies.AT_CONST_VALUE)) is not None
         )
 
+    @cached_property
+    def parameters(self) -> tuple[tuple["DataType", ...], bool]:
+        """Types of a function's parameters; True if others may follow them."""
+        die = self._die
+        if die is None or die.tag not in (_SUBROUTINE, _SUBPROGRAM):
+            return (), True
+        shape = die.unit.shape
+        children = [(shape.tags[i], i) for i in shape.children(die.unit.index(die.offset))]
+        found = tuple(
+            DataType(Die(die.unit, shape.offsets[index]).type)
+            for tag, index in children
+            if tag == _PARAMETER
+        )
+        more = any(tag == _UNSPECIFIED_PARAMETERS for tag, _ in children)
+        return found, more or not (found or die.has(_AT_PROTOTYPED))
+
     # -- text --------------------------------------------------------------------
 
     @cached_property
     def text(self) -> str:
-        """As C spells it: "const char *", "struct node *", "int[4][2]"."""
+        """As C spells it: "const char *", "struct node *", "int [4][2]", "int (*)(char)"."""
         return _text(self._named, 0)
+
+    def declared(self, name: str) -> str:
+        """A declaration of a thing of this type: "int (*name)(char)"."""
+        return _declared(self._named, name, 0)
+
+    @cached_property
+    def resolved(self) -> "DataType":
+        """The same without typedefs and qualifiers in front."""
+        return DataType(self._die)
+
+    @property
+    def entry(self) -> Die | None:
+        """The entry that describes it, behind typedefs and qualifiers; None for void."""
+        return self._die
+
+    @property
+    def keyword(self) -> str:
+        """Of a structure: "struct", "union" or "class"; "" else."""
+        return RECORDS.get(self._die.tag, "") if self._die is not None else ""
+
+    @property
+    def key(self) -> object:
+        """Equal for equal types, whatever they are called."""
+        return ("void",) if self._die is None else self._die.key
 
 
 class _Row(DataType):
@@ -304,8 +404,22 @@ class _Row(DataType):
         super().__init__(die)
         self.__dict__["_dimensions"] = dimensions
         self.__dict__["size"] = self._row_size()
-        shown = "".join("[]" if count is None else f"[{count}]" for count in dimensions)
-        self.__dict__["text"] = self.target.text + shown
+        self._shown = "".join("[]" if count is None else f"[{count}]" for count in dimensions)
+        self.__dict__["text"] = self.declared("")
+
+    def declared(self, name: str) -> str:
+        """A declaration of a thing of this type."""
+        return self.target.declared(f"{name}{self._shown}")
+
+    @property
+    def resolved(self) -> DataType:
+        """It is."""
+        return self
+
+    @property
+    def key(self) -> object:
+        """Equal for equal types."""
+        return (self.target.key, self._shown)
 
     def _row_size(self) -> int | None:
         total = self.target.size
@@ -331,7 +445,7 @@ def _member(die: Die) -> Member:
     offset = _member_offset(die)
     size = die.number(dies.AT_BIT_SIZE)
     if not size:
-        return Member(name or None, kind, offset)
+        return Member(name or None, kind, offset, is_base=die.tag == _INHERITANCE)
     at = die.number(dies.AT_DATA_BIT_OFFSET)
     if at is None:
         at = 8 * offset
@@ -361,31 +475,74 @@ def _member_offset(die: Die) -> int:
 
 
 def _text(die: Die | None, depth: int) -> str:
+    return _declared(die, "", depth)
+
+
+def _declared(die: Die | None, inner: str, depth: int) -> str:
+    """A declaration of what `inner` declares to be of a type: C's declarators, inside out."""
     if die is None:
-        return "void"
+        return _behind("void", inner)
     if depth > MAX_CHAIN:
         return "..."
     tag = die.tag
     if tag in _POINTERS:
-        target = _text(die.type, depth + 1)
-        return f"{target}{'' if target.endswith(('*', '&')) else ' '}{_POINTERS[tag]}"
+        mark = f"{_POINTERS[tag]}{inner}"
+        target = die.type
+        if target is not None and target.tag in (_ARRAY, _SUBROUTINE):
+            mark = f"({mark})"
+        return _declared(target, mark, depth + 1)
     if tag in _QUALIFIERS:
-        inner, word = _text(die.type, depth + 1), _QUALIFIERS[tag]
+        word, target = _QUALIFIERS[tag], die.type
         if not word:
-            return inner
-        behind = die.type is not None and die.type.tag in _POINTERS
-        return f"{inner} {word}" if behind else f"{word} {inner}"
+            return _declared(target, inner, depth + 1)
+        if target is not None and target.tag in _POINTERS:
+            return _declared(target, f" {word} {inner}".rstrip(), depth + 1)
+        return f"{word} {_declared(target, inner, depth + 1)}"
     if tag == _ARRAY:
         counts = DataType(die)._dimensions
         shown = "".join("[]" if count is None else f"[{count}]" for count in counts)
-        return _text(die.type, depth + 1) + shown
-    if tag == _SUBROUTINE:
-        return f"{_text(die.type, depth + 1)} ()"
+        return _declared(die.type, f"{inner}{shown}", depth + 1)
+    if tag in (_SUBROUTINE, _SUBPROGRAM):
+        return _declared(die.type, f"{inner}({_parameters(die, depth)})", depth + 1)
     name = (defined(die) or die).name or ""
     word = RECORDS.get(tag) or ("enum" if tag == ENUM else "")
     if word and name and not _is_c(die):
-        return name
-    return f"{word} {name or '{...}'}" if word else name or "?"
+        return _behind(qualified(defined(die) or die), inner)
+    return _behind(f"{word} {name or '{...}'}" if word else _SHORTER.get(name, name) or "?", inner)
+
+
+def _behind(base: str, inner: str) -> str:
+    return f"{base} {inner.lstrip()}" if inner else base
+
+
+def _parameters(die: Die, depth: int) -> str:
+    shape = die.unit.shape
+    found: list[str] = []
+    for index in shape.children(die.unit.index(die.offset)):
+        if shape.tags[index] == _PARAMETER:
+            parameter = Die(die.unit, shape.offsets[index])
+            found.append(_declared(parameter.type, "", depth + 1))
+        elif shape.tags[index] == _UNSPECIFIED_PARAMETERS:
+            found.append("...")
+    if not found and die.has(_AT_PROTOTYPED):
+        return "void"
+    return ", ".join(found)
+
+
+def qualified(die: Die) -> str:
+    """A name with the namespaces and classes that it stands in: "geo::Shape"."""
+    names = [die.name or ""]
+    shape = die.unit.shape
+    index = shape.parents[die.unit.index(die.offset)]
+    for _ in range(MAX_CHAIN):
+        if index < 0 or shape.tags[index] not in (_NAMESPACE, *RECORDS):
+            break
+        name = Die(die.unit, shape.offsets[index]).name
+        if name is None and shape.tags[index] == _NAMESPACE:
+            name = "(anonymous namespace)"
+        names += [name] if name else []
+        index = shape.parents[index]
+    return "::".join(reversed(names))
 
 
 def _is_c(die: Die) -> bool:

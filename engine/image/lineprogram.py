@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from posixpath import join, normpath
-from typing import Final
+from typing import Final, NamedTuple
 
 from engine.image.headers import text
 from engine.image.reader import DamagedError, Reader
@@ -38,11 +38,13 @@ class LineHeader:
 
     Attributes:
         files: paths by file number; index 0 is unused before DWARF 5.
+        written: the same as the compiler was given them: relative to its folder where they were.
         program: offset of the first opcode in .debug_line.
         end: first offset behind the program.
     """
 
     files: tuple[str, ...]
+    written: tuple[str, ...]
     program: int
     end: int
     min_insn: int
@@ -58,13 +60,16 @@ class LineTable:
     """The rows of one unit.
 
     Attributes:
-        spans: (start, end, file number, line) of all non-empty rows, sorted.
+        spans: (start, end, file number, line) of all non-empty rows, sorted; as in gdb
+            (dwarf_record_line_p), rows of one line that discriminators tell apart are one.
         statements: (file number, line, address) where a statement begins.
+        halves: starts of spans at which no statement begins.
     """
 
     files: tuple[str, ...]
     spans: list[tuple[int, int, int, int]] = field(default_factory=list)
     statements: list[tuple[int, int, int]] = field(default_factory=list)
+    halves: set[int] = field(default_factory=set)
 
     def at(self, address: int) -> tuple[str, int] | None:
         """The (file, line) of an address; None between rows and for line 0 (no source)."""
@@ -103,9 +108,15 @@ def read_header(sections: LineSections, offset: int, folder: str) -> LineHeader:
     line_base, line_range, opcode_base = reader.sint(1), reader.u8(), reader.u8()
     lengths = tuple(reader.block(max(opcode_base - 1, 0)))
     names = Reader(sections.line, reader.place, program, sections.order)
-    paths = _names_5(names, sections, width, folder) if version >= 5 else _names_2(names, folder)
+    if version >= 5:
+        paths, written, folder = _names_5(names, sections, width, folder)
+    else:
+        paths = written = _names_2(names)
     return LineHeader(
-        files=tuple(paths),
+        files=tuple(
+            path if path in ("", "??") else normpath(join(folder, path)) for path in paths
+        ),
+        written=tuple(written),
         program=program,
         end=end,
         min_insn=min_insn,
@@ -117,10 +128,10 @@ def read_header(sections: LineSections, offset: int, folder: str) -> LineHeader:
     )
 
 
-def _names_2(reader: Reader, folder: str) -> list[str]:
-    folders = [folder]
+def _names_2(reader: Reader) -> list[str]:
+    folders = [""]
     while name := reader.cstring():
-        folders.append(normpath(join(folder, text(name))))
+        folders.append(text(name))
     paths = [""]
     while name := reader.cstring():
         index = reader.uleb()
@@ -130,20 +141,30 @@ def _names_2(reader: Reader, folder: str) -> list[str]:
     return paths
 
 
-def _names_5(reader: Reader, sections: LineSections, width: int, folder: str) -> list[str]:
-    folders = [folder]
-    for number, (name, _) in enumerate(_entries(reader, sections, width)):
-        if number == 0:
-            # The compilation directory itself (DWARF 5, 6.2.4), relative or not.
-            folder = folders[0] = normpath(name) if name else folder
-        else:
-            folders.append(normpath(join(folder, name)) if name else folder)
-    return [_path(folders, at, name) for name, at in _entries(reader, sections, width)]
+def _names_5(
+    reader: Reader, sections: LineSections, width: int, folder: str
+) -> tuple[list[str], list[str], str]:
+    """Paths, the same as they are written, and the folder that relative ones start at.
+
+    Beside the unit's own file, those of the compiler's folder are written with it, as gdb has it.
+    """
+    folders = [name for name, _ in _entries(reader, sections, width)]
+    if folders:
+        # The compilation directory itself (DWARF 5, 6.2.4), relative or not.
+        folder = normpath(folders[0]) if folders[0] else folder
+    entries = list(_entries(reader, sections, width))
+    own = entries[0] if entries and folder.startswith("/") else None
+    home = ["", *folders[1:]]
+    paths = [_path(home, at, name) for name, at in entries]
+    written = [
+        path if one == own else _path(folders, one[1], one[0])
+        for path, one in zip(paths, entries, strict=True)
+    ]
+    return paths, written, folder
 
 
 def _path(folders: list[str], index: int, name: str) -> str:
-    folder = folders[index] if index < len(folders) else ""
-    return normpath(join(folder, name)) if name else "??"
+    return join(folders[index] if index < len(folders) else "", name) if name else "??"
 
 
 def _entries(reader: Reader, sections: LineSections, width: int) -> list[tuple[str, int]]:
@@ -202,39 +223,69 @@ def run(
     A damaged program ends where the damage is; `damaged` is told.
     """
     table = LineTable(header.files)
-    rows: list[tuple[int, int, int, bool]] = []
-    for address, file, line, is_stmt, is_end in _rows(sections, header, damaged):
-        rows.append((address, file, line, is_stmt))
-        if is_end:
-            if low <= rows[0][0] < high:
+    rows: list[_LineRow] = []
+    for row in _rows(sections, header, damaged):
+        rows.append(row)
+        if row.is_end:
+            if low <= rows[0].address < high:
                 _add_sequence(table, rows)
             rows = []
     table.spans.sort()
     return table
 
 
-def _add_sequence(table: LineTable, rows: list[tuple[int, int, int, bool]]) -> None:
-    previous = (0, 0)
+class _LineRow(NamedTuple):
+    """A row of the table; `goes_on`: it is the line of the row before, told apart only by number.
+
+    Its source: DWARF 5, 6.2.2.
+    """
+
+    address: int
+    file: int
+    line: int
+    is_stmt: bool
+    is_end: bool
+    goes_on: bool
+
+
+def _add_sequence(table: LineTable, rows: list[_LineRow]) -> None:
+    previous = (0, 0, 0)
+    spans = table.spans
+    begun: _LineRow | None = None  # the last statement that begins at this address
     for row, follower in pairwise(rows):
-        address, file, line, is_stmt = row
-        if address < follower[0]:
-            table.spans.append((address, follower[0], file, line))
-        if is_stmt and line and (file, line) != previous:
-            table.statements.append((file, line, address))
-            previous = (file, line)
+        if row.is_stmt and row.line:
+            begun = row
+            this = (row.file, row.line, row.address)
+            if this != previous and not (row.goes_on and this[:2] == previous[:2]):
+                table.statements.append(this)
+            previous = this
+        if row.address >= follower.address:
+            continue
+        # Of several rows at an address the last counts, a statement before others (gdb/symtab.c,
+        # find_pc_sect_line).
+        shown = begun if begun is not None else row
+        here = (shown.file, shown.line)
+        if shown is row and row.goes_on and spans and spans[-1][1:] == (row.address, *here):
+            spans[-1] = (spans[-1][0], follower.address, *here)
+        else:
+            spans.append((row.address, follower.address, *here))
+            if begun is None:
+                table.halves.add(row.address)
+        begun = None
 
 
 def _rows(
     sections: LineSections, header: LineHeader, damaged: Callable[[str], object]
-) -> list[tuple[int, int, int, bool, bool]]:
-    """Decode the opcodes (6.2.5) to (address, file, line, is_stmt, end of sequence).
+) -> list[_LineRow]:
+    """Decode the opcodes (6.2.5).
 
     Every row costs a byte of the program at least; damage ends the list.
     """
     reader = Reader(sections.line, header.program, header.end, sections.order)
     data, base = sections.line, len(header.opcode_lengths) + 1
     mask = (1 << sections.bits) - 1
-    found: list[tuple[int, int, int, bool, bool]] = []
+    found: list[_LineRow] = []
+    number, told_apart = 0, False  # a row's discriminator; whether the line's rows have some
     address, op_index, file, line, is_stmt = 0, 0, 1, 1, header.default_is_stmt
     try:
         while reader.place < reader.end:
@@ -245,25 +296,31 @@ def _rows(
             if opcode >= base:
                 opcode -= base
                 advance = opcode // header.line_range
-                line += header.line_base + opcode % header.line_range
+                by = header.line_base + opcode % header.line_range
+                line, told_apart = line + by, number != 0 if by else told_apart
             elif opcode == 0:
                 size = reader.uleb()
                 start = reader.place
                 after = start + size
                 kind = reader.u8() if size else 0
                 if kind == 1:
-                    found.append((address, file, line, is_stmt, True))
+                    found.append(_LineRow(address, file, line, is_stmt, True, False))
                     address, op_index, file, line = 0, 0, 1, 1
+                    number, told_apart = 0, False
                     is_stmt = header.default_is_stmt
                 elif kind == 2:
                     address, op_index = reader.uint(size - 1), 0
+                elif kind == 4:
+                    number = reader.uleb()
+                    told_apart = told_apart or number != 0
                 reader.place = start
                 reader.take(after - start)
                 continue
             elif opcode == 2:
                 advance = reader.uleb()
             elif opcode == 3:
-                line += reader.sleb()
+                by = reader.sleb()
+                line, told_apart = line + by, number != 0 if by else told_apart
             elif opcode == 4:
                 file = reader.uleb()
             elif opcode == 6:
@@ -280,7 +337,8 @@ def _rows(
                 address += header.min_insn * (op_index // header.max_ops) & mask
                 op_index %= header.max_ops
             if emits:
-                found.append((address, file, line, is_stmt, False))
+                found.append(_LineRow(address, file, line, is_stmt, False, told_apart))
+                number = 0
     except DamagedError as error:
         damaged(str(error))
     return found

@@ -6,7 +6,7 @@ noted as damage of the file and nothing is raised.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from posixpath import normpath
@@ -116,6 +116,9 @@ class Lines:
         self._debug_dirs = debug_dirs
         self._headers: dict[int, LineHeader | None] = {}
         self._tables: dict[int, LineTable] = {}
+        self._written: dict[str, str] = {}
+        self._glance: dict[str, bool] = {}
+        self._statements: dict[str, dict[int, int]] = {}
 
     @cached_property
     def debug_image(self) -> ElfImage | None:
@@ -155,17 +158,8 @@ class Lines:
         wanted = normpath(file_suffix)
         best: int | None = None
         found: list[int] = []
-        for unit in self._units.all() if self._units else ():
-            header = self._header(unit)
-            numbers = {
-                number
-                for number, path in enumerate(header.files if header else ())
-                if path == wanted or path.endswith("/" + wanted)
-            }
-            table = self._table(unit) if numbers else None
-            for number, at, address in table.statements if table else ():
-                if number not in numbers or at < line or (best is not None and at > best):
-                    continue
+        for at, address in self._statements_in(wanted):
+            if at >= line and (best is None or at <= best):
                 if at != best:
                     best, found = at, []
                 found.append(address)
@@ -175,6 +169,82 @@ class Lines:
             copy = copy_at(address) if copy_at is not None else None
             lowest.setdefault((fde.start if fde else address, copy), address)
         return sorted(lowest.values())
+
+    def _statements_in(self, path: str) -> Iterator[tuple[int, int]]:
+        """(line, address) of all statements of files whose paths end so."""
+        for unit in self._units.all() if self._units else ():
+            header = self._header(unit)
+            numbers = {
+                number
+                for number, known in enumerate(header.files if header else ())
+                if known == path or known.endswith("/" + path)
+            }
+            table = self._table(unit) if numbers else None
+            for number, line, address in table.statements if table else ():
+                if number in numbers:
+                    yield line, address
+
+    def statements_at(self, file_suffix: str, line: int) -> tuple[int, list[int]]:
+        """All link addresses where statements of a line begin, and the line's number.
+
+        A line without code stands for the next line of the file that has some; 0 for none.
+
+        Args:
+            file_suffix: the last parts of the path: "main.c", "src/main.c" or all of it.
+            line: from 1.
+        """
+        wanted = normpath(file_suffix)
+        best, found = 0, list[int]()
+        if not self._mentions(wanted.rpartition("/")[2]):
+            return 0, found
+        for at, address in self._statements_in(wanted):
+            if at >= line and (not best or at <= best):
+                if at != best:
+                    best, found = at, []
+                found.append(address)
+        return best, sorted(set(found))
+
+    def _mentions(self, name: str) -> bool:
+        """True if the tables have a file's name at all: a glance that saves reading them."""
+        if name not in self._glance:
+            raw, info = name.encode(errors="surrogateescape"), self._info
+            sections = (".debug_line", ".debug_line_str", ".debug_str")
+            self._glance[name] = info is not None and any(
+                raw in info.section(section) for section in sections
+            )
+        return self._glance[name]
+
+    def begins_statement(self, address: int) -> bool:
+        """True if a row of lines begins at an address, and a statement with it."""
+        span = self.span_at(address)
+        return span is not None and span[0] == address and not self.begins_no_statement(address)
+
+    def begins_no_statement(self, address: int) -> bool:
+        """True if a row of lines begins at an address, but no statement."""
+        for unit in self._units.containing(address) if self._units else ():
+            table = self._table(unit)
+            if table is not None and table.at(address) is not None:
+                return address in table.halves
+        return False
+
+    def statements_of(self, path: str) -> dict[int, int]:
+        """Line to lowest link address of the statements that a file has code for.
+
+        Args:
+            path: as `line_at` gives it.
+        """
+        if path not in self._statements:
+            found: dict[int, int] = {}
+            for unit in self._units.all() if self._units else ():
+                header = self._header(unit)
+                files = header.files if header else ()
+                numbers = {number for number, name in enumerate(files) if name == path}
+                table = self._table(unit) if numbers else None
+                for number, line, address in table.statements if table else ():
+                    if number in numbers and address < found.get(line, address + 1):
+                        found[line] = address
+            self._statements[path] = found
+        return self._statements[path]
 
     def prologue_end(self, start: int) -> int | None:
         """The start of the second row of lines of the function at `start`; None without lines.
@@ -188,6 +258,19 @@ class Lines:
                 return table.spans[index][0] if index < len(table.spans) else None
         return None
 
+    def span_at(self, address: int) -> tuple[int, int] | None:
+        """(first address, one past the last) of the row of lines around an address."""
+        for unit in self._units.containing(address) if self._units else ():
+            table = self._table(unit)
+            if table is not None and table.at(address) is not None:
+                index = bisect_right(table.spans, address, key=lambda span: span[0]) - 1
+                return table.spans[index][:2]
+        return None
+
+    def written(self, path: str) -> str | None:
+        """A path of `line_at` as the compiler was given it; None for another one."""
+        return self._written.get(path)
+
     def files(self) -> tuple[str, ...]:
         """All source paths, sorted; the whole .debug_info is visited once."""
         names: set[str] = set()
@@ -195,6 +278,13 @@ class Lines:
             header = self._header(unit)
             names.update(header.files if header else ())
         return tuple(sorted(names - {"", "??"}))
+
+    def has_file(self, file_suffix: str) -> bool:
+        """True if there is a source file of that path, or one that ends so."""
+        wanted = normpath(file_suffix)
+        return self._mentions(wanted.rpartition("/")[2]) and any(
+            path == wanted or path.endswith("/" + wanted) for path in self.files()
+        )
 
     def file_of(self, unit_offset: int, number: int) -> str | None:
         """The path of a unit's file number; None if either does not exist.
@@ -239,6 +329,8 @@ class Lines:
                 self._note(unit, str(error))
             else:
                 self._headers[unit.offset] = header
+                for path, written in zip(header.files, header.written, strict=True):
+                    self._written.setdefault(path, written)
         return self._headers[unit.offset]
 
     def _table(self, unit: LineUnit) -> LineTable | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -24,6 +24,8 @@ from engine.image.reader import DamagedError
 
 _PARAMETER, _BLOCK, _SUBPROGRAM, _INLINED, _VARIABLE = 0x05, 0x0B, 0x2E, 0x1D, 0x34
 _SCOPES: Final = frozenset((_BLOCK, 0x25, 0x32))  # lexical, catch and try blocks
+_SYMBOLS: Final = frozenset((_PARAMETER, _INLINED, _VARIABLE, 0x0A, 0x16, 0x13, 0x02, 0x17, 0x04))
+"""Tags of what gives a block symbols: variables, inlined functions, labels, types."""
 _MAX_SCOPES: Final = 256
 _DECLARED_ELSEWHERE: Final = "is declared here and defined elsewhere"
 
@@ -44,15 +46,20 @@ class Variable:
     Attributes:
         name: of it.
         is_parameter: of the function, or of the function that was inlined here.
-        is_inlined: it belongs to a function that was inlined.
+        depth: it belongs to a function that was inlined so deep; 0 for the function itself.
     """
 
     name: str
     is_parameter: bool
-    is_inlined: bool
+    depth: int
     _die: Die
     _frame: FrameContext
     _file: str
+
+    @property
+    def is_inlined(self) -> bool:
+        """True if it belongs to a function that was inlined."""
+        return self.depth > 0
 
     @cached_property
     def type(self) -> DataType:
@@ -137,6 +144,20 @@ class Scope:
     frame_register: int | None
     unit: Unit
 
+    def at_depth(self, depth: int) -> "Scope":
+        """The variables of one function here: the outermost itself, or one inlined so deep."""
+        if not depth and not self.inlined:
+            return self
+        own = tuple(item for item in self.locals if item.depth == depth)
+        if not depth:
+            return replace(self, locals=own)
+        return replace(
+            self,
+            function=self.inlined[depth - 1] if depth <= len(self.inlined) else self.function,
+            parameters=tuple(item for item in own if item.is_parameter),
+            locals=tuple(item for item in own if not item.is_parameter),
+        )
+
     @property
     def visible(self) -> tuple[Variable, ...]:
         """All of the function's variables, the innermost scope first; hidden ones left out."""
@@ -144,6 +165,36 @@ class Scope:
         for variable in (*self.locals, *self.parameters):
             found.setdefault(variable.name, variable)
         return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionBlock:
+    """The code of a function, or of one copy of it that was inlined.
+
+    Attributes:
+        key: tells the blocks of a file apart.
+        name: of the function.
+        start: link address of its first instruction.
+        inlined: it is a copy.
+    """
+
+    key: tuple[int, int]
+    name: str
+    start: int
+    inlined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """The innermost block of code around an address.
+
+    Attributes:
+        key: tells the blocks of a file apart.
+        functions: around it, the innermost first.
+    """
+
+    key: tuple[int, int]
+    functions: tuple[FunctionBlock, ...]
 
 
 def in_order(found: list[Variable], origin: Die | None) -> tuple[Variable, ...]:
@@ -164,10 +215,10 @@ def in_order(found: list[Variable], origin: Die | None) -> tuple[Variable, ...]:
             known = by_origin.pop(same[0]) if same else None
         if known is None and die.name and found:
             frame = found[0]._frame
-            known = Variable(die.name, True, False, die, frame, unit.info.name)
+            known = Variable(die.name, True, 0, die, frame, unit.info.name)
         if known is None and die.name:
             frame = FrameContext(0, False, None, lambda: nowhere("is not described"))
-            known = Variable(die.name, True, False, die, frame, unit.info.name)
+            known = Variable(die.name, True, 0, die, frame, unit.info.name)
         if known is not None:
             ordered.append(known)
     return (*ordered, *by_origin.values())
@@ -182,6 +233,8 @@ class ScopeReader:
         self.parameters: list[Variable] = []
         self.locals: list[Variable] = []
         self.inlined: list[int] = []
+        self.blocks: list[int] = []
+        """Scopes around the address that hold anything, the outermost first."""
 
     def walk(self, index: int) -> None:
         """From a subprogram down to the innermost scope around the address."""
@@ -193,6 +246,8 @@ class ScopeReader:
                 return
             inner: int | None = None
             own: list[Variable] = []
+            if here == top or shape.tags[here] == _INLINED or self._holds_names(here):
+                self.blocks.append(here)
             for child in shape.children(here):
                 tag = shape.tags[child]
                 if tag in (_PARAMETER, _VARIABLE):
@@ -210,10 +265,15 @@ class ScopeReader:
             self.locals[:0] = own
             here = inner
 
+    def _holds_names(self, index: int) -> bool:
+        """True if gdb makes a block of a lexical one: it does of those that have symbols."""
+        shape = self._unit.shape
+        return any(shape.tags[child] in _SYMBOLS for child in shape.children(index))
+
     def _variable(self, index: int, is_parameter: bool) -> Variable | None:
         die = Die(self._unit, self._unit.shape.offsets[index])
         name = die.name
         if name is None:
             return None
         file = self._unit.info.name
-        return Variable(name, is_parameter, bool(self.inlined), die, self._frame, file)
+        return Variable(name, is_parameter, len(self.inlined), die, self._frame, file)

@@ -17,6 +17,7 @@ from engine.image import headers
 from engine.image.elf import ElfImage
 from engine.image.headers import Section
 from engine.image.reader import DamagedError, Reader
+from engine.words import bare_name
 
 KINDS: Final = {0: "notype", 1: "object", 2: "func", 5: "object", 6: "tls", 10: "ifunc"}
 BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "global"}  # 10: STB_GNU_UNIQUE
@@ -84,6 +85,13 @@ def demangle(name: str) -> str:
     # Old Rust names end with a hash of their crate, which some versions of the library keep.
     plain = _RUST_HASH.sub("", plain)
     return plain + at + suffix if plain else name
+
+
+def shown_place(place: str) -> str:
+    """SYMBOL+OFF as people know the place: of a C++ function its name in the source alone."""
+    name, plus, offset = place.partition("+")
+    plain = demangle(name)
+    return place if plain == name else f"{bare_name(plain)}{plus}{offset}"
 
 
 @dataclass(frozen=True, slots=True)

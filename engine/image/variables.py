@@ -25,9 +25,10 @@ from engine.image.expressions import (
     location_of,
     nowhere,
 )
+from engine.image.functions import function_block
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
-from engine.image.scopes import Scope, ScopeReader, Variable, blaming, in_order
+from engine.image.scopes import CodeBlock, Scope, ScopeReader, Variable, blaming, in_order
 
 __all__ = ["Scope", "Variable", "Variables"]
 
@@ -95,13 +96,26 @@ class Variables:
             for unit in self.info.containing(pc) if self.info is not None else ():
                 index = self._function(unit, pc)
                 if index is not None:
-                    reader = ScopeReader(
-                        unit, FrameContext(pc, False, None, lambda: OPTIMIZED_OUT)
-                    )
-                    reader.walk(index)
+                    reader = _blocks(unit, index, pc)
                     return reader.inlined[-1] if reader.inlined else None
         except DamagedError as error:
             self.image.damage.note(f"{self.image.name}: inlined copy at {pc:#x}: {error}")
+        except ImageError:  # a part of it is in a file that we do not have
+            pass
+        return None
+
+    def block_at(self, pc: int) -> CodeBlock | None:
+        """The innermost block of code around an address; None if none is known."""
+        try:
+            for unit in self.info.containing(pc) if self.info is not None else ():
+                index = self._function(unit, pc)
+                if index is not None:
+                    reader = _blocks(unit, index, pc)
+                    functions = [function_block(unit, one) for one in (index, *reader.inlined)]
+                    key = unit.offset, reader.blocks[-1]
+                    return CodeBlock(key, tuple(reversed(functions)))
+        except DamagedError as error:
+            self.image.damage.note(f"{self.image.name}: block at {pc:#x}: {error}")
         except ImageError:  # a part of it is in a file that we do not have
             pass
         return None
@@ -151,7 +165,7 @@ class Variables:
                     continue
                 die = Die(unit, shape.offsets[index])
                 if die.name == name:
-                    found = Variable(name, False, False, die, frame, file)
+                    found = Variable(name, False, 0, die, frame, file)
                     if not found.is_declaration:
                         return found
                     declared = declared or found
@@ -257,3 +271,10 @@ def _start(die: Die) -> int:
     address = die.address(dies.AT_ENTRY_PC)
     entry = base + given if address is None else address
     return entry if any(start <= entry < end for start, end in ranges) else ranges[0][0]
+
+
+def _blocks(unit: Unit, function: int, pc: int) -> ScopeReader:
+    """The blocks and inlined functions around an address, without where variables are."""
+    reader = ScopeReader(unit, FrameContext(pc, False, None, lambda: OPTIMIZED_OUT))
+    reader.walk(function)
+    return reader

@@ -60,6 +60,11 @@ def check_program(path: Path, folder: Path, debug_dirs: tuple[str, ...] = ()) ->
     assert lines.addresses_of("rog.c", 8) == []
     assert lines.addresses_of(source, 8) == lines.addresses_of("prog.c", 8)
     assert lines.addresses_of("prog.c", 14) == []
+    statements = lines.statements_of(source)
+    for line in (8, 10, 11, 12):
+        assert [statements[line]] == lines.addresses_of("prog.c", line)
+    assert 9 not in statements
+    assert lines.statements_of("prog.c") == {}
     assert lines.line_at(1) is None
     assert lines.image.damage.found() == ()
     return lines

@@ -8,7 +8,7 @@ import pytest
 
 from engine.image import ElfImage, SymbolTable
 from engine.image.mangling import identifier, spellings
-from engine.image.symtab import demangle
+from engine.image.symtab import demangle, shown_place
 
 BASE = 0x10000
 FUNC, OBJECT, NOTYPE, SECTION, FILE, TLS, IFUNC = 2, 1, 0, 3, 4, 6, 10
@@ -356,3 +356,17 @@ def test_stubs_of_a_static_program_are_named_after_their_resolvers(
     assert stub.size in (8, 16, 24)
     assert table.at(stub.address + stub.size - 1) == stub
     assert stub not in list(table.functions())
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        ("_ZL4workRSt6vectorI4NodeSaIS0_EEi+0xf", "work+0xf"),
+        ("_ZN3geo6Circle4areaEv", "geo::Circle::area"),
+        ("main+0x4", "main+0x4"),
+        ("shop.cc:24", "shop.cc:24"),
+        ("0x401000", "0x401000"),
+    ],
+)
+def test_places_are_shown_by_their_names_in_the_source(place: str, shown: str) -> None:
+    assert shown_place(place) == shown

@@ -55,7 +55,7 @@ def test_a_function_has_its_parameters_in_order(flags: tuple[str, ...]) -> None:
     assert scope.function == "work"
     assert [v.name for v in scope.parameters] == ["n", "k", "msg", "c", "d", "z"]
     texts = [v.type_text for v in scope.parameters]
-    assert texts == ["node_t *", "int", "const char *", "unsigned char", "double", "long int"]
+    assert texts == ["node_t *", "int", "const char *", "unsigned char", "double", "long"]
     assert scope.returns.text == "int"
 
 

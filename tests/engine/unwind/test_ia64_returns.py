@@ -219,7 +219,13 @@ def test_a_hooked_caller_without_a_frame(way: str) -> None:
             assert [name for name, _ in found["naive"]] == [*whole[:end], TRAMPOLINE_NAME]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, marks=[pytest.mark.slow] if number else [])
+        for number, way in enumerate(WAYS)
+    ],
+)
 def test_frames_of_recorded_stacks_have_names(way: str, tmp_path: Path) -> None:
     words = ("-r", "p[ab]", "--stack", "--returns", way, str(GUESTS / "deep_O2.elf"))
     done = run("trace", *words, cwd=tmp_path)

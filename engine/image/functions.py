@@ -1,0 +1,182 @@
+"""Functions by name as debuggers take them: all code of a name, wherever it stands.
+
+As in gdb (gdb/linespec.c), "grow" is each function of the name in any namespace or class, a
+template's name all of its instances, and a function that was inlined each of its copies.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from engine.image import dies
+from engine.image.datatypes import DataType, qualified
+from engine.image.debuginfo import DebugInfo
+from engine.image.dies import Die, Unit
+from engine.image.ranges import read_ranges
+from engine.image.scopes import FunctionBlock, blaming
+from engine.image.symtab import demangle
+
+_SUBPROGRAM, _INLINED = 0x2E, 0x1D
+_CPP: Final = frozenset((0x04, 0x1A, 0x21, 0x2B, 0x3A))
+"""DW_LANG_* of C++."""
+_OPENING, _CLOSING = "<([{", ">)]}"
+
+
+def function_block(unit: Unit, index: int) -> FunctionBlock:
+    """The code of an entry of a function, or of an inlined copy."""
+    die = Die(unit, unit.shape.offsets[index])
+    ranges = read_ranges(die)
+    start = ranges[0][0] if ranges else 0
+    return FunctionBlock((unit.offset, index), written_name(die), start, die.tag == _INLINED)
+
+
+def written_name(die: Die) -> str:
+    """A function's name as gdb has it: with its parameters in C++, without its result."""
+    linkage = die.linkage_name
+    text = demangle(linkage) if linkage else ""
+    if text and text != linkage:
+        return without_result(text)
+    last = die.origins()[-1]
+    name = qualified(last) or "?"
+    if die.unit.root.number(dies.AT_LANGUAGE) not in _CPP:
+        return name
+    given = [kind.text for kind in DataType(last).parameters[0]]
+    return f"{name}({', '.join(given)})"
+
+
+def without_result(name: str) -> str:
+    """A demangled name without the type in front: templates' names have one."""
+    depth, start = 0, 0
+    for at, letter in enumerate(name):
+        if letter in _OPENING:
+            if letter == "(" and not depth and not name.startswith("(anonymous", at):
+                break
+            depth += 1
+        elif letter in _CLOSING:
+            depth -= 1
+        elif letter == " " and not depth:
+            if name[:at].endswith("operator"):
+                break
+            start = at + 1
+    return name[start:]
+
+
+class WantedFunction:
+    """A function's name as a user gives it: "grow", "Shape::grow", "geo::Shape::grow(int)".
+
+    Attributes:
+        last: the last word of it, without template arguments.
+    """
+
+    def __init__(self, text: str, *, whole: bool = False) -> None:
+        """Take the name.
+
+        Args:
+            text: it.
+            whole: nothing stands in front of it.
+        """
+        text = text.strip()
+        self._whole = whole or text.startswith("::")
+        path, self._parameters = _split_parameters(text.removeprefix("::"))
+        self._parts = _parts(path)
+        self.last = _bare(self._parts[-1]) if self._parts else ""
+
+    def fits(self, die: Die) -> bool:
+        """True if a function is meant."""
+        parts = _parts(qualified(die.origins()[-1]))
+        wanted = self._parts
+        if len(wanted) > len(parts) or (self._whole and len(wanted) != len(parts)):
+            return False
+        same = all(
+            _same_part(one, other)
+            for one, other in zip(reversed(wanted), reversed(parts), strict=False)
+        )
+        if not same or self._parameters is None:
+            return same
+        _, parameters = _split_parameters(written_name(die))
+        return parameters is None or parameters in (
+            self._parameters,
+            self._parameters.replace("(void)", "()"),
+        )
+
+
+class NamedFunctions:
+    """The functions of one file's debug information, by name; what was found once is kept."""
+
+    def __init__(self, info: DebugInfo) -> None:
+        """Nothing is read yet."""
+        self._info = info
+        self._found: dict[tuple[str, bool], tuple[FunctionBlock, ...]] = {}
+
+    def find(self, name: str, *, whole: bool = False) -> tuple[FunctionBlock, ...]:
+        """All code of a function, or of several of one name.
+
+        Args:
+            name: of it, as a user gives it.
+            whole: nothing stands in front of it.
+
+        Raises:
+            ImageError: the debug information is damaged, or a part of it is missing.
+        """
+        found = self._found.get((name, whole))
+        if found is None:
+            found = self._found[name, whole] = tuple(self._read(WantedFunction(name, whole=whole)))
+        return found
+
+    def _read(self, wanted: WantedFunction) -> Iterator[FunctionBlock]:
+        with blaming(self._info.name, f"functions called {wanted.last}"):
+            for unit in self._info.units():
+                if unit.kind not in dies.TYPE_UNITS:
+                    yield from _found_in(self._info.whole(unit), wanted)
+
+
+def _found_in(unit: Unit, wanted: WantedFunction) -> Iterator[FunctionBlock]:
+    shape = unit.shape
+    judged: dict[tuple[int, str, int], bool] = {}
+    for index, tag in enumerate(shape.tags):
+        if tag not in (_SUBPROGRAM, _INLINED):
+            continue
+        die = Die(unit, shape.offsets[index])
+        if not die.has(dies.AT_LOW_PC) and not die.has(dies.AT_RANGES):
+            continue
+        origin = die.reference(dies.AT_ABSTRACT_ORIGIN) or die.reference(dies.AT_SPECIFICATION)
+        key = (origin or die).key
+        if key not in judged:
+            name = (origin or die).name
+            judged[key] = name is not None and _bare(name) == wanted.last and wanted.fits(die)
+        if judged[key] and read_ranges(die):
+            yield function_block(unit, index)
+
+
+def _parts(path: str) -> list[str]:
+    """The words of a path: "geo::Box<a::b>::push" has three."""
+    found, depth, start = list[str](), 0, 0
+    for at, letter in enumerate(path):
+        depth += (letter in _OPENING) - (letter in _CLOSING)
+        if depth <= 0 and path.startswith("::", at):
+            found.append("".join(path[start:at].split()))
+            start = at + 2
+    return [*found, "".join(path[start:].split())]
+
+
+def _split_parameters(text: str) -> tuple[str, str | None]:
+    """A function's path, and its parameters without spaces; None if it is given without."""
+    depth = 0
+    for at, letter in enumerate(text):
+        named = text[:at].endswith("operator") or text.startswith("(anonymous namespace)", at)
+        if letter == "(" and not depth and not named:
+            end = text.rfind(")")
+            return text[:at], "".join(text[at : end + 1].split())
+        depth += (letter in _OPENING) - (letter in _CLOSING)
+    return text, None
+
+
+def _bare(part: str) -> str:
+    """A word of a path without template arguments; operators keep their signs."""
+    if part.startswith("operator") or "<" not in part:
+        return part
+    return part[: part.index("<")]
+
+
+def _same_part(wanted: str, part: str) -> bool:
+    part = "".join(part.split())
+    return wanted == part or ("<" not in wanted and wanted == _bare(part))

@@ -1,0 +1,291 @@
+"""Names at the top of a program's debug information: its functions, variables and types.
+
+Local variables are the business of `scopes`. A unit's names are read when somebody asks for one
+that the file has at all, the unit around the place that is asked from first.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from engine.errors import ImageError
+from engine.image import dies
+from engine.image.datatypes import DataType, qualified
+from engine.image.debuginfo import DebugInfo
+from engine.image.definitions import ENUM, RECORDS, defined
+from engine.image.dies import Die, Unit
+from engine.image.expressions import FrameContext, nowhere
+from engine.image.ranges import read_ranges
+from engine.image.reader import DamagedError
+from engine.image.scopes import Variable
+
+_SUBPROGRAM, _VARIABLE, _ENUMERATOR, _TYPEDEF, _BASE = 0x2E, 0x34, 0x28, 0x16, 0x24
+_NAMESPACE, _UNSPECIFIED, _AT_ENUM_CLASS = 0x39, 0x3B, 0x6D
+_SPACES: Final = frozenset((0x11, 0x4A, _NAMESPACE, 0x3C, 0x41, 0x1E, *RECORDS))
+"""Tags of what names stand in: units, namespaces, modules, classes."""
+_TYPES: Final = frozenset((_TYPEDEF, _BASE, ENUM, _UNSPECIFIED, *RECORDS))
+_KEPT: Final = frozenset((_SUBPROGRAM, _VARIABLE, _ENUMERATOR, *_TYPES))
+_TAGS: Final = {
+    "struct": frozenset(RECORDS),
+    "class": frozenset(RECORDS),
+    "union": frozenset((0x17,)),
+    "enum": frozenset((ENUM,)),
+}
+_DEEP: Final = 32
+
+
+_DECL_FILE, _DECL_LINE = 0x3A, 0x3B
+_LISTED: Final = {
+    "function": frozenset((_SUBPROGRAM,)),
+    "variable": frozenset((_VARIABLE,)),
+    "type": _TYPES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntry:
+    """A function, variable or type, and where its source declares it.
+
+    Attributes:
+        name: with its namespaces and classes.
+        type: of a function or variable; a type itself.
+        address: link address of a function's code.
+        unit: offset of its unit.
+        file: the unit's number of the source file, 0 for none.
+        line: in it, 0 for none.
+        external: other files see it.
+        alias: the type that a typedef stands for.
+    """
+
+    name: str
+    type: DataType
+    address: int | None
+    unit: int
+    file: int
+    line: int
+    external: bool
+    alias: DataType | None
+
+
+class GlobalNames:
+    """The names of one file's debug information, C++'s with their namespaces and classes.
+
+    Attributes:
+        info: the debug information.
+    """
+
+    def __init__(self, info: DebugInfo) -> None:
+        """Nothing is read yet."""
+        self.info = info
+        self._units: dict[int, dict[str, list[int]]] = {}
+        self._glance: dict[str, bool] = {}
+
+    def type(self, name: str, word: str = "", near: Unit | None = None) -> DataType | None:
+        """A type; None where there is none of the name.
+
+        Args:
+            name: of it, without keywords.
+            word: "struct", "union", "class", "enum"; "" for all that needs no keyword.
+            near: the unit to look in first.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        tags = _TAGS.get(word, _TYPES)
+        declared: DataType | None = None
+        for die in self._find(name, tags, near):
+            keywords = ("struct ", "union ", "class ", "enum ", "interface ")
+            if not word and DataType(die).text.startswith(keywords):
+                continue  # C wants the keyword
+            whole = defined(die)
+            if whole is not None and not whole.has(dies.AT_DECLARATION):
+                return DataType(die)
+            declared = declared or DataType(die)
+        return declared
+
+    def variable(self, name: str, near: Unit | None = None) -> Variable | None:
+        """A variable of a file, a namespace or a class.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        frame = FrameContext(0, False, None, lambda: nowhere("is none"))
+        for die in self._find(name, frozenset((_VARIABLE,)), near):
+            found = Variable(name, False, 0, die, frame, self.info.name)
+            if not found.is_declaration:
+                return found
+        return None
+
+    def function(self, name: str, near: Unit | None = None) -> tuple[DataType, int] | None:
+        """A function's type and its link address.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        for die in self._find(name, frozenset((_SUBPROGRAM,)), near):
+            for one in (die, *self._bodies(die)):
+                low = one.address(dies.AT_LOW_PC)
+                if low is None and (ranges := read_ranges(one)):
+                    low = ranges[0][0]
+                if low is not None:
+                    return DataType(die), low
+        return None
+
+    def enumerator(self, name: str, near: Unit | None = None) -> tuple[DataType, int] | None:
+        """An enumeration and the value that it has under a name.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        for die in self._find(name, frozenset((_ENUMERATOR,)), near):
+            value = die.number(dies.AT_CONST_VALUE)
+            shape = die.unit.shape
+            parent = shape.parents[die.unit.index(die.offset)]
+            if value is not None and parent >= 0:
+                return DataType(Die(die.unit, shape.offsets[parent])), value
+        return None
+
+    def listed(self, kind: str) -> Iterator[NamedEntry]:
+        """All of a kind: "function", "variable" or "type"; declarations are left out.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        try:
+            for unit in self._all():
+                seen = set[int]()
+                for name, offsets in self._names(unit).items():
+                    for offset in offsets:
+                        die = Die(unit, offset)
+                        wanted = die.tag in _LISTED[kind] and offset not in seen
+                        if not wanted or die.has(dies.AT_DECLARATION):
+                            continue
+                        seen.add(offset)
+                        entry = self._entry(name, die, kind)
+                        if entry is not None:
+                            yield entry
+        except DamagedError as error:
+            raise ImageError(f"{self.info.name}: debug information: {error}") from error
+
+    @staticmethod
+    def _entry(name: str, die: Die, kind: str) -> NamedEntry | None:
+        low = die.address(dies.AT_LOW_PC) if kind == "function" else None
+        if kind == "function" and low is None:
+            ranges = read_ranges(die)
+            if not ranges:
+                return None
+            low = ranges[0][0]
+        told = next((one for one in (die, *die.origins()) if one.has(_DECL_LINE)), die)
+        return NamedEntry(
+            name,
+            DataType(die.type if kind == "variable" else die),
+            low,
+            die.unit.offset,
+            told.number(_DECL_FILE) or 0,
+            told.number(_DECL_LINE) or 0,
+            any(one.has(dies.AT_EXTERNAL) for one in (die, *die.origins())),
+            DataType(die.type) if die.tag == _TYPEDEF else None,
+        )
+
+    def _bodies(self, die: Die) -> Iterator[Die]:
+        """Entries with code of a method that is declared in its class."""
+        shape = die.unit.shape
+        for index, tag in enumerate(shape.tags):
+            if tag == _SUBPROGRAM:
+                other = Die(die.unit, shape.offsets[index])
+                leads = other.has(dies.AT_SPECIFICATION) or other.has(dies.AT_ABSTRACT_ORIGIN)
+                if leads and die.key in (origin.key for origin in other.origins()):
+                    yield other
+
+    def _find(self, name: str, tags: frozenset[int], near: Unit | None) -> Iterator[Die]:
+        """Entries of a name, those of the unit `near` first."""
+        name = name.removeprefix("::")
+        if not name or not self.mentions(name):
+            return
+        try:
+            seen = set[int]()
+            for unit in ([near] if near is not None else []) + list(self._all()):
+                if id(unit) in seen:
+                    continue
+                seen.add(id(unit))
+                for offset in self._names(unit).get(name, ()):
+                    die = Die(unit, offset)
+                    if die.tag in tags:
+                        yield die
+        except DamagedError as error:
+            raise ImageError(f"{self.info.name}: debug information, {name}: {error}") from error
+
+    def _all(self) -> Iterator[Unit]:
+        for unit in self.info.units():
+            try:
+                yield self.info.whole(unit)
+            except ImageError:
+                continue  # a part of it is in a file that we do not have
+
+    def mentions(self, name: str) -> bool:
+        """True if the file has the name at all: a glance that saves reading everything."""
+        last = name.rpartition("::")[2]
+        known = self._glance.get(last)
+        if known is None:
+            info = self.info
+            # Units whose names are in other files have their addresses in a section of its own.
+            apart = info.section(".gnu_debugaltlink") or info.section(".debug_addr")
+            raw = last.encode(errors="surrogateescape")
+            sections = (".debug_str", ".debug_info", ".debug_line_str", ".debug_types")
+            known = bool(apart) or any(raw in info.section(section) for section in sections)
+            self._glance[last] = known
+        return known
+
+    def _names(self, unit: Unit) -> dict[str, list[int]]:
+        """Offsets of a unit's entries by name; C++'s by their whole name and by their last."""
+        found = self._units.get(id(unit))
+        if found is not None:
+            return found
+        found = self._units[id(unit)] = {}
+        shape = unit.shape
+        spaces: dict[int, str] = {}
+        for index, tag in enumerate(shape.tags):
+            parent = shape.parents[index]
+            if parent < 0 or (tag not in _KEPT and tag != _NAMESPACE):
+                continue
+            within = parent
+            if tag == _ENUMERATOR:
+                within = shape.parents[parent]
+            if within < 0 or shape.tags[within] not in _SPACES:
+                continue
+            die = Die(unit, shape.offsets[index])
+            name = die.name
+            if not name:
+                spaces[index] = spaces.get(within, "")
+                continue
+            whole = spaces.get(within, "") + name
+            if die.has(dies.AT_SPECIFICATION):
+                origin = die.reference(dies.AT_SPECIFICATION)
+                whole = qualified(origin) if origin is not None else whole
+            elif tag == _SUBPROGRAM and die.has(dies.AT_ABSTRACT_ORIGIN):
+                whole = qualified(die.origins()[-1])
+            elif tag == _ENUMERATOR:
+                scope, only = _scope_of(unit, parent)
+                if scope:
+                    found.setdefault(scope + name, []).append(die.offset)
+                if only:
+                    continue
+            if tag == _NAMESPACE or tag in RECORDS:
+                spaces[index] = f"{whole}::"
+            if tag in _KEPT:
+                found.setdefault(whole, []).append(die.offset)
+                if whole != name and not _is_constructor(whole, name):
+                    found.setdefault(name, []).append(die.offset)
+        return found
+
+
+def _is_constructor(whole: str, name: str) -> bool:
+    """True for "geo::Shape::Shape": "Shape" alone is the class."""
+    path = whole.split("::")
+    return len(path) > 1 and path[-2].partition("<")[0] == name
+
+
+def _scope_of(unit: Unit, index: int) -> tuple[str, bool]:
+    """The scope in front of an enumeration's names: "geo::Kind::"; true if it has to be there."""
+    kind = Die(unit, unit.shape.offsets[index])
+    return f"{qualified(kind)}::" if kind.name else "", kind.has(_AT_ENUM_CLASS)

@@ -1,0 +1,13 @@
+"""C expressions as a debugger reads them: `node->next[2].name`, `*argv@argc`, `(char)$rdi`.
+
+- `tokens`: words of an expression; `syntax`: what they say, as a tree.
+- `ctypes`: types that an expression makes (pointers, arrays, numbers) beside those of the
+  program's debug information.
+- `values`: values with their types and, where they have one, their places.
+- `surroundings`: what names mean at a place: registers, variables, memory; `reach`: members,
+  elements and targets there; `operators`: C's operators and casts; `evaluation`: a tree's value.
+- `printing`: values as gdb prints them, with its format letters; `typetexts`: types likewise;
+  `containers`: what those of libstdc++ hold.
+
+Nothing here knows of guests, frames or processes.
+"""

@@ -1,0 +1,334 @@
+"""Containers and smart pointers of libstdc++ as what they hold, where debug information says how.
+
+The words are those of libstdc++'s own printers for gdb (libstdc++-v3/python/libstdcxx/v6/
+printers.py). A container that was never made, or was overwritten, holds anything: counts that do
+not fit, pointers that lead nowhere and trees without an end make it a plain structure again, or
+end it where they are met.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from engine.errors import CommandError
+from engine.image.datatypes import TypeKind
+from engine.language import ctypes as ct
+from engine.language.ctypes import CType
+from engine.language.reach import Reach
+from engine.language.surroundings import Surroundings
+from engine.language.values import TypedValue
+
+_NAME: Final = re.compile(r"(?:class |struct )?(std::(?:__cxx11::|__debug::)?\w+)(?:<|$)")
+_RED_LINKS: Final = 4
+"""Words in front of what a node of a tree holds: colour, parent, left, right."""
+_DEQUE: Final = 512
+"""Bytes of a deque's pieces."""
+_STEPS: Final = 256
+"""Links that are followed from one node of a tree to the next."""
+
+Children = Iterator[tuple[TypedValue | str, TypedValue]]
+"""Keys, or names, and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The things that a container holds.
+
+    Attributes:
+        title: in front of them; "" for a string.
+        text: of a string: its first bytes.
+        length: of a string: all of its bytes.
+        children: made one by one; reading one may fail.
+        named: keys are shown.
+    """
+
+    title: str
+    text: bytes | None = None
+    length: int = 0
+    children: Callable[[], Children] | None = None
+    named: bool = False
+
+
+class _OtherError(Exception):
+    """It is not laid out as is known here, or nobody has made it."""
+
+
+class Containers:
+    """Looks into containers."""
+
+    def __init__(self, around: Surroundings, most: int) -> None:
+        """Set up.
+
+        Args:
+            around: the place that they are from.
+            most: elements and characters that anybody wants to see.
+        """
+        self._reach = Reach(around)
+        self._read = around.read
+        self._order = around.order
+        self._pointer = around.pointer
+        self._most = most
+
+    def knows(self, kind: CType) -> bool:
+        """True for a type that is perhaps a container."""
+        match = _NAME.match(kind.resolved.text)
+        return match is not None and match[1] in _LOOKS
+
+    def held(self, value: TypedValue) -> Held | None:
+        """The things that a value holds; None for no container, or one that is not understood.
+
+        Raises:
+            GuestFaultError: memory that it leads to cannot be read.
+        """
+        match = _NAME.match(value.type.resolved.text)
+        look = None if match is None else _LOOKS.get(match[1])
+        if match is None or look is None or value.missing:
+            return None
+        try:
+            return look(self, value, match[1])
+        except (_OtherError, CommandError):
+            return None
+
+    # -- parts ------------------------------------------------------------------------------
+
+    def _part(self, value: TypedValue, *names: str) -> TypedValue:
+        for name in names:
+            member = value.type.resolved.member(name)
+            if member is None:
+                raise _OtherError
+            value = self._reach.part(value, member)
+        return value
+
+    def _argument(self, kind: CType, number: int = 0) -> CType:
+        arguments = kind.resolved.arguments
+        if number >= len(arguments):
+            raise _OtherError
+        return arguments[number]
+
+    def _word(self, address: int) -> int:
+        return int.from_bytes(self._read(address, self._pointer), self._order)
+
+    def _run(self, kind: CType, first: int, count: int) -> Children:
+        size = kind.size or 1
+        for number in range(count):
+            yield "", self._reach.at(kind, first + number * size)
+
+    # -- each kind --------------------------------------------------------------------------
+
+    def _string(self, value: TypedValue, name: str) -> Held:
+        start = self._part(value, "_M_dataplus", "_M_p")
+        length = self._part(value, "_M_string_length").number
+        letter = start.type.resolved.target
+        if letter.kind not in ct.CHARS or letter.size != 1 or length >= 1 << 62:
+            raise _OtherError
+        return Held("", self._read(start.number, min(length, self._most)), length)
+
+    def _vector(self, value: TypedValue, name: str) -> Held:
+        store = self._part(value, "_M_impl")
+        kind = self._argument(value.type)
+        if kind.kind is TypeKind.BOOL:
+            return self._bits(store)
+        pointers = (self._part(store, part) for part in ("_M_start", "_M_finish"))
+        start, finish = (pointer.number for pointer in pointers)
+        end, size = self._part(store, "_M_end_of_storage").number, kind.size or 0
+        if not size or not start <= finish <= end or (finish - start) % size:
+            raise _OtherError
+        length, room = (finish - start) // size, (end - start) // size
+        title = f"{name} of length {length}, capacity {room}"
+        return Held(title, children=lambda: self._run(kind, start, length))
+
+    def _bits(self, store: TypedValue) -> Held:
+        start, finish = self._part(store, "_M_start"), self._part(store, "_M_finish")
+        first, last = self._part(start, "_M_p"), self._part(finish, "_M_p").number
+        word = first.type.resolved.target.size or 8
+        bits = 8 * (last - first.number) + self._part(finish, "_M_offset").number
+        room = 8 * (self._part(store, "_M_end_of_storage").number - first.number)
+        if not 0 <= bits <= room:
+            raise _OtherError
+
+        def children() -> Children:
+            for at in range(bits):
+                where = first.number + at // (8 * word) * word
+                number = int.from_bytes(self._read(where, word), self._order)
+                raw = bytes([number >> at % (8 * word) & 1])
+                yield "", TypedValue(ct.BOOL, partial(bytes, raw), order=self._order)
+
+        return Held(f"std::vector<bool> of length {bits}, capacity {room}", children=children)
+
+    def _tree(self, value: TypedValue, name: str) -> Held:
+        tree = self._part(value, "_M_t")
+        count = self._part(tree, "_M_impl", "_M_node_count").number
+        header = self._part(tree, "_M_impl", "_M_header").address
+        kind, keyed = self._argument(tree.type, 1), name.endswith("map")
+        if header is None or count >= 1 << 48:
+            raise _OtherError
+
+        def children() -> Children:
+            nodes = islice(self._nodes(header), count)
+            for number, node in enumerate(nodes):
+                item = self._reach.at(kind, node + _RED_LINKS * self._pointer)
+                if keyed:
+                    yield self._part(item, "first"), self._part(item, "second")
+                else:
+                    yield f"[{number}]", item
+
+        return Held(_counted(name, count), children=children, named=True)
+
+    def _nodes(self, header: int) -> Iterator[int]:
+        """Nodes of a red-black tree in order."""
+        node = self._word(header + 2 * self._pointer)  # the leftmost
+        while node not in (header, 0):
+            yield node
+            node = self._following(node)
+
+    def _following(self, node: int) -> int:
+        """The node behind another one (std::_Rb_tree_increment); 0 where the tree is none."""
+        size = self._pointer
+        parent, left, right = size, 2 * size, 3 * size
+        below = self._word(node + right)
+        if below:
+            for _ in range(_STEPS):
+                node, below = below, self._word(below + left)
+                if not below:
+                    return node
+            return 0
+        above = self._word(node + parent)
+        for _ in range(_STEPS):
+            if node != self._word(above + right):
+                return above if self._word(node + right) != above else node
+            node, above = above, self._word(above + parent)
+        return 0
+
+    def _hashed(self, value: TypedValue, name: str) -> Held:
+        table = self._part(value, "_M_h")
+        count = self._part(table, "_M_element_count").number
+        first = self._part(table, "_M_before_begin", "_M_nxt").number
+        kind, keyed, size = self._argument(table.type, 1), name.endswith("map"), self._size
+        if count >= 1 << 48:
+            raise _OtherError
+
+        def children() -> Children:
+            node = first
+            for number in range(count):
+                if not node:
+                    return
+                item = self._reach.at(kind, node + size)
+                if keyed:
+                    yield self._part(item, "first"), self._part(item, "second")
+                else:
+                    yield f"[{number}]", item
+                node = self._word(node)
+
+        return Held(_counted(name, count), children=children, named=True)
+
+    def _list(self, value: TypedValue, name: str) -> Held:
+        head = self._part(value, "_M_impl", "_M_node").address
+        kind, size = self._argument(value.type), self._size
+        if head is None:
+            raise _OtherError
+
+        def children() -> Children:
+            node, number = self._word(head), 0
+            while node not in (head, 0):
+                yield f"[{number}]", self._reach.at(kind, node + 2 * size)
+                node, number = self._word(node), number + 1
+
+        title = f"empty {name}" if self._word(head) == head else name
+        return Held(title, children=children, named=True)
+
+    def _deque(self, value: TypedValue, name: str) -> Held:
+        kind = self._argument(value.type)
+        start, finish = (self._part(value, "_M_impl", part) for part in ("_M_start", "_M_finish"))
+        element = kind.size or 1
+        piece = max(_DEQUE // element, 1)
+        node = self._part(start, "_M_node").number
+        skipped = (
+            self._part(start, "_M_cur").number - self._part(start, "_M_first").number
+        ) // element
+        last = (
+            self._part(finish, "_M_cur").number - self._part(finish, "_M_first").number
+        ) // element
+        pieces = (self._part(finish, "_M_node").number - node) // self._size
+        count = pieces * piece + last - skipped
+        if not 0 <= skipped <= piece or not 0 <= last <= piece or not 0 <= count < 1 << 48:
+            raise _OtherError
+
+        def children() -> Children:
+            for number in range(skipped, skipped + count):
+                start = self._word(node + number // piece * self._size)
+                yield "", self._reach.at(kind, start + number % piece * element)
+
+        return Held(_counted(name, count), children=children)
+
+    def _owner(self, value: TypedValue, name: str) -> Held:
+        pointer = self._head(self._part(value, "_M_t", "_M_t"))
+        title = f"{name}<{_bare(self._argument(value.type).text)}>"
+        return Held(title, children=lambda: iter([("get()", pointer)]), named=True)
+
+    def _head(self, pair: TypedValue) -> TypedValue:
+        """The pointer in a tuple of pointer and deleter, whatever the deleter is."""
+        for member in pair.type.resolved.members:
+            part = self._reach.part(pair, member)
+            if member.name == "_M_head_impl" and part.type.resolved.kind is TypeKind.POINTER:
+                return part
+            if member.is_base and part.type.resolved.kind is TypeKind.RECORD:
+                with suppress(_OtherError):
+                    return self._head(part)
+        raise _OtherError
+
+    def _pair(self, value: TypedValue, name: str) -> Held:
+        parts = [(each, self._part(value, each)) for each in ("first", "second")]
+        return Held("", children=lambda: iter(parts), named=True)
+
+    def _shared(self, value: TypedValue, name: str) -> Held:
+        pointer, counts = self._part(value, "_M_ptr"), self._part(value, "_M_refcount", "_M_pi")
+        title = f"{name}<{_bare(self._argument(value.type).text)}>"
+        state = "empty"
+        if counts.number:
+            block = self._reach.pointed(counts)
+            uses = self._part(block, "_M_use_count").number
+            weak = self._part(block, "_M_weak_count").number
+            state = f"use count {uses}, weak count {weak - bool(uses)}"
+            if not uses:
+                state = f"expired, weak count {weak}"
+        return Held(f"{title} ({state})", children=lambda: iter([("get()", pointer)]), named=True)
+
+    @property
+    def _size(self) -> int:
+        return self._pointer
+
+
+def _counted(name: str, count: int) -> str:
+    return f"{name} with {count} element{'' if count == 1 else 's'}"
+
+
+def _bare(text: str) -> str:
+    """A type as the printers write it: without the keyword in front."""
+    return re.sub(r"^(struct|class|union) ", "", text)
+
+
+_Look = Callable[[Containers, TypedValue, str], Held]
+_LOOKS: Final[dict[str, _Look]] = {
+    "std::__cxx11::basic_string": Containers._string,
+    "std::vector": Containers._vector,
+    **dict.fromkeys(("std::map", "std::set", "std::multimap", "std::multiset"), Containers._tree),
+    **dict.fromkeys(
+        (
+            "std::unordered_map",
+            "std::unordered_set",
+            "std::unordered_multimap",
+            "std::unordered_multiset",
+        ),
+        Containers._hashed,
+    ),
+    "std::__cxx11::list": Containers._list,
+    "std::deque": Containers._deque,
+    "std::unique_ptr": Containers._owner,
+    "std::pair": Containers._pair,
+    **dict.fromkeys(("std::shared_ptr", "std::weak_ptr"), Containers._shared),
+}
+"""Templates, and how each is looked into."""

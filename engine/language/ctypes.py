@@ -1,0 +1,312 @@
+"""Types of values: those of a program's debug information, and those that an expression makes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Protocol
+
+from engine.image.datatypes import Member, TypeKind
+
+INTEGERS: Final = frozenset(
+    (TypeKind.SIGNED, TypeKind.UNSIGNED, TypeKind.CHAR, TypeKind.UNSIGNED_CHAR, TypeKind.BOOL)
+)
+CHARS: Final = frozenset((TypeKind.CHAR, TypeKind.UNSIGNED_CHAR))
+"""Kinds of one-byte characters."""
+
+
+class CType(Protocol):
+    """A type, seen through typedefs and qualifiers; `engine.image.datatypes.DataType` is one."""
+
+    @property
+    def kind(self) -> TypeKind:
+        """Its kind."""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes; None where it is not known."""
+
+    @property
+    def is_signed(self) -> bool:
+        """True if its numbers may be negative."""
+
+    @property
+    def target(self) -> "CType":
+        """The type a pointer points at, an array is made of, or a function returns."""
+
+    @property
+    def parameters(self) -> tuple[tuple["CType", ...], bool]:
+        """Types of a function's parameters; True if others may follow them."""
+
+    @property
+    def element(self) -> "CType":
+        """Of an array of several dimensions the arrays in it, else its elements."""
+
+    @property
+    def count(self) -> int | None:
+        """Elements of an array's first dimension; None where it does not say."""
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """The parts of a structure."""
+
+    def member(self, name: str) -> Member | None:
+        """A part by name, those of anonymous structures and base classes included."""
+
+    @property
+    def enumerators(self) -> Sequence[tuple[str, int]]:
+        """The names of an enumeration's values."""
+
+    @property
+    def text(self) -> str:
+        """As C spells it: "const char *", "struct node *", "int [4][2]", "int (*)(char)"."""
+
+    def declared(self, name: str) -> str:
+        """A declaration of a thing of this type: "int (*name)(char)"."""
+
+    @property
+    def resolved(self) -> "CType":
+        """The same without typedefs and qualifiers in front."""
+
+    @property
+    def key(self) -> object:
+        """Equal for equal types, whatever they are called."""
+
+    @property
+    def keyword(self) -> str:
+        """Of a structure: "struct", "union" or "class"; "" else."""
+
+    @property
+    def statics(self) -> Sequence[tuple[int, str]]:
+        """Static data of a class: how many members stand before each, and its whole name."""
+
+    @property
+    def prefix(self) -> str:
+        """The scope in front of an enumeration's names in C++: "geo::Kind::"."""
+
+    @property
+    def is_declared_only(self) -> bool:
+        """True if no more than its name is known."""
+
+    @property
+    def arguments(self) -> Sequence["CType"]:
+        """Types that a template of C++ was given to make it."""
+
+
+@dataclass(frozen=True)
+class MadeType:
+    """A type that an expression makes: a number, a pointer, an array or a function.
+
+    Attributes:
+        kind: its kind.
+        size: bytes.
+        name: of a number.
+        made_of: what a pointer points at, an array is made of, a function returns.
+        count: elements of an array.
+    """
+
+    kind: TypeKind
+    size: int | None
+    name: str = ""
+    made_of: "CType | None" = None
+    count: int | None = None
+
+    @property
+    def parameters(self) -> tuple[tuple["CType", ...], bool]:
+        """Nothing is known of a function's parameters."""
+        return (), True
+
+    @property
+    def is_signed(self) -> bool:
+        """True if its numbers may be negative."""
+        return self.kind in (TypeKind.SIGNED, TypeKind.CHAR)
+
+    @property
+    def target(self) -> CType:
+        """The type it is made of; void for a number."""
+        return VOID if self.made_of is None else self.made_of
+
+    @property
+    def element(self) -> CType:
+        """An array's elements."""
+        return self.target
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """None."""
+        return ()
+
+    def member(self, name: str) -> Member | None:
+        """None."""
+        return None
+
+    @property
+    def enumerators(self) -> Sequence[tuple[str, int]]:
+        """None."""
+        return ()
+
+    @cached_property
+    def text(self) -> str:
+        """As C spells it."""
+        return self.declared("")
+
+    def declared(self, name: str) -> str:
+        """A declaration of a thing of this type."""
+        if self.made_of is None:
+            return f"{self.name} {name}" if name else self.name
+        if self.kind is TypeKind.POINTER:
+            return self.made_of.declared(pointer_declarator(self.made_of, "*", name))
+        if self.kind is TypeKind.ARRAY:
+            shown = "" if self.count is None else str(self.count)
+            return self.made_of.declared(f"{name}[{shown}]")
+        return self.made_of.declared(f"{name}(void)" if self.name == "void" else f"{name}()")
+
+    @property
+    def resolved(self) -> CType:
+        """It is."""
+        return self
+
+    @property
+    def key(self) -> object:
+        """Equal for equal types."""
+        made_of = None if self.made_of is None else self.made_of.key
+        return (self.kind, self.size, self.name, made_of, self.count)
+
+    @property
+    def keyword(self) -> str:
+        """It is no structure."""
+        return ""
+
+    @property
+    def statics(self) -> Sequence[tuple[int, str]]:
+        """None."""
+        return ()
+
+    @property
+    def arguments(self) -> Sequence[CType]:
+        """None."""
+        return ()
+
+    @property
+    def prefix(self) -> str:
+        """It is no enumeration."""
+        return ""
+
+    @property
+    def is_declared_only(self) -> bool:
+        """It is made whole."""
+        return False
+
+
+def pointer_declarator(target: CType, mark: str, name: str) -> str:
+    """The declarator of a pointer to a type: "*name", or "(*name)" of an array or a function."""
+    inner = f"{mark}{name}"
+    return f"({inner})" if target.resolved.kind in (TypeKind.ARRAY, TypeKind.FUNCTION) else inner
+
+
+def number(kind: TypeKind, size: int, name: str) -> MadeType:
+    """A type of numbers."""
+    return MadeType(kind, size, name)
+
+
+VOID: Final = MadeType(TypeKind.VOID, None, "void")
+CHAR: Final = number(TypeKind.CHAR, 1, "char")
+INT: Final = number(TypeKind.SIGNED, 4, "int")
+UNSIGNED: Final = number(TypeKind.UNSIGNED, 4, "unsigned int")
+LONG: Final = number(TypeKind.SIGNED, 8, "long")
+UNSIGNED_LONG: Final = number(TypeKind.UNSIGNED, 8, "unsigned long")
+FLOAT: Final = number(TypeKind.FLOAT, 4, "float")
+DOUBLE: Final = number(TypeKind.FLOAT, 8, "double")
+LONG_DOUBLE: Final = number(TypeKind.FLOAT, 16, "long double")
+BOOL: Final = number(TypeKind.BOOL, 1, "bool")
+
+_SIGNED: Final = {
+    1: number(TypeKind.CHAR, 1, "signed char"),
+    2: number(TypeKind.SIGNED, 2, "short"),
+    4: INT,
+    8: LONG,
+    16: number(TypeKind.SIGNED, 16, "__int128"),
+}
+_UNSIGNED: Final = {
+    1: number(TypeKind.UNSIGNED_CHAR, 1, "unsigned char"),
+    2: number(TypeKind.UNSIGNED, 2, "unsigned short"),
+    4: UNSIGNED,
+    8: UNSIGNED_LONG,
+    16: number(TypeKind.UNSIGNED, 16, "unsigned __int128"),
+}
+
+
+def integer(size: int, *, signed: bool) -> MadeType:
+    """The integer type of a size; a long one where there is none."""
+    return (_SIGNED if signed else _UNSIGNED).get(size, LONG if signed else UNSIGNED_LONG)
+
+
+def pointer_to(target: CType, size: int = 8) -> MadeType:
+    """A pointer."""
+    return MadeType(TypeKind.POINTER, size, made_of=target)
+
+
+def array_of(element: CType, count: int) -> MadeType:
+    """An array."""
+    size = None if element.size is None else element.size * count
+    return MadeType(TypeKind.ARRAY, size, made_of=element, count=count)
+
+
+def function_returning(result: CType) -> MadeType:
+    """A function of unknown parameters."""
+    return MadeType(TypeKind.FUNCTION, 1, made_of=result)
+
+
+def builtin(words: Sequence[str]) -> MadeType | None:
+    """The type that C's own words name: ("unsigned", "char"); None where they name none."""
+    counts = {word: words.count(word) for word in words}
+    unsigned, longs = "unsigned" in counts, counts.get("long", 0)
+    rest = [word for word in words if word not in ("signed", "unsigned", "long", "short")]
+    base = rest[0] if rest else "int"
+    if len(rest) > 1 or longs > 2:
+        return None
+    match base:
+        case "void":
+            return VOID
+        case "float":
+            return FLOAT
+        case "double":
+            return LONG_DOUBLE if longs else DOUBLE
+        case "bool" | "_Bool":
+            return BOOL
+        case "char":
+            if unsigned or "signed" in counts:
+                return integer(1, signed=not unsigned)
+            return CHAR
+        case "int":
+            size = 8 if longs else 2 if "short" in counts else 4
+            if longs == 2:
+                name = "unsigned long long" if unsigned else "long long"
+                return number(TypeKind.UNSIGNED if unsigned else TypeKind.SIGNED, 8, name)
+            return integer(size, signed=not unsigned)
+    return None
+
+
+def promoted(kind: CType) -> CType:
+    """The type in which arithmetic takes a number (C11 6.3.1.1)."""
+    if kind.kind is TypeKind.ENUM or (kind.kind in INTEGERS and (kind.size or 0) < 4):
+        size = kind.size or 4
+        if kind.kind is TypeKind.ENUM and size >= 4:
+            return integer(size, signed=kind.is_signed)
+        return INT
+    return kind
+
+
+def common(left: CType, right: CType) -> CType:
+    """The type in which arithmetic takes two numbers (C11 6.3.1.8)."""
+    floats = [kind for kind in (left, right) if kind.kind is TypeKind.FLOAT]
+    if floats:
+        return max(floats, key=lambda kind: kind.size or 0)
+    left, right = promoted(left), promoted(right)
+    if (left.size or 0) != (right.size or 0):
+        return max(left, right, key=lambda kind: kind.size or 0)
+    return left if not left.is_signed else right
+
+
+def is_reference(kind: CType) -> bool:
+    """True for a reference of C++: it is used as what it refers to."""
+    return kind.kind is TypeKind.POINTER and kind.resolved.text.endswith("&")

@@ -1,0 +1,382 @@
+"""The value of an expression's tree in its surroundings.
+
+Where gdb goes its own way it is gdb's: `@` makes arrays, `{TYPE} ADDR` reads memory, a value's
+history is `$1`, `$`, `$$`.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from engine.errors import CommandError
+from engine.image.datatypes import TypeKind
+from engine.language import ctypes as ct
+from engine.language.ctypes import CType
+from engine.language.operators import Operators
+from engine.language.reach import Reach
+from engine.language.surroundings import Surroundings
+from engine.language.syntax import Expression, TypeName, parse, parse_type
+from engine.language.tokens import characters
+from engine.language.values import MemoryPlace, TypedValue
+
+_DIRECT: Final = frozenset((TypeKind.POINTER, TypeKind.ARRAY))
+
+
+def is_type(around: Surroundings) -> Callable[[str], bool]:
+    """Tells whether a name is that of a type there, and of no variable."""
+
+    def asked(name: str) -> bool:
+        return around.variable(name) is None and around.type((name,)) is not None
+
+    return asked
+
+
+def evaluate(text: str, around: Surroundings) -> TypedValue:
+    """The value of an expression.
+
+    Raises:
+        CommandError: it means nothing there.
+        GuestFaultError: memory cannot be read.
+    """
+    return Evaluator(around).value(parse(text, is_type(around)))
+
+
+def checked(text: str, around: Surroundings) -> Expression:
+    """An expression's tree, for one who evaluates it later and often.
+
+    Raises:
+        CommandError: it is none, or has a name that means nothing there.
+    """
+    tree = parse(text, is_type(around))
+    evaluator = Evaluator(around)
+    parts = [tree]
+    while parts:
+        part = parts.pop()
+        if part.kind in ("name", "scoped"):
+            evaluator.value(part)
+        else:
+            parts += part.parts
+    return tree
+
+
+def type_of(text: str, around: Surroundings) -> tuple[CType, bool]:
+    """The type that a text names, or that of an expression; True if it names one.
+
+    Raises:
+        CommandError: it means nothing there.
+    """
+    evaluator = Evaluator(around)
+    name = parse_type(text, is_type(around))
+    if name is not None:
+        return evaluator.type(name), True
+    node = parse(text, is_type(around))
+    if node.kind == "type" and node.type is not None:
+        return evaluator.type(node.type), True
+    return evaluator.value(node).type, False
+
+
+class Evaluator:
+    """Finds values of trees in one place.
+
+    Attributes:
+        reach: what can be reached from values there.
+        operators: what is done with them.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        """Evaluate in these surroundings."""
+        self._around = around
+        self._order = around.order
+        self.reach = Reach(around)
+        self.operators = Operators(self.reach)
+
+    def type(self, name: TypeName) -> CType:
+        """The type that is written.
+
+        Raises:
+            CommandError: there is none such.
+        """
+        words = name.words
+        found: CType | None = self._around.type(words)
+        if found is None:
+            found = ct.builtin(words)
+        if found is None:
+            shown = " ".join(words)
+            if words[0] in ("struct", "union", "enum", "class"):
+                raise CommandError(f"No {words[0]} type named {words[-1]}.")
+            raise CommandError(f'No symbol "{shown}" in current context.')
+        for suffix in name.suffixes:
+            if suffix in "*&":
+                found = ct.pointer_to(found, self._around.pointer)
+            elif suffix == "()":
+                found = ct.function_returning(found)
+            else:
+                found = ct.array_of(found, int(suffix[1:-1] or 0))
+        return found
+
+    def value(self, node: Expression) -> TypedValue:
+        """The value of a tree.
+
+        Raises:
+            CommandError: it has none.
+            GuestFaultError: memory cannot be read.
+        """
+        match node.kind:
+            case "number":
+                return self._number(node)
+            case "float":
+                letter = node.text[-1].lower()
+                kind = ct.FLOAT if letter == "f" else ct.DOUBLE
+                return self.reach.made(kind, float(node.text.rstrip("fFlL")))
+            case "char":
+                raw = characters(node.text)
+                if len(raw) != 1:
+                    raise CommandError(
+                        "Empty character constant."
+                        if not raw
+                        else f"Unmatched single quote: {node.text}"
+                    )
+                return self.reach.made(ct.CHAR, raw[0])
+            case "string":
+                raw = characters(node.text) + b"\0"
+                return self._of_bytes(ct.array_of(ct.CHAR, len(raw)), raw)
+            case "name":
+                return self._variable(node.text)
+            case "scoped":
+                return self._variable(node.parts[0].text, node.text)
+            case "dollar":
+                return self._dollar(node.text[1:])
+            case "unary":
+                return self._unary(node)
+            case "postfix":
+                return self._step(node.parts[0], 1 if node.text == "++" else -1, before=True)
+            case "binary":
+                return self._binary(node)
+            case "assign":
+                return self._assign(node)
+            case "choice":
+                condition, yes, no = node.parts
+                return self.value(yes if self.operand(condition).truth else no)
+            case "comma":
+                self.value(node.parts[0])
+                return self.value(node.parts[1])
+            case "index":
+                base, index = (self.operand(part) for part in node.parts)
+                if base.type.kind not in _DIRECT:
+                    base, index = index, base
+                if base.type.kind not in _DIRECT:
+                    raise CommandError(
+                        "cannot subscript something of type `" + base.type.text + "'"
+                    )
+                return self.reach.element(base, index.number)
+            case "member":
+                return self.reach.member(self.operand(node.parts[0]), node.text)
+            case "arrow":
+                return self.reach.member(self.operand(node.parts[0]), node.text)
+        return self._with_type(node)
+
+    def operand(self, node: Expression) -> TypedValue:
+        """The same as an operator takes it: a reference is what it refers to.
+
+        Raises:
+            CommandError: it has none.
+            GuestFaultError: memory cannot be read.
+        """
+        return self.reach.used(self.value(node))
+
+    def _with_type(self, node: Expression) -> TypedValue:
+        if node.kind == "cast" and node.type is not None:
+            return self.operators.cast(self.operand(node.parts[0]), self.type(node.type))
+        if node.kind == "brace" and node.type is not None:
+            address = self.reach.scalar(self.operand(node.parts[0])).number
+            return self.reach.at(self.type(node.type), address)
+        if node.kind == "sizeof type" and node.type is not None:
+            return self._size(self.type(node.type))
+        if node.kind == "sizeof":
+            return self._size(self.operand(node.parts[0]).type)
+        if node.kind == "type":
+            raise CommandError("Attempt to use a type name as an expression")
+        if node.kind == "call":
+            return self._called(node)
+        raise CommandError("this expression has no value")
+
+    def _called(self, node: Expression) -> TypedValue:
+        """The result of a function of the program."""
+        function = self.operand(node.parts[0])
+        if function.type.resolved.kind is TypeKind.POINTER:
+            function = self.reach.pointed(function)
+        kind = function.type.resolved
+        if kind.kind is not TypeKind.FUNCTION or function.address is None:
+            raise CommandError("That is no function of the program.")
+        if not kind.target.text or kind.target.text == "?":
+            raise CommandError("The function's type is not known.")
+        wanted, more = kind.parameters
+        given = [self.operand(part) for part in node.parts[1:]]
+        if len(given) < len(wanted):
+            raise CommandError("Too few arguments in function call.")
+        if len(given) > len(wanted) and not more:
+            raise CommandError("Too many arguments in function call.")
+        values = [self._passed(value, None) for value in given]
+        for at, type_ in enumerate(wanted):
+            values[at] = self._passed(given[at], type_)
+        return self._around.call(function.address, kind.target, values)
+
+    def _passed(self, value: TypedValue, kind: CType | None) -> TypedValue:
+        """An argument in the type that a function takes it in (C11 6.5.2.2)."""
+        if value.type.kind is TypeKind.ARRAY and value.address is None:
+            return value  # a text of the user's
+        if kind is not None and kind.resolved.kind is not TypeKind.RECORD:
+            return self.operators.cast(value, kind)
+        bare = self.reach.scalar(value)
+        if bare.type.resolved.kind is TypeKind.FLOAT:
+            return self.operators.cast(bare, ct.DOUBLE)
+        if bare.type.resolved.kind in ct.INTEGERS:
+            return self.operators.cast(bare, ct.promoted(bare.type.resolved))
+        return bare
+
+    def _number(self, node: Expression) -> TypedValue:
+        text = node.text
+        octal = len(text) > 1 and text[0] == "0" and text[1:].isdigit()
+        try:
+            whole = int(text, 8) if octal else int(text, 0)
+        except ValueError:
+            raise CommandError(f'Invalid number "{text}".') from None
+        if whole >> 64:
+            raise CommandError("Numeric constant too large.")
+        unsigned, longs = "u" in node.suffix, node.suffix.count("l")
+        decimal = text[:1] != "0" or text == "0"
+        for size in (4, 8):
+            if longs and size < 8:
+                continue
+            if not unsigned and whole < 1 << 8 * size - 1:
+                return self.reach.made(ct.integer(size, signed=True), whole)
+            if (unsigned or not decimal) and whole < 1 << 8 * size:
+                return self.reach.made(ct.integer(size, signed=False), whole)
+        return self.reach.made(ct.UNSIGNED_LONG, whole)
+
+    def _variable(self, name: str, scope: str = "") -> TypedValue:
+        found = self._around.variable(name, scope)
+        if found is None and not scope:
+            found = self._of_this(name)
+        if found is None:
+            where = f' in "{scope}"' if scope else " in current context"
+            raise CommandError(f'No symbol "{name}"{where}.')
+        return found
+
+    def _of_this(self, name: str) -> TypedValue | None:
+        """A member of the object whose method runs."""
+        this = self._around.variable("this") if name != "this" else None
+        if this is None or this.type.kind is not TypeKind.POINTER:
+            return None
+        if this.type.target.resolved.member(name) is None:
+            return None
+        return self.reach.member(this, name)
+
+    def _dollar(self, name: str) -> TypedValue:
+        around = self._around
+        if name == "":
+            return around.history(0)
+        if name == "$":
+            return around.history(-1)
+        if name.startswith("$") and name[1:].isdigit():
+            return around.history(-int(name[1:]))
+        if name.isdigit():
+            return around.history(int(name))
+        found = around.register(name) or around.convenience(name)
+        return found or self._of_bytes(ct.VOID, b"")
+
+    def _size(self, kind: CType) -> TypedValue:
+        size = kind.size
+        if size is None:
+            size = 1
+        return self.reach.made(ct.UNSIGNED_LONG, size)
+
+    def _unary(self, node: Expression) -> TypedValue:
+        word, part = node.text, node.parts[0]
+        if word in ("++", "--"):
+            return self._step(part, 1 if word == "++" else -1, before=False)
+        if word == "&" and part.kind == "type":
+            raise CommandError("Attempt to take address of value not located in memory.")
+        value = self.operand(part)
+        if word == "*":
+            return self.reach.pointed(value)
+        if word == "&":
+            return self.reach.address_of(value)
+        if word == "!":
+            return self.reach.made(ct.INT, int(not value.truth))
+        kind = ct.promoted(self.operators.number_type(value))
+        if kind.kind is TypeKind.FLOAT:
+            if word == "~":
+                raise CommandError("Argument to complement operation not an integer, boolean.")
+            return self.reach.made(kind, -value.real if word == "-" else value.real)
+        number = value.number
+        return self.reach.made(kind, {"-": -number, "+": number, "~": ~number}[word])
+
+    def _binary(self, node: Expression) -> TypedValue:
+        word = node.text
+        if word in ("&&", "||"):
+            first = self.operand(node.parts[0]).truth
+            if first == (word == "||"):
+                return self.reach.made(ct.INT, int(first))
+            return self.reach.made(ct.INT, int(self.operand(node.parts[1]).truth))
+        left, right = self.operand(node.parts[0]), self.operand(node.parts[1])
+        if word == "@":
+            return self.reach.repeated(left, right.number)
+        return self._combined(word, left, right)
+
+    def _combined(self, word: str, left: TypedValue, right: TypedValue) -> TypedValue:
+        scalar = self.reach.scalar
+        return self.operators.combined(word, scalar(left), scalar(right))
+
+    def _assign(self, node: Expression) -> TypedValue:
+        target, source = node.parts
+        value = self.operand(source)
+        if target.kind == "dollar" and self._around.register(target.text[1:]) is None:
+            name = target.text[1:]
+            if name.isdigit() or name in ("", "$"):
+                raise CommandError("Left operand of assignment is not a modifiable lvalue.")
+            if node.text:
+                value = self._combined(node.text, self.value(target), value)
+            kept = replace(value.remembered(), kept=False)
+            self._around.set_convenience(name, kept)
+            return kept
+        old = self.operand(target)
+        if node.text:
+            value = self._combined(node.text, old, value)
+        return self._stored(old, value)
+
+    def _stored(self, old: TypedValue, value: TypedValue) -> TypedValue:
+        """Put a value in the place of another one; it as it is there then."""
+        if old.place is None:
+            raise CommandError("Left operand of assignment is not an lvalue.")
+        if old.kept:
+            raise CommandError("Left operand of assignment is not a modifiable lvalue.")
+        raw = self.operators.cast(value, old.type).raw
+        self._around.store(old.place, raw)
+        if old.address is None:
+            return TypedValue(old.type, lambda: raw, old.place, order=self._order)
+        if isinstance(old.place, MemoryPlace) and old.place.bits:
+            cut = int.from_bytes(raw, self._order) & (1 << old.place.bits) - 1
+            if old.type.is_signed and cut >> old.place.bits - 1:
+                cut -= 1 << old.place.bits
+            return self.reach.made(old.type, cut)
+        return self.reach.at(old.type, old.address)
+
+    def _step(self, part: Expression, by: int, *, before: bool) -> TypedValue:
+        old = self.operand(part)
+        raw = old.raw
+        own = part.kind == "dollar" and self._around.register(part.text[1:]) is None
+        was = TypedValue(old.type, lambda: raw, order=self._order)
+        one = self.reach.made(ct.INT, by)
+        if old.type.kind is TypeKind.POINTER:
+            fresh = self.reach.moved(was, by)
+        else:
+            fresh = self.operators.combined("+", was, one)
+        if own:
+            self._around.set_convenience(part.text[1:], fresh)
+            return was if before else fresh
+        now = self._stored(old, fresh)
+        return was if before else now
+
+    def _of_bytes(self, kind: CType, raw: bytes) -> TypedValue:
+        return TypedValue(kind, lambda: raw, order=self._order)

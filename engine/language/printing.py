@@ -1,0 +1,528 @@
+"""Values as gdb prints them (gdb/valprint.c, gdb/c-valprint.c, gdb/printcmd.c)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import groupby
+from typing import Final
+
+from engine.errors import CommandError, GuestFaultError
+from engine.escaping import escaped
+from engine.image.datatypes import TypeKind
+from engine.language import ctypes as ct
+from engine.language.containers import Containers
+from engine.language.ctypes import CType, is_reference
+from engine.language.reach import Reach
+from engine.language.surroundings import Surroundings
+from engine.language.values import MOST, MemoryPlace, Order, TypedValue, as_float, extended
+
+FORMATS: Final = "xduotacfszr"
+"""Letters behind the slash of `print`."""
+ELEMENTS: Final = 200
+"""Elements and characters that are printed (`set print elements`)."""
+REPEATS: Final = 10
+"""Equal elements in a row that are printed as one (`set print repeats`)."""
+_DEEP: Final = 20
+_ESCAPES: Final = {
+    7: "\\a",
+    8: "\\b",
+    9: "\\t",
+    10: "\\n",
+    11: "\\v",
+    12: "\\f",
+    13: "\\r",
+    27: "\\033",
+    92: "\\\\",
+}
+_DIGITS: Final = {4: 9, 8: 17}
+
+
+@dataclass(frozen=True, slots=True)
+class Printer:
+    """Prints values.
+
+    Attributes:
+        around: the place that they are from.
+        symbol: an address as "main+4", "" where no symbol is.
+    """
+
+    around: Surroundings
+    symbol: Callable[[int], str]
+
+    @property
+    def _reach(self) -> Reach:
+        return Reach(self.around)
+
+    def text(self, value: TypedValue, letter: str = "") -> str:
+        """A value as `print` shows it.
+
+        Args:
+            value: it.
+            letter: one of FORMATS, "" for the type's own.
+
+        Raises:
+            CommandError: it cannot be printed so.
+            GuestFaultError: it cannot be read.
+        """
+        if value.missing:
+            return value.missing
+        kind = value.type.resolved
+        if not letter or letter == "s" or letter == "r":
+            if value.label:
+                return value.label
+            if kind.kind is TypeKind.POINTER and is_reference(value.type):
+                inner = self.referred(value)
+                return f"({value.type.text}) @{value.number:#x}: {self._part(inner, '', 0)}"
+            if kind.kind is TypeKind.POINTER and not self._is_text(kind):
+                return f"({value.type.text}) {self._pointer(value)}"
+        return self._part(value, letter, 0)
+
+    def referred(self, reference: TypedValue) -> TypedValue:
+        """The value a reference refers to."""
+        return self._reach.at(reference.type.target, reference.number)
+
+    @staticmethod
+    def _is_text(pointer: CType) -> bool:
+        return pointer.target.kind in ct.CHARS
+
+    def _part(self, value: TypedValue, letter: str, depth: int) -> str:
+        """A value, perhaps inside another one."""
+        if value.missing:
+            return value.missing
+        kind = value.type.resolved
+        match kind.kind:
+            case TypeKind.RECORD:
+                return self._record(value, letter, depth)
+            case TypeKind.ARRAY:
+                return self._array(value, letter, depth)
+            case TypeKind.FUNCTION if letter in ("", "s", "r"):
+                return f"{{{value.type.text}}} {self.address(value.address or 0)}"
+            case TypeKind.VOID:
+                return "void"
+            case TypeKind.FUNCTION:
+                raise CommandError("Value can't be converted to integer.")
+        if letter and letter not in "sr":
+            return self.formatted(value, letter)
+        return self._scalar(value, kind)
+
+    # -- scalars ----------------------------------------------------------------------------
+
+    def _scalar(self, value: TypedValue, kind: CType) -> str:
+        match kind.kind:
+            case TypeKind.POINTER:
+                if is_reference(value.type):
+                    return f"@{value.number:#x}: {self._part(self.referred(value), '', 1)}"
+                return self._pointer(value)
+            case TypeKind.BOOL:
+                return {0: "false", 1: "true"}.get(value.number, str(value.number))
+            case TypeKind.CHAR | TypeKind.UNSIGNED_CHAR if kind.size == 1:
+                return f"{value.number} {character(value.number)}"
+            case TypeKind.ENUM:
+                return _enumerator(value.number, kind)
+            case TypeKind.FLOAT:
+                return real(value.raw, self.around.order)
+            case TypeKind.OTHER:
+                return "{" + " ".join(f"{byte:#04x}" for byte in value.raw) + "}"
+        return str(value.number)
+
+    def _pointer(self, value: TypedValue) -> str:
+        target, number = value.type.resolved.target, value.number
+        if target.kind in ct.CHARS and target.size == 1:
+            return f"{number:#x}{self._pointed_text(number)}"
+        return self.address(number)
+
+    def address(self, number: int) -> str:
+        """An address and its symbol: "0x401136 <main+4>"."""
+        name = self.symbol(number) if number else ""
+        return f"{number:#x} <{name}>" if name else f"{number:#x}"
+
+    def _pointed_text(self, address: int) -> str:
+        if not address:
+            return ""
+        try:
+            return " " + self.string_at(address)[0]
+        except GuestFaultError as error:
+            return f" {_unread(error)}"
+
+    def string_at(self, address: int, most: int = ELEMENTS) -> tuple[str, int]:
+        """A string in memory in quotes, and the bytes that it takes with its NUL.
+
+        Raises:
+            GuestFaultError: not even its first byte can be read.
+        """
+        data, ends = self.until_nul(address, most)
+        size = len(data) + ends
+        return quoted(data) + ("" if ends else "..."), size
+
+    def until_nul(self, address: int, most: int) -> tuple[bytes, bool]:
+        """Bytes of a string in memory, at most so many; True if it ends there.
+
+        Raises:
+            GuestFaultError: not even its first byte can be read.
+        """
+        found = b""
+        while len(found) < most:
+            at = address + len(found)
+            step = min(64 - at % 64, most - len(found))
+            try:
+                piece = self.around.read(at, step)
+            except GuestFaultError:  # as far as it goes, a byte at a time
+                try:
+                    piece = self.around.read(at, 1)
+                except GuestFaultError:
+                    if not found:
+                        raise
+                    return found, False
+            end = piece.find(b"\0")
+            if end >= 0:
+                return found + piece[:end], True
+            found += piece
+        return found, False
+
+    def formatted(self, value: TypedValue, letter: str) -> str:
+        """A scalar by a format letter.
+
+        Raises:
+            CommandError: it has no such form.
+        """
+        return formatted(
+            value.raw, letter, self.around.order, kind=value.type.resolved, address=self.address
+        )
+
+    # -- what has parts ---------------------------------------------------------------------
+
+    def _container(self, value: TypedValue, letter: str, depth: int) -> str | None:
+        """A container of C++ by the things in it; None for no container."""
+        containers = Containers(self.around, ELEMENTS)
+        if not containers.knows(value.type):
+            return None
+        _ = value.raw  # if that cannot be read, there is nothing to be shown
+        try:
+            held = containers.held(value)
+        except GuestFaultError as error:
+            return _unread(error)
+        if held is None:
+            return None
+        if held.text is not None:
+            return quoted(held.text) + ("..." if held.length > len(held.text) else "")
+        parts: list[str] = []
+        assert held.children is not None, "what is no string has children"
+        children = held.children()
+        more = ""
+        try:
+            for number, (key, part) in enumerate(children):
+                if number >= ELEMENTS:
+                    more = "..."
+                    break
+                text = self._part(part, letter, depth + 1)
+                if isinstance(key, TypedValue):
+                    parts.append(f"[{self._part(key, letter, depth + 1)}] = {text}")
+                else:
+                    parts.append(f"{key} = {text}" if held.named else text)
+        except GuestFaultError as error:
+            parts.append(_unread(error))
+        shown = f"{{{', '.join(parts)}{more}}}"
+        return f"{held.title} = {shown}" if held.title and parts else held.title or shown
+
+    def _record(self, value: TypedValue, letter: str, depth: int) -> str:
+        if depth > _DEEP:
+            return "{...}"
+        if letter != "r":
+            shown = self._container(value, letter, depth)
+            if shown is not None:
+                return shown
+        parts: list[str] = []
+        kind = value.type.resolved
+        statics = list(kind.statics)
+        for number, member in enumerate(kind.members):
+            while statics and statics[0][0] <= number:
+                parts.append(self._static(statics.pop(0)[1], letter, depth))
+            part = self._reach.part(value, member)
+            inner = member.type.resolved
+            if member.name:
+                parts.append(f"{member.name} = {self._part(part, letter, depth + 1)}")
+            elif member.is_base:
+                shown = self._part(part, letter, depth + 1)
+                parts.append(f"<{member.type.text}> = {shown}")
+            elif inner.kind is TypeKind.RECORD:
+                parts.append(self._part(part, letter, depth + 1))
+        parts += [self._static(name, letter, depth) for _, name in statics]
+        if not kind.statics and all(member.is_base for member in kind.members):
+            parts.append("<No data fields>")
+        return "{" + ", ".join(parts) + "}"
+
+    def _static(self, name: str, letter: str, depth: int) -> str:
+        """A class's static variable."""
+        found = self.around.variable(name)
+        text = "<optimized out>" if found is None else self._part(found, letter, depth + 1)
+        return f"static {name.rpartition('::')[2]} = {text}"
+
+    def _array(self, value: TypedValue, letter: str, depth: int) -> str:
+        kind = value.type.resolved
+        element, count = kind.element, kind.count or 0
+        if element.kind in ct.CHARS and element.size == 1 and letter in ("", "s", "r"):
+            data = value.raw
+            if not data:
+                return '""'
+            if data.endswith(b"\0") and len(data) <= ELEMENTS:
+                data = data[:-1]
+            return quoted(data[:ELEMENTS]) + ("..." if len(data) > ELEMENTS else "")
+        size = element.size or 0
+        if not count or not size:
+            return "{}" if not count else "{...}"
+        raw = value.raw
+        shown = 0
+        parts: list[str] = []
+        pieces = [raw[at : at + size] for at in range(0, min(count * size, len(raw)), size)]
+        place = value.address
+        at = 0
+        for piece, run in groupby(pieces):
+            length = sum(1 for _ in run)
+            if shown >= ELEMENTS:
+                return "{" + ", ".join(parts) + "...}"
+            there = None if place is None else MemoryPlace(place + at * size)
+            one = TypedValue(element, partial(bytes, piece), there, order=self.around.order)
+            text = self._part(one, letter, depth + 1)
+            if length > REPEATS:
+                parts.append(f"{text} <repeats {length} times>")
+                shown += REPEATS
+            else:
+                fit = min(length, ELEMENTS - shown)
+                parts += [text] * fit
+                shown += fit
+                if fit < length:
+                    return "{" + ", ".join(parts) + "...}"
+            at += length
+        return "{" + ", ".join(parts) + "}"
+
+
+def _unread(error: GuestFaultError) -> str:
+    return f"<error: Cannot access memory at address {error.address:#x}>"
+
+
+def _enumerator(number: int, kind: CType) -> str:
+    prefix = kind.prefix
+    names = {value: prefix + name for name, value in reversed(kind.enumerators)}
+    if number in names:
+        return names[number]
+    flags = [(value, name) for name, value in kind.enumerators if value > 0]
+    single = flags and all(value & value - 1 == 0 for value, _ in flags)
+    if not single or number < 0:
+        return str(number)
+    set_names = [prefix + name for value, name in flags if number & value]
+    rest = number & ~sum({value for value, _ in flags})
+    if not set_names:
+        return f"(unknown: {number:#x})" if number else "0"
+    if rest:
+        set_names.append(f"unknown: {rest:#x}")
+    return "(" + " | ".join(set_names) + ")"
+
+
+def character(code: int) -> str:
+    r"""A character in quotes: 'a', '\\n', '\\310'."""
+    return "'" + _escaped(code & 0xFF, "'") + "'"
+
+
+def _escaped(code: int, quote: str) -> str:
+    if code in _ESCAPES:
+        return _ESCAPES[code]
+    if chr(code) == quote:
+        return "\\" + quote
+    return chr(code) if 32 <= code < 127 else f"\\{code:03o}"
+
+
+def quoted(data: bytes) -> str:
+    r"""A string in quotes; what repeats stands once: "abc", '\\000' <repeats 12 times>."""
+    parts: list[str] = []
+    plain = ""
+    for code, run in groupby(data):
+        length = sum(1 for _ in run)
+        if length <= REPEATS:
+            plain += _escaped(code, '"') * length
+            continue
+        if plain:
+            parts.append(f'"{plain}"')
+            plain = ""
+        parts.append(f"{character(code)} <repeats {length} times>")
+    if plain or not parts:
+        parts.append(f'"{plain}"')
+    return ", ".join(parts)
+
+
+def real(raw: bytes, order: Order) -> str:
+    """A floating-point number with as many digits as tell it from all others."""
+    number = as_float(raw, order)
+    if number != number:
+        return _nan(raw, order)
+    if number in (float("inf"), float("-inf")):
+        return "inf" if number > 0 else "-inf"
+    digits = _DIGITS.get(len(raw))
+    if digits is not None:
+        return f"{number:.{digits}g}"
+    exact = extended(raw)
+    return _long(exact, 21) if isinstance(exact, Fraction) else str(exact)
+
+
+def _nan(raw: bytes, order: Order) -> str:
+    size = len(raw)
+    if size > 8:
+        top = int.from_bytes(raw[8:10], "little") >> 15
+        return f"{'-' if top else ''}nan({int.from_bytes(raw[:8], 'little'):#x})"
+    bits = {4: 23, 8: 52}.get(size, 52)
+    whole = int.from_bytes(raw, order)
+    return f"{'-' if whole >> 8 * size - 1 else ''}nan({whole & (1 << bits) - 1:#x})"
+
+
+def _long(number: Fraction, digits: int) -> str:
+    """A number with so many significant digits, as %Lg gives them."""
+    if not number:
+        return "0"
+    sign, number = ("-", -number) if number < 0 else ("", number)
+    power = len(str(int(number))) - 1 if number >= 1 else -len(str(int(1 / number)))
+    while number >= Fraction(10) ** (power + 1):
+        power += 1
+    while number < Fraction(10) ** power:
+        power -= 1
+    scaled = number / Fraction(10) ** (power - digits + 1)
+    whole = round(scaled)
+    if whole >= 10**digits:
+        whole, power = whole // 10, power + 1
+    text = str(whole)
+    if -5 < power + 1 <= digits:
+        if power >= 0:
+            left, right = text[: power + 1], text[power + 1 :].rstrip("0")
+            return f"{sign}{left}.{right}" if right else sign + left
+        return sign + "0." + "0" * (-power - 1) + text.rstrip("0")
+    right = text[1:].rstrip("0")
+    return f"{sign}{text[0]}{'.' + right if right else ''}e{power:+03d}"
+
+
+def formatted(
+    raw: bytes,
+    letter: str,
+    order: Order,
+    *,
+    kind: CType | None = None,
+    address: Callable[[int], str] = hex,
+    padded: bool = False,
+) -> str:
+    """Bytes by a format letter, as `print/x` and `x/x` show them.
+
+    Args:
+        raw: a number's bytes.
+        letter: one of x d u o t a c f z.
+        order: of bytes.
+        kind: its type, if it has one.
+        address: prints an address with its symbol.
+        padded: with leading zeros, as `x` does.
+
+    Raises:
+        CommandError: there is no such letter.
+    """
+    size = len(raw)
+    whole = int.from_bytes(raw, order)
+    signed = int.from_bytes(raw, order, signed=True)
+    match letter:
+        case "x":
+            return f"{whole:#0{2 * size + 2}x}" if padded else f"{whole:#x}"
+        case "z":
+            return f"{whole:#0{2 * size + 2}x}"
+        case "d":
+            return str(signed)
+        case "u":
+            return str(whole)
+        case "o":
+            if padded:
+                return f"{whole:0{-(-size * 8 // 3) + 1}o}"
+            return f"0{whole:o}" if whole else "0"
+        case "t":
+            return f"{whole:0{8 * size}b}" if padded else f"{whole:b}"
+        case "a":
+            return address(whole)
+        case "c":
+            number = raw[0] if order == "little" else raw[-1]
+            if kind is None or kind.is_signed:
+                number -= 256 * (number > 127)
+            return f"{number} {character(number)}"
+        case "f":
+            if size in _DIGITS or size > 8:
+                return real(raw, order)
+            return str(signed)
+    raise CommandError(f'Undefined output format "{letter}".')
+
+
+def printed(printer: Printer, value: TypedValue, flags: str, letter: str) -> str:
+    """A value as C's printf prints it.
+
+    Args:
+        printer: reads strings.
+        value: it.
+        flags: flags, width and precision.
+        letter: of the conversion.
+
+    Raises:
+        CommandError: the value does not fit the conversion.
+        GuestFaultError: it cannot be read.
+    """
+    if letter in "fFgGeEa":
+        return f"%{flags}{letter}" % value.real
+    if letter == "s":
+        if value.type.resolved.kind is TypeKind.ARRAY:
+            raw = value.raw.partition(b"\0")[0]
+        else:
+            raw, _ = printer.until_nul(value.number, MOST)
+        return f"%{flags}s" % escaped(raw, keep="\n\t")
+    if value.is_place and value.address is not None:
+        number = value.address
+    elif value.type.kind is TypeKind.FLOAT:
+        number = int(value.real)
+    else:
+        number = value.number
+    if letter == "c":
+        return f"%{flags}s" % escaped(bytes([number & 0xFF]), keep="\n\t")
+    if letter == "p":
+        return f"%{flags}s" % f"{number:#x}"
+    if letter in "ouxX" and number < 0:
+        number &= (1 << 8 * (value.type.size or 8)) - 1
+    return f"%{flags}{'d' if letter in 'iu' else letter}" % number
+
+
+def lines_of(
+    printer: Printer, address: int, count: int, letter: str, size: int
+) -> Iterator[tuple[str, int]]:
+    """`x`: lines of memory, each with the address behind it.
+
+    Args:
+        printer: prints.
+        address: the first byte.
+        count: units.
+        letter: one of FORMATS but i.
+        size: bytes of a unit.
+
+    Raises:
+        GuestFaultError: it cannot be read; the lines before stand.
+    """
+    at, end = address, 0
+    if letter == "s":
+        for _ in range(count):
+            text, taken = printer.string_at(at)
+            yield f"{printer.address(at)}:\t{text}", at + taken
+            at += taken
+        return
+    row = 8 if letter == "c" or size <= 2 else 16 // size
+    if letter == "t":
+        row = {1: 8, 2: 8, 4: 2, 8: 1}[size]
+    if letter == "a":
+        row = 2
+    for start in range(0, count, row):
+        cells: list[str] = []
+        here = at
+        for _ in range(min(row, count - start)):
+            raw = printer.around.read(at, size)
+            cells.append(
+                formatted(raw, letter, printer.around.order, address=printer.address, padded=True)
+            )
+            at += size
+        end = at
+        yield "\t".join([f"{printer.address(here)}:", *cells]), end

@@ -1,0 +1,197 @@
+"""Values reached from values: what a pointer points at, members, elements, what stands where."""
+
+from engine.errors import CommandError
+from engine.image.datatypes import Member, TypeKind
+from engine.language import ctypes as ct
+from engine.language.ctypes import CType, is_reference
+from engine.language.surroundings import Surroundings
+from engine.language.values import MOST, MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
+
+
+class Reach:
+    """The values of one place in a program; memory is read when a value's bytes are wanted.
+
+    Attributes:
+        order: of bytes.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        """Reach what these surroundings have."""
+        self._around = around
+        self.order: Order = around.order
+
+    def made(self, kind: CType, number: float) -> TypedValue:
+        """A value that stands nowhere."""
+        return made(kind, number, self.order)
+
+    @property
+    def pointer(self) -> int:
+        """Bytes of a pointer."""
+        return self._around.pointer
+
+    def at(self, kind: CType, address: int) -> TypedValue:
+        """A value in memory."""
+        around, size = self._around, kind.size or 0
+        address &= (1 << 8 * around.pointer) - 1
+        if size > MOST:
+            what = f"value requires {size} bytes, which is more than max-value-size"
+
+            def refuse() -> bytes:
+                raise CommandError(what)
+
+            return TypedValue(kind, refuse, MemoryPlace(address), order=self.order)
+        return TypedValue(
+            kind, lambda: around.read(address, size), MemoryPlace(address), order=self.order
+        )
+
+    def used(self, value: TypedValue) -> TypedValue:
+        """A value, or what it refers to."""
+        if value.missing or not is_reference(value.type):
+            return value
+        return self.at(value.type.target, value.number)
+
+    def member(self, value: TypedValue, name: str) -> TypedValue:
+        """A part of a structure, or of what a pointer points at.
+
+        Raises:
+            CommandError: there is none such.
+        """
+        is_pointer = value.type.resolved.kind is TypeKind.POINTER
+        base = self.pointed(value) if is_pointer else value
+        kind = base.type.resolved
+        if kind.kind is not TypeKind.RECORD:
+            pointer = value.type.resolved.kind is TypeKind.POINTER
+            what = "structure pointer" if pointer else "structure"
+            raise CommandError(f"Attempt to extract a component of a value that is not a {what}.")
+        found = kind.member(name)
+        if found is None:
+            raise CommandError(f"There is no member named {name}.")
+        return self.part(base, found)
+
+    def part(self, base: TypedValue, member: Member) -> TypedValue:
+        """A member of a structure."""
+        if member.bit_size:
+            return self._bits(base, member)
+        if base.address is not None and not base.is_loaded:
+            return self.at(member.type, base.address + member.offset)
+        place: Place = None
+        if isinstance(base.place, RegisterPlace):
+            place = RegisterPlace(base.place.name, base.place.offset + member.offset)
+        elif base.address is not None:
+            place = MemoryPlace(base.address + member.offset)
+        return base.part(member.type, member.offset, place)
+
+    def _bits(self, base: TypedValue, member: Member) -> TypedValue:
+        """A bitfield (little-endian machines count its bits from the lowest)."""
+        kind, order = member.type, self.order
+        size = kind.size or 1
+        first, last = member.bit_offset // 8, -(-(member.bit_offset + member.bit_size) // 8)
+        around, address = self._around, base.address
+
+        def load() -> bytes:
+            if address is not None and not base.is_loaded:
+                raw = around.read(address + first, last - first)
+            else:
+                raw = base.raw[first:last]
+            number = int.from_bytes(raw, "little") >> member.bit_offset % 8
+            number &= (1 << member.bit_size) - 1
+            if kind.is_signed and number >> member.bit_size - 1:
+                number -= 1 << member.bit_size
+            return (number & (1 << 8 * size) - 1).to_bytes(size, order)
+
+        place = None
+        if address is not None:
+            place = MemoryPlace(address + first, member.bit_offset % 8, member.bit_size)
+        return TypedValue(kind, load, place, base.missing, order, kept=base.kept)
+
+    def pointed(self, pointer: TypedValue) -> TypedValue:
+        """The value a pointer points at, or an array's first element.
+
+        Raises:
+            CommandError: it is no pointer, or one to nothing known.
+        """
+        kind = pointer.type
+        if kind.kind is TypeKind.ARRAY:
+            return self.element(pointer, 0)
+        if kind.kind is TypeKind.FUNCTION:
+            return pointer
+        if kind.kind in ct.INTEGERS:
+            return self.at(ct.LONG, pointer.number)
+        if kind.kind is not TypeKind.POINTER:
+            raise CommandError("Attempt to take contents of a non-pointer value.")
+        target = kind.target
+        if target.kind is TypeKind.VOID:
+            raise CommandError("Attempt to take contents of a non-pointer value.")
+        return self.at(target, pointer.number)
+
+    def element(self, base: TypedValue, index: int) -> TypedValue:
+        """An element of an array, or of what a pointer points into.
+
+        Raises:
+            CommandError: it is of nothing in memory and has no such element.
+        """
+        if base.type.kind is TypeKind.POINTER:
+            return self.pointed(self.moved(base, index))
+        element = base.type.element
+        size, at = element.size or 0, index * (element.size or 0)
+        place = None if base.address is None else MemoryPlace(base.address + at)
+        if place is not None and not base.is_loaded:
+            return self.at(element, place.address)
+        if not 0 <= at <= len(base.raw) - size:
+            if place is None:
+                raise CommandError("no such vector element")
+            return self.at(element, place.address)
+        return base.part(element, at, place)
+
+    def moved(self, pointer: TypedValue, by: int) -> TypedValue:
+        """A pointer so many elements further.
+
+        Raises:
+            CommandError: nobody knows how large they are.
+        """
+        target = pointer.type.target
+        size = target.size if target.kind is not TypeKind.VOID else 1
+        if target.kind is TypeKind.FUNCTION:
+            size = 1
+        if size is None:
+            raise CommandError(
+                "Cannot perform pointer math on incomplete types, "
+                "try casting to a known type, or void *."
+            )
+        return self.made(pointer.type, pointer.number + by * size)
+
+    def address_of(self, value: TypedValue) -> TypedValue:
+        """A pointer to a value.
+
+        Raises:
+            CommandError: it is not in memory.
+        """
+        place = value.place
+        if isinstance(place, RegisterPlace):
+            raise CommandError("Attempt to take address of value not located in memory.")
+        if not isinstance(place, MemoryPlace):
+            raise CommandError("Attempt to take address of value not located in memory.")
+        if place.bits:
+            raise CommandError("Attempt to take address of a bitfield")
+        return self.made(ct.pointer_to(value.type, self._around.pointer), place.address)
+
+    def scalar(self, value: TypedValue) -> TypedValue:
+        """A value as arithmetic takes it: an array is a pointer to its first element."""
+        if value.type.kind is TypeKind.ARRAY and value.address is not None:
+            kind = ct.pointer_to(value.type.element, self._around.pointer)
+            return self.made(kind, value.address)
+        if value.type.kind is TypeKind.FUNCTION and value.address is not None:
+            return self.made(ct.pointer_to(value.type, self._around.pointer), value.address)
+        return value
+
+    def repeated(self, first: TypedValue, count: int) -> TypedValue:
+        """The array that begins with a value.
+
+        Raises:
+            CommandError: the value is not in memory, or `count` not positive.
+        """
+        if first.address is None:
+            raise CommandError("Only values in memory can be extended with '@'.")
+        if count <= 0:
+            raise CommandError(f"Invalid number {count} of repetitions.")
+        return self.at(ct.array_of(first.type, count), first.address)

@@ -1,0 +1,71 @@
+"""The meaning of an expression's names: what a place in a program gives an expression."""
+
+from typing import Protocol
+
+from engine.language.ctypes import CType
+from engine.language.values import Order, Place, TypedValue
+
+
+class Surroundings(Protocol):
+    """Names, memory and the user's own values, as an expression finds them.
+
+    Attributes:
+        order: of bytes.
+        pointer: bytes of a pointer.
+    """
+
+    @property
+    def order(self) -> Order:
+        """The order of bytes."""
+
+    @property
+    def pointer(self) -> int:
+        """Bytes of a pointer."""
+
+    def variable(self, name: str, scope: str = "") -> TypedValue | None:
+        """A variable or function; None where there is none.
+
+        Args:
+            name: of it.
+            scope: the file or function that it is in, "" for what is in sight.
+        """
+
+    def type(self, words: tuple[str, ...]) -> CType | None:
+        """A type by name: ("struct", "node"), ("size_t",)."""
+
+    def register(self, name: str) -> TypedValue | None:
+        """A register; None where there is none of the name."""
+
+    def convenience(self, name: str) -> TypedValue | None:
+        """A variable of the user's own, `$i`; None while it has no value."""
+
+    def set_convenience(self, name: str, value: TypedValue) -> None:
+        """Give one a value."""
+
+    def history(self, number: int) -> TypedValue:
+        """A value of before: from 1 on, or 0 and less to count from the last one.
+
+        Raises:
+            CommandError: there is none.
+        """
+
+    def read(self, address: int, size: int) -> bytes:
+        """Memory.
+
+        Raises:
+            GuestFaultError: it cannot be read.
+        """
+
+    def store(self, place: Place, data: bytes) -> None:
+        """Change memory or a register.
+
+        Raises:
+            CommandError: it cannot be changed.
+        """
+
+    def call(self, address: int, result: CType, arguments: list[TypedValue]) -> TypedValue:
+        """Call a function of the program.
+
+        Raises:
+            CommandError: it cannot be called, or does not return.
+        """

@@ -1,0 +1,369 @@
+"""Expressions as trees, by the precedence of C's operators and gdb's `@`.
+
+gdb: gdb/c-exp.y.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from engine.errors import CommandError
+from engine.language.tokens import Token, split
+
+_BINARY: Final = {
+    "||": 2,
+    "&&": 3,
+    "|": 4,
+    "^": 5,
+    "&": 6,
+    "==": 7,
+    "!=": 7,
+    "<": 8,
+    ">": 8,
+    "<=": 8,
+    ">=": 8,
+    "<<": 9,
+    ">>": 9,
+    "@": 10,
+    "+": 11,
+    "-": 11,
+    "*": 12,
+    "/": 12,
+    "%": 12,
+}
+_ASSIGN: Final = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="))
+_UNARY: Final = frozenset(("-", "+", "~", "!", "*", "&", "++", "--"))
+_TYPE_WORDS: Final = frozenset(
+    (
+        *("struct", "union", "enum", "class", "const", "volatile", "unsigned", "signed"),
+        *("char", "short", "int", "long", "float", "double", "void", "bool", "_Bool"),
+    )
+)
+_DEPTH: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """A type as it is written.
+
+    Attributes:
+        words: of its name, in the order in which they stand, const and volatile left out.
+        suffixes: "*", "&", "[N]" and "()" behind it, the innermost first.
+    """
+
+    words: tuple[str, ...]
+    suffixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A part of an expression.
+
+    Attributes:
+        kind: "number", "float", "char", "string", "name", "scoped" (the text is its file or
+            function), "dollar", "unary", "postfix", "binary", "assign", "choice", "cast",
+            "sizeof", "sizeof type", "type", "index", "call", "member", "arrow", "comma" or
+            "brace".
+        text: the operator, the name or the constant.
+        parts: what it is made of.
+        type: of a cast, a sizeof and a brace.
+        suffix: u and l letters of a number.
+    """
+
+    kind: str
+    text: str = ""
+    parts: tuple["Expression", ...] = ()
+    type: TypeName | None = None
+    suffix: str = ""
+
+
+def parse(text: str, is_type: Callable[[str], bool]) -> Expression:
+    """The tree of an expression.
+
+    Args:
+        text: it.
+        is_type: tells whether a name is that of a type.
+
+    Raises:
+        CommandError: it means nothing.
+    """
+    parser = _Parser(text, is_type)
+    node = parser.comma()
+    parser.end()
+    return node
+
+
+def parse_type(text: str, is_type: Callable[[str], bool]) -> TypeName | None:
+    """A type's name that stands alone; None where it is none.
+
+    Raises:
+        CommandError: it begins as a type and means nothing.
+    """
+    parser = _Parser(text, is_type)
+    if not parser.at_type():
+        return None
+    found = parser.type_name()
+    return found if parser.peek.kind == "end" else None
+
+
+class _Parser:
+    """Reads one expression."""
+
+    def __init__(self, text: str, is_type: Callable[[str], bool]) -> None:
+        self._text = text
+        self._is_type = is_type
+        self._tokens = split(text)
+        self._at = 0
+        self._depth = 0
+
+    @property
+    def peek(self) -> Token:
+        """The next word."""
+        return self._tokens[self._at]
+
+    def _take(self) -> Token:
+        token = self.peek
+        self._at += token.kind != "end"
+        return token
+
+    def _is(self, *texts: str) -> bool:
+        return self.peek.kind == "op" and self.peek.text in texts
+
+    def _expect(self, text: str) -> None:
+        if not self._is(text):
+            self._wrong()
+        self._take()
+
+    def _wrong(self) -> None:
+        rest = self._text[self.peek.at :].strip()
+        raise CommandError(f"A syntax error in expression, near `{rest}'.")
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self.peek.kind != "end":
+            self._wrong()
+
+    def comma(self) -> Expression:
+        """The whole."""
+        node = self._assign()
+        while self._is(","):
+            self._take()
+            node = Expression("comma", ",", (node, self._assign()))
+        return node
+
+    def _assign(self) -> Expression:
+        self._depth += 1
+        if self._depth > _DEPTH:
+            raise CommandError("the expression is nested too deeply")
+        left = self._choice()
+        if self.peek.kind == "op" and self.peek.text in _ASSIGN:
+            word = self._take().text
+            left = Expression("assign", word[:-1], (left, self._assign()))
+        self._depth -= 1
+        return left
+
+    def _choice(self) -> Expression:
+        condition = self._binary(0)
+        if not self._is("?"):
+            return condition
+        self._take()
+        yes = self.comma()
+        self._expect(":")
+        return Expression("choice", "?", (condition, yes, self._choice()))
+
+    def _binary(self, floor: int) -> Expression:
+        left = self._unary()
+        while self.peek.kind == "op":
+            strength = _BINARY.get(self.peek.text, -1)
+            if strength <= floor:
+                break
+            word = self._take().text
+            left = Expression("binary", word, (left, self._binary(strength)))
+        return left
+
+    def _unary(self) -> Expression:
+        self._depth += 1
+        if self._depth > _DEPTH:
+            raise CommandError("the expression is nested too deeply")
+        try:
+            return self._unary_here()
+        finally:
+            self._depth -= 1
+
+    def _unary_here(self) -> Expression:
+        if self.peek.kind == "op" and self.peek.text in _UNARY:
+            word = self._take().text
+            return Expression("unary", word, (self._unary(),))
+        if self.peek.kind == "name" and self.peek.text == "sizeof":
+            return self._sizeof()
+        if self._is("("):
+            mark = self._at
+            self._take()
+            if self.at_type():
+                name = self.type_name()
+                self._expect(")")
+                if self._begins_operand():
+                    return Expression("cast", "", (self._unary(),), name)
+                return Expression("type", "", (), name)
+            self._at = mark
+        if self._is("{"):
+            mark = self._at
+            self._take()
+            if self.at_type():
+                name = self.type_name()
+                self._expect("}")
+                return Expression("brace", "", (self._unary(),), name)
+            self._at = mark
+        return self._postfix(self._primary())
+
+    def _sizeof(self) -> Expression:
+        self._take()
+        if self._is("("):
+            mark = self._at
+            self._take()
+            if self.at_type():
+                name = self.type_name()
+                self._expect(")")
+                return Expression("sizeof type", "", (), name)
+            self._at = mark
+        return Expression("sizeof", "", (self._unary(),))
+
+    def _begins_operand(self) -> bool:
+        token = self.peek
+        return token.kind not in ("op", "end") or (
+            token.kind == "op"
+            and token.text in ("(", "-", "+", "~", "!", "*", "&", "{", "++", "--")
+        )
+
+    def _postfix(self, node: Expression) -> Expression:
+        while self.peek.kind == "op":
+            word = self.peek.text
+            if word == "[":
+                self._take()
+                node = Expression("index", "", (node, self.comma()))
+                self._expect("]")
+            elif word == "(":
+                self._take()
+                arguments: list[Expression] = []
+                while not self._is(")"):
+                    arguments.append(self._assign())
+                    if not self._is(","):
+                        break
+                    self._take()
+                self._expect(")")
+                node = Expression("call", "", (node, *arguments))
+            elif word in (".", "->"):
+                self._take()
+                if self.peek.kind != "name":
+                    self._wrong()
+                kind = "member" if word == "." else "arrow"
+                node = Expression(kind, self._take().text, (node,))
+            elif word in ("++", "--"):
+                self._take()
+                node = Expression("postfix", word, (node,))
+            else:
+                break
+        return node
+
+    def _primary(self) -> Expression:
+        token = self.peek
+        match token.kind:
+            case "number" | "float" | "char":
+                self._take()
+                return Expression(token.kind, token.text, suffix=token.suffix)
+            case "string":
+                parts = [self._take().text]
+                while self.peek.kind == "string":
+                    parts.append(self._take().text)
+                return Expression("string", '"' + "".join(part[1:-1] for part in parts) + '"')
+            case "dollar":
+                self._take()
+                return Expression("dollar", token.text)
+            case "name" | "quoted":
+                return self._name()
+        if self._is("("):
+            self._take()
+            node = self.comma()
+            self._expect(")")
+            return node
+        if self._is("::"):
+            self._take()
+            return Expression("name", "::" + self._name().text)
+        self._wrong()
+        raise AssertionError("it raises")
+
+    def _name(self) -> Expression:
+        if self.at_type():
+            return Expression("type", "", (), self.type_name())
+        token = self._take()
+        text = token.text.strip("'")
+        if token.kind == "quoted" and self._is("::"):
+            self._take()
+            return Expression("scoped", text, (self._name(),))
+        return Expression("name", text)
+
+    # -- types ------------------------------------------------------------------------------
+
+    def at_type(self) -> bool:
+        """True if a type's name begins here."""
+        token = self.peek
+        if token.kind != "name":
+            return False
+        return token.text in _TYPE_WORDS or self._is_type(token.text)
+
+    def type_name(self) -> TypeName:
+        """The type that begins here."""
+        words: list[str] = []
+        plain = False
+        while self.peek.kind == "name":
+            word = self.peek.text
+            if word in ("struct", "union", "enum", "class"):
+                self._take()
+                if self.peek.kind != "name":
+                    self._wrong()
+                words += [word, self._take().text]
+                plain = True
+            elif word in _TYPE_WORDS:
+                self._take()
+                if word not in ("const", "volatile"):
+                    words.append(word)
+                    plain = True
+            elif not plain and self._is_type(word):
+                words.append(self._take().text)
+                plain = True
+            else:
+                break
+        if not words:
+            self._wrong()
+        return TypeName(tuple(words), tuple(self._suffixes()))
+
+    def _suffixes(self) -> list[str]:
+        """The abstract declarator behind a type's name."""
+        found: list[str] = []
+        while self._is("*", "&") or (
+            self.peek.kind == "name" and self.peek.text in ("const", "volatile")
+        ):
+            word = self._take().text
+            if word in "*&":
+                found.append(word)
+        inner: list[str] = []
+        if self._is("(") and self._next_is("*", "&"):
+            self._take()
+            inner = self._suffixes()
+            self._expect(")")
+        behind: list[str] = []
+        while self._is("[") or (self._is("(") and self._next_is(")")):
+            if self._take().text == "(":
+                self._expect(")")
+                behind.append("()")
+                continue
+            count = "" if self._is("]") else self._take().text
+            if count and not count.isdigit():
+                self._wrong()
+            self._expect("]")
+            behind.append(f"[{count}]")
+        return found + behind[::-1] + inner
+
+    def _next_is(self, *texts: str) -> bool:
+        following = self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else self.peek
+        return following.kind == "op" and following.text in texts

@@ -1,0 +1,164 @@
+"""Types as gdb's `ptype` writes them, with all that they are made of (gdb/c-typeprint.c)."""
+
+from engine.image.classes import ClassField, ClassParts, class_parts, written_as
+from engine.image.datatypes import DataType, Member, TypeKind
+from engine.language.ctypes import CType
+
+
+def definition_of(kind: CType) -> str:
+    """`type = ...`: a structure with its members, an enumeration with its names."""
+    base, wrap = _base_of(kind)
+    if base.kind is TypeKind.RECORD:
+        parts = class_parts(base) if isinstance(base, DataType) else None
+        if parts is None or base.is_declared_only:
+            return "type = " + wrap(_record(base))
+        return "type = " + wrap(_class(base, parts))
+    if base.kind is TypeKind.ENUM:
+        return "type = " + wrap(_enumeration(base))
+    if kind.resolved.kind is TypeKind.FUNCTION or base.kind is TypeKind.FUNCTION:
+        return f"type = {kind.resolved.text}"
+    return "type = " + wrap(base.text)
+
+
+class _Wrapped:
+    """Puts a pointer's or an array's declarator behind a type's definition."""
+
+    def __init__(self, declarator: str) -> None:
+        self._declarator = declarator
+
+    def __call__(self, text: str) -> str:
+        return f"{text} {self._declarator}" if self._declarator else text
+
+
+def _base_of(kind: CType) -> tuple[CType, _Wrapped]:
+    """The type at the bottom of pointers and arrays, and their marks."""
+    marks = ""
+    here = kind.resolved
+    for _ in range(32):
+        if here.kind is TypeKind.POINTER:
+            marks = ("&" if here.text.endswith("&") else "*") + marks
+        elif here.kind is TypeKind.ARRAY:
+            marks = f"({marks})" if marks.startswith("*") else marks
+            marks += "[]" if here.count is None else f"[{here.count}]"
+            here = here.element.resolved
+            continue
+        else:
+            break
+        here = here.target.resolved
+    return here, _Wrapped(marks)
+
+
+def _record(kind: CType) -> str:
+    """A structure, class or union."""
+    bases = [member.type.text for member in kind.members if member.is_base]
+    head = kind.text.replace(" {...}", "")
+    if not head.startswith(("struct", "union", "class")):
+        head = f"{kind.keyword} {head}"
+    if bases:
+        head += " : " + ", ".join(f"public {base}" for base in bases)
+    body = _members(kind, 4)
+    return f"{head} {{\n{body}}}"
+
+
+def _class(kind: CType, parts: ClassParts) -> str:
+    """A class of C++, as gdb's c_type_print_base_struct_union writes it."""
+    head = kind.text.replace(" {...}", "")
+    if not head.startswith(("struct ", "union ", "class ")):
+        head = f"{kind.keyword} {head}"
+    if parts.arguments:
+        given = ", ".join(f"{name} = {one.text}" for name, one in parts.arguments)
+        head += f" [with {given}]"
+    if parts.bases:
+        head += " : " + ", ".join(parts.bases)
+    lines = _ClassLines(parts).text or "    <no data fields>\n"
+    return f"{head} {{\n{lines}}}"
+
+
+class _ClassLines:
+    """The lines between the braces of a class, with labels where access changes."""
+
+    def __init__(self, parts: ClassParts) -> None:
+        self._section = ""
+        self._lines: list[str] = []
+        known: dict[object, str] = {one.key: name for name, one in parts.arguments}
+        known |= {one.key: name for name, one, _ in parts.typedefs}
+        shown = [field for field in parts.fields if not field.hidden]
+        for field in shown:
+            if parts.needs_labels:
+                self._label(field.access)
+            self._lines.append(self._field(field, known))
+        if parts.methods and self._section:
+            self._lines.append("")
+        for method in parts.methods:
+            self._label(method.access)
+            given = [written_as(one, "", known) for one in method.parameters]
+            given += ["..."] if method.more else []
+            result = "" if method.result is None else written_as(method.result, "", known) + " "
+            arguments = ", ".join(given) or "void"
+            name = f"{method.before}{result}{method.name}({arguments}){method.behind}"
+            self._lines.append(f"    {name};")
+        if parts.typedefs and (parts.fields or parts.methods):
+            self._lines.append("")
+        own: dict[object, str] = {one.key: name for name, one in parts.arguments}
+        for name, one, access in parts.typedefs:
+            if parts.needs_labels:
+                self._label(access)
+            self._lines.append(f"    typedef {written_as(one, name, own)};")
+
+    @property
+    def text(self) -> str:
+        """All of them."""
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def _label(self, access: str) -> None:
+        if access != self._section:
+            self._section = access
+            self._lines.append(f"  {access}:")
+
+    @staticmethod
+    def _field(field: ClassField, known: dict[object, str]) -> str:
+        if not field.static and field.type.text.endswith("{...}"):
+            part = Member(field.name or None, field.type, 0, bit_size=field.bits)
+            return _member(part, 4).removesuffix("\n")
+        bits = f" : {field.bits}" if field.bits else ""
+        static = "static " if field.static else ""
+        return f"    {static}{written_as(field.type, field.name, known)}{bits};"
+
+
+def _members(kind: CType, indent: int) -> str:
+    """The lines between the braces."""
+    if kind.is_declared_only:
+        return " " * indent + "<incomplete type>\n"
+    lines = [_member(member, indent) for member in kind.members if not member.is_base]
+    return "".join(lines) or " " * indent + "<no data fields>\n"
+
+
+def _member(member: Member, indent: int) -> str:
+    """One of them; unnamed structures stand written out."""
+    space = " " * indent
+    bits = f" : {member.bit_size}" if member.bit_size else ""
+    inner = member.type
+    bare = inner.resolved
+    if bare.kind is TypeKind.RECORD and inner.text.endswith("{...}"):
+        body = _members(bare, indent + 4)
+        name = f" {member.name}" if member.name else ""
+        return f"{space}{bare.keyword} {{\n{body}{space}}}{name};\n"
+    return f"{space}{inner.declared(member.name or '')}{bits};\n"
+
+
+def _enumeration(kind: CType) -> str:
+    """An enumeration; values that do not follow on are written."""
+    parts: list[str] = []
+    expected = 0
+    for name, value in kind.enumerators:
+        shown = kind.prefix + name
+        parts.append(shown if value == expected else f"{shown} = {value}")
+        expected = value + 1
+    head = kind.text.replace(" {...}", "")
+    if not head.startswith("enum"):
+        scoped = kind.prefix == f"{head}::"
+        word = "enum class" if scoped else "enum"
+        head = f"{word} {head}"
+        if kind.prefix or scoped:
+            head += f" : {kind.target.text}"
+    return f"{head} {{{', '.join(parts)}}}"

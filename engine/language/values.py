@@ -1,0 +1,231 @@
+"""Values with their types and, where they have one, their places."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import inf, nan
+from typing import Final, Literal
+
+from engine.errors import CommandError
+from engine.image.datatypes import TypeKind
+from engine.language.ctypes import INTEGERS, CType
+
+Order = Literal["little", "big"]
+MOST: Final = 1 << 16
+"""Bytes of a value at the most (gdb's max-value-size)."""
+_FLOATS: Final = {4: "f", 8: "d"}
+_NUMBERS: Final = INTEGERS | {TypeKind.ENUM, TypeKind.POINTER}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """A value's place in memory.
+
+    Attributes:
+        address: its first byte.
+        bit: of a bitfield: its lowest bit behind the address.
+        bits: of a bitfield: how many, 0 for none.
+    """
+
+    address: int
+    bit: int = 0
+    bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterPlace:
+    """A value's place in a register.
+
+    Attributes:
+        name: of the register.
+        offset: bytes into it.
+    """
+
+    name: str
+    offset: int = 0
+
+
+Place = MemoryPlace | RegisterPlace | None
+
+
+@dataclass(eq=False)
+class TypedValue:
+    """A value.
+
+    Attributes:
+        type: its type.
+        place: where it can be changed; None for nowhere.
+        load: reads its bytes; it raises what reading raises.
+        missing: why there is none: "<optimized out>".
+        order: of bytes.
+        label: what a register's value reads as in place of a number, "" for the number.
+        kept: it is of the history: it stays as it was printed, and nothing is assigned to it.
+    """
+
+    type: CType
+    load: Callable[[], bytes]
+    place: Place = None
+    missing: str = ""
+    order: Order = "little"
+    label: str = ""
+    kept: bool = False
+    _raw: bytes | None = field(default=None, repr=False)
+
+    @property
+    def raw(self) -> bytes:
+        """Its bytes; of a bitfield those of a number of its type.
+
+        Raises:
+            CommandError: there is no value.
+            GuestFaultError: it cannot be read.
+        """
+        if self.missing:
+            raise CommandError(
+                self.missing.strip("<>")
+                if "opt" not in self.missing
+                else "value has been optimized out"
+            )
+        if self._raw is None:
+            self._raw = self.load()
+        return self._raw
+
+    def loaded(self) -> "TypedValue":
+        """The same with its bytes read now; it raises what `raw` does."""
+        return replace(self, _raw=self.raw)
+
+    @property
+    def is_loaded(self) -> bool:
+        """True if its bytes are here: its parts are cut from them, as in gdb."""
+        return self._raw is not None
+
+    def part(self, kind: CType, start: int, place: Place = None) -> "TypedValue":
+        """A part of a value that is loaded, by its first byte."""
+        size = kind.size or 0
+        return TypedValue(
+            kind,
+            lambda: self.raw[start : start + size],
+            place,
+            self.missing,
+            self.order,
+            kept=self.kept,
+        )
+
+    def remembered(self) -> "TypedValue":
+        """The value as it is now, for the history.
+
+        Raises:
+            CommandError: it is too large.
+            GuestFaultError: it cannot be read.
+        """
+        if self.missing or not self.type.size:
+            return replace(self, kept=True)
+        raw = self.raw
+        return replace(self, kept=True, load=lambda: raw, _raw=raw)
+
+    @property
+    def address(self) -> int | None:
+        """Its first byte in memory; None where it is not there."""
+        return self.place.address if isinstance(self.place, MemoryPlace) else None
+
+    @property
+    def is_place(self) -> bool:
+        """True for an array or a function: used as a number it is its address."""
+        return self.type.kind in (TypeKind.ARRAY, TypeKind.FUNCTION)
+
+    @property
+    def as_address(self) -> int:
+        """The address that it means: an array's or function's own, or the number that it is.
+
+        Raises:
+            CommandError: it is none.
+        """
+        return self.address if self.is_place and self.address is not None else self.number
+
+    @property
+    def number(self) -> int:
+        """An integer's, pointer's or enumeration's value.
+
+        Raises:
+            CommandError: it is none.
+        """
+        kind = self.type
+        if kind.kind not in _NUMBERS:
+            raise CommandError("not an integer")
+        return int.from_bytes(self.raw, self.order, signed=kind.is_signed)
+
+    @property
+    def real(self) -> float:
+        """A floating-point number's value, the nearest double for a long one.
+
+        Raises:
+            CommandError: it is no number.
+        """
+        if self.type.kind is not TypeKind.FLOAT:
+            return float(self.number)
+        return as_float(self.raw, self.order)
+
+    @property
+    def truth(self) -> bool:
+        """True if it is not zero.
+
+        Raises:
+            CommandError: it is no scalar.
+        """
+        if self.type.kind is TypeKind.FLOAT:
+            return self.real != 0
+        if self.type.kind is TypeKind.ARRAY or self.type.kind is TypeKind.FUNCTION:
+            return bool(self.address)
+        return self.number != 0
+
+
+def as_float(raw: bytes, order: Order) -> float:
+    """A binary floating-point number of 4, 8, 10 or 16 bytes (x87's in the latter two)."""
+    if len(raw) in _FLOATS:
+        (number,) = struct.unpack(("<" if order == "little" else ">") + _FLOATS[len(raw)], raw)
+        return float(number)
+    exact = extended(raw)
+    if isinstance(exact, float):
+        return exact
+    try:
+        return float(exact)
+    except OverflowError:
+        return inf if exact > 0 else -inf
+
+
+def extended(raw: bytes) -> Fraction | float:
+    """The exact value of an x87 number; a float for an infinity or for none."""
+    mantissa, top = int.from_bytes(raw[:8], "little"), int.from_bytes(raw[8:10], "little")
+    sign, exponent = -1 if top >> 15 else 1, top & 0x7FFF
+    if exponent == 0x7FFF:
+        return nan if mantissa << 1 & (1 << 64) - 1 else sign * inf
+    return sign * Fraction(mantissa) * Fraction(2) ** (max(exponent, 1) - 16383 - 63)
+
+
+def float_bytes(number: float, size: int, order: Order) -> bytes:
+    """A number as a binary floating-point one.
+
+    Raises:
+        CommandError: of a size that there is none of.
+    """
+    if size not in _FLOATS:
+        raise CommandError(f"numbers of {size} bytes cannot be computed with")
+    try:
+        return struct.pack(("<" if order == "little" else ">") + _FLOATS[size], number)
+    except OverflowError:
+        return struct.pack(
+            ("<" if order == "little" else ">") + _FLOATS[size], inf if number > 0 else -inf
+        )
+
+
+def made(kind: CType, number: float, order: Order) -> TypedValue:
+    """A computed value of a scalar type; an integer is cut to its size."""
+    size = kind.size or 1
+    if kind.kind is TypeKind.FLOAT:
+        raw = float_bytes(float(number), 8 if size > 8 else size, order)
+    else:
+        whole = int(number)
+        if kind.kind is TypeKind.BOOL:
+            whole = int(whole != 0)
+        raw = (whole & (1 << 8 * size) - 1).to_bytes(size, order)
+    return TypedValue(kind, lambda: raw, order=order)
