@@ -50,6 +50,7 @@ class HistNames:
 class _HistogramEntry:
     sums: list[int]
     comm: bytes = b""
+    symbols: dict[int, bytes] = field(default_factory=dict)  # as they were called at the hit
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ class HistTable:
         keys = [self._reader(key) for key in spec.keys]
         values = [self._reader(value) for value in spec.values]
         execname = any(key.modifier == "execname" for key in spec.keys)
+        named = [at for at, key in enumerate(spec.keys) if _is_named(key)]
         entries, size = self._entries, self.spec.size
         thread = struct.Struct("<4xI").unpack_from
 
@@ -87,6 +89,8 @@ class HistTable:
                 entry = entries[key] = _HistogramEntry([0] * (1 + len(values)))
                 if execname:
                     entry.comm = self.names.comm(thread(data, position)[0]) or b""
+                for at in named:
+                    self._name(entry, key[at])
             self.hits += 1
             sums = entry.sums
             sums[0] += 1
@@ -96,6 +100,12 @@ class HistTable:
                 sums[index] = sums[index] + value & _MASK
 
         return count
+
+    def _name(self, entry: _HistogramEntry, value: Key) -> None:
+        """Names of addresses are those of now: later another program may be there."""
+        for each in value if isinstance(value, tuple) else (value,):
+            assert isinstance(each, int)
+            entry.symbols[each] = self.names.symbol_text(each)
 
     def clear(self) -> None:
         """Forget everything counted."""
@@ -184,14 +194,14 @@ class HistTable:
     def _key(self, one: HistField, value: Key, entry: _HistogramEntry) -> bytes:
         name = one.name.encode()
         if isinstance(value, tuple):
-            text = b"".join(b"         %s\n" % self.names.symbol_text(each) for each in value)
+            text = b"".join(b"         %s\n" % entry.symbols[each] for each in value)
             return b"common_stacktrace:\n" + text
         if isinstance(value, bytes):
             return b"%s: %-50s" % (name, self.names.shown(value))
         if one.modifier == "hex":
             return b"%s: %x" % (name, value)
         if one.modifier in ("sym", "sym-offset"):
-            symbol = self.names.symbol_text(value)
+            symbol = entry.symbols[value]
             if one.modifier == "sym":
                 symbol = symbol.rpartition(b"+0x")[0] or symbol
             width = 45 if one.modifier == "sym" else 55
@@ -207,6 +217,11 @@ class HistTable:
         if one.modifier == "buckets":
             return b"%s: ~ %d-%d" % (name, value, value + one.buckets - 1)
         return b"%s: %10d" % (name, value)
+
+
+def _is_named(key: HistField) -> bool:
+    """True if addresses of a key are shown by their names."""
+    return key.name == "common_stacktrace" or key.modifier in ("sym", "sym-offset")
 
 
 def _modified(one: HistField, read: Callable[[Any, int], int]) -> Reader:

@@ -70,7 +70,7 @@ class RingFile:
     """The file behind a trace's rows.
 
     Attributes:
-        path: of the file.
+        path: of the file once it is installed.
         buffer: the mapping, header and rows.
         start: where rows begin in it.
         capacity: bytes of rows.
@@ -78,7 +78,7 @@ class RingFile:
     """
 
     def __init__(self, path: Path, capacity: int) -> None:
-        """Make the file; one that is there already is replaced.
+        """Make the file, under another name until it is installed.
 
         Args:
             path: of the file.
@@ -92,12 +92,25 @@ class RingFile:
         self.capacity = capacity
         self.progress = Progress()
         self._end = PAGE + capacity
-        self._file = _create(path, self._end)
+        self._fresh = self._name = path.with_name(f"{path.name}.new")
+        self._file = _create(self._fresh, path, self._end)
         self.buffer = mmap.mmap(self._file, self._end, mmap.MAP_SHARED)
         self._description, self._state = _Pair(), _Pair()
         self._turn = memoryview(self.buffer)[TURN : TURN + 8].cast("Q")
         self.commit(self.progress)
         self.buffer[: HEADER.size] = HEADER.pack(MAGIC, VERSION, 0, PAGE, capacity)
+
+    def install(self) -> None:
+        """Give the file its name; one that has it already, of a trace that was killed, goes.
+
+        Raises:
+            CommandError: it cannot be; the one there stays.
+        """
+        try:
+            self._fresh.replace(self.path)
+        except OSError as error:
+            raise CommandError(f"cannot create {self.path}: {error.strerror}") from error
+        self._name = self.path
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Store what rows mean, in place of what was stored before.
@@ -153,7 +166,7 @@ class RingFile:
         self.buffer.close()
         os.close(self._file)
         self._file = -1
-        self.path.unlink(missing_ok=True)
+        self._name.unlink(missing_ok=True)
 
     def _store(self, pair: "_Pair", value: object) -> None:
         data = json.dumps(value, separators=(",", ":")).encode()
@@ -206,14 +219,20 @@ def describe(
     }
 
 
-def _create(path: Path, size: int) -> int:
+def _create(fresh: Path, path: Path, size: int) -> int:
     """A new file with all its blocks, never one that another process has mapped.
 
-    One of a trace that was killed is replaced once there is room for its successor: else what
-    it holds would be lost for nothing.
+    Args:
+        fresh: the name that it gets.
+        path: the one that it is to have in the end.
+        size: in bytes.
+
+    Raises:
+        CommandError: it cannot be made, or could never have that name.
     """
-    fresh = path.with_name(f"{path.name}.new")
     try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         fresh.unlink(missing_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(fresh, flags, 0o600)
@@ -225,12 +244,6 @@ def _create(path: Path, size: int) -> int:
         os.close(file)
         fresh.unlink(missing_ok=True)
         raise no_room(path, error) from error
-    try:
-        fresh.replace(path)
-    except OSError as error:
-        os.close(file)
-        fresh.unlink(missing_ok=True)
-        raise CommandError(f"cannot create {path}: {error.strerror}") from error
     return file
 
 

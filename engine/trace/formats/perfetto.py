@@ -6,14 +6,17 @@ with an entry and a return event, or a system call with both, is a slice, and sl
 calls do; every other event is an instant. A tick of the guest's clock is shown as a nanosecond.
 """
 
-from collections.abc import Collection
-from typing import Any, ClassVar, Final, cast
+import struct
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
+from engine.arch.program import ValueKind
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.protobuf import data as blob
-from engine.trace.formats.protobuf import number
-from engine.trace.formats.values import Plain, arguments, frames, function_name, text
-from engine.trace.rows import HEAD, Event, EventInfo, EventSource, EventTable, decode
+from engine.trace.formats.protobuf import number, tag, varint
+from engine.trace.formats.values import Plain, frames, function_name, plain, text
+from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, string_at
 from engine.trace.syscalls import ENTER, EXIT, GROUP
 
 _PACKET: Final = 1
@@ -26,10 +29,37 @@ _ANNOTATION, _TYPE, _TRACK, _CATEGORY, _EVENT_NAME = 4, 9, 11, 22, 23
 _BEGIN, _END, _INSTANT = 1, 2, 3
 _A_UINT, _A_INT, _A_STRING, _A_NAME, _A_ARRAY = 3, 4, 6, 10, 12
 _SEQUENCE_ID: Final = number(_SEQUENCE, 1)
+_BEGIN_PACKET, _AT, _EVENT = tag(_PACKET, 2), tag(_TIMESTAMP, 0), tag(_TRACK_EVENT, 2)
 _KINDS: Final = {kind: number(_TYPE, kind) for kind in (_BEGIN, _END, _INSTANT)}
+_VALUES: Final = 1 << 12
+"""Annotations of an argument's values to remember."""
+_STACK_HEAD: Final = struct.Struct("<8xQQ").unpack_from
 _PROCESS_BIT: Final = 1 << 32
 _IDLE: Final = 1 << 33
 """The track of the idle thread: 0 would be that of all events without one."""
+
+Words: TypeAlias = Sequence[int]
+Maker: TypeAlias = Callable[[Words, bytes, int], bytes]
+"""Makes an annotation of the words of the row at a position."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CompiledRows:
+    """The compiled form of an event's rows.
+
+    Attributes:
+        info: the event.
+        unpack: its words.
+        makers: each makes an annotation of them.
+        title: its category and name.
+        pairs: it is one end of a system call whose other end is recorded too.
+    """
+
+    info: EventInfo
+    unpack: Callable[[bytes, int], Words]
+    makers: tuple[Maker, ...]
+    title: bytes
+    pairs: bool = False
 
 
 class PerfettoFormat:
@@ -48,8 +78,11 @@ class PerfettoFormat:
         self._open: dict[int, list[tuple[int, int]]] = {}
         """Function and time of the slices that have begun, by thread."""
         self._last = 0
-        self._paired: dict[int, bool] = {}
-        self._titles: dict[tuple[str, str], bytes] = {}
+        self._kinds: dict[int, _CompiledRows] = {}
+        self._tracks: dict[int, bytes] = {}
+        self._roles: ByProgram[tuple[bytes, int]] = ByProgram()
+        self._entries = self._roles.symbols(0)
+        """Title and part of events that are no returns, by event and address."""
         self._places: dict[int, bytes] = {}
         """Annotations that say where a probe is."""
 
@@ -61,26 +94,29 @@ class PerfettoFormat:
     def rows(self, data: bytes) -> bytes:
         """The packets of each row."""
         out: list[bytes] = []
-        position, end = 0, len(data)
+        kinds, opened = self._kinds, self._open
+        head, position, end = HEAD.unpack_from, 0, len(data)
         while position < end:
-            event = decode(self._events, data, position)
-            info = self._events[event.id]
-            if event.thread_id not in self._open:
-                self._open[event.thread_id] = []
-                out.append(self._track(event.thread_id))
-            if info.source is EventSource.STACK:
-                found = [self._symbol(pc) for pc in frames(info, data, position)]
-                out.append(self._event(event, _INSTANT, "stack", {"frames": list(found)}))
+            event_id, size, thread = head(data, position)
+            kind = kinds.get(event_id) or self._kind(event_id)
+            if thread not in opened:
+                opened[thread] = []
+                out.append(self._track(thread))
+            words = kind.unpack(data, position)
+            shown = [make(words, data, position) for make in kind.makers]
+            if kind.info.source is EventSource.STACK:
+                out.append(self._event(thread, words, _INSTANT, kind.title, shown))
             else:
-                out += self._packets(event, info)
-            self._last = event.time
-            position += HEAD.unpack_from(data, position)[1] * 8
+                self._add(out, kind, thread, words, shown)
+            self._last = words[0]
+            position += size * 8
         return b"".join(out)
 
     def lost(self, count: int) -> bytes:
         """An instant that says how many."""
-        event = Event(0, "kprobe-tui", "lost", self._last, next(iter(self._open), 0), 0, None, ())
-        return self._event(event, _INSTANT, f"{count} events lost", {"lost": count})
+        title = _title("kprobe-tui", f"{count} events lost")
+        shown = [blob(_ANNOTATION, _annotation("lost", count))]
+        return self._event(next(iter(self._open), 0), (self._last, 0), _INSTANT, title, shown)
 
     def end(self) -> bytes:
         """Nothing: slices that have not ended are shown as such."""
@@ -93,6 +129,7 @@ class PerfettoFormat:
     def program(self, number: int) -> None:
         """The rows from here on are of another program."""
         self._symbols = self._programs.symbols(number)
+        self._entries = self._roles.symbols(number)
 
     def state(self) -> object:
         """The tracks that are described, their open slices, and the last time."""
@@ -122,62 +159,131 @@ class PerfettoFormat:
         comm = self._names.comm(thread)
         return b"?" if comm is None else comm
 
-    def _packets(self, event: Event, info: EventInfo) -> list[bytes]:
+    def _kind(self, event_id: int) -> _CompiledRows:
+        """The compiled form of an event's rows."""
+        info = self._events[event_id]
+        if info.source is EventSource.STACK:
+            made = _CompiledRows(
+                info, _STACK_HEAD, (self._frames(info),), _title(info.group, "stack")
+            )
+        else:
+            at = 3 if info.returns else 2
+            makers: list[Maker] = []
+            for column in info.columns:
+                makers.append(self._maker(column, at))
+                at += column.words
+            if info.returns:
+                makers.append(self._returned)
+            name, pairs = info.name, self._pairs(info)
+            if pairs:
+                name = name.removeprefix(ENTER).removeprefix(EXIT)
+            unpack = struct.Struct(info.code).unpack_from
+            made = _CompiledRows(info, unpack, tuple(makers), _title(info.group, name), pairs)
+        self._kinds[event_id] = made
+        return made
+
+    def _frames(self, info: EventInfo) -> Maker:
+        def make(words: Words, data: bytes, position: int) -> bytes:
+            found: Plain = [self._symbol(pc) for pc in frames(info, data, position)]
+            return blob(_ANNOTATION, _annotation("frames", found))
+
+        return make
+
+    def _returned(self, words: Words, data: bytes, position: int) -> bytes:
+        """The place that a return goes to."""
+        return blob(_ANNOTATION, _annotation("returned_to", self._symbol(words[2])))
+
+    def _maker(self, column: Column, at: int) -> Maker:
+        """Turns an argument's words, from one on, into its annotation; many are the same few."""
+        known: dict[int | bytes | None, bytes] = {}
+        name, kind, names = column.name, column.type, self._names
+
+        def annotated(value: int | bytes | None) -> bytes:
+            if len(known) >= _VALUES:
+                known.clear()
+            found = blob(_ANNOTATION, _annotation(name, plain(value, kind, names)))
+            if kind.kind is not ValueKind.SYMBOL:  # which is another one in another program
+                known[value] = found
+            return found
+
+        def figure(words: Words, data: bytes, position: int) -> bytes:
+            return known.get(words[at]) or annotated(words[at])
+
+        def string(words: Words, data: bytes, position: int) -> bytes:
+            value = string_at(data, position, words[at])
+            return known.get(value) or annotated(value)
+
+        def several(words: Words, data: bytes, position: int) -> bytes:
+            found: list[int | bytes | None] = list(words[at : at + column.words])
+            if kind.is_string:
+                found = [string_at(data, position, word) for word in words[at : at + column.words]]
+            return blob(_ANNOTATION, _annotation(name, plain(tuple(found), kind, names)))
+
+        if kind.count:
+            return several
+        return string if kind.is_string else figure
+
+    def _add(
+        self, out: list[bytes], kind: _CompiledRows, thread: int, words: Words, shown: list[bytes]
+    ) -> None:
         """Turn an event into a slice's begin or end, or an instant."""
-        shown = arguments(event, info, self._names)
-        key, name, kind = self._role(event, info)
-        if event.returned_to is not None:
-            shown["returned_to"] = self._symbol(event.returned_to)
-        stack = self._open[event.thread_id]
-        if kind == _BEGIN:
-            if stack and stack[-1] == (key, event.time):
-                kind = _INSTANT  # another event of the same hit
+        key, title, part = self._role(kind, words)
+        stack = self._open[thread]
+        if part == _BEGIN:
+            if stack and stack[-1] == (key, words[0]):
+                part = _INSTANT  # another event of the same hit
             else:
-                stack.append((key, event.time))
-        if kind != _END:
-            return [self._event(event, kind, name, shown)]
-        depth = next((i for i in range(len(stack) - 1, -1, -1) if stack[i][0] == key), None)
-        if depth is None:
-            return [self._event(event, _INSTANT, name, shown)]
-        # What was begun inside and never returned, by longjmp for example, ends here too.
-        out = [self._event(event, _END, "", {}) for _ in stack[depth + 1 :]]
-        del stack[depth:]
-        return [*out, self._event(event, _END, "", shown)]
+                stack.append((key, words[0]))
+        if part == _END:
+            depth = next((i for i in range(len(stack) - 1, -1, -1) if stack[i][0] == key), None)
+            if depth is None:
+                part = _INSTANT
+            else:
+                # What was begun inside and never returned, by longjmp for example, ends here too.
+                out += [self._event(thread, words, _END, b"", []) for _ in stack[depth + 1 :]]
+                del stack[depth:]
+                title = b""
+        out.append(self._event(thread, words, part, title, shown))
 
-    def _role(self, event: Event, info: EventInfo) -> tuple[int, str, int]:
+    def _pairs(self, info: EventInfo) -> bool:
+        """True for an event of a system call whose other end is recorded too."""
+        if info.source is EventSource.SYSCALL_ENTER:
+            other = EXIT + info.name.removeprefix(ENTER)
+        elif info.source is EventSource.SYSCALL_EXIT:
+            other = ENTER + info.name.removeprefix(EXIT)
+        else:
+            return False
+        return any(one.group == GROUP and one.name == other for one in self._events.values())
+
+    def _role(self, kind: _CompiledRows, words: Words) -> tuple[int, bytes, int]:
         """The slice an event belongs to, its name, and the event's part in it."""
+        info, address = kind.info, words[1]
         if info.source in (EventSource.SYSCALL_ENTER, EventSource.SYSCALL_EXIT):
-            entering = info.source is EventSource.SYSCALL_ENTER
-            call = info.name.removeprefix(ENTER if entering else EXIT)
-            other = (EXIT if entering else ENTER) + call
-            paired = self._paired.get(event.id)
-            if paired is None:
-                names = {one.name for one in self._events.values() if one.group == GROUP}
-                paired = self._paired[event.id] = other in names
-            number_ = event.values[0]
-            key = -1 - (number_ if isinstance(number_, int) else 0)
-            kind = (_BEGIN if entering else _END) if paired else _INSTANT
-            return key, call if paired else info.name, kind
+            part = _BEGIN if info.source is EventSource.SYSCALL_ENTER else _END
+            return -1 - words[2], kind.title, part if kind.pairs else _INSTANT
         if info.returns:
-            return event.address, info.name, _END
-        if self._names.returning(event.address):
-            return event.address, function_name(self._symbol(event.address)), _BEGIN
-        return event.address, info.name, _INSTANT
-
-    def _event(self, event: Event, kind: int, name: str, shown: dict[str, Plain]) -> bytes:
-        parts = [_KINDS[kind], number(_TRACK, event.thread_id or _IDLE)]
-        if name:
-            parts += [self._title(event.group, name), self._place(event.address)]
-        parts += [blob(_ANNOTATION, _annotation(key, value)) for key, value in shown.items()]
-        return _packet(number(_TIMESTAMP, event.time) + blob(_TRACK_EVENT, b"".join(parts)))
-
-    def _title(self, group: str, name: str) -> bytes:
-        """Category and name of an event."""
-        found = self._titles.get((group, name))
+            return address, kind.title, _END
+        place = address << 16 | info.id
+        found = self._entries.get(place)
         if found is None:
-            found = blob(_CATEGORY, _utf8(group)) + blob(_EVENT_NAME, _utf8(name))
-            self._titles[group, name] = found
-        return found
+            found = kind.title, _INSTANT
+            if self._names.returning(address):
+                found = _title(info.group, function_name(self._symbol(address))), _BEGIN
+            self._entries[place] = found
+        return address, *found
+
+    def _event(
+        self, thread: int, words: Words, part: int, title: bytes, shown: list[bytes]
+    ) -> bytes:
+        """The packet of an event; one without a title ends what has one."""
+        track = self._tracks.get(thread)
+        if track is None:
+            track = self._tracks[thread] = number(_TRACK, thread or _IDLE)
+        named = title + self._place(words[1]) if title else b""
+        body = b"".join((_KINDS[part], track, named, *shown))
+        size = varint(len(body))
+        content = b"".join((_AT, varint(words[0]), _EVENT, size, body, _SEQUENCE_ID))
+        return b"".join((_BEGIN_PACKET, varint(len(content)), content))
 
     def _place(self, address: int) -> bytes:
         found = self._places.get(address)
@@ -191,6 +297,11 @@ class PerfettoFormat:
         if found is None:
             found = self._symbols[address] = self._names.symbol(address)
         return found
+
+
+def _title(group: str, name: str) -> bytes:
+    """Category and name of an event."""
+    return blob(_CATEGORY, _utf8(group)) + blob(_EVENT_NAME, _utf8(name))
 
 
 def _packet(content: bytes) -> bytes:

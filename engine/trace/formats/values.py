@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from engine.arch.program import FieldType, ValueKind
 from engine.trace.formats.base import Names
-from engine.trace.rows import Event, EventInfo, Value
+from engine.trace.rows import EventInfo, Value
 
 Plain: TypeAlias = "int | str | list[int | str | None] | None"
 
@@ -32,14 +32,6 @@ def _one(value: int | bytes | None, kind: FieldType, names: Names) -> int | str 
     if kind.kind is ValueKind.SYMBOL:
         return names.symbol(value)
     return value
-
-
-def arguments(event: Event, info: EventInfo, names: Names) -> dict[str, Plain]:
-    """Name and value of each argument."""
-    return {
-        column.name: plain(value, column.type, names)
-        for column, value in zip(info.columns, event.values, strict=True)
-    }
 
 
 def frames(info: EventInfo, data: Any, position: int) -> tuple[int, ...]:

@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protowire import fields, packets
 
-from engine.arch.program import ROW_HEAD
+from engine.arch.program import ROW_HEAD, FieldType, ValueKind
 from engine.trace.formats import FORMATS, Names
 from engine.trace.formats.folded import FoldedFormat
 from engine.trace.formats.jsonl import JsonLinesFormat
 from engine.trace.formats.perfetto import PerfettoFormat
 from engine.trace.formats.protobuf import varint
-from engine.trace.rows import HEAD, EventInfo, EventSource
+from engine.trace.formats.values import plain
+from engine.trace.rows import HEAD, Column, EventInfo, EventSource, decode, pack_row
 from engine.trace.syscalls import arguments, enter_info, exit_info
 
 FIELDS = arguments("openat", False)
@@ -172,6 +173,48 @@ def test_json_lines() -> None:
     assert (lines[2]["returned_to"], lines[2]["args"]) == ("0x401155", {"ret": 7})
     assert lines[3]["args"] == {"path": '"/a\\xff\n', "fd": 3}
     assert json.loads(form.lost(4)) == {"lost": 4}
+
+
+_TYPES = [
+    FieldType(ValueKind.SIGNED, 4),
+    FieldType(ValueKind.UNSIGNED, 8),
+    FieldType(ValueKind.HEX, 2, 3),
+    FieldType(ValueKind.CHAR, 1),
+    FieldType(ValueKind.CHAR, 1, 2),
+    FieldType(ValueKind.SYMBOL, 8),
+    FieldType(ValueKind.STRING, 0),
+    FieldType(ValueKind.STRING, 0, 2),
+]
+_NUMBERS: st.SearchStrategy[int | bytes] = st.integers(0, 2**64 - 1)
+_TEXTS: st.SearchStrategy[int | bytes] = st.one_of(
+    st.just(b""), st.binary(max_size=9).map(lambda text: text + b"\0")
+)
+
+
+@given(st.data())
+def test_json_lines_have_the_values_of_rows(data: st.DataObject) -> None:
+    returns = data.draw(st.booleans())
+    word = 3 if returns else 2
+    columns: list[Column] = []
+    values: list[int | bytes] = [0x401155] * returns
+    for number, kind in enumerate(data.draw(st.lists(st.sampled_from(_TYPES), max_size=4))):
+        column = Column(f"%a{number}", kind, word + 1)
+        word += column.words
+        columns.append(column)
+        one: st.SearchStrategy[int | bytes] = _TEXTS if kind.is_string else _NUMBERS
+        values += [data.draw(one) for _ in range(column.words)]
+    info = EventInfo(9, "g%", 'n"', tuple(columns), word + 1, returns)
+    row = pack_row(info, THREAD, 5, 0x401130, values)
+    (line,) = JsonLinesFormat({9: info}, NAMES).rows(row).splitlines()
+    found, event = json.loads(line), decode({9: info}, row)
+    assert found["event"] == 'g%/n"'
+    assert found.get("returned_to") == ("0x401155" if returns else None)
+    assert found["args"] == {
+        column.name: plain(value, column.type, NAMES)
+        for column, value in zip(columns, event.values, strict=True)
+    }
+    assert line.isascii()
+    assert b"\x7f" not in line
 
 
 def test_folded_stacks() -> None:

@@ -40,9 +40,16 @@ TEXTS = EventInfo.of(
 TABLE = describe((NUMBERS, TEXTS), "x86_64", {"format": "ftrace"}, {0x10: "main+0x0/0x20"}, [0x10])
 
 
+def installed(path: Path) -> RingFile:
+    """A file behind rows, in the place of whatever was there."""
+    file = RingFile(path, SMALLEST)
+    file.install()
+    return file
+
+
 def backed(path: Path, consumer: Consumer = lambda data: None) -> tuple[RingFile, Staging]:
     """A staging with a file behind it that is described already."""
-    file = RingFile(path, SMALLEST)
+    file = installed(path)
     file.describe(TABLE)
     return file, Staging(consumer, file=file)
 
@@ -75,7 +82,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("with_file", [False, True])
 def test_every_row_reaches_the_consumer_once_and_in_order(with_file: bool, path: Path) -> None:
     drained: list[bytes] = []
-    file = RingFile(path, SMALLEST) if with_file else None
+    file = installed(path) if with_file else None
     staging = Staging(drained.append, SMALLEST, file)
     rows = [
         number_row(number) if number % 3 else text_row(number, b"t" * (number % 97))
@@ -112,7 +119,7 @@ def test_a_failing_consumer_is_reported_once_and_its_rows_are_counted(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     told: list[OSError] = []
-    file = RingFile(path, SMALLEST) if with_file else None
+    file = installed(path) if with_file else None
     staging = Staging(full, SMALLEST, file, told.append)
     for _ in range(3):
         for number in range(10):
@@ -282,7 +289,7 @@ def test_a_file_whose_maker_was_killed_at_once_holds_nothing(path: Path, data: b
 
 
 def test_before_the_description_there_is_nothing(path: Path) -> None:
-    file = RingFile(path, SMALLEST)
+    file = installed(path)
     assert recover(path).count == 0
     file.close()
 
@@ -292,6 +299,8 @@ def test_a_file_of_before_is_replaced_not_truncated(path: Path) -> None:
     path.write_bytes(b"rows of somebody")
     with path.open("rb") as before:
         file = RingFile(path, SMALLEST)
+        assert path.read_bytes() == b"rows of somebody"
+        file.install()
         assert before.read() == b"rows of somebody"
     assert path.stat().st_mode & 0o777 == 0o600
     file.close()
@@ -329,6 +338,13 @@ def test_no_room_for_a_description_leaves_the_one_before(path: Path) -> None:
     check(recover(path), [number_row(1)])
     staging.close()
     file.close()
+
+
+def test_a_file_that_is_never_installed_leaves_the_one_there(path: Path) -> None:
+    path.write_bytes(b"rows of a trace that was killed")
+    RingFile(path, SMALLEST).close()
+    assert path.read_bytes() == b"rows of a trace that was killed"
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_place_where_no_file_can_be(tmp_path: Path) -> None:

@@ -82,7 +82,13 @@ def _agrees(shown: str, wanted: int | str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("flags", "step"), [(("-O0",), 3), (("-O2",), 1), (("-O2", "-gdwarf-4"), 2)], ids=str
+    ("flags", "step"),
+    [
+        (("-O2",), 1),
+        pytest.param(("-O0",), 3, marks=pytest.mark.slow),
+        pytest.param(("-O2", "-gdwarf-4"), 2, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_events_show_what_gdb_prints(tmp_path: Path, flags: tuple[str, ...], step: int) -> None:
     """At instructions of three functions (each `step`th), all variables and what they lead to."""
