@@ -4,30 +4,38 @@ It reads the files alone and belongs to the front end's thread; where they are i
 memory it learns from views.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import ImageError, KprobeTuiError, ProbeError, ProbeSyntaxError
 from engine.image import Symbol
-from engine.session.browse.code_rows import CodeRow, FileCode, plain_rows
+from engine.image.pointers import pointer_text
+from engine.probes.site import InMemory
+from engine.session.browse.code_rows import (
+    Code,
+    CodeRow,
+    FileSource,
+    MappingSource,
+    Reading,
+)
 from engine.session.browse.completion import Completion, DefinitionCompleter
+from engine.session.browse.memory_pages import MemoryPages
 from engine.session.program.libraries import ProgramFile
 from engine.session.program.opening import OpenedProgram
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Placed, Verdicts
 from engine.session.protocol.config import GuestConfig
-from engine.session.protocol.views import GuestView, ModuleView
+from engine.session.protocol.views import GuestView, MappingView, ModuleView
 from engine.trace import sched
 from engine.trace.definition import Definition, Deletion, parse
 
-_PAGE: Final = 4096
 _ARGUMENTS: Final = 3
 """Arguments recorded where nothing says how many a function has."""
-_CACHED: Final = 256
-"""Pages of memory remembered for code outside of all files."""
+_GONE_TO: Final = 16
+"""Places remembered at which an instruction begins because the user has gone there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,7 @@ class Browser:
         opened: the program's own file; a guest may be made of it, too.
         arch: its architecture.
         verdicts: places and verdicts.
+        pages: the guest's memory, as far as it was told.
     """
 
     def __init__(self, config: GuestConfig, mode: Mode = Mode.STRICT) -> None:
@@ -85,16 +94,16 @@ class Browser:
         self.opened = OpenedProgram.open(config)
         self.arch = self.opened.arch
         self._program = self.opened.inspected()
-        self.verdicts = Verdicts(self.arch, self._program, mode)
+        self.verdicts = Verdicts(self.arch, self._program, mode, memory=self._in_memory)
         self._mode = mode
         self._completer = DefinitionCompleter(self.arch, self.verdicts, self._functions, mode)
-        self._codes: dict[tuple[str, int], FileCode | None] = {}
-        self._modules: tuple[ModuleView, ...] = ()
-        self._pages: dict[int, bytes] = {}
-        self._changed = -1
+        self.pages = MemoryPages()
+        self._reading = Reading(self.arch, self.pages)
+        self._codes: dict[tuple[str, int], Code | None] = {}
+        self._plain: dict[MappingView, Code] = {}
+        self._view = GuestView()
+        self._gone_to: dict[int, None] = {}
         self._names: list[tuple[str, Symbol, ProgramFile]] | None = None
-        self.want: Callable[[int, int], object] = lambda address, size: None
-        """Called for memory that no file holds: its answer comes to `remember`."""
 
     @property
     def build_id(self) -> str:
@@ -110,45 +119,77 @@ class Browser:
     # -- the guest's memory -----------------------------------------------------------------
 
     def update(self, view: GuestView) -> None:
-        """Take note of where the files are now."""
-        self._modules = view.modules
-        if view.changed != self._changed:
-            self._changed = view.changed
-            self._pages.clear()
+        """Take note of where the files are now, and of what may have changed in memory."""
+        old, self._view = self._view, view
+        process = view.pids.get(view.thread), view.modules
+        if process != (old.pids.get(old.thread), old.modules):
+            self.pages.forget()
+        elif view.registers is not old.registers or view.changed != old.changed:
+            self.pages.age()
+        if view.mappings is not old.mappings:
+            there = set(view.mappings)
+            self._plain = {key: code for key, code in self._plain.items() if key in there}
+        self._mark()
+        if view.planted is not self._reading.planted:
+            self._reading.planted = view.planted
+            self._reading.changes += 1
 
-    def remember(self, pieces: tuple[tuple[int, bytes], ...]) -> None:
-        """Bytes of the guest's memory that were asked for, whole pages."""
-        for start, data in pieces:
-            for at in range(start, start + len(data), _PAGE):
-                self._pages[at] = data[at - start : at - start + _PAGE]
-        while len(self._pages) > _CACHED:
-            del self._pages[next(iter(self._pages))]
+    def _mark(self) -> None:
+        """Instructions begin at pc, and where the user has gone."""
+        marks = tuple(dict.fromkeys((*self._gone_to, self._view.raw_pc, self._view.pc)))
+        if marks != self._reading.marks:
+            self._reading.marks = marks
+            self._reading.changes += 1
+
+    def go_to(self, address: int) -> None:
+        """The user wants to see an address: an instruction begins there."""
+        self._gone_to[address] = None
+        while len(self._gone_to) > _GONE_TO:
+            del self._gone_to[next(iter(self._gone_to))]
+        self._mark()
+
+    @property
+    def executed(self) -> bool:
+        """Code is shown as the processor finds it, planted bytes and all; else as written."""
+        return self._reading.executed
+
+    @executed.setter
+    def executed(self, on: bool) -> None:
+        self._reading.executed = on
+        self._reading.changes += 1
+
+    def mapping_at(self, address: int) -> MappingView | None:
+        """The line of the memory map that covers a guest address."""
+        mappings = self._view.mappings
+        index = bisect_right(mappings, address, key=lambda mapping: mapping.start) - 1
+        return mappings[index] if index >= 0 and address < mappings[index].end else None
+
+    def is_code(self, address: int) -> bool:
+        """True if a guest address can be executed, as far as is known."""
+        mapping = self.mapping_at(address)
+        return (
+            "x" in mapping.perms if mapping is not None else self._file_code(address) is not None
+        )
 
     def module_at(self, address: int) -> ModuleView | None:
         """The file that covers a guest address."""
-        for module in self._modules:
-            if module.start <= address < module.end:
-                return module
-        return None
+        return _covering(address, self._view.modules)
 
     def main_bias(self) -> int:
         """The guest address minus the link address of the program itself."""
-        return next((module.bias for module in self._modules if module.main), 0)
+        return next((module.bias for module in self._view.modules if module.main), 0)
 
     def locate(self, address: int) -> str:
-        """A guest address as SYMBOL+OFF, FILE+OFF, or "" outside of all files."""
+        """A guest address in words, "" outside of all files: see `pointer_text`."""
         module = self.module_at(address)
         file = self._file(module)
         if module is None or file is None:
             return ""
-        symbol = file.symbols.at(address - module.bias)
-        if symbol is None:
-            return f"{module.path.rsplit('/', 1)[-1]}+{address - module.bias:#x}"
-        return f"{symbol.demangled}+{address - module.bias - symbol.address:#x}"
+        return pointer_text(file.symbols, module.path, address - module.bias)
 
-    def symbol_text(self, address: int) -> str:
-        """An address as the kernel's `%pS` prints it."""
-        module = self.module_at(address)
+    def symbol_text(self, address: int, modules: Sequence[ModuleView]) -> str:
+        """An address as the kernel's `%pS` prints it, where these files are in memory."""
+        module = _covering(address, modules)
         file = self._file(module)
         symbol = file.symbols.at(address - module.bias) if module and file else None
         if module is None or symbol is None:
@@ -169,56 +210,71 @@ class Browser:
 
     def row_at(self, address: int) -> CodeRow | None:
         """The instruction that covers a guest address."""
-        return next(self.forward(address), None)
-
-    def forward(self, address: int) -> Iterator[CodeRow]:
-        """Instructions from the one that covers a guest address on."""
         code = self._code(address)
-        return self._plain(address) if code is None else code.forward(address)
+        return None if code is None else code.row_at(address)
 
-    def backward(self, address: int) -> Iterator[CodeRow]:
+    def forward(self, address: int, *, asks: bool = True) -> Iterator[CodeRow]:
+        """Instructions from the one that covers a guest address on.
+
+        Args:
+            address: in the guest.
+            asks: have memory told that is looked at and may have changed.
+        """
+        code = self._code(address)
+        return iter(()) if code is None else code.forward(address, asks=asks)
+
+    def backward(self, address: int, *, asks: bool = True) -> Iterator[CodeRow]:
         """Instructions in front of the one that covers a guest address, the nearest first."""
         code = self._code(address)
-        return self._plain_before(address) if code is None else code.backward(address)
+        return iter(()) if code is None else code.backward(address, asks=asks)
+
+    def source_addresses(self, address: int, path: str) -> dict[int, int]:
+        """Line to guest address of the code of a source file.
+
+        Args:
+            address: in the program or library that the file belongs to.
+            path: of the source file, as rows have it.
+        """
+        module = self.module_at(address)
+        file = self._file(module)
+        if module is None or file is None:
+            return {}
+        statements = file.lines.statements_of(path)
+        return {line: at + module.bias for line, at in statements.items()}
 
     def span(self, address: int) -> tuple[int, int] | None:
-        """(start, end) of the code of the file around a guest address."""
+        """(start, end) of the code of the file around a guest address, or of the mapping."""
         code = self._code(address)
         return None if code is None else (code.spans[0][0], code.spans[-1][1])
 
-    def _code(self, address: int) -> FileCode | None:
-        """The code around a guest address, None where no file holds it."""
+    def _code(self, address: int) -> Code | None:
+        """The code around a guest address, None where nothing is mapped."""
+        code = self._file_code(address)
+        return self._mapped_code(address) if code is None else code
+
+    def _file_code(self, address: int) -> Code | None:
+        """The code of a file around a guest address, None where no file holds it."""
         module = self.module_at(address)
         if module is None:
             return None
         key = module.path, module.bias
         if key not in self._codes:
             file = self._file(module)
-            code = FileCode(self.arch, file, module.bias) if file is not None else None
-            self._codes[key] = code if code is not None and code.spans else None
+            source = FileSource(file, module.bias) if file is not None else None
+            self._codes[key] = Code(source, self._reading) if source and source.areas else None
         code = self._codes[key]
-        return None if code is None or code.row_at(address) is None else code
+        return code if code is not None and code.covers(address) else None
 
-    def _plain(self, address: int) -> Iterator[CodeRow]:
-        """Code in memory only: as much as has come so far."""
-        at, data = address, b""
-        while (page := self._pages.get(at & -_PAGE)) is not None and len(data) < 4 * _PAGE:
-            data += page[at % _PAGE :]
-            at = (at & -_PAGE) + len(page)
-            if len(page) < _PAGE:
-                break
-        if not data:
-            self.want(address & -_PAGE, 2 * _PAGE)
-        return iter(plain_rows(self.arch, address, data))
-
-    def _plain_before(self, address: int) -> Iterator[CodeRow]:
-        """The same backwards: from where decoding falls into step with the address."""
-        for back in range(64, self.arch.insn_max, -1):
-            rows = list(islice(self._plain(address - back), back))
-            ends = [number for number, row in enumerate(rows) if row.end == address]
-            if ends:
-                return reversed(rows[: ends[0] + 1])
-        return iter(())
+    def _mapped_code(self, address: int) -> Code | None:
+        """Code in memory only."""
+        mapping = self.mapping_at(address)
+        if mapping is None:
+            return None
+        code = self._plain.get(mapping)
+        if code is None:
+            source = MappingSource(mapping, self.pages, self.locate)
+            code = self._plain[mapping] = Code(source, self._reading)
+        return code
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -280,13 +336,16 @@ class Browser:
         Raises:
             ProbeError: there is none, or its file is not in memory.
         """
-        if text.lower().startswith("0x") and self.module_at(int(text, 16)) is not None:
-            return int(text, 16)
+        address = _number(text)
+        if address is not None and (self.module_at(address) or self.mapping_at(address)):
+            return address
         try:
             place = self.verdicts.places.resolve(text)[0]
         except PlaceError as error:
-            raise ProbeError(str(error)) from error
-        for module in self._modules:
+            raise ProbeError(
+                str(error) if address is None else f"nothing is mapped at {address:#x}"
+            ) from error
+        for module in self._view.modules:
             if module.path in place.paths or module.path == place.path:
                 return place.link + module.bias
         raise ProbeError(f"{text}: {place.path} is not in memory now")
@@ -294,7 +353,10 @@ class Browser:
     # -- verdicts ------------------------------------------------------------------------------
 
     def judge(self, address: int, *, probed: bool = False) -> Placed | None:
-        """The verdict on a probe at a guest address; None outside of all files."""
+        """The verdict on a probe at a guest address; None outside of all files.
+
+        Its addresses are the guest's, too.
+        """
         module = self.module_at(address)
         file = self._file(module)
         if module is None or file is None:
@@ -303,7 +365,15 @@ class Browser:
             place = self.verdicts.places.at(file, address - module.bias, Rules.KPROBE, "")
         except PlaceError:
             return None
-        return self.verdicts.judge(place, probed=probed)
+        return self.verdicts.judge(place, probed=probed, bias=module.bias)
+
+    def _in_memory(self, place: Place) -> InMemory | None:
+        """The code of a place's file as far as memory was told of."""
+        for module in self._view.modules:
+            if module.path in place.paths or module.path == place.path:
+                bias = module.bias
+                return lambda link, written: self.pages.over(link + bias, written)
+        return None
 
     def place_text(self, address: int) -> str:
         """A guest address as the PLACE of a definition that means it."""
@@ -386,5 +456,18 @@ class Browser:
         return DefinitionVerdict(True, text, None, names)
 
 
+def _covering(address: int, modules: Sequence[ModuleView]) -> ModuleView | None:
+    """The first of some files that covers an address."""
+    return next((each for each in modules if each.start <= address < each.end), None)
+
+
 def _by_length(item: tuple[str, Symbol, ProgramFile]) -> tuple[int, str]:
     return len(item[0]), item[0]
+
+
+def _number(text: str) -> int | None:
+    """A number in C's hexadecimal; None for anything else."""
+    try:
+        return int(text, 16) if text.lower().startswith("0x") else None
+    except ValueError:
+        return None

@@ -7,35 +7,50 @@ What happens is told through `tell`. A worker thread, a test or a script may sta
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Final
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
+from engine.escaping import escaped
+from engine.linux.space import AddressSpace
+from engine.session.control.asking import StopQuestions
 from engine.session.control.editing import Editing
 from engine.session.control.entries import ProbeRow
 from engine.session.control.event_rules import Histograms
 from engine.session.control.focus import Focus
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import Abandoned, Running
-from engine.session.control.switches import GraphSwitch, KernelSwitch
+from engine.session.control.switches import GraphSwitch, HandlersSwitch, KernelSwitch
+from engine.session.control.typed_words import TypedWords
+from engine.session.guest.calling import CallArguments, FunctionCalls
 from engine.session.guest.session import Session
-from engine.session.guest.terminal import GuestTerminal
+from engine.session.guest.terminal import ChosenTerminal, GuestTerminal
+from engine.session.inspect.troubles import Troubles
 from engine.session.inspect.viewing import Viewing
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.requests import TraceOptions
-from engine.session.protocol.views import GuestView, Origin, RunState
+from engine.session.protocol.views import (
+    GuestView,
+    Origin,
+    PartsView,
+    ProbeView,
+    RunState,
+    StopCause,
+)
+from engine.session.tracing.handlers import blamed
 from engine.session.tracing.tracing import Tracing
 from engine.trace.rows import count_rows
 from engine.trace.tracepoints import GROUPS
 from engine.unwind.compare import UNWINDERS
+from engine.words import counted
 
 _SIGNALS: Final = range(1, 65)
-_INTERRUPTED: Final = "interrupted"
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
 _AHEAD: Final = 10_000
 """Commands that may be typed ahead of a step."""
@@ -52,6 +67,14 @@ class Control:
         wait: the same, but waits for one, None to give up; asked while the guest stands
             inside a blocked call.
         before_end: called when the guest has ended, before that is told.
+        questions: what a debugger is asked while the guest runs.
+        config: what to run; a change holds from the next start.
+        looks: asked between two instructions of the guest once `notice` was called: why it is to
+            stop, "" for no reason.
+        words: carries lines of gdb's words out; None before the first of them.
+        learn: called before that: may bring in who carries them out.
+        moves: counts what the guest has done, threads that were chosen and fresh starts.
+        frame: number of the frame that is looked at; the guest's motions make it 0.
     """
 
     def __init__(
@@ -76,20 +99,27 @@ class Control:
             ImageError: the file cannot be run.
             CommandError: an option cannot be carried out.
         """
-        self._config = config
+        self.config = config
         self._tell = tell
         self._mode = mode
         self._terminal = terminal
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
         self.wait: Callable[[], cmd.Command | None] = lambda: None
         self.before_end: Callable[[], object] = lambda: None
+        self.questions = StopQuestions()
+        self.looks: Callable[[], str] = lambda: ""
+        self._on_foot = False
+        self.words: TypedWords | None = None
+        self.learn: Callable[[], object] = lambda: None
+        self.moves = self.frame = 0
         self._ahead: deque[cmd.Command] = deque()
-        self._stepping = False
+        self._stepping = self._cut = False
         self._view = GuestView()
         self._changed = 0
         self._gate = threading.Lock()
         self._hears = False
         self._graph = GraphSwitch()
+        self._handlers = HandlersSwitch(lambda text: tell(ev.Remark((escaped(text),))))
         self._alone = False
         self._kernel_events = {group: KernelSwitch(group) for group in GROUPS}
         self._unwinder = UNWINDERS[0].name
@@ -98,8 +128,17 @@ class Control:
         self._begin(fresh, ())
 
     def _load(self, opened: OpenedProgram | None = None) -> Session:
-        streams = self._terminal.streams() if self._terminal else None
-        return Session(self._config, streams, opened)
+        chosen = ChosenTerminal(self.config.tty) if self.config.tty else None
+        terminal = chosen or self._terminal
+        try:
+            fresh = Session(self.config, terminal.streams() if terminal else None, opened)
+        except KprobeTuiError:
+            if chosen is not None:
+                chosen.close()
+            raise
+        if chosen is not None:
+            fresh.lent.append(chosen.close)
+        return fresh
 
     def _begin(self, session: Session, rows: Iterable[ProbeRow]) -> None:
         """A fresh run with these probes."""
@@ -110,13 +149,20 @@ class Control:
             consumer=self._rows,
             keep=lambda: self._tell(ev.Snapshot()),
         )
+        self._tracing.programs.tell = self._tell
         self._probing = session.probes(self._mode)
+        self._probing.mapped.append(self._mapped)
         self.probes = ProbeList(self._probing, self._tracing, self._mode)
         self._histograms = Histograms(self._tracing)
+        self._troubles = Troubles(session)
         self._focus = Focus(session, alone=self._alone)
         self._viewing = Viewing(session, self._focus)
         self._viewing.choose(self._unwinder, now=False)  # as the run before had it
-        self._running = Running(session, self._probing, self.probes, self._viewing, self._focus)
+        self._running = Running(
+            session, self._probing, self.probes, self._viewing, self._focus, self.questions
+        )
+        self._running.looks = lambda: self.looks()
+        self._running.on_foot = self._on_foot
         self._editing = Editing(session, self.probes, self._focus)
         self._events = self._declared = self._told = self._calls = 0
         self._origin: Origin = ""
@@ -127,11 +173,18 @@ class Control:
         for failure in self.probes.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
         self._graph.begin(self._tracing)
+        failure = self._handlers.begin(session)
+        if failure:
+            self._tell(ev.Notice(failure))
         for switch in self._kernel_events.values():
             switch.begin(self._tracing)
         self._declare()
         with self._gate:
             self._hears = True
+
+    def _mapped(self, space: AddressSpace, start: int, size: int) -> None:
+        """Code of a file has come."""
+        self.questions.mapped()
 
     # -- from any thread --------------------------------------------------------------------
 
@@ -147,11 +200,40 @@ class Control:
             if self._hears and self.session.waiting():
                 self.session.nudge()
 
+    # -- stops of those above ------------------------------------------------------------------
+
+    def notice(self) -> None:
+        """Something has happened in the guest that may be a reason to stop: `looks` is asked."""
+        self._running.notice()
+
+    def look_at_each(self, *, on: bool) -> None:
+        """Have `looks` asked behind each instruction: nothing runs freely then."""
+        self._on_foot = self._running.on_foot = on
+
     # -- commands -----------------------------------------------------------------------------
 
     def execute(self, command: cmd.Command) -> None:
         """Carry a command out; the guest stands, and stands again afterwards."""
         self._ahead.append(command)
+        self._catch_up()
+
+    def carry_out(self, command: cmd.Command) -> None:
+        """The same for one who wants to know whether it can be done.
+
+        Raises:
+            KprobeTuiError: it cannot.
+        """
+        self._next = None
+        self._stepping = isinstance(command, _STEPS)
+        try:
+            self._dispatch(command)
+        finally:
+            if self._next is not None:
+                self._ahead.appendleft(self._next)
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Carry out what has come in meanwhile, and let everybody see how things are."""
         while self._ahead:
             following: cmd.Command | None = self._ahead.popleft()
             while following is not None:
@@ -176,18 +258,39 @@ class Control:
         if isinstance(command, cmd.Restart):
             return self._restart()
         motion = self._running.motion(command)
+        if isinstance(command, cmd.TypedLine):
+            self._cut = False
+            return self._words().carry_out(command.text)
         if motion is None:
             return self._any_time(command)
         running = self._running
         if running.ended:
-            raise CommandError("the program has ended; r runs it from its start")
+            raise CommandError("the program has ended; r starts it afresh")
+        self._moves_on()
+        if self.words is not None:
+            self.words.begins_to_move()
         try:
-            motion()
+            with blamed(self._handlers.path or None):
+                motion()
         except Abandoned:
             pass
         if running.ended:
             self._ended()
+        if self.words is not None:
+            self.words.moved()
         return running.reason
+
+    def _words(self) -> TypedWords:
+        if self.words is None:
+            self.learn()
+        if self.words is None:
+            raise CommandError("nobody knows words here")
+        return self.words
+
+    def _moves_on(self) -> None:
+        """Another moment, or another thread: nobody looks at a frame of it yet."""
+        self.moves += 1
+        self.frame = 0
 
     def _any_time(self, command: cmd.Command) -> str:
         """Carry out a command that does not move the guest."""
@@ -212,6 +315,24 @@ class Control:
                 pieces = self._editing.read(address, size, original)
                 self._tell(ev.MemoryRead(command, pieces, self._code_changes()))
                 return ""
+            case cmd.ReadWords(address, count):
+                self._tell(ev.WordsRead(command, self._viewing.words(address, count)))
+                return ""
+            case cmd.ReadParts(moment, branches):
+                if moment == self.moves and self._stands():
+                    self._tell(ev.PartsRead(command, self._parts(branches)))
+                return ""
+            case cmd.Restore(probes, stops):
+                text = self._restore(probes, stops)
+            case cmd.LoadHandlers(path, on):
+                text = self._handlers.load(path) if on else self._handlers.unload()
+                self._changed += 1
+            case cmd.AskWords():
+                self._tell(ev.WordsKnown(self._words().words()))
+                return ""
+            case cmd.SelectFrame(number):
+                self.frame = number
+                return ""
             case cmd.Unwind(unwinder):
                 said = self._viewing.choose(unwinder, now=self._stands())
                 self._unwinder = self._viewing.unwinder.name
@@ -232,6 +353,33 @@ class Control:
         self._declare()
         return text
 
+    def _restore(
+        self, probes: tuple[cmd.SavedProbe, ...], stops: tuple[cmd.SavedStop, ...]
+    ) -> str:
+        """Place what an earlier session had; what cannot be placed is told together."""
+        failures = self.probes.restore_saved(probes)
+        if stops:
+            failures += self._words().restore(stops)
+        if failures:
+            lost = f"{counted(len(failures), 'thing')} of the last time cannot be placed again"
+            self._tell(ev.Remark((f"{lost}:", *failures)))
+        return f"{counted(len(probes) + len(stops), 'thing')} of the last time"
+
+    def _parts(self, branches: tuple[cmd.Branch, ...]) -> tuple[PartsView | None, ...]:
+        """Parts of values."""
+        variables, words = self._viewing.variables, self.words
+        found: list[PartsView | None] = []
+        with self._focus.visit():
+            for branch in branches:
+                if branch.frame != cmd.DISPLAYS:
+                    parts = variables.parts(
+                        branch.frame, branch.number, branch.steps, 0, branch.count
+                    )
+                    found.append(parts)
+                else:
+                    found.append(words.display_parts(branch) if words is not None else None)
+        return tuple(found)
+
     def _choose(self, tid: int) -> str:
         """Look at another thread."""
         running, machine = self._running, self.session.machine
@@ -240,6 +388,7 @@ class Control:
         if running.machine is not None and tid not in (0, machine.tid):
             raise CommandError("in the middle of a hit; let it finish first")
         said = self._focus.choose(tid or machine.tid)
+        self._moves_on()
         self._changed += 1  # the same addresses may have other code now
         running.origin = ""
         return said
@@ -264,6 +413,7 @@ class Control:
         self._tell(ev.Restarted())
         changes = self._code_changes()
         self._begin(fresh, rows)
+        self._moves_on()
         self._changed = changes + 1
         return "started afresh"
 
@@ -272,11 +422,17 @@ class Control:
         end = self.session.machine.exit
         assert end is not None
         self.before_end()
+        try:
+            self._handlers.over()
+        except KprobeTuiError as error:
+            self._tell(ev.Notice(str(error)))
         reports = self.session.report(end)
         self._exit_code = reports.exit_code
         self._running.reason = reports.reason
+        self._tell_troubles()
         for remark in (*reports.damage, *self._tracing.finish(), *reports.remarks):
-            self._tell(ev.Notice("\n".join(remark.lines)))
+            if remark not in reports.troubles:  # these were told when they happened
+                self._tell(ev.Remark(remark.lines))
 
     # -- while the guest runs ------------------------------------------------------------------
 
@@ -297,7 +453,7 @@ class Control:
     def _stand_in_call(self) -> None:
         """Stop inside a blocked call if the user wants a stop; he may have said so before it."""
         running, blocked_in = self._running, self.session.kernel.waiting_in
-        if blocked_in and running.wanted == _INTERRUPTED:
+        if blocked_in and running.wanted and running.cause is StopCause.INTERRUPTED:
             running.state, running.reason = RunState.STOPPED, f"interrupted in {blocked_in}()"
 
     def _obey(self, command: cmd.Command) -> None:
@@ -308,14 +464,18 @@ class Control:
             self._ahead.clear()
             raise Abandoned
         if isinstance(command, cmd.Halt):
-            running.wanted = _INTERRUPTED
+            self._cut = True
+            running.want("interrupted", StopCause.INTERRUPTED)
+            self.session.nudge()  # what has heard it would run on else
             self._next = None
             self._ahead.clear()
+        elif isinstance(command, cmd.TypedLine):
+            self._type(command)
         elif self._running.motion(command) is None:
             self._attempt(command, self._any_time)
         elif running.state is RunState.STOPPED:
             # The call has to end before anything else can happen. For a step that is all.
-            running.wanted = f"{blocked_in}() ended"
+            running.want(f"{blocked_in}() ended", StopCause.CUT_SHORT)
             running.state = RunState.RUNNING
             if not isinstance(command, cmd.StepInsn | cmd.StepOver | cmd.StepPhase):
                 self._next = command
@@ -323,6 +483,17 @@ class Control:
             self._ahead.append(command)  # typed ahead of a step: its turn comes
         else:
             self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
+
+    def _type(self, command: cmd.TypedLine) -> None:
+        """Carry a line of words out in the middle of a run."""
+        running = self._running
+        if running.state is not RunState.STOPPED:
+            self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
+        elif self._words().moves(command.text):
+            running.want(f"{self.session.kernel.waiting_in}() ended", StopCause.ARRIVED)
+            running.state, self._next = RunState.RUNNING, command
+        else:
+            self._attempt(command, self._dispatch)
 
     # -- telling ---------------------------------------------------------------------------------
 
@@ -348,7 +519,13 @@ class Control:
             self._tell(ev.Notice(text))
         self._told = len(notices)
         self._tell_damage()
+        self._tell_troubles()
         self._tell(ev.Viewed(self.view()))
+
+    def _tell_troubles(self) -> None:
+        """Tell what the guest has asked for in vain since."""
+        for line in self._troubles.fresh():
+            self._tell(ev.Remark((line,)))
 
     def _tell_damage(self) -> None:
         """Tell damage of the program's files found since, here and by those who show it."""
@@ -390,6 +567,7 @@ class Control:
         self._view = GuestView(
             state=state,
             reason="" if running.state is RunState.RUNNING else running.reason,
+            cause=running.cause,
             arch=session.arch.name,
             program=session.paths.guest,
             build_id=viewing.build_id,
@@ -400,9 +578,13 @@ class Control:
             registers=registers,
             frames=frames[0],
             frames_end=frames[1],
+            frame=self.frame,
+            moment=self.moves,
+            stops=self.words.saved() if self.words is not None else (),
+            displays=self.words.displays() if self.words is not None else (),
             unwinder=viewing.unwinder.name,
             hit=hit,
-            probes=self.probes.views(),
+            probes=self.probe_views(),
             planted=viewing.planted(),
             modules=viewing.modules(),
             mappings=viewing.mappings() if stands else self._view.mappings,
@@ -415,12 +597,13 @@ class Control:
             threads=len(session.machine.threads),
             listed=listed,
             alone=focus.alone,
-            own_program=viewing.own_program,
+            program_in_sight=self._tracing.programs.number(focus.space),
             time=session.cpu.blocks(),
             system_calls=session.machine.syscall_count,
             waiting_in=waiting,
             events=self._events,
             exit_code=self._exit_code,
+            troubles=self._troubles.summary,
             changed=self._code_changes(),
             undo=self._editing.undo_text,
             redo=self._editing.redo_text,
@@ -428,6 +611,61 @@ class Control:
             detours=viewing.detours.counts(),
         )
         return self._view
+
+    @contextmanager
+    def sight(self) -> Iterator[None]:
+        """Have the processor hold the thread in sight, to be looked at, while the guest stands."""
+        with self._focus.visit() if self._stands() else nullcontext():
+            yield
+
+    @property
+    def thread(self) -> int:
+        """Id of the thread in sight."""
+        return self._focus.thread.tid
+
+    def probe_views(self) -> tuple[ProbeView, ...]:
+        """The list of probes, with what words ask of their stops."""
+        views = self.probes.views(self._focus.space)
+        if self.words is None:
+            return views
+        return tuple(
+            replace(view, only=only) if (only := self.words.remark(view.id)) else view
+            for view in views
+        )
+
+    @property
+    def state(self) -> RunState:
+        """The guest's state."""
+        return self._running.state
+
+    def call(self, address: int, given: CallArguments, results: Sequence[str]) -> dict[str, int]:
+        """Call a function of the guest on a copy of its memory; the registers of its result.
+
+        Raises:
+            CommandError: the guest does not stand, or the function cannot be called.
+        """
+        running = self._running
+        if running.state not in (RunState.STOPPED, RunState.READY) or running.machine is not None:
+            raise CommandError("The program does not stand where a function can be called.")
+        if self._focus.chosen is not None:
+            raise CommandError("Functions are called by the thread that runs.")
+        calls = FunctionCalls(self.session, self._probing, self._halted)
+        return calls.call(address, given, results)
+
+    def _halted(self) -> bool:
+        """True if the user wants a stop; what else has come in is carried out later."""
+        while (command := self.waiting()) is not None:
+            if isinstance(command, cmd.Halt):
+                return True
+            self._ahead.append(command)
+        return False
+
+    def is_cut_short(self) -> bool:
+        """True if the user wants the line of words that is carried out to end, or all to."""
+        try:
+            return self._cut or self._halted()
+        except Abandoned:
+            return True
 
     def _stands(self) -> bool:
         """True if the guest can be looked at."""

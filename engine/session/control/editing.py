@@ -6,7 +6,6 @@ from typing import Final
 
 from engine.cpu.ram import PAGE
 from engine.errors import CommandError, GuestFaultError
-from engine.guest.memory import Memory
 from engine.insn.asm import assemble
 from engine.session.control.focus import Focus
 from engine.session.control.probe_list import ProbeList
@@ -122,31 +121,16 @@ class Editing:
     def _memory(self, address: int, data: bytes, what: str) -> str:
         space = self._focus.space
         probed = self._session.probes().spaces.get(space)
-        if probed is None:
-            return self._unprobed(space.memory, address, data, what)
-        overlay = probed.overlay
+        read: Callable[[int, int], bytes] = space.memory.peek
+        write: Callable[[int, bytes], None] = space.memory.poke
+        if probed is not None:  # a probe on changed code is armed again or given up
+            read, write = probed.overlay.original, probed.overlay.rewrite
         try:
-            old = overlay.original(address, len(data))
+            old = read(address, len(data))
         except GuestFaultError as error:
             raise CommandError(str(error)) from error
-
-        def put(content: bytes) -> None:
-            # By way of the overlay: a probe on changed code is armed again or given up.
-            overlay.rewrite(address, content)
-
-        return self._do(f"{what} at {address:#x}", lambda: put(old), lambda: put(data))
-
-    def _unprobed(self, memory: Memory, address: int, data: bytes, what: str) -> str:
-        """Bytes of a process without probes."""
-        try:
-            old = memory.peek(address, len(data))
-        except GuestFaultError as error:
-            raise CommandError(str(error)) from error
-
-        def put(content: bytes) -> None:
-            memory.poke(address, content)
-
-        return self._do(f"{what} at {address:#x}", lambda: put(old), lambda: put(data))
+        where = f"{what} at {address:#x}"
+        return self._do(where, lambda: write(address, old), lambda: write(address, data))
 
     def _assemble(self, address: int, text: str) -> str:
         session = self._session

@@ -1,13 +1,15 @@
 """The rows of the list of probes, what they have come to in one run, and their views."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from engine.arch.plan import Rules
+from engine.linux.space import AddressSpace
 from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint
 from engine.session.control.event_rules import NO_TEXTS, EventTexts
+from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
 from engine.session.program.places import Place
 from engine.session.program.verdicts import Placed
@@ -80,35 +82,56 @@ class ProbeViews:
         """None yet; `probing` has the probes."""
         self._probing = probing
         self._views: dict[int, ProbeView] = {}
+        self._seen: tuple[ProbedSpace | None, int, int] = None, -1, -1
 
-    def of(self, entries: Iterable[ProbeEntry]) -> tuple[ProbeView, ...]:
-        """Their views; unchanged ones are the same objects."""
-        pending = {id(item.probe) for item in self._probing.pending}
-        self._probing.collect()
-        return tuple(self._view(entry, pending) for entry in entries)
+    def of(self, entries: Iterable[ProbeEntry], space: AddressSpace) -> tuple[ProbeView, ...]:
+        """Their views; unchanged ones are the same objects.
+
+        Args:
+            entries: of the list.
+            space: the address space in sight: addresses are those that probes have there.
+        """
+        probing, there = self._probing, self._probing.spaces.get(space)
+        sights = [
+            _PlacedHere(probing, each) for each in (there, probing.first) if each is not None
+        ]
+        probing.collect()
+        seen = there, probing.changes, len(sights[0].waiting)
+        moved, self._seen = seen != self._seen, seen
+        return tuple(self._view(entry, sights, moved, there is not None) for entry in entries)
 
     def forget(self, entry: ProbeEntry) -> None:
         """An entry is gone."""
         self._views.pop(entry.row.id, None)
 
-    def _view(self, entry: ProbeEntry, pending: set[int]) -> ProbeView:
+    def _view(
+        self, entry: ProbeEntry, sights: Sequence["_PlacedHere"], moved: bool, placed: bool
+    ) -> ProbeView:
+        """The view of an entry.
+
+        Args:
+            entry: it.
+            sights: of the address space in sight, if anything is probed there, and the first one.
+            moved: addresses may be others than before.
+            placed: something is probed in the address space in sight.
+        """
         probes, row = entry.probes, entry.row
         hits = sum(probe.hits for probe in probes)
         misses = sum(probe.nmissed for probe in probes)
         old = self._views.get(row.id)
-        waits = bool(probes) and all(id(probe) in pending for probe in probes)
+        waits = bool(probes) and all(id(probe) in sights[-1].waiting for probe in probes)
         if (
             old is not None
+            and not moved
             and (old.hits, old.misses, old.enabled, old.stops, old.pending)
-            == (hits, misses, row.enabled, row.stops, waits)
+            == (hits, misses, row.enabled, row.stops, waits and not old.addresses)
             and not old.gone
             and old.definition == row.line
             and (old.filter, old.triggers) == (row.rules.filter, row.rules.triggers)
         ):
             return old
-        points = self._probing.manager.points
-        here = [probe for probe in probes if id(probe) not in pending and probe.addr is not None]
-        point = next((points[p.addr] for p in here if p.addr in points), None)
+        addresses = sights[0].addresses(probes) if placed else ()
+        point = next((found for each in sights if (found := each.point(probes))), None)
         definition = entry.defined.definition if entry.defined else None
         view = ProbeView(
             id=row.id,
@@ -116,21 +139,50 @@ class ProbeViews:
             definition=row.line,
             event=entry.event,
             place=", ".join(_where(item.place) for item in entry.placed[:3]),
-            addresses=tuple(probe.addr for probe in here if probe.addr is not None),
+            addresses=addresses,
             technique=point.technique if point is not None else "breakpoint",
             how=point.how if point is not None else "",
             reason=_reason(entry, point),
             hits=hits,
             misses=misses,
             enabled=row.enabled,
-            pending=waits,
+            pending=waits and not addresses,
             stops=row.stops,
             gone=any(ProbeFlags.GONE in probe.flags for probe in probes),
             filter=row.rules.filter,
             triggers=row.rules.triggers,
         )
+        if view == old:
+            return old
         self._views[row.id] = view
         return view
+
+
+class _PlacedHere:
+    """The probes of one address space.
+
+    Attributes:
+        waiting: identities of those that wait for their file there.
+    """
+
+    def __init__(self, probing: Probing, space: ProbedSpace) -> None:
+        self._probing = probing
+        self._space = space
+        self.waiting = {id(item.probe) for item in space.pending}
+
+    def addresses(self, probes: Iterable[Kprobe]) -> tuple[int, ...]:
+        """The addresses that probes of the user's have there."""
+        found = (self._probing.stand_in(probe, self._space) for probe in probes)
+        return tuple(
+            made.addr
+            for made in found
+            if made is not None and made.addr is not None and id(made) not in self.waiting
+        )
+
+    def point(self, probes: Iterable[Kprobe]) -> ProbePoint | None:
+        """The point of the first of them that has one."""
+        points = self._space.manager.points
+        return next((points[each] for each in self.addresses(probes) if each in points), None)
 
 
 def _reason(entry: ProbeEntry, point: ProbePoint | None) -> str:

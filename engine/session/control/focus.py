@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from engine.errors import CommandError
 from engine.linux.space import AddressSpace
@@ -10,6 +11,9 @@ from engine.linux.turns import Replay
 from engine.session.guest.session import Session
 from engine.session.inspect.threads import ThreadViews
 from engine.session.protocol.views import ThreadView
+
+_NAMED: Final = 8
+"""Threads that are named to somebody who asks for one that there is not."""
 
 
 class Focus:
@@ -52,8 +56,10 @@ class Focus:
         if thread is None or machine.current.ended:
             if tid in machine.processes:
                 raise CommandError(f"process {tid} has ended; nothing of it is left to look at")
-            known = " ".join(map(str, list(machine.threads)[:20]))
-            raise CommandError(f"there is no thread {tid}; there are {known or 'none'}")
+            known, more = list(machine.threads)[:_NAMED], len(machine.threads) - _NAMED
+            there = " ".join(map(str, known)) or "none"
+            rest = f" and {more} more" if more > 0 else ""
+            raise CommandError(f"there is no thread {tid}; there are {there}{rest}")
         self.chosen = None if thread is machine.current else thread
         comm = thread.comm.decode(errors="replace")
         return f"thread {tid} ({comm}) of process {thread.pid}"

@@ -65,9 +65,17 @@ class Motions:
         return module.line_at(pc) if module is not None else None
 
     def left_line(self, start: Line) -> bool:
-        """True if pc is at another line now (code without a line is none)."""
+        """True if pc is at another line now (code without a line is none).
+
+        A row of the table at which no statement begins is a part of what has been moved about, and
+        no place to stop at, as in gdb (process_event_stop_test).
+        """
         now = self.line()
-        return now is not None and now != start
+        if now is None or now == start:
+            return False
+        pc = self._session.cpu.read_register(self._session.arch.roles.pc)
+        module = self._session.seen.modules.at(pc)
+        return module is None or not module.lines.begins_no_statement(pc - module.bias)
 
     def line_call(self, over: bool) -> Motion | None:
         """In a step by lines: how to pass the call at pc, if it is to be passed.

@@ -4,12 +4,14 @@ The list outlives a run of the program: `rows` is all that is needed to place th
 in a fresh one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError, KprobeTuiError, ProbeError
+from engine.linux.space import AddressSpace
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import KretprobeInstance
 from engine.session.control.entries import ProbeEntry, ProbeRow, ProbeRows, ProbeViews
@@ -45,7 +47,6 @@ class ProbeList:
         self._next = 1
         self._undo: _History = []
         self._redo: _History = []
-        self._stops: set[int] = set()
         self._rules = EventRules(tracing)
         self._views = ProbeViews(probing)
         self.entries: list[ProbeEntry] = []
@@ -53,20 +54,47 @@ class ProbeList:
 
     # -- asking ---------------------------------------------------------------------------
 
-    def stops_at(self, probes: Iterable[Kprobe]) -> ProbeEntry | None:
-        """Of the probes that were hit: the entry that stops the guest, if one does."""
-        for probe in probes:
-            if id(probe) in self._stops and probe.enabled:
-                return next(entry for entry in self.entries if probe in entry.stoppers)
-        return None
+    def stopping_at(self, probes: Sequence[Kprobe], thread: int) -> Iterator[ProbeEntry]:
+        """Of the probes that are hit: the entries that stop the guest, if their filters pass.
 
-    def stops_after(self, calls: Iterable[KretprobeInstance]) -> ProbeEntry | None:
-        """Of the calls that have returned: the entry that stops the guest, if one does."""
-        returned = {call.rp for call in calls if call.rp.enabled}
-        for entry in self.entries if returned else ():
-            if entry.stoppers and returned.intersection(entry.probes):
-                return entry
-        return None
+        Args:
+            probes: that are hit.
+            thread: id of the one that hits them.
+        """
+        for probe in probes:
+            if not probe.stops or not probe.enabled:
+                continue
+            asked = probe.origin or probe
+            entry = next((each for each in self.entries if asked in each.stoppers), None)
+            if entry is not None and _passes_at(entry, probes, thread):
+                yield entry
+
+    def stopping_after(
+        self, calls: Sequence[KretprobeInstance], thread: int
+    ) -> Iterator[ProbeEntry]:
+        """Of the calls that have returned: the entries that stop the guest, likewise."""
+        for entry in self.entries if calls else ():
+            if entry.stoppers and any(_passes_after(entry, call, thread) for call in calls):
+                yield entry
+
+    @contextmanager
+    def all_stopping(self) -> Iterator[None]:
+        """Let the guest stop wherever a probe is hit that is on, for a while.
+
+        Raises:
+            CommandError: there is no such probe.
+        """
+        if not any(entry.row.enabled for entry in self.entries):
+            raise CommandError("no probe is on that could be hit; p places one")
+        added = [entry for entry in self.entries if entry.row.enabled and not entry.stoppers]
+        for entry in added:
+            self._stop(entry)
+        try:
+            yield
+        finally:
+            for entry in added:
+                if not entry.row.stops:  # the user may want it by now
+                    self._unstop(entry)
 
     @property
     def rows(self) -> ProbeRows:
@@ -104,8 +132,6 @@ class ProbeList:
         match command:
             case cmd.Define(line, replaces, stops):
                 return self.define(line, replaces, stops=stops)
-            case cmd.Restore(probes):
-                return self._restore_saved(probes, tell)
             case cmd.ToggleBreak(place):
                 return self.toggle_break(place)
             case cmd.Delete(ids):
@@ -120,9 +146,8 @@ class ProbeList:
                 return self.add_trigger(event, wanted)
         return None
 
-    def _restore_saved(
-        self, probes: tuple[cmd.SavedProbe, ...], tell: Callable[[ev.SessionEvent], object]
-    ) -> str:
+    def restore_saved(self, probes: tuple[cmd.SavedProbe, ...]) -> list[str]:
+        """Place the probes of an earlier session; what could not be placed, in words."""
         rows = tuple(
             ProbeRow(
                 number,
@@ -134,10 +159,7 @@ class ProbeList:
             )
             for number, probe in enumerate(probes, 1)
         )
-        failures = self.restore(rows)
-        for failure in failures:
-            tell(ev.Notice(failure))
-        return f"{len(rows) - len(failures)} probes of the last time"
+        return self.restore(rows)
 
     def define(self, line: str, replaces: int | None = None, *, stops: bool = False) -> str:
         """Carry out a line of `kprobe_events`; what came of it in words.
@@ -153,7 +175,7 @@ class ProbeList:
             self._remove(old)
         try:
             row = ProbeRow(
-                replaces or self._fresh(), "p", line, True, stops or bool(old and old.row.stops)
+                replaces or self.fresh_id(), "p", line, True, stops or bool(old and old.row.stops)
             )
             made = self._define(row, place)
         except KprobeTuiError:
@@ -187,7 +209,7 @@ class ProbeList:
                 text = f"breakpoint at {entry.row.line} deleted"
                 break
         else:
-            self._place(ProbeRow(self._fresh(), "b", place, True, True), len(self.entries))
+            self._place(ProbeRow(self.fresh_id(), "b", place, True, True), len(self.entries))
             text = f"breakpoint at {place}"
         self._changed(text, before)
         return text
@@ -329,7 +351,8 @@ class ProbeList:
             if entry.event == event and entry.row.rules != rules:
                 entry.row = replace(entry.row, rules=rules)
 
-    def _fresh(self) -> int:
+    def fresh_id(self) -> int:
+        """A number that no probe has, nor will have."""
         self._next += 1
         return self._next - 1
 
@@ -387,17 +410,16 @@ class ProbeList:
             wanted.append(Wanted(item.place, probe, anywhere=True))
         self._probing.place(wanted)
         entry.stoppers = [one.probe for one in wanted]
-        self._stops.update(id(probe) for probe in entry.stoppers)
         if entry.catches_returns:
-            self._probing.manager.returns.attend(1)
+            self._probing.attend_returns(1)
 
     def _set_stops(self, entry: ProbeEntry, on: bool) -> None:
         if entry.row.stops == on or entry.row.kind == "b":
             return
-        if on:
-            self._stop(entry)
-        else:
+        if not on:
             self._unstop(entry)
+        elif not entry.stoppers:
+            self._stop(entry)
         entry.row = replace(entry.row, stops=on)
         if not entry.row.enabled:
             self._switch(entry, False)  # what stops the guest is off with the rest
@@ -405,10 +427,32 @@ class ProbeList:
     def _unstop(self, entry: ProbeEntry) -> None:
         probing = self._probing
         if entry.stoppers and entry.catches_returns:
-            probing.manager.returns.attend(-1)
+            probing.attend_returns(-1)
         probing.remove(entry.stoppers)
-        self._stops -= {id(probe) for probe in entry.stoppers}
         entry.stoppers = []
+
+    def address_of(self, text: str) -> int | None:
+        """The address of a PLACE as definitions have it; None where it names none, or several."""
+        try:
+            found = self._probing.verdicts.places.resolve(text)
+        except (PlaceError, KprobeTuiError):
+            return None
+        if len(found) != 1:
+            return None
+        place, space = found[0], self._probing.here.space
+        for mapping in space.memory.mappings:
+            module = space.modules.at(mapping.start)
+            if module is not None and module.name in (place.path, *place.paths):
+                return place.link + module.bias
+        return None
+
+    def place_text(self, address: int) -> str:
+        """SYMBOL+OFF of an address where that means no other place; "" where it does."""
+        place = self._probing.here.space.modules.locate(address)
+        if place.symbol is None or place.module is None:
+            return ""
+        text = place.symbol.name + (f"+{place.offset:#x}" if place.offset else "")
+        return text if self.address_of(text) == address else ""
 
     def _resolve(self, text: str) -> tuple[Placed, ...]:
         verdicts = self._probing.verdicts
@@ -422,9 +466,31 @@ class ProbeList:
                 raise ProbeError(f"{item.place.name}: {item.judgement.reason}")
         return found
 
-    def views(self) -> tuple[ProbeView, ...]:
-        """All probes as a front end shows them; unchanged ones are the same objects."""
-        return self._views.of(self.entries)
+    def views(self, space: AddressSpace) -> tuple[ProbeView, ...]:
+        """All probes as a front end shows them; unchanged ones are the same objects.
+
+        Args:
+            space: the address space in sight.
+        """
+        return self._views.of(self.entries, space)
+
+
+def _passes_at(entry: ProbeEntry, probes: Iterable[Kprobe], thread: int) -> bool:
+    """True if the filter of an entry's event passes the hit at hand; a return's knows no entry."""
+    if entry.catches_returns:
+        return not entry.row.rules.filter
+    own = next((each for each in probes if (each.origin or each) in entry.probes), None)
+    passes = own.passes if own is not None else None
+    return passes is None or passes(thread)
+
+
+def _passes_after(entry: ProbeEntry, call: KretprobeInstance, thread: int) -> bool:
+    """True if a call is one of an entry's, and its return passes the filter of the event."""
+    probe = call.rp
+    if not probe.enabled or (probe.origin or probe) not in entry.probes:
+        return False
+    captured = () if call.entry is None else (call.entry,)
+    return probe.passes is None or probe.passes(thread, call.ret_addr, *captured)
 
 
 def _stopper(place: Place, name: str) -> Kprobe:

@@ -7,10 +7,14 @@ from engine.arch.base import TrapKind
 from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.errors import CommandError, ProbeRejectedError
+from engine.guest.hooks import SignalAnswer
+from engine.image.symtab import shown_place
+from engine.linux import signals as sig
 from engine.linux.thread import Thread
 from engine.probes.hit_machine import HitMachine
 from engine.probes.manager import ProbeManager
 from engine.probes.point import ProbePoint
+from engine.session.control.asking import StopQuestions
 from engine.session.control.entries import ProbeEntry
 from engine.session.control.focus import Focus
 from engine.session.control.motions import Motion, Motions
@@ -20,7 +24,7 @@ from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.inspect.viewing import Viewing
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import HitView, Origin, PhaseView, RunState
+from engine.session.protocol.views import HitView, Origin, PhaseView, RunState, StopCause
 
 _OFTEN: Final = 256
 """Steps between two looks at whether the user wants something."""
@@ -38,6 +42,10 @@ class Running:
         reason: why it stopped, or how it ended.
         origin: who changed registers since `origin` was last taken; None for no motion since.
         wanted: why the guest is to stop as soon as it can, "" for no reason.
+        cause: the kind of the reason.
+        looks: asked between two instructions once `notice` was called: why the guest is to stop,
+            "" to run on.
+        on_foot: it is asked behind each instruction; nothing runs freely then.
     """
 
     def __init__(
@@ -47,8 +55,10 @@ class Running:
         probes: ProbeList,
         viewing: Viewing,
         focus: Focus,
+        questions: StopQuestions,
     ) -> None:
         """Hook into a run that has not begun; steps are those of the thread in sight."""
+        self._questions = questions
         self._session = session
         self._probing = probing
         self._probes = probes
@@ -59,12 +69,16 @@ class Running:
         self._machine: HitMachine | None = None
         self._phases: tuple[PhaseView, ...] = ()
         self._over: HitView | None = None
+        self._over_in = session.seen
         self._halted = False
         self._stays = False  # at a return's trampoline, instead of going on behind it
         self.state, self.reason = RunState.READY, "loaded"
         self.origin: Origin | None = ""
-        self.wanted = ""
+        self.wanted, self.cause = "", StopCause.ARRIVED
+        self.looks: Callable[[], str] = lambda: ""
+        self.on_foot = self._noticed = False
         probing.watch_stops(self._stopped)
+        self._listen()
 
     @property
     def _manager(self) -> ProbeManager:
@@ -86,7 +100,7 @@ class Running:
         """The hit at hand, or the one that the last step has carried out."""
         if self._machine is not None:
             return self._viewing.hit(self._machine, self._phases)
-        return self._over
+        return self._over if self._over_in is self._session.seen else None
 
     def stands_at(self, pc: int) -> int:
         """The program's own address for the processor's pc: where the hit at hand began."""
@@ -98,11 +112,29 @@ class Running:
         """Registers as the program would see them, where the hit at hand has changed them."""
         return self._machine.own if self._machine is not None else {}
 
+    def want(self, text: str, cause: StopCause) -> None:
+        """Have the guest stop as soon as it can."""
+        self.wanted, self.cause = text, cause
+
+    def notice(self) -> None:
+        """Something has happened that may be a reason to stop: ask `looks` as soon as one can."""
+        self._noticed = True
+        self._session.nudge()
+
     # -- motions ------------------------------------------------------------------------------
 
     def on(self) -> None:
         """Run on to a stop."""
         self._run(None)
+
+    def to_hit(self) -> None:
+        """Run on to the next hit of any probe, or another stop.
+
+        Raises:
+            CommandError: there is no probe that could be hit.
+        """
+        with self._probes.all_stopping():
+            self._run(None)
 
     def to(self, address: int) -> None:
         """Run to an address, or another stop.
@@ -130,7 +162,7 @@ class Running:
                 self._run(motion)
             else:
                 self._move(self._step_to_stop)
-            if self.state is not RunState.STOPPED or self.reason != "stepped":
+            if self.state is not RunState.STOPPED or self.cause is not StopCause.ARRIVED:
                 break
 
     def step_line(self, *, over: bool) -> None:
@@ -171,7 +203,7 @@ class Running:
         shown = self._viewing.phase(record, machine)
         self._phases = (*self._phases, shown)
         self.origin = "insn" if shown.by_guest else "machinery"
-        self.state, self.reason = RunState.STOPPED, shown.name
+        self.state, self.reason, self.cause = RunState.STOPPED, shown.name, StopCause.ARRIVED
         if machine.next is None:
             self.wanted, self.state = "", RunState.RUNNING  # the kernel's part may block
             try:
@@ -194,7 +226,10 @@ class Running:
         found = self._motion(command)
         if found is None:
             return None
-        motion, steps = found, not isinstance(command, cmd.Continue | cmd.RunTo)
+        motion, steps = (
+            found,
+            not isinstance(command, cmd.Continue | cmd.ContinueToHit | cmd.RunTo),
+        )
 
         def moved() -> None:
             thread = self._focus.begin()
@@ -215,22 +250,26 @@ class Running:
             try:
                 self._pass()
                 while not self.wanted and kernel.exit is None and not thread.ended:
+                    self._over = None
                     kernel.resume()
                     kernel.wait()
+                    self._ask()
                     if machine.current is thread:
                         return
             finally:
                 kernel.awaited = None
             if thread.ended and not self.wanted:
-                self.wanted = f"thread {thread.tid} has ended"
+                self.want(f"thread {thread.tid} has ended", StopCause.CUT_SHORT)
 
         self._move(go)
-        return machine.current is thread and self.reason == "stepped"
+        return machine.current is thread and self.cause is StopCause.ARRIVED
 
     def _motion(self, command: cmd.Command) -> Callable[[], None] | None:
         match command:
             case cmd.Continue():
                 return self.on
+            case cmd.ContinueToHit():
+                return self.to_hit
             case cmd.StepInsn(count):
                 return lambda: self.steps(count, over=False)
             case cmd.StepOver(count):
@@ -251,7 +290,10 @@ class Running:
 
     def _move(self, call: Callable[[], None], *, stays: bool = False) -> None:
         """Let the guest move, and see how it stands afterwards."""
-        self.state, self.reason, self.wanted = RunState.RUNNING, "stepped", ""
+        self.state, self.reason = RunState.RUNNING, "stepped"
+        self.want("", StopCause.ARRIVED)
+        asks = self._questions.call is not None
+        self._session.hooks.asked_call = self._called if asks else None
         self._over, self._stays = None, stays
         try:
             call()
@@ -280,15 +322,42 @@ class Running:
 
     def _go(self, motion: Motion | None = None) -> None:
         kernel = self._session.kernel
+        if self.on_foot:
+            self._stepping()
+            return
         self._pass()
+        self._ask()
         while not self.wanted and kernel.exit is None and not (motion and motion.reached):
+            self._over = None
             kernel.resume()
             kernel.wait()  # what is wanted in a blocked call comes after it
+            self._ask()
+
+    def _stepping(self) -> None:
+        """Run on instruction by instruction."""
+        kernel = self._session.kernel
+        done = 0
+        while not self.wanted and kernel.exit is None:
+            self._step_to_stop()
+            done += 1
+            if done % _OFTEN == 0:
+                self._session.hooks.attention()
+
+    def _ask(self) -> None:
+        """See whether what was noticed is a reason to stop, at the program's own code."""
+        if not self._noticed or self._session.machine.exit is not None:
+            return
+        self._noticed = False
+        if self._machine is None:
+            self._settle()
+        text = self.looks()
+        if text:
+            self.want(text, StopCause.HIT)
 
     def _through(self, motion: Motion) -> None:
         """Run until a motion has led to its place."""
         manager = self._manager
-        if self._session.seen not in self._probing.spaces:
+        if self.on_foot or self._session.seen not in self._probing.spaces:
             self._on_foot(motion)
             return
         try:
@@ -323,13 +392,15 @@ class Running:
 
     def _step(self) -> None:
         """One instruction, with everything that its probes do."""
-        if self._pass():
-            return
-        kernel = self._session.kernel
-        self._halted = True
-        while self._halted and not self.wanted and kernel.exit is None:
-            self._halted = False  # `_stopped` sees whether somebody asked for attention instead
-            kernel.step()
+        self._over = None
+        if not self._pass():
+            kernel = self._session.kernel
+            self._halted = True
+            while self._halted and not self.wanted and kernel.exit is None:
+                self._halted = False  # `_stopped` sees whether somebody asked for attention
+                kernel.step()
+        self._noticed = self._noticed or self.on_foot
+        self._ask()
 
     def _step_to_stop(self) -> None:
         """One instruction; a breakpoint that it leads to is the user's as in a run."""
@@ -366,7 +437,7 @@ class Running:
         return True
 
     def _hit_over(self, machine: HitMachine) -> None:
-        self._over = self._viewing.hit(machine, self._phases)
+        self._over, self._over_in = self._viewing.hit(machine, self._phases), self._session.seen
         self._machine = None
         if machine.stop is not None:
             self._session.kernel.take(machine.stop)
@@ -388,9 +459,11 @@ class Running:
         if stop.kind is StopKind.TRAP and stop.trap is TrapKind.BREAKPOINT:
             at = manager.regs.ip - (len(arch.breakpoint) if arch.trap_advances_pc else 0)
             point = manager.points.get(at)
-            if point is not None and point.armed and self._ends_here(point):
-                manager.regs.ip = at
-                return None
+            if point is not None and point.armed:
+                behind, manager.regs.ip = manager.regs.ip, at
+                if self._ends_here(point):
+                    return None
+                manager.regs.ip = behind
         return manager.handle(stop)
 
     def _ends_here(self, point: ProbePoint) -> bool:
@@ -402,17 +475,84 @@ class Running:
 
     def _wants(self, point: ProbePoint) -> bool:
         """True if the user wants to stop at this hit, be it a call or a return."""
-        entry, what = self._probes.stops_at(point.probes), ""
-        if entry is None:
-            entry, what = (
-                self._probes.stops_after(self._manager.returns.arriving(point)),
-                " returns",
-            )
-        if entry is not None:
-            self.wanted, self._stays = _hit_text(entry) + what, True
-        return entry is not None
+        probes, thread = self._probes, self._session.machine.tid
+        # All are asked: each counts its own hits.
+        here = [
+            (entry, "")
+            for entry in probes.stopping_at(point.probes, thread)
+            if self._questions.accepts(entry.row.id)
+        ]
+        if not here:
+            calls = self._manager.returns.arriving(point)
+            here = [
+                (entry, " returns")
+                for entry in probes.stopping_after(calls, thread)
+                if self._questions.accepts(entry.row.id)
+            ]
+        if not here:
+            return False
+        entry, what = here[0]
+        self.want(f"{_hit_text(entry)}{what}{self._process()}", StopCause.HIT)
+        self._stays = True
+        return True
+
+    # -- what is no breakpoint ------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        """Hear of signals, system calls, forks and execs."""
+        hooks, moments = self._session.hooks, self._session.machine.moments
+        hooks.asked_signal = self._signalled
+        before = hooks.syscall_exit
+
+        def returned(number: int, name: str, result: int) -> None:
+            before(number, name, result)
+            ask = self._questions.returned
+            if ask is not None and (text := ask(number, name)):
+                self.want(text, StopCause.EVENT)
+
+        hooks.syscall_exit = returned
+        moments.started.append(self._started)
+        moments.executed.append(self._executed)
+
+    def _signalled(self, number: int) -> SignalAnswer:
+        answer = self._questions.signal(number)
+        if answer.stops:
+            self.want(f"signal {sig.name(number)}", StopCause.SIGNAL)
+        return answer
+
+    def _called(self, number: int, name: str) -> bool:
+        ask = self._questions.call
+        text = ask(number, name) if ask is not None else ""
+        if text:
+            self.want(text, StopCause.EVENT)
+        return bool(text)
+
+    def _started(self, maker: Thread, thread: Thread) -> None:
+        if thread.process is maker.process:
+            return
+        text = self._questions.forked(thread.pid, maker.call.name)
+        if text:
+            self.want(text, StopCause.EVENT)
+
+    def _executed(self, thread: Thread, before: int, path: bytes) -> None:
+        text = self._questions.executed(path.decode(errors="replace"))
+        if text:
+            self.want(text, StopCause.EVENT)
+
+    def _process(self) -> str:
+        """The process that is hit, in words; nothing where there is but one."""
+        machine = self._session.machine
+        if len(machine.processes) < 2:
+            return ""
+        thread = machine.current
+        return f" in process {thread.pid} ({thread.comm.decode(errors='replace')})"
 
 
 def _hit_text(entry: ProbeEntry) -> str:
     kind = "breakpoint" if entry.row.kind == "b" else "probe"
-    return f"{kind} {entry.row.id}: {entry.row.line}"
+    line = entry.row.line
+    if line.startswith("0x") and entry.placed:
+        line = entry.placed[0].place.name
+    if entry.row.kind == "b":
+        line = shown_place(line)
+    return f"{kind} {entry.row.id}: {line}"

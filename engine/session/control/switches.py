@@ -1,10 +1,15 @@
 """Traced functions and the kernel's events as a front end switches them, run after run."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
+from engine.errors import CommandError, KprobeTuiError
+from engine.session.guest.session import Session
 from engine.session.tracing.graphing import Graphing
+from engine.session.tracing.handlers import blamed, load_handlers
 from engine.session.tracing.tracing import Tracing
 from engine.trace import sched, syscalls
+from engine.words import counted
 
 _WORDS: Final = {syscalls.GROUP: "system calls", sched.GROUP: "the scheduler's events"}
 
@@ -51,6 +56,73 @@ class GraphSwitch:
         refused = f", {len(done.refused)} refused" if done.refused else ""
         deep = f", {depth} deep" if depth else ""
         return f"{len(graphing.probes)} functions traced{deep}{refused}"
+
+
+class HandlersSwitch:
+    """The file of handlers of a front end, registered afresh in each run.
+
+    Attributes:
+        path: of the file, "" for none.
+    """
+
+    def __init__(self, out: Callable[[str], object]) -> None:
+        """There is none; `out` takes what handlers print."""
+        self.path = ""
+        self._out = out
+        self._session: Session | None = None
+        self._names: dict[str, Any] = {}
+
+    def begin(self, session: Session) -> str:
+        """Another run: the file is read again; what is wrong with it now, "" for nothing."""
+        self._session, self._names = session, {}
+        if self.path:
+            try:
+                self.load(self.path)
+            except KprobeTuiError as error:
+                return str(error)
+        return ""
+
+    def load(self, path: str) -> str:
+        """Register a file's probes in place of the last one's; in words what was done.
+
+        Raises:
+            CommandError: there was no file before, or this one cannot be used: the last one is
+                out all the same.
+            ProbeError: a probe cannot be placed.
+        """
+        path = path or self.path
+        if not path:
+            raise CommandError("which? a FILE of handlers is missing")
+        assert self._session is not None, "a run has begun"
+        self.unload()
+        with blamed(path):
+            self._names = load_handlers(path, self._session, out=self._out)
+        leave = self._names.get("exit")
+        if leave in self._session.at_end:
+            self._session.at_end.remove(leave)  # `over` calls it
+        self.path = path
+        return f"{counted(len(self._names['probes']), 'probe')} of {path}"
+
+    def over(self, names: dict[str, Any] | None = None, path: str = "") -> None:
+        """The guest has ended, or the file goes: its `exit` is called, once.
+
+        Raises:
+            CommandError: it fails.
+        """
+        leave = (self._names if names is None else names).pop("exit", None)
+        if callable(leave):
+            with blamed(path or self.path):
+                leave()
+
+    def unload(self) -> str:
+        """Take the probes out, as a kernel module goes; in words what was done."""
+        names, self._names = self._names, {}
+        path, self.path = self.path, ""
+        if not names or self._session is None:
+            return "no handlers are loaded"
+        self.over(names, path)
+        self._session.probes().remove(list(names["probes"]))
+        return f"{path} is out"
 
 
 class KernelSwitch:

@@ -1,11 +1,13 @@
 """The code of the programs of a guest: its names and boundaries, by address."""
 
+from collections.abc import Callable
 from typing import Final
 
 from engine.arch.base import Arch
+from engine.errors import GuestFaultError
 from engine.guest.modules import Module
 from engine.linux.space import AddressSpace
-from engine.probes.site import ImageCode
+from engine.probes.site import FunctionCode, ImageCode
 from engine.probes.technique import Located
 from engine.session.program.libraries import ProgramFile
 from engine.session.program.places import guest_address
@@ -13,6 +15,11 @@ from engine.session.program.verdicts import Verdicts
 
 _SHORT: Final = 64
 """Distance from a function's start that is decoded rather than looked up."""
+
+_AROUND: Final = 64
+"""Bytes on each side of an address that tell whether code there is the file's."""
+_LARGEST: Final = 1 << 20
+"""Bytes of a changed function that are decoded."""
 
 KnownFiles = dict[tuple[str, str], tuple[ProgramFile, ImageCode]]
 """Files by path and build id, with their code."""
@@ -22,7 +29,12 @@ class GuestCode:
     """The code in one address space; satisfies `engine.probes.code_map.CodeMap`."""
 
     def __init__(
-        self, arch: Arch, space: AddressSpace, verdicts: Verdicts, known: KnownFiles
+        self,
+        arch: Arch,
+        space: AddressSpace,
+        verdicts: Verdicts,
+        known: KnownFiles,
+        original: Callable[[int, int], bytes],
     ) -> None:
         """Look at nothing yet.
 
@@ -31,7 +43,9 @@ class GuestCode:
             space: the address space.
             verdicts: what is known of the first program's places.
             known: what is known of files, in whatever address space.
+            original: (address, size) to bytes of memory without what is planted.
         """
+        self._original = original
         self._arch = arch
         self._modules, self._memory = space.modules, space.memory
         self._verdicts = verdicts
@@ -52,9 +66,7 @@ class GuestCode:
             if found is None:
                 file = self._verdicts.main
                 if file.image is not module.image:
-                    file = ProgramFile(
-                        module.name, module.image, frozenset({module.name}), module.symbols
-                    )
+                    file = ProgramFile(module.name, module.image, frozenset({module.name}))
                 code = ImageCode(self._arch, file.image, file.symbols)
                 found = self._files[key] = (file, code)
             self._known[id(module.image)] = found
@@ -71,6 +83,21 @@ class GuestCode:
             return code, None, module.bias
         start, end = function
         return code, code.function(start - module.bias, end - start), module.bias
+
+    def _changed(self, module: Module, start: int, end: int, address: int) -> bytes | None:
+        """A function as memory has it, if that is not what its file has around an address.
+
+        Code that was changed further away is in step again there.
+        """
+        low, high = max(start, address - _AROUND), min(end, address + _AROUND)
+        try:
+            if self._original(low, high - low) == module.image.read_vaddr(
+                low - module.bias, high - low
+            ):
+                return None
+            return self._original(start, min(end - start, _LARGEST))
+        except GuestFaultError:
+            return None
 
     def function(self, address: int) -> tuple[int, int] | None:
         """(start, end) of the function around an address."""
@@ -91,6 +118,9 @@ class GuestCode:
         start, end = function
         module = self._modules.at(address)
         assert module is not None, "a function lies in a file"
+        changed = self._changed(module, start, end, address)
+        if changed is not None:
+            return FunctionCode(self._arch, start, changed).holds(address)
         if address - start > _SHORT or self._arch.code_unit > 1:
             code = self._of(module)[1]
             return code.function(start - module.bias, end - start).holds(address - module.bias)

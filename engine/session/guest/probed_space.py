@@ -119,7 +119,7 @@ class ProbedSpace:
         self.space = space
         self._arch, self._rules = guest.arch, rules
         self.overlay = TextOverlay(memory, cpu)
-        code = GuestCode(guest.arch, space, rules.verdicts, rules.files)
+        code = GuestCode(guest.arch, space, rules.verdicts, rules.files, self.overlay.original)
         self.pending: list[PlacedProbe] = []
         self.twins: dict[int, tuple[Kprobe, Kprobe]] = {}
         self._placed: dict[int, PlacedProbe] = {}
@@ -263,10 +263,9 @@ class ProbedSpace:
         other.overlay.lift_in(self.space.memory)
         items = other.items()
         pairs: dict[Kprobe, Kprobe] = {}
-        origins = {id(twin): origin for twin, origin in other.twins.values()}
 
         def twin(probe: Kprobe) -> Kprobe | None:
-            if probe.machinery or probe.stops or probe.always or ProbeFlags.GONE in probe.flags:
+            if probe.machinery or probe.always or ProbeFlags.GONE in probe.flags:
                 return None
             pairs[probe] = made = twin_of(probe)
             item = items.get(id(probe))
@@ -284,7 +283,7 @@ class ProbedSpace:
             self.pending.append(PlacedProbe(wanted, waiting.again, waiting.left, waiting.dropped))
         self.manager.follow(other.manager, twin, pairs)
         for probe, made in pairs.items():
-            origin = origins.get(id(probe), probe)
+            origin = probe.origin or probe
             self.twins[id(origin)] = made, origin
 
     def begin(self, other: "ProbedSpace", *, take: bool) -> None:
@@ -296,7 +295,6 @@ class ProbedSpace:
             other: the address space before; empty from now on if `take`.
             take: the very same probes go on here, as nobody is left there.
         """
-        origins = {id(twin): origin for twin, origin in other.twins.values()}
         placed = other.items().values()
         mine = {id(item.probe) for item in (*placed, *other.pending)}
         for probe in other.manager.asked() if take else ():
@@ -306,9 +304,7 @@ class ProbedSpace:
             probe = item.probe
             if item.place.file_offset is None or ProbeFlags.GONE in probe.flags:
                 continue
-            if not take and probe.stops:
-                continue
-            origin = origins.get(id(probe), probe)
+            origin = probe.origin or probe
             if not take:
                 probe = twin_of(probe)
             if take:
@@ -501,6 +497,7 @@ class ProbedSpace:
 def twin_of(probe: Kprobe) -> Kprobe:
     """A probe that does the same in another address space, and has not been hit."""
     made = copy.copy(probe)
+    made.origin = probe.origin or probe
     made.hits = made.nmissed = 0
     if isinstance(made, Kretprobe):
         made.active = made.unwatched = 0

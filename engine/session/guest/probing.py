@@ -11,11 +11,12 @@ from functools import partial
 
 from engine.arch.plan import Mode
 from engine.cpu.base import Stop
-from engine.errors import ProbeRejectedError
+from engine.errors import GuestFaultError, ProbeRejectedError
 from engine.guest.text import TextOverlay
 from engine.linux.space import AddressSpace
 from engine.probes.kprobe import Kprobe
 from engine.probes.manager import ProbeManager
+from engine.probes.site import InMemory
 from engine.probes.technique import RowMemory
 from engine.session.guest.guest_code import KnownFiles
 from engine.session.guest.loading import LoadedGuest
@@ -27,7 +28,7 @@ from engine.session.guest.probed_space import (
     twin_of,
 )
 from engine.session.program.libraries import GuestTree
-from engine.session.program.places import Place
+from engine.session.program.places import Place, guest_address
 from engine.session.program.verdicts import Verdicts
 
 OnStop = Callable[[ProbedSpace, Stop], Stop | None]
@@ -50,8 +51,9 @@ class Probing:
     def __init__(self, guest: LoadedGuest, mode: Mode = Mode.STRICT) -> None:
         """Wire the machinery to a loaded guest that has not run yet."""
         self._guest = guest
-        program = guest.opened.program(GuestTree(guest.fs, guest.image.damage))
-        self.verdicts = Verdicts(guest.arch, program, mode, guest.config.technique)
+        program = guest.opened.program(GuestTree(guest.fs, guest.machine.images))
+        technique = guest.config.technique
+        self.verdicts = Verdicts(guest.arch, program, mode, technique, self._in_memory)
         self.notices: list[str] = []
         self.mapped: list[OnMapped] = []
         files: KnownFiles = {}
@@ -59,7 +61,7 @@ class Probing:
         self._follows = guest.config.follow
         self._on_stop: OnStop | None = None
         self._attached: tuple[RowMemory, Callable[[], bytes]] | None = None
-        self._damaged = self._changes = 0
+        self._damaged = self._changes = self._attending = 0
         self._stood: set[int] = set()  # of probes that were placed in other processes
         self._told = False  # of processes without probes
         self.spaces: dict[AddressSpace, ProbedSpace] = {}
@@ -77,7 +79,25 @@ class Probing:
             space.hooks.stopped = partial(self._on_stop, made)
         if self._attached is not None:
             made.manager.techniques.attach(*self._attached)
+        if self._attending:
+            made.manager.returns.attend(self._attending)
         return made
+
+    def _in_memory(self, place: Place) -> InMemory | None:
+        """The code of a place's file in the memory of the thread that runs, as it was written."""
+        here = self.here
+        address = guest_address(place, here.space.modules, here.space.memory)
+        if address is None:
+            return None
+        bias = address - place.link
+
+        def read(link: int, written: bytes) -> bytes:
+            try:
+                return here.overlay.original(link + bias, len(written))
+            except GuestFaultError:
+                return written
+
+        return read
 
     # -- where ----------------------------------------------------------------------------
 
@@ -139,7 +159,7 @@ class Probing:
 
     def _place_too(self, space: ProbedSpace, asked: list[Wanted]) -> None:
         for one in asked:
-            if one.probe.stops or (one.place.file_offset is None):
+            if one.place.file_offset is None:
                 continue
             made = twin_of(one.probe)
             made.addr = None
@@ -223,6 +243,16 @@ class Probing:
         self._on_stop = on_stop
         for space in self.spaces.values():
             space.space.hooks.stopped = partial(on_stop, space)
+
+    def attend_returns(self, more: int) -> None:
+        """So many more (or fewer) who stop the guest at returns want to see them."""
+        self._attending += more
+        for space in self.spaces.values():
+            space.manager.returns.attend(more)
+
+    def stand_in(self, probe: Kprobe, space: ProbedSpace) -> Kprobe | None:
+        """The probe that stands for a user's in an address space, None for none."""
+        return next((made for _, made in self._in(space, [probe])), None)
 
     def attach(self, sink: RowMemory, comm: Callable[[], bytes]) -> None:
         """A trace begins: where the rows of code in the guest go, the running thread's name."""

@@ -5,24 +5,25 @@ import select
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from engine.arch.plan import Mode
 from engine.errors import TIMED_OUT, CommandError, CutOff, GuestFaultError
-from engine.escaping import escaped
 from engine.linux import signals as sig
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import restore_terminals
 from engine.linux.fs.vfs import OpenFile
-from engine.linux.schedule import Choice, header
 from engine.linux.turns import Replay
 from engine.session.guest.loading import LoadedGuest
+from engine.session.guest.outputs import OutputFile, OutputFiles
+from engine.session.guest.schedule_file import OPTION, ScheduleFile
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
 
 if TYPE_CHECKING:
     from engine.session.guest.probing import Probing
+    from engine.session.guest.watchpoints import Watchpoints
 
 _QUIET: Final = frozenset({sig.SIGINT, sig.SIGTERM, sig.SIGPIPE, sig.SIGHUP, sig.SIGQUIT})
 _SHOWN: Final = 10
@@ -56,6 +57,8 @@ class Session(LoadedGuest):
         remarks: for the report.
         at_end: called when it has run.
         end: how it has ended; None before.
+        outputs: files of the host's that the run writes.
+        lent: give back what was opened for this run alone; called when it is closed.
         standstill: says more of a guest in which all threads wait for each other.
     """
 
@@ -68,6 +71,7 @@ class Session(LoadedGuest):
         """Load the program; see `LoadedGuest`."""
         super().__init__(config, stdio, opened)
         self.probing: Probing | None = None
+        self._watchpoints: Watchpoints | None = None
         self.remarks: list[Report] = []
         self.at_end: list[Callable[[], object]] = []
         self.end: Exit | None = None
@@ -76,9 +80,11 @@ class Session(LoadedGuest):
         )
         self._written = [0, 0]
         self._running = False
-        self._schedule: TextIO | None = None
-        if config.record_schedule is not None:
-            self._schedule = self._recorded(config.record_schedule)
+        self.outputs = OutputFiles(self.opened.paths.host)
+        self.lent: list[Callable[[], object]] = []
+        self._schedule: ScheduleFile | None = None
+        path = config.record_schedule
+        self._schedule_target = None if path is None else self.outputs.add(OPTION, path)
         if isinstance(self.turns, Replay):
             self.at_end.append(self._rest_of_schedule)
 
@@ -90,31 +96,21 @@ class Session(LoadedGuest):
             self.probing = Probing(self, mode)
         return self.probing
 
-    def _recorded(self, path: str) -> TextIO:
-        """The file that the schedule is written to from now on."""
+    @property
+    def watchpoints(self) -> "Watchpoints":
+        """The watched bytes of this guest."""
+        if self._watchpoints is None:
+            from engine.session.guest.watchpoints import Watchpoints  # few runs have any
+
+            self._watchpoints = Watchpoints(self)
+        return self._watchpoints
+
+    def _record_schedule(self, target: OutputFile) -> None:
+        """Write the schedule to a file from now on."""
         config = self.config
-        words = " ".join((config.guest, *config.args))
-        try:
-            file = open(path, "w", encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
-            file.write(header(escaped(words), config.seed, config.randomness, str(config.turns)))
-        except OSError as error:
-            raise CommandError(f"--record-schedule {path}: {error.strerror}") from error
-
-        def write(choice: Choice) -> None:
-            file.write(f"{choice}\n")
-
-        self.kernel.scheduler.chosen = write
-        self.at_end.append(self._write_schedule)
-        return file
-
-    def _write_schedule(self) -> None:
-        try:
-            assert self._schedule is not None
-            self._schedule.flush()
-        except OSError as error:
-            raise CommandError(
-                f"--record-schedule {self.config.record_schedule}: {error.strerror}"
-            ) from error
+        self._schedule = file = ScheduleFile(target, config, config.seed, str(config.turns))
+        self.kernel.scheduler.chosen = file.add
+        self.at_end.append(lambda: self.remarks.extend(file.end()))
 
     def _rest_of_schedule(self) -> None:
         """Tell of choices of a schedule that the guest never came to."""
@@ -129,10 +125,16 @@ class Session(LoadedGuest):
 
         Args:
             begin: goes before its first instruction; limits of the run hold there, too.
+
+        Raises:
+            CommandError: a file that the run writes cannot be created.
         """
         self._running = True
         try:
             begin()
+            self.outputs.create()
+            if self._schedule_target is not None:
+                self._record_schedule(self._schedule_target)
             end = self.kernel.run()
         except CutOff as cut:
             end = self._cut(cut)
@@ -159,10 +161,11 @@ class Session(LoadedGuest):
     def report(self, end: Exit) -> Reports:
         """Report on a run that has ended."""
         pc = end.crash.pc if end.crash else self.cpu.read_register(self.arch.roles.pc)
-        remarks = (
-            self.standstill()
-            if end.limit == "deadlock"
-            else _ending(end, lambda: self.describe(self.seen.hooks.original_pc(pc))),
+        ending = _some(
+            _ending(end, lambda: self.describe(self.seen.hooks.original_pc(pc))),
+            self.standstill() if end.limit == "deadlock" else None,
+        )
+        troubles = _some(
             _crashes(self.machine.crashes, self.machine.crash_count),
             _failures(self.machine.failures.values()),
             _missing(self.machine.missing),
@@ -170,11 +173,10 @@ class Session(LoadedGuest):
                 [(item.path, item.option) for item in self.view.refused.listed()],
                 self.view.refused.dropped,
             ),
-            _planted(self.view.links.listed()),
         )
-        found = tuple(remark for remark in remarks if remark is not None)
-        damage = self.opened.damage()
-        return Reports(_exit_code(end), _reason(end), (*self.remarks, *found), damage)
+        links = _some(_planted(self.view.links.listed()))
+        remarks = (*self.remarks, *ending, *troubles, *links)
+        return Reports(_exit_code(end), _reason(end), remarks, self.opened.damage(), troubles)
 
     def figures(self) -> Figures:
         """The engine's own figures so far."""
@@ -276,14 +278,21 @@ class Session(LoadedGuest):
         if self._running:
             raise CommandError("a guest cannot be closed while it runs")
         if self._schedule is not None:
-            with suppress(OSError):  # said at the end of the run
-                self._schedule.close()
+            self._schedule.end()
+        self.outputs.close()
         self.machine.close()
         self.ram.close()
+        for give_back in self.lent:
+            give_back()
 
 
 Attach = Callable[[Session], AbstractContextManager[None]]
 """Connects a session with the host while it runs: with its signals, with a limit of time."""
+
+
+def _some(*remarks: Report | None) -> tuple[Report, ...]:
+    """Those of some remarks that there are."""
+    return tuple(remark for remark in remarks if remark is not None)
 
 
 def _ending(end: Exit, place: Callable[[], str]) -> Report | None:
@@ -293,7 +302,7 @@ def _ending(end: Exit, place: Callable[[], str]) -> Report | None:
     """
     if end.limit == "timeout":
         return Report((TIMED_OUT, f"at {place()}"))
-    if end.limit:
+    if end.limit == "max-blocks":
         return Report(("stopped: the block limit (--max-blocks) ran out", f"at {place()}"))
     name = sig.name(end.signal)
     if end.crash is not None:
@@ -305,7 +314,7 @@ def _ending(end: Exit, place: Callable[[], str]) -> Report | None:
 
 def _exit_code(end: Exit) -> int:
     """The process exit code that stands for an end."""
-    if end.limit:
+    if end.limit and not end.first_has:
         return 124
     if end.signal:
         return 128 + end.signal

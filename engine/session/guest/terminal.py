@@ -13,12 +13,38 @@ import termios
 from collections import deque
 from typing import Final
 
+from engine.errors import CommandError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.stdio import HostIO, HostStream
 
 _CHUNK: Final = 1 << 16
 _INPUT_MAX: Final = 1 << 20
 """Bytes typed ahead that are kept; a guest that never reads must not fill the host."""
+
+
+class ChosenTerminal:
+    """A terminal, or a file, of the user's choice as a guest's standard streams."""
+
+    def __init__(self, path: str) -> None:
+        """Open it; it becomes nobody's controlling terminal.
+
+        Raises:
+            CommandError: it cannot be opened for reading and writing.
+        """
+        try:
+            # Without O_NONBLOCK a serial line may wait for its carrier.
+            self._fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}.") from error
+        os.set_blocking(self._fd, True)
+
+    def streams(self) -> tuple[HostStream, ...]:
+        """Standard input, output and error of a guest."""
+        return tuple(HostStream(self._fd, HostIO(), fl.O_RDWR) for _ in range(3))
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self._fd)
 
 
 class GuestTerminal:

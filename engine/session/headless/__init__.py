@@ -2,7 +2,8 @@
 
 `traces` runs a guest with events or with its functions traced, `backtraces` up to a place,
 `effect` twice over the same inputs (`replay`) to find where a plain and a probed run part.
-`explore` looks for a schedule under which a run ends otherwise, by `trials` that it compares;
+`explore` looks for a schedule under which a run ends otherwise, by `trials` that it compares, or
+in a way that `end_conditions` name;
 `endings` says more of how a guest has ended. `checks` judges places and `listings` shows code
 without a run, `recovery` reads what a killed trace has left. `bench` measures what a hit costs
 here, `bench_peers` what it costs elsewhere; `choices` are names that options choose from,

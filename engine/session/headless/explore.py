@@ -7,22 +7,21 @@ Isolating Failure-Inducing Input, IEEE TSE 28, 2002: ddmin): to leave a switch o
 thread run on.
 """
 
-import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from engine.arch.program import ROW_HEAD, FieldType, ValueKind
 from engine.errors import CommandError, CutOff
-from engine.escaping import escaped
-from engine.fetch.predicate import compile_predicate
-from engine.linux.schedule import header
 from engine.linux.turns import Chosen, Lengths, OwnChoice, Priorities, TurnKind, own_choices
+from engine.session.guest.outputs import OutputFile, OutputFiles
+from engine.session.guest.schedule_file import OPTION, ScheduleFile
+from engine.session.headless.end_conditions import EndCondition
 from engine.session.headless.trials import Attempt, Crew, OutOfTimeError, Ran, Seen
+from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ExploreRequest
-from engine.trace.filter import parse_filter
-from engine.trace.rows import Column, EventInfo
 
 _LONGEST: Final = (3, 10, 30, 100, 300, 1000, 3000, 10_000)
 """Ticks of the longest turns, one after the other for the seeds of the first half."""
@@ -37,18 +36,6 @@ _TRIALS_MAX: Final = 500
 """Runs for leaving out; what is left then is shown as it is."""
 _TIMEOUT: Final = 124
 """Exit code where the time ran out."""
-_FIELDS: Final = ("exit", "signal", "clock", "switches")
-_ROW: Final = struct.Struct(f"<{ROW_HEAD + len(_FIELDS)}Q")
-_EVENT: Final = EventInfo(
-    1,
-    "explore",
-    "run",
-    tuple(
-        Column(name, FieldType(ValueKind.SIGNED, 8), ROW_HEAD + at)
-        for at, name in enumerate(_FIELDS)
-    ),
-    ROW_HEAD + len(_FIELDS),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +69,7 @@ class Explored:
         holds: the expression holds for it.
         cause: the switches that make the difference; None if none was looked for.
         in_time: False if the time ran out.
+        remarks: that the schedule could not be written.
     """
 
     first: Ran
@@ -91,6 +79,7 @@ class Explored:
     holds: bool = False
     cause: Cause | None = None
     in_time: bool = True
+    remarks: tuple[Report, ...] = ()
 
 
 def explored(request: ExploreRequest) -> Explored:
@@ -101,35 +90,37 @@ def explored(request: ExploreRequest) -> Explored:
 
     Raises:
         ImageError: the guest cannot be run.
-        FilterSyntaxError: there is something wrong with the expression.
         CutOff: the time ran out in the first run.
-        CommandError: runs could differ without any switch, or the schedule cannot be written.
+        CommandError: runs could differ without any switch, the condition means nothing, or the
+            schedule cannot be written.
     """
     config = request.config
     if config.clock == "host":
         raise CommandError("--clock host makes two runs differ under the same schedule")
     if any(writable for _, writable in config.shares):
         raise CommandError("--share PATH:rw: each run would see what those before have written")
-    holds = _expression(request.stop_if)
-    crew = Crew(config, request.jobs, request.seconds)
+    condition = None if request.stop_if is None else EndCondition(request.stop_if)
+    outputs = OutputFiles(config.guest)
+    target = None if request.schedule is None else outputs.add(OPTION, request.schedule)
     try:
-        return _Search(request, crew, holds).run()
+        with closing(Crew(config, request.jobs, request.seconds, condition)) as crew:
+            found = _Search(request, crew).run()
+        if target is None or found.cause is None:
+            return found
+        return replace(found, remarks=_write(target, config, found.cause))
     except OutOfTimeError as error:
         raise CutOff(_TIMEOUT) from error
     finally:
-        crew.close()
+        outputs.close()
 
 
-def _expression(text: str | None) -> Callable[[Ran], bool]:
-    if text is None:
-        return lambda ran: False
-    test = compile_predicate(parse_filter(text, _EVENT).ops)
-
-    def holds(ran: Ran) -> bool:
-        values = ran.outcome.exit, ran.outcome.signal, ran.clock, ran.switches
-        return bool(test(_ROW.pack(*([0] * ROW_HEAD), *values), 0))
-
-    return holds
+def _write(target: OutputFile, config: GuestConfig, cause: Cause) -> tuple[Report, ...]:
+    """Write the switches that it takes as a schedule; the remark if that fails."""
+    turns = f"{cause.trial.turns}, without the switches that make no difference"
+    file = ScheduleFile(target, config, cause.trial.seed, turns)
+    for choice in cause.alone.choices:
+        file.add(choice)
+    return file.end()
 
 
 def turns_for(at: int, count: int, plain: TurnKind, ticks: int) -> TurnKind:
@@ -153,16 +144,15 @@ def turns_for(at: int, count: int, plain: TurnKind, ticks: int) -> TurnKind:
 class _Search:
     """One search."""
 
-    def __init__(self, request: ExploreRequest, crew: Crew, holds: Callable[[Ran], bool]) -> None:
+    def __init__(self, request: ExploreRequest, crew: Crew) -> None:
         self._request = request
         self._crew = crew
-        self._holds = holds
 
     def run(self) -> Explored:
         request, config = self._request, self._request.config
         trial = Attempt(config.seed, config.turns, config.max_blocks, keep=True)
         first = self._crew.one(trial)
-        if self._holds(first):
+        if _holds(first):
             return self._found(Explored(first, 1, trial, first, True))
         ticks = first.clock - first.choices[0].tick if first.choices else 0
         limit = config.max_blocks or _LONG * first.clock + _AT_LEAST
@@ -174,7 +164,7 @@ class _Search:
         try:
             for trial, ran in zip(trials, self._crew.several(trials), strict=False):
                 tried += 1
-                holds = self._holds(ran)
+                holds = _holds(ran)
                 if holds or ran.outcome != first.outcome:
                     return self._found(Explored(first, tried, trial, ran, holds))
         except OutOfTimeError:
@@ -190,8 +180,6 @@ class _Search:
             return Explored(
                 found.first, found.tried, found.trial, found.ran, found.holds, in_time=False
             )
-        if cause is not None and self._request.schedule is not None:
-            self._write(self._request.schedule, cause)
         return Explored(found.first, found.tried, found.trial, found.ran, found.holds, cause)
 
     def _cause(self, found: Explored, trial: Attempt, ran: Ran) -> Cause | None:
@@ -224,7 +212,7 @@ class _Search:
     def _as(self, first: Ran, ran: Ran, holds: bool) -> Callable[[Ran], bool]:
         """True for runs that end as one does: of their output only that it differs, too."""
         if holds:
-            return self._holds
+            return _holds
         ended = ran.outcome.exit, ran.outcome.signal, ran.outcome.limit
         same = ran.outcome.output == first.outcome.output
 
@@ -274,16 +262,10 @@ class _Search:
                 yield choices, True
                 return
 
-    def _write(self, path: str, cause: Cause) -> None:
-        config = self._request.config
-        words = " ".join((config.guest, *config.args))
-        try:
-            with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-                turns = f"{cause.trial.turns}, without the switches that make no difference"
-                file.write(header(escaped(words), cause.trial.seed, config.randomness, turns))
-                file.writelines(f"{choice}\n" for choice in cause.alone.choices)
-        except OSError as error:
-            raise CommandError(f"--record-schedule {path}: {error.strerror}") from error
+
+def _holds(ran: Ran) -> bool:
+    """True if the condition on the end holds for a run, or cannot be asked."""
+    return ran.met is not None
 
 
 def _split(choices: tuple[OwnChoice, ...], pieces: int) -> list[tuple[OwnChoice, ...]]:

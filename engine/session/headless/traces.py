@@ -122,7 +122,8 @@ class TraceRun:
         """Run the guest to its end, with the trace written.
 
         Raises:
-            CommandError: the file of handlers cannot be used, or code of it fails.
+            CommandError: the file of handlers cannot be used, or code of it fails; or a file
+                that the run writes cannot be created.
             ProbeError: a probe of it cannot be placed.
         """
         session, tracing, handlers = self._session, self._tracing, self._request.handlers
@@ -134,6 +135,7 @@ class TraceRun:
             try:
                 if handlers is not None:
                     tracing.handled += load_handlers(handlers, session)["probes"]
+                session.outputs.create()
                 begun = True
             except CutOff:
                 begun = True

@@ -21,6 +21,7 @@ from engine.linux.schedule import Choice, Why
 from engine.linux.thread import Thread
 from engine.linux.turns import ChosenTurns, OwnChoice, TurnKind
 from engine.session.guest.session import Session
+from engine.session.headless.end_conditions import EndCondition
 from engine.session.headless.endings import explain
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.program.opening import OpenedProgram
@@ -124,6 +125,7 @@ class Ran:
         seen: its choices with both threads, if they were to be looked at.
         remarks: the report's lines, likewise.
         typed: the bytes of standard input, if this run has read them from the host.
+        met: the condition on its end holds: "", or why that cannot be said; None if not.
     """
 
     outcome: TrialOutcome
@@ -136,6 +138,7 @@ class Ran:
     seen: tuple[Seen, ...] = ()
     remarks: tuple[str, ...] = ()
     typed: bytes | None = None
+    met: str | None = None
 
 
 class HostInput(FeedStream):
@@ -174,7 +177,11 @@ class HostInput(FeedStream):
 
 
 def made(
-    trial: Attempt, config: GuestConfig, opened: OpenedProgram | None, stdin: bytes | None
+    trial: Attempt,
+    config: GuestConfig,
+    opened: OpenedProgram | None,
+    stdin: bytes | None,
+    condition: EndCondition | None = None,
 ) -> Ran:
     """Make a run.
 
@@ -183,9 +190,10 @@ def made(
         config: of the guest; seed and turns are the trial's.
         opened: the program, if it is open already.
         stdin: the bytes of standard input, None to read the host's.
+        condition: asked of its end.
 
     Raises:
-        KprobeTuiError: the guest cannot be run.
+        KprobeTuiError: the guest cannot be run, or the condition means nothing.
     """
     given = replace(
         config,
@@ -216,11 +224,13 @@ def made(
         reports = session.run()
         end = session.machine.exit
         assert end is not None
+        clock, switches = session.cpu.blocks(), session.kernel.scheduler.switches
+        facts = reports.exit_code, end.signal, clock, switches
         return Ran(
             TrialOutcome(reports.exit_code, end.signal, end.limit, digest.hexdigest()),
             reports.reason,
-            session.cpu.blocks(),
-            session.kernel.scheduler.switches,
+            clock,
+            switches,
             bytes(text),
             session.process.pid,
             tuple(choices if looked is None else looked.choices),
@@ -229,6 +239,7 @@ def made(
             if trial.look
             else (),
             feed.data if isinstance(feed, HostInput) else None,
+            None if condition is None else condition.met(session, facts),
         )
     finally:
         session.close()
@@ -330,13 +341,20 @@ class Crew:
         runs: made so far.
     """
 
-    def __init__(self, config: GuestConfig, jobs: int, seconds: float | None) -> None:
+    def __init__(
+        self,
+        config: GuestConfig,
+        jobs: int,
+        seconds: float | None,
+        condition: EndCondition | None = None,
+    ) -> None:
         """Nothing runs yet.
 
         Args:
             config: of the guest.
             jobs: processes.
             seconds: for everything, None for any time.
+            condition: asked of each run's end.
 
         Raises:
             ImageError: the guest cannot be run.
@@ -348,7 +366,7 @@ class Crew:
         self._workers: list[_Runner] = []
         self._busy: dict[Connection, tuple[int, Attempt, _Runner]] = {}
         opened = OpenedProgram.open(config)
-        self._work = lambda trial, stdin: made(trial, config, opened, stdin)
+        self._work = lambda trial, stdin: made(trial, config, opened, stdin, condition)
 
     def one(self, trial: Attempt) -> Ran:
         """Make a run; the first one reads standard input, if the guest asks for it.

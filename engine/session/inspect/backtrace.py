@@ -150,6 +150,7 @@ class Backtraces:
             lambda address, slot, met: hooks.resolve_return(address, slot, met),
             lambda address: hooks.original_pc(address),
             lambda address: hooks.unwind_info(address),
+            lambda: memory.table.layout,
         )
 
     def _reader(self, read: ReadMemory) -> ReadMemory:
@@ -179,8 +180,7 @@ class Backtraces:
 
         See `take`.
         """
-        walk = self._of_process()[1].walk(registers, limit=limit, exact=not syscall)
-        return tuple(frame.pc for frame in walk.frames)
+        return self._of_process()[1].places(registers, limit=limit, exact=not syscall)
 
     def take(
         self,

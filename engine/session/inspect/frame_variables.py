@@ -1,201 +1,155 @@
-"""The values of parameters and local variables in the frames of a backtrace, as DWARF places them.
+"""The variables of the frames of a backtrace, and what is in them when somebody asks.
 
 What a frame's registers were is the unwinder's knowledge: a variable that lives in a register
 which no unwind rule has brought back is said to be unknown, never guessed.
 """
 
-import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from engine.arch.base import Arch
-from engine.errors import GuestFaultError, ImageError
-from engine.escaping import escaped
-from engine.guest.modules import Module
-from engine.image.datatypes import DataType, TypeKind
-from engine.image.elf import ElfImage
-from engine.image.expressions import Term, VariableLocation, Where
+from engine.errors import CommandError, GuestFaultError, ImageError
+from engine.image.expressions import Where
 from engine.image.reader import DamagedError
 from engine.image.scopes import Variable
-from engine.image.variables import Variables
+from engine.language.values import TypedValue
+from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import NamedFrame
-from engine.session.protocol.views import VariableView
+from engine.session.inspect.frame_scope import Files, FrameScope
+from engine.session.inspect.value_lines import ValueLines
+from engine.session.protocol.views import PartsView, VariableView
 
 FRAMES: Final = 8
 """Frames whose variables are read, the innermost ones: a deep recursion has the same in each."""
 _MOST: Final = 64
 """Variables of a frame that are read."""
-_TEXT: Final = 48
-"""Bytes of a string that are shown."""
-_CHARS: Final = frozenset((TypeKind.CHAR, TypeKind.UNSIGNED_CHAR))
-_FLOATS: Final = {4: "f", 8: "d"}
-
-Read = Callable[[int, int], bytes]
-"""(address, size) to the guest's bytes.
-
-Raises:
-    GuestFaultError: they cannot be read.
-"""
 
 
-class _UnknownError(Exception):
-    """A value cannot be told; the text says why."""
+@dataclass(frozen=True, slots=True)
+class _FrameContents:
+    """The variables of a frame, in the order in which they are shown."""
+
+    scope: FrameScope
+    variables: tuple[Variable, ...]
 
 
 class FrameVariables:
     """Reads the variables of a guest's frames; keeps what was read of the debug information."""
 
-    def __init__(self, arch: Arch, module_at: Callable[[int], Module | None], read: Read) -> None:
-        """Nothing is read yet.
-
-        Args:
-            arch: of the guest.
-            module_at: the file around a guest address.
-            read: the guest's memory.
-        """
-        self._arch = arch
-        self._module_at = module_at
-        self._read = read
-        self._order: Literal["little", "big"] = "little" if arch.byteorder == "little" else "big"
-        self._names = {item.dwarf: item.name for item in arch.registers if item.dwarf is not None}
-        self._known: dict[int, tuple[ElfImage, Variables]] = {}
+    def __init__(self, session: Session) -> None:
+        """Nothing is read yet."""
+        self._session = session
+        self._files = Files(session)
+        self._frames: list[_FrameContents | None] = []
 
     def of_frames(self, frames: Sequence[NamedFrame]) -> list[tuple[VariableView, ...]]:
         """The variables of each frame, parameters first; of an inlined one its own."""
-        found: list[tuple[VariableView, ...]] = []
-        exact = True
+        self._frames = []
+        exact, level = True, 0
         for number, frame in enumerate(frames):
-            if number >= FRAMES or frame.source == "syscall" or frame.signal:
-                found.append(())
-            else:
+            here: _FrameContents | None = None
+            syscall = frame.source == "syscall"
+            if number < FRAMES and not syscall and not frame.signal:
                 innermost = not number or not frames[number - 1].inlined
-                found.append(tuple(self._of(frame, exact, innermost)))
+                here = self._contents(frame, level, exact, innermost)
+            self._frames.append(here)
+            level += not syscall and not frame.inlined
             # Where a call returns to, or a signal came, is another place than where it was made.
-            exact = frame.signal or frame.source == "syscall" or (frame.inlined and exact)
-        return found
+            exact = frame.signal or syscall or (frame.inlined and exact)
+        return [() if here is None else tuple(_views(here)) for here in self._frames]
 
-    def _of(self, frame: NamedFrame, exact: bool, innermost: bool) -> Iterator[VariableView]:
-        place = frame.pc if exact else frame.pc - 1
-        module = self._module_at(place)
-        if module is None:
-            return
-        try:
-            scope = self._variables(module).scope(place - module.bias)
-        except (ImageError, DamagedError):
-            return
+    def _contents(
+        self, frame: NamedFrame, level: int, exact: bool, innermost: bool
+    ) -> _FrameContents | None:
+        frame_scope = FrameScope(
+            self._session,
+            self._files,
+            frame,
+            number=level,
+            exact=exact,
+            write_memory=_nobody,
+            write_register=_nobody,
+            convenience={},
+            values=[],
+        )
+        scope = frame_scope.scope
         if scope is None:
-            return
+            return None
         shown: Iterable[Variable]
-        if frame.inlined:  # all that are inlined here are told together, in the innermost frame
-            shown = [item for item in scope.visible if item.is_inlined] if innermost else []
-        else:
-            own = [item for item in scope.locals if not item.is_inlined]
-            shown = dict.fromkeys((*scope.parameters, *own))
-        for variable, _ in zip(shown, range(_MOST), strict=False):
-            if variable.is_declaration:
-                continue
-            yield VariableView(
-                variable.name,
-                self._text(variable, frame.registers, module.bias),
-                variable.type_text,
-                variable.is_parameter,
-            )
-
-    def _variables(self, module: Module) -> Variables:
-        known = self._known.get(id(module.image))
-        if known is None:
-            known = self._known[id(module.image)] = module.image, Variables(module.image)
-        return known[1]
-
-    def _text(self, variable: Variable, registers: Mapping[str, int], bias: int) -> str:
-        """The value as people read it, or in <> why there is none."""
         try:
-            return self._value(variable.type, variable.location, registers, bias)
-        except _UnknownError as error:
-            return f"<{error}>"
+            if frame.inlined:  # all inlined here are told together, in the innermost frame
+                shown = [item for item in scope.visible if item.is_inlined] if innermost else []
+            else:
+                own = [item for item in scope.locals if not item.is_inlined]
+                shown = dict.fromkeys((*scope.parameters, *own))
+            wanted = [item for item in shown if not item.is_declaration]
         except (ImageError, DamagedError):
-            return "<the debug information is damaged>"
-        except GuestFaultError as error:
-            return f"<{error.address:#x} cannot be read>"
+            return None
+        return _FrameContents(frame_scope, tuple(wanted[:_MOST]))
 
-    def _value(
-        self, kind: DataType, where: VariableLocation, registers: Mapping[str, int], bias: int
-    ) -> str:
-        if where.where is Where.NOWHERE:
-            raise _UnknownError(where.why)
-        size = kind.size
-        if where.where is Where.MEMORY:
-            address = self._term(where.term, registers, bias)
-            if kind.kind is TypeKind.ARRAY and kind.element.kind in _CHARS:
-                return self._string(address, min(size or _TEXT, _TEXT))
-            if kind.kind in (TypeKind.RECORD, TypeKind.ARRAY) or not size or size > 8:
-                return f"at {address:#x}"
-            return self._scalar(kind, self._read(address, size))
-        if not size or size > 8 or kind.kind in (TypeKind.RECORD, TypeKind.ARRAY):
-            raise _UnknownError(f"in {'pieces' if where.pieces else 'registers'}")
-        if where.where is Where.REGISTER:
-            number = self._register(where.register, registers)
-        elif where.where is Where.VALUE:
-            number = self._term(where.term, registers, bias)
-        else:
-            raise _UnknownError("in pieces")
-        number &= (1 << 64) - 1
-        return self._scalar(kind, number.to_bytes(8, self._order)[:size])
+    def parts(
+        self, frame: int, variable: int, steps: Sequence[int], first: int, count: int
+    ) -> PartsView | None:
+        """Parts of a part of a variable; None where there is no such variable.
 
-    def _scalar(self, kind: DataType, raw: bytes) -> str:
-        order = self._order
-        number = int.from_bytes(raw, order, signed=kind.is_signed)
-        match kind.kind:
-            case TypeKind.POINTER | TypeKind.FUNCTION:
-                text = ""
-                if kind.kind is TypeKind.POINTER and number and kind.target.kind in _CHARS:
-                    text = self._pointed(number)
-                return f"{number:#x}{text}"
-            case TypeKind.BOOL:
-                return {0: "false", 1: "true"}.get(number, str(number))
-            case TypeKind.CHAR | TypeKind.UNSIGNED_CHAR:
-                return f"{number} {chr(number & 0xFF)!r}"
-            case TypeKind.ENUM:
-                names = {value: name for name, value in kind.enumerators}
-                return names.get(number, str(number))
-            case TypeKind.FLOAT if len(raw) in _FLOATS:
-                mark = "<" if order == "little" else ">"
-                return f"{struct.unpack(mark + _FLOATS[len(raw)], raw)[0]:g}"
-        return str(number)
+        Args:
+            frame: number of its frame, of those asked for last.
+            variable: number of it there.
+            steps: which part of it, which part of that, and so on.
+            first: number of the first part that is wanted.
+            count: parts at the most.
+        """
+        here = self._frames[frame] if 0 <= frame < len(self._frames) else None
+        if here is None or not 0 <= variable < len(here.variables):
+            return None
+        item = here.variables[variable]
+        return parts_of(here.scope, item.name, here.scope.of_variable(item), steps, first, count)
 
-    def _pointed(self, address: int) -> str:
+
+def parts_of(
+    scope: FrameScope,
+    name: str,
+    value: TypedValue,
+    steps: Sequence[int],
+    first: int,
+    count: int,
+    letter: str = "",
+) -> PartsView:
+    """A value, and parts of a part of it; what cannot be read says so in place of them."""
+    lines = ValueLines(scope)
+    own = lines.shown(name, value, letter)
+    try:
+        found, more = lines.parts(lines.part(value, steps), first, count)
+        return PartsView(own, tuple(lines.view(*part) for part in found), more)
+    except GuestFaultError as error:
+        return PartsView(own, (), trouble=f"{error.address:#x} cannot be read")
+    except CommandError as error:
+        return PartsView(own, (), trouble=str(error))
+    except (ImageError, DamagedError):
+        return PartsView(own, (), trouble="the debug information is damaged")
+
+
+def _views(here: _FrameContents) -> Iterator[VariableView]:
+    lines = ValueLines(here.scope)
+    for item in here.variables:
         try:
-            return f" {self._string(address, _TEXT)}"
-        except GuestFaultError:
-            return ""
+            kind = item.type_text
+        except (ImageError, DamagedError):
+            kind = "?"
+        value = here.scope.of_variable(item)
+        if value.missing and (why := _why_nowhere(item)):
+            value = replace(value, missing=f"<{why}>")
+        yield lines.view(item.name, value, kind, is_parameter=item.is_parameter)
 
-    def _string(self, address: int, most: int) -> str:
-        """A string up to its NUL; it may end where the memory does."""
-        raw = b""
-        for at in range(address, address + most):
-            try:
-                byte = self._read(at, 1)
-            except GuestFaultError:
-                if not raw:
-                    raise
-                break
-            if byte == b"\0":
-                break
-            raw += byte
-        return '"' + escaped(raw, quoted=True) + '"' + ("..." if len(raw) == most else "")
 
-    def _term(self, term: Term, registers: Mapping[str, int], bias: int) -> int:
-        value = bias if term.is_link else 0
-        if term.register is not None:
-            value = self._register(term.register, registers)
-        size = self._arch.bits // 8
-        for offset in term.derefs:
-            address = (value + offset) & (1 << self._arch.bits) - 1
-            value = int.from_bytes(self._read(address, size), self._order)
-        return (value + term.offset) & (1 << self._arch.bits) - 1
+def _why_nowhere(item: Variable) -> str:
+    """Why a variable stands nowhere, as far as that is known."""
+    try:
+        return item.location.why if item.location.where is Where.NOWHERE else ""
+    except (ImageError, DamagedError):
+        return ""
 
-    def _register(self, number: int, registers: Mapping[str, int]) -> int:
-        name = self._names.get(number)
-        if name is None or name not in registers:
-            raise _UnknownError(f"in {name or f'register {number}'}, not known in this frame")
-        return registers[name]
+
+def _nobody(place: int | str, data: bytes | int) -> None:
+    """Values are looked at here, and not changed."""
+    raise CommandError("nothing is changed by looking at it")

@@ -21,6 +21,8 @@ def standstill(session: Session) -> Report:
     if more > 0:
         lines.append(f"and {more} more threads")
     head = "stopped: deadlock: every thread waits for another one, and nothing can wake any"
+    if session.machine.first.exit is not None:
+        head = "left behind by the first process: threads that wait, and nothing can wake any"
     return Report((head, *lines))
 
 

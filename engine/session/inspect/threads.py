@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
 from engine.errors import GuestFaultError
 from engine.linux import signals
@@ -29,6 +29,14 @@ _FILE_CALLS: Final = frozenset(
     | {"recvmsg", "sendto", "sendmsg", "connect", "flock", "fcntl"}
 )
 """Calls whose first argument is a descriptor."""
+_SELECTS: Final = frozenset({"select", "_newselect", "pselect6"})
+_READY_CALLS: Final = _SELECTS | {"poll", "ppoll"}
+"""Calls that wait for descriptors to be ready."""
+_WATCHED: Final = 1024
+"""Descriptors that are looked at."""
+_NAMED: Final = 3
+"""Descriptors that are named."""
+_POLLIN: Final = 1
 
 
 class ThreadViews:
@@ -108,12 +116,41 @@ class ThreadViews:
             return self._child(call.name, call.arguments), 0
         if call.name in _FILE_CALLS:
             return _file(thread, call.arguments[0] & 0xFFFFFFFF), 0
+        if call.name in _READY_CALLS:
+            files = self._watched(thread, call.name in _SELECTS, call.arguments)
+            if files:
+                return ", ".join(_file(thread, fd) for fd in files), 0
         if thread.wait is not None and thread.wait.uninterruptible:
             return "its child to end or to begin a program", 0
         if thread.wait is not None and thread.wait.deadline is not None:
             left = max(thread.wait.deadline - thread.clock.peek(), 0)
             return f"{left / 1e9:g} s", 0
         return "", 0
+
+    def _watched(self, thread: Thread, select: bool, arguments: tuple[int, ...]) -> list[int]:
+        """The descriptors that poll(2) or select(2) waits for input on, the first few."""
+        arch = self._session.arch
+        order: Literal["little", "big"] = "big" if arch.byteorder == "big" else "little"
+        word = arch.bits // 8
+        found: list[int] = []
+        try:
+            if select:
+                count, address = arguments[0] & 0xFFFFFFFF, arguments[1]
+                if not address:
+                    return []
+                for number in range(0, min(count, _WATCHED), 8 * word):
+                    data = thread.memory.read(address + number // 8, word)
+                    bits = int.from_bytes(data, order)
+                    found += [number + bit for bit in range(8 * word) if bits >> bit & 1]
+                return found[:_NAMED]
+            for number in range(min(arguments[1], _WATCHED)):
+                entry = thread.memory.read(arguments[0] + 8 * number, 8)
+                fd = int.from_bytes(entry[:4], order, signed=True)
+                if fd >= 0 and int.from_bytes(entry[4:6], order) & _POLLIN:
+                    found.append(fd)
+        except GuestFaultError:
+            return []
+        return found[:_NAMED]
 
     @staticmethod
     def _child(name: str, arguments: tuple[int, ...]) -> str:

@@ -5,7 +5,6 @@ from difflib import SequenceMatcher
 from functools import partial
 from typing import Final, Literal, Protocol
 
-from engine.arch.base import Register
 from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.plan import Fixup
 from engine.cpu.ram import EXECUTE, READ, WRITE
@@ -20,6 +19,7 @@ from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces, NamedFrame, comparison
 from engine.session.inspect.frame_variables import FrameVariables
+from engine.session.inspect.telescope import Telescope
 from engine.session.protocol.views import (
     Change,
     DetourCounts,
@@ -32,8 +32,10 @@ from engine.session.protocol.views import (
     Origin,
     PhaseView,
     RegisterView,
+    StackWord,
 )
 from engine.unwind.compare import UNWINDERS
+from engine.words import counted
 
 _FIXUPS: Final = {
     Fixup.IP: "pc moves from behind the copy to behind the original",
@@ -63,6 +65,7 @@ class Viewing:
         unwinder: finds the frames that are shown.
         build_id: of the program.
         detours: its detour buffers.
+        variables: of the frames that are shown.
     """
 
     def __init__(self, session: Session, sight: Sight) -> None:
@@ -75,11 +78,7 @@ class Viewing:
         self._planted: tuple[ProbedSpace | None, int, dict[int, bytes]] = (None, -1, {})
         self.detours = DetourViews(session)
         self.backtraces = Backtraces(session)
-        self._variables = FrameVariables(
-            session.arch,
-            lambda address: sight.space.modules.at(address),
-            lambda address, size: sight.space.memory.read(address, size),
-        )
+        self.variables = FrameVariables(session)
         self.unwinder = UNWINDERS[0]
         self._asked: tuple[str, Mapping[str, int]] = "", {}
         self._frames: tuple[tuple[FrameView, ...], str] = ((), "")
@@ -93,6 +92,8 @@ class Viewing:
         items = session.arch.registers
         values = [session.cpu.read_register(item.name) for item in items]
         before, views = self._before, []
+        telescope = Telescope(session, self._sight.space)
+        link = session.arch.roles.link
         for item, value in zip(items, values, strict=True):
             old = before.get(item.name, value)
             views.append(
@@ -103,7 +104,10 @@ class Viewing:
                     item.group,
                     origin if old != value else "",
                     old,
-                    self._meaning(item, value),
+                    " ".join(name for bit, name in item.flags if value >> bit & 1),
+                    telescope.follow(value, returns=item.name == link)
+                    if item.group == "general"
+                    else (),
                 )
             )
         self._before = {item.name: value for item, value in zip(items, values, strict=True)}
@@ -114,17 +118,9 @@ class Viewing:
         """Those of the last stop."""
         return self._registers
 
-    def _meaning(self, register: Register, value: int) -> str:
-        if register.flags:
-            return " ".join(name for bit, name in register.flags if value >> bit & 1)
-        if register.group != "general" or value < self._session.arch.plan.mmap_min:
-            return ""
-        space = self._sight.space
-        mapping = space.memory.find(value)
-        if mapping is None:
-            return ""
-        location = str(space.modules.locate(value))
-        return mapping.name if location == "?" else location
+    def words(self, address: int, count: int) -> tuple[StackWord, ...]:
+        """Words of the memory in sight from an address on, and where they lead."""
+        return Telescope(self._session, self._sight.space).words(address, count)
 
     # -- frames -----------------------------------------------------------------------------
 
@@ -144,8 +140,10 @@ class Viewing:
         if self.unwinder is not UNWINDERS[0]:
             whole = take()
             differing, missing = _differences(whole.frames, trace.frames)
-            end += f"; {missing} frame(s) of the whole backtrace are missing" if missing else ""
-        variables = self._variables.of_frames(trace.frames)
+            are = "is" if missing == 1 else "are"
+            lost = f"; {counted(missing, 'frame')} of the whole backtrace {are} missing"
+            end += lost if missing else ""
+        variables = self.variables.of_frames(trace.frames)
         views = tuple(
             FrameView(
                 number,
@@ -188,12 +186,6 @@ class Viewing:
     def same_frames(self) -> tuple[tuple[FrameView, ...], str]:
         """Those of the last stop."""
         return self._frames
-
-    @property
-    def own_program(self) -> bool:
-        """True if the program in sight is the guest's first one, if perhaps a copy of it."""
-        main, first = self._sight.space.modules.main, self._session.image
-        return main is None or main.image is first
 
     # -- code and memory ------------------------------------------------------------------
 
@@ -374,7 +366,9 @@ def _differences(
 def _names(point: ProbePoint, machine: HitMachine) -> tuple[str, ...]:
     """The probes that a hit is of, each once: those of calls that have returned last."""
     served = [call.rp for call in machine.calls]
-    return tuple(dict.fromkeys(str(probe) for probe in (*point.probes, *served)))
+    # A probe that stops the guest has a stop beside it: the user has placed one thing.
+    placed = [probe for probe in point.probes if not probe.stops] or point.probes
+    return tuple(dict.fromkeys(str(probe) for probe in (*placed, *served)))
 
 
 def _why_jump(point: ProbePoint) -> str:

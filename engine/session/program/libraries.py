@@ -16,10 +16,11 @@ from typing import Final
 from engine.arch.base import Arch
 from engine.errors import ImageError
 from engine.image import ElfImage, Lines, SymbolTable
-from engine.image.damage import Damage
 from engine.image.variables import Variables
 from engine.linux.errno import LinuxError
+from engine.linux.fs.data import MmapSource
 from engine.linux.fs.filesystem import FileSystem
+from engine.linux.images import ProgramImages
 
 IMAGE_MAX: Final = 1 << 30
 """Larger files are not read as images."""
@@ -47,13 +48,12 @@ class ProgramFile:
         path: str,
         image: ElfImage,
         paths: frozenset[str] = frozenset(),
-        symbols: SymbolTable | None = None,
     ) -> None:
-        """Describe a file; `symbols` are those of the image, if somebody has them already."""
+        """Describe a file."""
         self.path = path
         self.image = image
         self.paths = paths
-        self.symbols = symbols or SymbolTable(image)
+        self.symbols = image.once(SymbolTable)
 
     @cached_property
     def lines(self) -> Lines:
@@ -76,21 +76,18 @@ class ProgramFile:
 class GuestTree:
     """Reads files of the guest's file system."""
 
-    def __init__(self, fs: FileSystem, damage: Damage) -> None:
+    def __init__(self, fs: FileSystem, images: ProgramImages) -> None:
         """Read through `fs`, as the guest itself would.
 
         Args:
             fs: the guest's.
-            damage: of the program whose files these are.
+            images: the ELF files that were read already, by whoever it was.
         """
         self._fs = fs
-        self._damage = damage
+        self._images = images
 
-    def read(self, path: bytes) -> tuple[bytes, str, str | None] | None:
-        """A regular file's bytes, its path without symlinks and that on the host, if any.
-
-        None if it cannot be read.
-        """
+    def _source(self, path: bytes) -> tuple[MmapSource, str] | None:
+        """A regular file's contents, and its path without symlinks; None where none is."""
         try:
             place = self._fs.walk(self._fs.root, path)
             node = place.node
@@ -103,8 +100,7 @@ class GuestTree:
             if source.size > IMAGE_MAX:
                 return None
             resolved = place.parent.path_of(place.name)
-            data = source.read(0, source.size)
-            return data, resolved.decode(errors="surrogateescape"), source.host_path
+            return source, resolved.decode(errors="surrogateescape")
         except LinuxError:
             return None
 
@@ -114,12 +110,15 @@ class GuestTree:
         Raises:
             ImageError: it is no ELF file that can be loaded.
         """
-        found = self.read(path.encode(errors="surrogateescape"))
+        found = self._source(path.encode(errors="surrogateescape"))
         if found is None:
             return None
-        data, resolved, host = found
+        source, resolved = found
         root = os.fsdecode(self._fs.view.root or b"")
-        image = ElfImage.from_bytes(data, path, host, root=root, damage=self._damage)
+        try:
+            image = self._images.open(source, resolved, root)
+        except LinuxError:
+            return None
         return ProgramFile(path, image, frozenset((path, resolved)))
 
     def problem(self, path: str) -> str:
@@ -135,8 +134,11 @@ class GuestTree:
     @cached_property
     def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
         """The entries of /etc/ld.so.cache: soname to paths."""
-        found = self.read(_CACHE)
-        return _parse_cache(found[0]) if found else {}
+        found = self._source(_CACHE)
+        try:
+            return _parse_cache(found[0].read(0, found[0].size)) if found else {}
+        except LinuxError:
+            return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from engine.image import ElfImage, SymbolTable
 from engine.linux.clock import GuestClock
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.view import View
+from engine.linux.images import ProgramImages
 from engine.linux.procview import ProcView
 from engine.session.program.libraries import GuestTree, Program, ProgramFile
 from engine.session.protocol.config import GuestConfig
@@ -53,14 +54,12 @@ class OpenedProgram:
         config: how the guest is to be started.
         paths: the names of the file.
         image: it.
-        symbols: of the file.
         arch: its architecture.
     """
 
     config: GuestConfig
     paths: ProgramPaths
     image: ElfImage
-    symbols: SymbolTable
     arch: Arch
 
     @classmethod
@@ -80,7 +79,8 @@ class OpenedProgram:
                 f"{config.guest}: machine {image.machine_name} ({image.bits} bits, "
                 f"{image.byteorder}-endian) is not supported; supported are {known}"
             )
-        return cls(config, paths, image, SymbolTable(image), arch)
+        image.once(SymbolTable)  # before threads share the image
+        return cls(config, paths, image, arch)
 
     def damage(self) -> tuple[Report, ...]:
         """The remark about what is damaged in its files and was not told yet, if there is any."""
@@ -111,7 +111,7 @@ class OpenedProgram:
         # A path in a definition may name the guest as it was typed on the command line.
         known = frozenset((paths.guest, paths.real, paths.typed, paths.host, config.guest))
         return Program(
-            ProgramFile(paths.guest, self.image, known, self.symbols),
+            ProgramFile(paths.guest, self.image, known),
             self.arch,
             tree.open,
             environment=dict(entry.partition("=")[::2] for entry in config.env),
@@ -128,7 +128,9 @@ class OpenedProgram:
         """
         clock = GuestClock(start=self.config.start)
         fs = FileSystem(view_of(self.config), ProcView(), clock=clock, random_bytes=os.urandom)
-        return self.program(GuestTree(fs, self.image.damage))
+        images = ProgramImages()
+        images.damage = self.image.damage
+        return self.program(GuestTree(fs, images))
 
 
 def view_of(config: GuestConfig) -> View:

@@ -19,6 +19,7 @@ from engine.guest.memory import Memory
 from engine.guest.modules import Modules
 from engine.image import ElfImage, Symbol
 from engine.image.mangling import spellings
+from engine.image.symtab import shown_place
 from engine.session.program.functions import FunctionRanges, inlined_sites, is_code
 from engine.session.program.libraries import Program, ProgramFile
 from engine.trace.place_syntax import Address, FileOffset, SourceLine, Target
@@ -82,6 +83,11 @@ class Place:
     def name(self) -> str:
         """SYMBOL+OFF as kprobes print it, the plain address without a symbol."""
         return f"{self.link:#x}" if self.symbol is None else f"{self.symbol}+{self.offset:#x}"
+
+    @property
+    def shown(self) -> str:
+        """The same for people: of a C++ function its name in the source."""
+        return shown_place(self.name)
 
 
 class Places:

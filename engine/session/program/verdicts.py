@@ -1,4 +1,7 @@
-"""Verdicts on places: what `check` shows and what arming asks, from the files alone."""
+"""Verdicts on places: what `check` shows and what arming asks.
+
+They go by the files, and by the memory of a guest where one is at hand.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,7 +23,7 @@ from engine.probes.detourwork import not_worth, uncompiled
 from engine.probes.jump import JUMP
 from engine.probes.jumprules import JumpPlace, checklist, fitting
 from engine.probes.lint import Check, Finding, Judgement, judge
-from engine.probes.site import ImageCode, Site
+from engine.probes.site import ImageCode, InMemory, Site
 from engine.probes.techniques import AUTO, chosen
 from engine.session.program.functions import function_at
 from engine.session.program.libraries import Program, ProgramFile
@@ -33,8 +36,16 @@ RETURN_ENTRY: Final = "return-entry"
 """Rule: a return kprobe goes on a function's entry (register_kretprobe)."""
 
 
+FileMemory = Callable[[Place], InMemory | None]
+"""A place's file as a guest's memory has it; None where it is not there."""
+
+
 def _no_checks() -> tuple[Check, ...]:
     return ()
+
+
+def _no_memory(place: Place) -> None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -66,7 +77,7 @@ class Placed:
 
     @cached_property
     def nearest_jump(self) -> int | None:
-        """Link address of the nearest place for a jump in the function; None where none is known.
+        """The nearest address for a jump in the function; None where none is known.
 
         Only asked where the place has none itself.
         """
@@ -87,6 +98,7 @@ class Verdicts:
         program: Program,
         mode: Mode = Mode.STRICT,
         technique: str = AUTO,
+        memory: FileMemory = _no_memory,
     ) -> None:
         """Nothing is read before the first question.
 
@@ -95,7 +107,10 @@ class Verdicts:
             program: its files.
             mode: how strictly places are judged.
             technique: of probes, of `engine.probes.techniques.technique_names`.
+            memory: of a guest, where one is at hand: the program, or its user, may have changed
+                the code, and it is the changed code that is judged.
         """
+        self._memory = memory
         self._technique = technique
         self._choice = chosen(technique)
         self.places = Places(arch, program)
@@ -104,7 +119,7 @@ class Verdicts:
         self._program = program
         self._mode = mode
         self._decode = Disassembler(arch).decode
-        self._codes: dict[str, ImageCode] = {}
+        self._codes: dict[tuple[str, int], ImageCode] = {}
 
     @property
     def main(self) -> ProgramFile:
@@ -112,17 +127,24 @@ class Verdicts:
         return self._program.main
 
     def judge(
-        self, place: Place, *, mode: Mode | None = None, probed: bool = False, brief: bool = False
+        self,
+        place: Place,
+        *,
+        mode: Mode | None = None,
+        probed: bool = False,
+        brief: bool = False,
+        bias: int = 0,
     ) -> Placed:
         """The verdict on a place.
 
         Args:
             place: where.
+            bias: of its file in memory: texts and addresses of the verdict are the guest's then.
             mode: another strictness than usual, for one place.
             probed: a probe stands there already.
             brief: conditions of jumps are looked at only when they are asked for.
         """
-        site = self.site(place, mode=mode, probed=probed)
+        site = self.site(place, mode=mode, probed=probed, bias=bias)
         placed = Placed(
             place, judge(site), partial(self._jump, site), partial(self._nearest_jump, site)
         )
@@ -152,16 +174,19 @@ class Verdicts:
                 return address
         return None
 
-    def site(self, place: Place, *, mode: Mode | None = None, probed: bool = False) -> Site:
+    def site(
+        self, place: Place, *, mode: Mode | None = None, probed: bool = False, bias: int = 0
+    ) -> Site:
         """A place as the rules see it."""
-        code = self._code(place)
+        code = self._changed(place, bias) or self._code(place, bias)
+        symbol, function = code.symbols.at(place.link), place.function
         return Site(
             code=code,
-            address=place.link,
+            address=place.link + bias,
             rules=place.rules,
             mode=mode or self._mode,
-            function_range=place.function,
-            symbol=code.symbols.at(place.link),
+            function_range=function and (function[0] + bias, function[1]),
+            symbol=symbol and replace(symbol, address=symbol.address + bias),
             probed=probed,
         )
 
@@ -309,12 +334,22 @@ class Verdicts:
         assert file is not None, "the place was found in it"
         return file
 
-    def _code(self, place: Place) -> ImageCode:
-        code = self._codes.get(place.path)
+    def _changed(self, place: Place, bias: int) -> ImageCode | None:
+        """The code of a place's file, if memory has other code around it; not kept."""
+        in_memory = self._memory(place)
+        start, size = place.function or (place.link, self._arch.insn_max)
+        written = place.image.read_vaddr(start, size) if in_memory is not None else b""
+        if in_memory is None or in_memory(start, written) == written:
+            return None
+        file = self.file_of(place)
+        return ImageCode(self._arch, file.image, file.symbols, self._decode, bias, in_memory)
+
+    def _code(self, place: Place, bias: int = 0) -> ImageCode:
+        code = self._codes.get((place.path, bias))
         if code is None:
             file = self.file_of(place)
-            code = ImageCode(self._arch, file.image, file.symbols, self._decode)
-            self._codes[place.path] = code
+            code = ImageCode(self._arch, file.image, file.symbols, self._decode, bias)
+            self._codes[place.path, bias] = code
         return code
 
 

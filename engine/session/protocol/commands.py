@@ -6,7 +6,7 @@ it stands.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from engine.trace.tracepoints import GROUPS as GROUPS
 from engine.trace.tracepoints import selection as selection
@@ -15,6 +15,11 @@ from engine.trace.tracepoints import selection as selection
 @dataclass(frozen=True, slots=True)
 class Continue:
     """Run on to the next stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueToHit:
+    """Run on to the next hit of any probe that is on, or another stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +112,36 @@ class SavedProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedStop:
+    """A stop of an earlier session, with all that words have asked of it.
+
+    Attributes:
+        rows: its rows in the list of probes, by number from 1 on; none if it is not in it.
+        word: the line that places one that is not a plain row of the list: "watch -l x".
+        temporary: it goes with its first stop.
+        on: it is enabled.
+        condition: it stops only where this holds, "" for everywhere.
+        ignore: hits to pass by.
+        commands: lines that are carried out at each stop.
+        passing: a command has placed it for its own use: it is not for another session.
+    """
+
+    rows: tuple[int, ...] = ()
+    word: str = ""
+    temporary: bool = False
+    on: bool = True
+    condition: str = ""
+    ignore: int = 0
+    commands: tuple[str, ...] = ()
+    passing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Restore:
-    """Place the probes of an earlier session; any time. What cannot be placed is told."""
+    """Place the probes and stops of an earlier session; any time. What cannot be is told."""
 
     probes: tuple[SavedProbe, ...]
+    stops: tuple[SavedStop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +278,80 @@ class ReadMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadWords:
+    """Ask for words of memory and where they lead; any time. The answer is `events.WordsRead`."""
+
+    address: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A variable of a frame or the value of a display, and which of its parts are wanted.
+
+    Attributes:
+        frame: number of the frame; `DISPLAYS` for a display.
+        number: of the variable among those of the frame; that of the display.
+        steps: number of a part of it, of a part of that, and so on.
+        count: parts of this one, at the most.
+    """
+
+    frame: int
+    number: int
+    steps: tuple[int, ...] = ()
+    count: int = 0
+
+
+DISPLAYS: Final = -1
+"""In place of a frame's number."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadParts:
+    """Ask what is in values; any time. The answer is an `events.PartsRead`.
+
+    Attributes:
+        moment: `GuestView.moment` that the numbers are of; nothing is answered at another one.
+        branches: those to look into.
+    """
+
+    moment: int
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadHandlers:
+    """Register the probes of a handlers file in place of those of the last one; any time.
+
+    Attributes:
+        path: of the file; "" for the last one again.
+        on: False for none any more.
+    """
+
+    path: str = ""
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TypedLine:
+    """Carry a line of gdb's words out, or a block of lines; what it prints is `events.Printed`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskWords:
+    """Ask for the words that a line may begin with; the answer is an `events.WordsKnown`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectFrame:
+    """Look at a frame of the backtrace: names in expressions are its own; any time."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Signal:
     """Send the guest a signal, as kill(2) does; any time."""
 
@@ -304,6 +409,7 @@ class Refresh:
 
 Command: TypeAlias = (
     Continue
+    | ContinueToHit
     | Halt
     | Restart
     | StepInsn
@@ -329,6 +435,12 @@ Command: TypeAlias = (
     | WriteMemory
     | Assemble
     | ReadMemory
+    | ReadWords
+    | ReadParts
+    | LoadHandlers
+    | TypedLine
+    | AskWords
+    | SelectFrame
     | Signal
     | Input
     | Resize

@@ -27,6 +27,7 @@ class GuestConfig:
         shares: (path, writable) shown at the same path in the guest.
         isolated: show the guest, its loader and shared libraries only: neither the current
             directory nor the system's program directories.
+        tty: a terminal or file of the host's that is the guest's standard streams; "" for none.
         env: environment entries "K=V".
         cwd: guest path of the working directory; the host's if None.
         seed: of everything random, the turns of threads included.
@@ -50,6 +51,7 @@ class GuestConfig:
     root: str | None = None
     shares: tuple[tuple[str, bool], ...] = ()
     isolated: bool = False
+    tty: str = ""
     env: tuple[str, ...] = ()
     cwd: str | None = None
     seed: int = 0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from engine.session.protocol.commands import Command
-from engine.session.protocol.views import GuestView
+from engine.session.protocol.views import GuestView, ModuleView, PartsView, StackWord
 from engine.trace.rows import EventInfo
 
 
@@ -28,6 +28,23 @@ class Rows:
 
     data: bytes
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramBegan:
+    """A thread is in a program from a time on, in ticks; 0 is the one that a run begins with."""
+
+    thread: int
+    time: int
+    program: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileMapped:
+    """A program has code of a file in memory; the program's own file comes first."""
+
+    program: int
+    file: ModuleView
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +107,47 @@ class MemoryRead:
 
 
 @dataclass(frozen=True, slots=True)
+class WordsRead:
+    """The answer to `ReadWords`: those up to the first that cannot be read."""
+
+    command: Command
+    words: tuple[StackWord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartsRead:
+    """The answer to `ReadParts`: one for each branch, None where there is no such value."""
+
+    command: Command
+    found: tuple[PartsView | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """Text that gdb's words print, newlines included."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WordsKnown:
+    """The answer to `AskWords`: names of each, the whole one first, and what it does."""
+
+    words: tuple[tuple[tuple[str, ...], str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something happened to the guest or a probe that the user did not ask for."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something about the guest that belongs among its output, line by line."""
+
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +162,19 @@ SessionEvent: TypeAlias = (
     Viewed
     | Declared
     | Rows
+    | ProgramBegan
+    | FileMapped
     | Snapshot
     | Restarted
     | Output
     | Done
     | Failed
     | MemoryRead
+    | WordsRead
+    | PartsRead
+    | Printed
+    | WordsKnown
     | Notice
+    | Remark
     | Crashed
 )

@@ -19,12 +19,14 @@ class Reports:
         reason: in a few words on one line.
         remarks: in the order to show them.
         damage: remarks about damaged files, which come before all others.
+        troubles: those of the remarks that are about what the guest asked for in vain.
     """
 
     exit_code: int
     reason: str
     remarks: tuple[Report, ...] = ()
     damage: tuple[Report, ...] = ()
+    troubles: tuple[Report, ...] = ()
 
     def after(self, *damage: Report) -> "Reports":
         """The same with more about damaged files."""

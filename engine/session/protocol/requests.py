@@ -87,12 +87,14 @@ class ProbeRequest:
         entries: patterns: an event on the entry of each function that matches.
         returns: patterns: an event on the return of each.
         bodies: patterns: an event on every instruction of each.
+        watches: expressions: an event for each store to what they name.
     """
 
     definitions: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
     returns: tuple[str, ...] = ()
     bodies: tuple[str, ...] = ()
+    watches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +225,8 @@ class ExploreRequest:
     Attributes:
         config: the guest; its seed is the first one.
         seeds: how many are tried.
-        stop_if: a filter over `exit`, `signal`, `clock` and `switches`: a run for which it
-            holds ends the search, too; None for none.
+        stop_if: a C expression over the program's variables at its end: a run for which it holds
+            ends the search, too; None for none.
         jobs: processes of the host's that share the search.
         seconds: for all of it, None for any time.
         schedule: a file to write the schedule to that is found, None for none.

@@ -7,6 +7,7 @@ be of. `engine.trace.rows` describes their bytes.
 from engine.trace.formats.base import Names
 from engine.trace.formats.event_text import EventLines, EventText
 from engine.trace.graph import is_entry, is_exit
+from engine.trace.program_times import ProgramTimes
 from engine.trace.ring import Ring
 from engine.trace.rowfilter import CompiledFilter
 from engine.trace.rowfilter import compile_filter as compile_row_filter
@@ -22,6 +23,7 @@ __all__ = [
     "EventTable",
     "EventText",
     "Names",
+    "ProgramTimes",
     "Ring",
     "Value",
     "compile_row_filter",

@@ -12,9 +12,13 @@ from typing import Literal
 
 from engine.arch.drawing import UnitDrawing as UnitDrawing
 from engine.arch.drawing import UnitPart as UnitPart
+from engine.session.protocol.commands import SavedStop
 
 Origin = Literal["", "insn", "machinery"]
 """Who changed a register since the view before: nobody, the guest, or the probe's machinery."""
+
+Region = Literal["", "code", "stack", "heap", "data"]
+"""The kind of memory that a pointer points into, "" for a value that is no pointer."""
 
 _EMPTY: Mapping[int, bytes] = MappingProxyType({})
 
@@ -31,6 +35,55 @@ class RunState(Enum):
     ENDED = "ended"
 
 
+class StopCause(Enum):
+    """The kind of thing that has made the guest stand."""
+
+    ARRIVED = "arrived"
+    """It stands where it was to come: a step is done, a place is reached; or nothing has run."""
+    HIT = "hit"
+    """A breakpoint or a probe of the user's stops it."""
+    SIGNAL = "signal"
+    """A signal that it gets, and that the user wants to know of first."""
+    EVENT = "event"
+    """A system call, a fork or an exec that the user wants to know of."""
+    INTERRUPTED = "interrupted"
+    """The user does."""
+    CUT_SHORT = "cut short"
+    """A system call or a thread ended first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointerHop:
+    """A step from pointer to pointer; the first one is the value itself.
+
+    Attributes:
+        value: of the pointer, or the word at the end that is none.
+        region: where it points.
+        place: that place's name: a symbol, a section, a mapping.
+        text: the string that stands there in quotes, or the instruction; "..." where it goes on.
+    """
+
+    value: int
+    region: Region
+    place: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StackWord:
+    """A word of memory.
+
+    Attributes:
+        address: of it.
+        value: unsigned.
+        hops: where it leads.
+    """
+
+    address: int
+    value: int
+    hops: tuple[PointerHop, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class RegisterView:
     """One register.
@@ -42,7 +95,8 @@ class RegisterView:
         group: "general", "flags", "system", "vector" or "float".
         origin: who changed it since the stop before.
         old: its value then, the same as `value` where nobody did.
-        meaning: what the value is: a symbol, flag letters, "" for nothing special.
+        meaning: letters of the flags that are set, "" where it has none.
+        hops: where the value leads, none where it is no pointer.
     """
 
     name: str
@@ -52,6 +106,7 @@ class RegisterView:
     origin: Origin = ""
     old: int = 0
     meaning: str = ""
+    hops: tuple[PointerHop, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +140,20 @@ class ProbeView:
         definition: the line of `kprobe_events` (for "b": the place).
         event: GROUP/NAME, "" for a breakpoint.
         place: SYMBOL+OFF, or PATH:OFFSET.
-        addresses: guest addresses; none while it waits for its file.
+        addresses: guest addresses in the memory of the thread in sight; none where its file is
+            not mapped.
         technique: "breakpoint" or "jump".
         how: "emulated", "xol" or "boosted"; "" while it is not armed.
         reason: why this technique and this way, in words.
         hits: times it was hit while enabled.
         misses: hits whose handlers did not run.
         enabled: whether it records.
-        pending: whether its file is not mapped yet.
+        pending: whether its file is mapped neither in the first process nor in the one in sight.
         stops: whether the guest stops when it is hit.
         gone: whether its code is not there any more.
         filter: which hits its event records, "" for all.
         triggers: what else its event does at a hit, as typed.
+        only: when it stops the guest, in words; "" for at every hit.
     """
 
     id: int
@@ -116,6 +173,7 @@ class ProbeView:
     gone: bool = False
     filter: str = ""
     triggers: tuple[str, ...] = ()
+    only: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,12 +302,46 @@ class VariableView:
         value: as people read it; in <> why it cannot be told.
         type: as the source spells it.
         is_parameter: whether it is one of the function's arguments.
+        opens: it has parts that can be asked for, or leads to something.
+        leads: of a pointer: the thing that it leads to, in one line.
     """
 
     name: str
     value: str
     type: str
     is_parameter: bool = False
+    opens: bool = False
+    leads: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PartsView:
+    """A variable, and some parts of it or of one of its parts.
+
+    Attributes:
+        own: the variable itself.
+        parts: those that were asked for.
+        more: there are others behind them.
+        trouble: why there are none, "" where there are.
+    """
+
+    own: VariableView
+    parts: tuple[VariableView, ...]
+    more: bool = False
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayView:
+    """An expression that is shown at each stop.
+
+    Attributes:
+        number: of it.
+        text: the expression as it was typed, with letters of a format in front.
+    """
+
+    number: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +350,7 @@ class FrameView:
 
     Attributes:
         variables: what debug information knows there, parameters first; of the innermost
-            frames only.
+            frames only. What is in them is asked for by `commands.ReadParts`.
         differs: the whole backtrace has no such frame there: another unwinder's is shown.
     """
 
@@ -339,6 +431,7 @@ class GuestView:
     Attributes:
         state: what it is doing.
         reason: why it stopped, or how it ended, in words.
+        cause: the kind of that reason, of a guest that stands.
         arch: its architecture.
         program: guest path of its file.
         build_id: of that file, hex; a hash of the file where it has none.
@@ -349,9 +442,14 @@ class GuestView:
         registers: in the architecture's order; of the last stop while it runs.
         frames: the backtrace at a stop, innermost first.
         frames_end: why the backtrace ends there.
+        frame: number of the frame that is looked at.
+        moment: counts motions of the guest: frames of another one have other numbers.
+        displays: expressions that are shown at each stop; their values are asked for, too.
         unwinder: the one that found the frames; "full" unless the user compares.
         hit: the hit at hand; None when the guest stands at no probe.
         probes: all of them, in the order they were placed.
+        stops: what words have asked of stops, by number of the row in `probes`; those that are in
+            no row, too. What the next session is to have.
         planted: guest address to bytes that stand there instead of the original.
         modules: files in memory.
         mappings: the memory map at the last stop.
@@ -361,13 +459,14 @@ class GuestView:
         threads: number of threads of all processes.
         listed: all of them, and processes that have ended, as a tree.
         alone: the others run only while the thread in sight waits.
-        own_program: whether the thread in sight runs the guest's first program, of which the
-            probes are.
+        program_in_sight: number of the program that the thread in sight runs, as in
+            `events.ProgramBegan`.
         time: of the guest's clock.
         system_calls: made so far.
         waiting_in: name of the system call it is blocked in.
         events: recorded since the start.
         exit_code: once it has ended.
+        troubles: what it has asked for in vain so far, in a few words.
         changed: counts changes of code bytes: code shown before is stale.
         undo: what `Undo` would take back, "" for nothing.
         redo: what `Redo` would do again.
@@ -377,6 +476,7 @@ class GuestView:
 
     state: RunState = RunState.READY
     reason: str = ""
+    cause: StopCause = StopCause.ARRIVED
     arch: str = ""
     program: str = ""
     build_id: str = ""
@@ -387,9 +487,13 @@ class GuestView:
     registers: tuple[RegisterView, ...] = ()
     frames: tuple[FrameView, ...] = ()
     frames_end: str = ""
+    frame: int = 0
+    moment: int = 0
+    displays: tuple[DisplayView, ...] = ()
     unwinder: str = "full"
     hit: HitView | None = None
     probes: tuple[ProbeView, ...] = ()
+    stops: tuple[SavedStop, ...] = ()
     planted: Mapping[int, bytes] = field(default_factory=lambda: _EMPTY)
     modules: tuple[ModuleView, ...] = ()
     mappings: tuple[MappingView, ...] = ()
@@ -399,12 +503,13 @@ class GuestView:
     threads: int = 1
     listed: tuple[ThreadView, ...] = ()
     alone: bool = False
-    own_program: bool = True
+    program_in_sight: int = 0
     time: int = 0
     system_calls: int = 0
     waiting_in: str = ""
     events: int = 0
     exit_code: int | None = None
+    troubles: str = ""
     changed: int = 0
     undo: str = ""
     redo: str = ""

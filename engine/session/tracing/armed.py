@@ -86,7 +86,7 @@ class ControlHooks:
         stack: records the call stack behind a row: (thread, place).
         stack_now: the call stack, innermost first.
         snapshot: keeps what is in the ring now; None without a ring.
-        symbol: text of an address.
+        symbol: text of an address in the program that is hit.
         comm: a thread's name.
         syscall: a system call's name by its number.
         read_cstring: (address, limit) to the guest's bytes there.

@@ -21,6 +21,7 @@ from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
+from engine.session.tracing.watching import GROUP as WATCHES
 from engine.trace.definition import Definition, Deletion, compatible, matches, parse
 from engine.trace.place_syntax import FileOffset
 from engine.trace.tracepoints import Selection, selection
@@ -111,6 +112,8 @@ class Definitions:
             self.on_returns(glob)
         for glob in probes.bodies:
             self.on_bodies(glob)
+        for text in probes.watches:
+            self._choose(Selection(WATCHES, text))
 
     def define(self, line: str) -> Defined | None:
         """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`.

@@ -8,8 +8,9 @@ does and `exit()` after it has ended, as in a kernel module.
 
 import inspect
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,13 +29,20 @@ if TYPE_CHECKING:
     from engine.session.guest.session import Session
 
 
-def load_handlers(path: str, session: "Session", *, begin: bool = True) -> dict[str, Any]:
+def load_handlers(
+    path: str,
+    session: "Session",
+    *,
+    begin: bool = True,
+    out: Callable[[str], object] | None = None,
+) -> dict[str, Any]:
     """Execute a file and register its probes.
 
     Args:
         path: of the file.
         session: the guest.
         begin: whether it is about to run: `init` is called.
+        out: takes what `print` prints there, where the terminal belongs to somebody else.
 
     Returns:
         The module's names; its probes are `probes`.
@@ -56,6 +64,8 @@ def load_handlers(path: str, session: "Session", *, begin: bool = True) -> dict[
         "Uretprobe": Uretprobe,
         "guest": session,
     }
+    if out is not None:
+        names["print"] = partial(_printed, out)
     try:
         exec(compile(source, path, "exec"), names)
     except CutOff:
@@ -88,6 +98,11 @@ def load_handlers(path: str, session: "Session", *, begin: bool = True) -> dict[
     if begin and callable(names.get("exit")):
         session.at_end.append(names["exit"])
     return names
+
+
+def _printed(out: Callable[[str], object], *things: object, sep: str = " ", **_: object) -> None:
+    """Python's `print`."""
+    out(sep.join(map(str, things)))
 
 
 @contextmanager

@@ -58,7 +58,10 @@ class TraceListing:
             info = patterned.event.info
             name = f"{info.group}/{info.name}"
             yield from self._at_entry(form, patterned.place, name, told, patterned.is_return)
+        yield from self._tracing.watches.listed()
         for info in self._tracing.kernel_infos:
+            if self._tracing.watches.is_mine(info):
+                continue
             if kernel:
                 yield f"{info.group}/{info.name}"
             else:

@@ -6,7 +6,6 @@ as a whole and counted as lost; later pieces are tried again, behind a note.
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from engine.arch.plan import Rules
-from engine.errors import CommandError
 from engine.escaping import escaped
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
+from engine.session.guest.outputs import OutputFile
 from engine.session.guest.probing import Probing
 from engine.session.protocol.report import Report
 from engine.session.tracing.event_set import TraceEvent
@@ -29,8 +28,6 @@ from engine.trace.rows import HEAD, count_rows, uniform
 from engine.trace.staging import CAPACITY, capacity_of
 
 _SHOWN: Final = 10
-_NUMBERS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
-_DESCRIPTOR: Final = re.compile(r"/dev/std(?:out|err)|/(?:dev|proc/self)/fd/(\d{1,9})", re.ASCII)
 PIECE: Final = 1 << 15
 """About how many bytes of rows are written at once."""
 
@@ -45,7 +42,7 @@ def plainly(form: Format, rows: bytes) -> bytes:
 
 
 class TraceOutput:
-    """The output of one trace.
+    """The output of one trace; a file of the user's is as it was until `begin`.
 
     Attributes:
         format: turns rows into bytes.
@@ -60,30 +57,32 @@ class TraceOutput:
     def __init__(
         self,
         form: Format,
-        path: str | None,
+        target: OutputFile | None,
         stream: BinaryIO | None,
         *,
+        discard: bool = False,
         backed: bool = False,
         state: Callable[[], dict[str, Any]] = dict,
         written: Callable[..., object] = lambda *, file: None,
         text_of: TextOf = plainly,
     ) -> None:
-        """Open it.
+        """Set it up.
 
         Args:
             form: the output format.
-            path: file to write to, None for the stream.
+            target: file to write to, None for the stream.
             stream: None for nowhere.
+            discard: format and write nothing.
             backed: keep rows that are not written yet in a file beside it.
             state: what is stored there beside the format's own state.
             written: told of each piece that was written, and whether it went to a file.
             text_of: has the format turn rows into text.
 
         Raises:
-            CommandError: the file cannot be written.
+            CommandError: there cannot be a file beside it.
         """
         self.format = form
-        self.discard = path == "/dev/null"
+        self.discard = discard
         self.lost = 0
         self.failure: OSError | None = None
         self.ring_file: RingFile | None = None
@@ -92,34 +91,25 @@ class TraceOutput:
         self._text_of = text_of
         self._given_up = False
         self._written = self._unsaid = self._stage = 0
-        self._opened = path is not None and not self.discard
-        self._own = False
-        self._file = None if self.discard else stream
-        self._escapes = is_terminal(path, stream)
-        if path is not None and not self.discard:
-            given = _DESCRIPTOR.fullmatch(path)
-            try:
-                if given is not None:  # opened anew it would have a position of its own
-                    file = os.dup(_NUMBERS.get(path) or int(given[1] or 0))
-                else:
-                    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
-                self._file = os.fdopen(file, "wb", buffering=0)
-                self._own = given is None and stat.S_ISREG(os.fstat(file).st_mode)
-            except OSError as error:
-                raise CommandError(f"-o {path}: {error.strerror}") from error
-            if self._own:
-                self._begin_file(path, backed=backed)
+        self._target = None if discard else target
+        self._file = None if discard or target is not None else stream
+        self._escapes = is_terminal(None if target is None else target.path, stream)
+        self._own = self._target is not None and self._target.is_own
+        if self._target is not None and self._own and backed:
+            self.ring_file = RingFile(Path(f"{self._target.path}.ring"), capacity_of(CAPACITY))
         self.is_stream = not self._own and not self.discard
 
-    def _begin_file(self, path: str, *, backed: bool) -> None:
-        """Empty the file, but not before the ring file of its last trace is gone."""
-        assert self._file is not None
-        try:
-            if backed:
-                self.ring_file = RingFile(Path(f"{path}.ring"), capacity_of(CAPACITY))
-            self._file.truncate()
-        except OSError as error:
-            raise CommandError(f"-o {path}: {error.strerror}") from error
+    def begin(self) -> None:
+        """The run begins: the file is empty, but not before its last trace's ring file is gone.
+
+        Raises:
+            CommandError: the file, or the one beside it, cannot be written.
+        """
+        if self._target is not None:
+            self._target.create()
+            if self.ring_file is not None:
+                self.ring_file.install()
+            self._file = self._target.begin()
 
     def rows(self, data: bytes) -> None:
         """Write rows; what does not go counts as lost."""
@@ -140,7 +130,7 @@ class TraceOutput:
             self.commit(consumed)
             self._tell(file=self._own)
 
-    def begin(self) -> None:
+    def header(self) -> None:
         """Write the format's header."""
         self.text(self.format.header())
         self._stage = 1
@@ -223,8 +213,8 @@ class TraceOutput:
 
     def close(self) -> None:
         """Close the file, and remove the one beside it; a stream stays open."""
-        if self._opened and self._file is not None:
-            self._file.close()
+        if self._target is not None:
+            self._target.close()
         if self.ring_file is not None:
             self.ring_file.close()
 

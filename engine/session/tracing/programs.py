@@ -1,10 +1,14 @@
 """Programs that a guest has run: which one a row of a trace is from, and its names."""
 
+from collections.abc import Callable
+
 from engine.cpu.ram import EXECUTE
 from engine.guest.mapping import Mapping
-from engine.guest.modules import Location, Modules
+from engine.guest.modules import Location, Module, Modules
 from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
+from engine.session.protocol import events as ev
+from engine.session.protocol.views import ModuleView
 from engine.trace.formats.base import Format
 from engine.trace.program_times import ProgramTimes
 
@@ -18,6 +22,7 @@ class Programs:
     Attributes:
         several: there is more than one.
         times: when threads were in which.
+        tell: takes what those have to know who name rows by themselves.
     """
 
     def __init__(self, session: Session, *, keeps: bool) -> None:
@@ -34,9 +39,16 @@ class Programs:
         self._modules: list[Modules | None] = [session.space.modules]
         self._mappings: dict[int, dict[int, Mapping]] = {}
         self.times = ProgramTimes()
+        self.tell: Callable[[ev.ProgramBegan | ev.FileMapped], object] = lambda event: None
         self._shown = 0
 
     # -- what happens ---------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """The guest is about to run: there is code already."""
+        space = self._session.space
+        for mapping in list(space.memory.mappings):
+            self.mapped(space, mapping.start, mapping.size)
 
     def copied(self, old: AddressSpace, new: AddressSpace) -> None:
         """A process begins with a copy of an address space."""
@@ -55,6 +67,13 @@ class Programs:
         for mapping in space.memory.overlapping(start, start + size):
             if mapping.perms & EXECUTE and mapping.name.startswith("/"):
                 self._mappings.setdefault(number, {})[mapping.start] = mapping
+                self._tell_file(number, space.modules.at(mapping.start), mapping)
+
+    def _tell_file(self, number: int, module: Module | None, mapping: Mapping) -> None:
+        if module is not None:
+            main = module.image is self._session.image
+            view = ModuleView(module.name, mapping.start, mapping.end, module.bias, main)
+            self.tell(ev.FileMapped(number, view))
 
     def ended(self, space: AddressSpace) -> int:
         """An address space is about to be given back; what was recorded there has been named.
@@ -81,7 +100,10 @@ class Programs:
         machine = self._session.machine
         known = machine.threads.get(thread)
         number = self._numbers.get(known.space, 0) if known is not None else 0
-        self.times.began(thread, machine.cpu.blocks(), number)
+        now = machine.cpu.blocks()
+        self.times.began(thread, now, number)
+        if self.several:
+            self.tell(ev.ProgramBegan(thread, now, number))
 
     def number(self, space: AddressSpace) -> int:
         """Number of the program in an address space."""

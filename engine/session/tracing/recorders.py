@@ -108,6 +108,7 @@ class Recorders:
             site = FetchSite(probe.addr, base)
             make = partial(_compiled, number, layout, site, seen)
             record = self._controls.recorder(self._table[number], make, probe.addr)
+            probe.passes = self._controls.passing(self._table[number], make)
             if isinstance(probe, Kretprobe):
                 probe.capture = capturer(layout, site, replace(self._context, **seen))
                 probe.record_return = self._behind_trampoline(record, probe.rules, layout, space)

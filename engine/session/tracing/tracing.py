@@ -17,6 +17,7 @@ from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing import watching
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.defining import Definitions
 from engine.session.tracing.event_set import EventSet
@@ -36,6 +37,7 @@ from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.syscalls import SyscallEvents
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
+from engine.session.tracing.watching import WatchEvents
 from engine.trace import sched, syscalls
 from engine.trace.formats import FORMATS
 from engine.trace.formats.base import Format, Names, with_idle
@@ -102,9 +104,11 @@ class Tracing:
         ring: what is kept, None while streaming.
         controls: filters and triggers.
         syscalls: system-call events.
+        watches: those of watched expressions.
         kernel_events: those that the guest's kernel has without a definition, by group.
         handled: probes of a file of handlers, which have no event.
         tasks: the threads whose events are recorded.
+        programs: those that the guest has run, which name rows.
     """
 
     def __init__(
@@ -145,12 +149,13 @@ class Tracing:
         if main is not None:
             main.add_instance(self)
         path = options.output
+        discard = path == "/dev/null"
         if options.buffer is not None:
             self.ring = Ring(options.buffer, options.overwrite)
         self._comms = comms = session.machine.comms
         self._modules = LoadedFiles(session)
         self._left: list[int] = []  # threads that have ended since rows were written
-        self._programs = programs = Programs(session, keeps=options.buffer is not None)
+        self.programs = programs = Programs(session, keeps=options.buffer is not None)
         self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
         names = self._names()
         formats = {kind.name: kind for kind in FORMATS}
@@ -163,8 +168,9 @@ class Tracing:
             text = (*text, "nosym-userobj")
         self._output = TraceOutput(
             make_format(self.table, names, text),
-            path,
+            None if path is None or discard else session.outputs.add("-o", path),
             stream,
+            discard=discard,
             backed=self.ring is None,
             state=self._who_and_where,
             written=session.written,
@@ -178,15 +184,17 @@ class Tracing:
             session.memory,
             self._staging,
             comm=lambda thread: comms.get(thread, b""),
-            symbol=lambda address: self._named(session.seen.modules.locate(address)),
+            symbol=self._symbol_now,
             where=self._probing.where,
         )
         self._text = text
         self._started = False
         self.syscalls = SyscallEvents(session)
+        self.watches = WatchEvents(session)
         self.kernel_events: dict[str, KernelEvents] = {
             syscalls.GROUP: self.syscalls,
             sched.GROUP: SchedulerEvents(session, self.tasks.chosen),
+            watching.GROUP: self.watches,
         }
         self._stacks = StackRecorder(
             Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
@@ -196,7 +204,7 @@ class Tracing:
             stack=self._stacks.record,
             stack_now=lambda: self._stacks.frames(self.controls.place),
             snapshot=None if self.ring is None and keep is None else self._snapshot,
-            symbol=self.symbol,
+            symbol=self._symbol_now,
             comm=lambda thread: comms.get(thread, b""),
             syscall=self.syscalls.name_of,
             read_cstring=lambda at, limit: session.seen.memory.read_cstring(at, limit),
@@ -355,7 +363,13 @@ class Tracing:
         )
 
     def start(self) -> None:
-        """Before the guest runs: the clock goes, the header is out."""
+        """Before the guest runs: the clock goes, the header is out.
+
+        Raises:
+            CommandError: an output cannot be written; none is touched then.
+        """
+        self.session.outputs.create()
+        self._output.begin()
         self.session.cpu.count_blocks(True)
         self._started = True
         hooks = self.session.hooks
@@ -367,7 +381,7 @@ class Tracing:
 
         def rename_too(thread: int) -> None:
             renamed(thread)
-            self._programs.began(thread)
+            self.programs.began(thread)
             self._renamed(thread)
 
         hooks.renaming, hooks.renamed = rename_soon, rename_too
@@ -381,11 +395,12 @@ class Tracing:
             ring_file.describe(self._description())
             self._watch_names()
         if self.ring is None:
-            self._output.begin()
+            self._output.header()
 
     def _follow_programs(self) -> None:
         """Let rows be named by the programs that they are from."""
-        spaces, programs = self.session.machine.spaces, self._programs
+        spaces, programs = self.session.machine.spaces, self.programs
+        programs.begin()
         self._probing.mapped.append(programs.mapped)
         copied, replaced, ended = spaces.copied, spaces.replaced, spaces.ended
 
@@ -446,7 +461,7 @@ class Tracing:
         wanted = {*machine.threads, *self._left}
         comms = {each: os.fsdecode(self._comms.get(each, b"")) for each in wanted}
         pids = {each: pid for each in wanted if (pid := machine.pids.get(each, each)) != each}
-        programs = self._programs.times.state()
+        programs = self.programs.times.state()
         modules = self._modules.listing
         return {"comms": comms, "pids": pids, "modules": modules, "programs": programs}
 
@@ -456,7 +471,7 @@ class Tracing:
         self.session.machine.moments.leaving.append(self._leaving)
 
         def mapped(space: AddressSpace, start: int, size: int) -> None:
-            if modules.found(space, self._programs.number(space), start):
+            if modules.found(space, self.programs.number(space), start):
                 self._output.commit()
 
         self._probing.mapped.append(mapped)
@@ -513,6 +528,7 @@ class Tracing:
                 [*(p for event in self.events.values() for p in event.probes), *self._others()],
             )
         )
+        said += self.watches.remarks()
         if self._main is not None:
             return [*said, *self.tasks.remarks()]
         probing = probing_remarks(self._probing)
@@ -558,7 +574,10 @@ class Tracing:
         """The snapshot, histograms and the profile."""
         lines = list(self.controls.histograms())
         if self.options.profile:
-            profile = profile_lines(self.events.values(), self._others())
+            profile = [
+                *profile_lines(self.events.values(), self._others()),
+                *self.watches.profile(),
+            ]
             shown = self._names().shown
             lines += [b"", b"# profile", *(shown(os.fsencode(line)) for line in profile)]
         snapshot = self.tail.snapshot() if self._output.format.is_text else b""
@@ -587,7 +606,11 @@ class Tracing:
 
     def symbol(self, address: int) -> str:
         """An address as the kernel's `%pS` prints it."""
-        return self._named(self._programs.locate(address))
+        return self._named(self.programs.locate(address))
+
+    def _symbol_now(self, address: int) -> str:
+        """The same in the program that runs now."""
+        return self._named(self.session.seen.modules.locate(address))
 
     def _named(self, location: Location) -> str:
         address = location.address

@@ -242,6 +242,32 @@ class EventControls:
             return make(self._context) if test is None else self._aside.filtered(info, make, test)
         return self._controlled(control, make, test, place)
 
+    def passing(self, info: EventInfo, make: Make) -> Callable[..., bool] | None:
+        """Tells whether a hit passes an event's filter, without a row; None without a filter.
+
+        Args:
+            info: the event.
+            make: compiles its recorder.
+        """
+        control = self._controls.get(info.id)
+        if control is None or control.filter is None:
+            return None
+        ops, made = control.filter.ops, list[tuple[Recorder, RowTest | None]]()
+        scratch = self._aside.scratch
+
+        def passes(*hit: Any) -> bool:
+            if not made:  # nobody asks most of them
+                made.append((make(self._aside.context), compile_predicate(ops, self._predicates)))
+            record, test = made[0]
+            scratch.position = 0
+            record(*hit)
+            passed = test is None or test(scratch.buffer, 0)
+            if info.strings:
+                scratch.buffer[: scratch.position] = bytes(scratch.position)
+            return passed
+
+        return passes
+
     def predicate(self, info: EventInfo) -> tuple[PredicateOp, ...] | None:
         """The filter of an event that does nothing but record what passes, () if all does.
 

@@ -1,6 +1,7 @@
 """Looking around in a program: code rows anywhere, names, verdicts, without a guest."""
 
 import random
+import re
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -13,7 +14,7 @@ from engine.errors import ProbeError
 from engine.session import GuestConfig
 from engine.session.browse.browser import Browser
 from engine.session.browse.listing import Listing
-from engine.session.protocol.views import GuestView, ModuleView
+from engine.session.protocol.views import GuestView, MappingView, ModuleView
 
 GUESTS = [(arch, name) for arch in COMPILED for name in ("lines", "sort", "structs")]
 GUESTS.append(("ia64", "recursion"))
@@ -73,6 +74,7 @@ def test_a_program_can_be_entered_anywhere_and_left_backwards(arch: str) -> None
             assert entered.address == row.address
 
 
+@pytest.mark.slow
 def test_a_stripped_library_is_entered_anywhere() -> None:
     """Code without names: blocks of a few kilobytes, in step with each other."""
     try:
@@ -173,17 +175,69 @@ def test_an_assembler_does_not_say_what_the_arguments_are() -> None:
 def test_memory_outside_of_files_is_asked_for_and_decoded() -> None:
     found = sample("x86_64")
     asked: list[tuple[int, int]] = []
-    found.want = lambda address, size: asked.append((address, size))
-    assert found.row_at(0x7000_0000_0010) is None
-    assert asked == [(0x7000_0000_0000, 8192)]
+    found.pages.want = lambda address, size: asked.append((address, size))
+    base, place = 0x7000_0000_0000, 0x7000_0000_0010
+    assert found.row_at(place) is None
+    assert not asked, "nothing is mapped there"
+    view = replace(GuestView(), mappings=(MappingView(base, base + 8192, "r-xp", "[jit]"),))
+    found.update(view)
+    assert found.is_code(place)
+    assert found.address_of(f"{place:#x}") == place
+    assert found.row_at(place) is None
+    assert asked == [(base, 4096)]
     page = bytes.fromhex("9090" * 8 + "55" + "4889e5" + "c3").ljust(4096, b"\xcc")
-    found.remember(((0x7000_0000_0000, page),))
-    row = found.row_at(0x7000_0000_0010)
+    found.pages.remember(base, 4096, ((base, page),))
+    row = found.row_at(place)
     assert row is not None
     assert (row.mnemonic, row.operands) == ("push", "rbp")
-    assert [r.mnemonic for r in islice(found.backward(0x7000_0000_0010), 3)] == ["nop"] * 3
-    found.update(replace(GuestView(), changed=1))
-    assert found.row_at(0x7000_0000_0010) is None, "what was read before is stale"
+    assert [r.mnemonic for r in islice(found.backward(place), 3)] == ["nop"] * 3
+    found.update(replace(view, changed=1))
+    assert found.row_at(place) == row
+    assert asked == [(base, 4096)] * 2, "what was read before is stale"
+    found.update(replace(view, mappings=()))
+    assert found.row_at(place) is None
+    with pytest.raises(ProbeError, match="nothing is mapped at 0x7000"):
+        found.address_of(f"{place:#x}")
+
+
+def test_verdicts_speak_of_guest_addresses() -> None:
+    bias = 0x1000000
+    plain, moved = sample("x86_64", "recursion"), sample("x86_64", "recursion", bias=bias)
+    for name in ("main", "ackermann", "factorial"):
+        start = plain.address_of(name)
+        assert moved.address_of(name) == start + bias
+        for row in islice(plain.forward(start), 30):
+            for inside in range(min(row.size, 2)):
+                one = plain.judge(row.address + inside)
+                other = moved.judge(row.address + inside + bias)
+                assert one is not None
+                assert other is not None
+                assert other.judgement.ok is one.judgement.ok
+                assert [check.ok for check in other.jump] == [check.ok for check in one.jump]
+                if "'" not in one.judgement.reason:  # instructions of the file are quoted
+                    assert moved_text(one.judgement.reason, bias) == other.judgement.reason
+                assert one.place.link == other.place.link
+                nearest = one.nearest_jump
+                assert other.nearest_jump == (None if nearest is None else nearest + bias)
+    call = next(row for row in moved.forward(moved.address_of("main")) if row.mnemonic == "call")
+    placed = moved.judge(call.address)
+    assert placed is not None
+    assert f"{call.end:#x}" in placed.judgement.reason
+
+
+def moved_text(text: str, bias: int) -> str:
+    """Text with the addresses of code in it moved."""
+    return re.sub("0x40[0-9a-f]{4}", lambda match: f"{int(match[0], 16) + bias:#x}", text)
+
+
+def test_an_instruction_begins_where_the_user_goes() -> None:
+    found = sample("x86_64")
+    start = next(row for row in found.forward(found.address_of("main")) if row.size > 3)
+    assert found.row_at(start.address + 1) == start
+    found.go_to(start.address + 1)
+    row = found.row_at(start.address + 1)
+    assert row is not None
+    assert row.address == start.address + 1
 
 
 def test_places_that_are_not_there_say_so() -> None:
@@ -192,8 +246,34 @@ def test_places_that_are_not_there_say_so() -> None:
         found.address_of("nosuch")
     assert found.judge(0x10) is None
     assert found.locate(0x10) == ""
-    assert found.symbol_text(0x10) == "0x10"
+    assert found.symbol_text(0x10, ()) == "0x10"
     main = found.address_of("main")
     assert found.locate(main) == "main+0x0"
-    assert found.symbol_text(main + 4).startswith("main+0x4/0x")
+    (module,) = [found.module_at(main)]
+    assert module is not None
+    assert found.symbol_text(main + 4, [module]).startswith("main+0x4/0x")
     assert found.judge(main, probed=True) is not None
+
+
+def test_verdicts_are_on_the_code_in_memory() -> None:
+    found = sample("x86_64", "recursion", bias=0x1000000)
+    start = found.address_of("fibonacci")  # push r12: two bytes
+    page = start & -4096
+    written = found.verdicts.places._program.main.image.read_vaddr(page - 0x1000000, 4096)
+    found.pages.remember(page, 4096, ((page, written),))
+    inside = found.judge(start + 1)
+    assert inside is not None
+    assert not inside.judgement.ok
+    at = start - page
+    patched = written[:at] + b"\x90\x90" + written[at + 2 :]
+    found.pages.remember(page, 4096, ((page, patched),))
+    inside = found.judge(start + 1)
+    assert inside is not None
+    assert inside.judgement.ok
+    patched = written[:at] + b"\x0f\x05" + written[at + 2 :]  # syscall
+    found.pages.remember(page, 4096, ((page, patched),))
+    first, second = found.judge(start), found.judge(start + 1)
+    assert first is not None
+    assert second is not None
+    assert "'syscall' (0f 05)" in second.judgement.reason
+    assert f"{start:#x}" in second.judgement.reason

@@ -122,6 +122,25 @@ def test_a_probe_that_is_off_does_not_stop_the_guest() -> None:
         assert guest.do(cmd.Continue()).state is RunState.ENDED
 
 
+def test_probes_stand_on_the_code_that_the_user_has_written() -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        start = guest.address("fibonacci")  # push r12: two bytes
+        why = f"{start + 1:#x} is in the middle of 'push r12'"
+        failed = guest.fail(cmd.ToggleBreak("fibonacci+1"))
+        assert failed is not None
+        assert why in failed.text
+        guest.do(cmd.Assemble(start, "nop; nop"), cmd.ToggleBreak("fibonacci+1"))
+        guest.do(cmd.Define("p:demo/two fibonacci+2 n=%di"), cmd.Continue())
+        assert guest.view.location == "fibonacci+0x1"
+        stack = guest.registers()["rsp"]
+        guest.do(cmd.StepInsn())
+        assert (guest.registers()["rip"], guest.registers()["rsp"]) == (start + 2, stack)
+        guest.do(cmd.Delete((2,)), cmd.WriteMemory(start + 2, bytes.fromhex("0f1f00")))
+        failed = guest.fail(cmd.Define("p:demo/inside fibonacci+4"))
+        assert failed is not None
+        assert "'nop dword ptr [rax]' (0f 1f 00)" in failed.text
+
+
 def test_undo_and_redo_walk_through_all_kinds_of_changes() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         start = guest.registers()
@@ -281,7 +300,9 @@ def test_probes_of_an_earlier_session(arch: str) -> None:
             ("ackermann", True, True),
             ("p:demo/fib fibonacci", True, True),
         ]
-        assert any("nosuch_function" in notice.text for notice in guest.all(ev.Notice))
+        (lost,) = guest.all(ev.Remark)
+        assert lost.lines[0] == "1 thing of the last time cannot be placed again:"
+        assert "nosuch_function" in lost.lines[1]
         assert guest.do(cmd.Continue()).location == "fibonacci+0x0"
         ids = [p.id for p in guest.view.probes]
         guest.do(cmd.Define("p:demo/main main"))
@@ -309,3 +330,54 @@ def test_a_program_that_cannot_be_started_again_leaves_the_old_run(tmp_path: Pat
         program.unlink()
         assert guest.fail(cmd.Restart()) is not None
         assert guest.do(cmd.Delete((1,)), cmd.Continue()).exit_code == 0
+
+
+@both
+def test_a_stop_on_a_probe_obeys_its_filter(arch: str) -> None:
+    with held(sample(arch, "recursion")) as guest:
+        guest.do(
+            cmd.Define("p:demo/fib fibonacci n=$arg1:u32"),
+            cmd.SetFilter("demo/fib", "n==5"),
+            cmd.StopOnHit((1,)),
+            cmd.Continue(),
+        )
+        assert not guest.events
+        n = next(v.value for v in guest.view.frames[0].variables if v.name == "n")
+        assert (guest.view.reason[:8], n) == ("probe 1:", "5")
+        guest.do(cmd.SetFilter("demo/fib", ""), cmd.Continue())
+        assert next(v.value for v in guest.view.frames[0].variables if v.name == "n") != "5"
+        guest.do(cmd.SetFilter("demo/fib", "n > 100"), cmd.Continue())
+        assert guest.view.state is RunState.ENDED
+
+
+@both
+def test_a_stop_on_a_return_obeys_its_filter(arch: str) -> None:
+    with held(sample(arch, "recursion")) as guest:
+        guest.do(
+            cmd.Define("r:demo/fib fibonacci ret=$retval:u32"),
+            cmd.SetFilter("demo/fib", "ret==8"),
+            cmd.StopOnHit((1,)),
+            cmd.Continue(),
+        )
+        assert guest.view.reason.endswith(" returns")
+        name = {"x86_64": "rax", "aarch64": "x0", "riscv64": "a0"}[arch]
+        value = next(r.value for r in guest.view.registers if r.name == name)
+        assert value == 8
+        guest.do(cmd.SetFilter("demo/fib", "ret > 100000"), cmd.Continue())
+        assert guest.view.state is RunState.ENDED
+
+
+@both
+def test_of_two_stops_at_a_place_each_is_asked(arch: str) -> None:
+    with held(sample(arch, "recursion")) as guest:
+        guest.do(
+            cmd.Define("p:demo/fib fibonacci n=$arg1:u32"),
+            cmd.SetFilter("demo/fib", "n==100"),
+            cmd.StopOnHit((1,)),
+            cmd.ToggleBreak("fibonacci"),
+            cmd.Continue(),
+        )
+        assert guest.view.reason == "breakpoint 2: fibonacci"
+        guest.control.questions.accepts = lambda row: row == 1
+        guest.do(cmd.Continue())
+        assert guest.view.state is RunState.ENDED

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import archkit
 import pytest
-from archkit import COMPILED
+from archkit import COMPILED, FIRST_COMPILED
 from controlkit import Held, held, moods, sample
 
 from engine.arch import by_name
@@ -134,7 +134,7 @@ def test_lines_follow_each_other(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
         guest.do(cmd.ToggleBreak("main"), cmd.Continue())
         seen = []
-        for _ in range(8):
+        for _ in range(4):
             view = guest.do(cmd.StepLine(over=True))
             assert view.line is not None
             assert view.location.startswith("main+")
@@ -333,7 +333,7 @@ def test_the_rest_of_a_hit_at_once(arch: str) -> None:
                 assert "fibonacci(15) = 610\n" in guest.out
 
 
-@both
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 @pytest.mark.parametrize("change", ["delete", "disable", "undo", "break", "define", "edit"])
 @pytest.mark.parametrize("phases", range(1, 7))
 def test_the_list_changes_in_the_middle_of_a_hit(arch: str, change: str, phases: int) -> None:

@@ -116,7 +116,7 @@ def test_memory_and_code_are_of_the_chosen_process(tmp_path: Path) -> None:
         guest.do(cmd.ChooseThread(1000))
         assert bytes_at(guest, at, 4) == b"\1\0\0\0"
         view = guest.do(cmd.ChooseThread(1002))
-        assert view.own_program is (view.modules[0].main)
+        assert bool(view.program_in_sight) is not view.modules[0].main
         assert [m.path for m in view.modules] == [str(program)]
         assert bytes_at(guest, at, 4) == b"\1\0\0\0"
 
@@ -126,6 +126,16 @@ def test_a_thread_that_there_is_not(guest: Held, tid: int) -> None:
     failure = guest.fail(cmd.ChooseThread(tid))
     assert failure is not None
     assert failure.text == f"there is no thread {tid}; there are 1000 1001 1002 1003"
+
+
+def test_of_many_threads_some_are_named() -> None:
+    with held(sample("x86_64", "race"), "8") as guest:
+        guest.do(cmd.ToggleBreak("thread_join"), cmd.Continue())
+        failure = guest.fail(cmd.ChooseThread(7))
+        assert failure is not None
+        assert failure.text.endswith(
+            "there are 1000 1001 1002 1003 1004 1005 1006 1007 and 1 more"
+        )
 
 
 def test_in_the_middle_of_a_hit_nobody_else_is_looked_at(guest: Held) -> None:

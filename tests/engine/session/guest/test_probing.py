@@ -195,7 +195,10 @@ def test_a_waiting_place_can_be_deleted(loader: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.sysroot
-@pytest.mark.parametrize(("arch", "argument"), [("x86_64", "%di"), ("aarch64", "%x0")])
+@pytest.mark.parametrize(
+    ("arch", "argument"),
+    [("x86_64", "%di"), pytest.param("aarch64", "%x0", marks=pytest.mark.slow)],
+)
 def test_a_uprobe_in_the_c_library(arch: str, argument: str) -> None:
     """At its entry `puts` gets the text that the program then writes."""
     try:
@@ -216,6 +219,15 @@ def test_a_uprobe_in_the_c_library(arch: str, argument: str) -> None:
         assert 5 < len(sizes) < 10_000
         assert any(size > 12345 for size in sizes)  # the string that Lua repeats
         assert heads(reports) == []
+        # Mapped, and named in a definition, it was read once.
+        mapping = next(m for m in guest.session.memory.mappings if m.name == path)
+        module = guest.session.modules.at(mapping.start)
+        file = guest.session.probes().verdicts.file_of(
+            guest.session.probes().verdicts.places.resolve(f"{path}:{offset:#x}")[0]
+        )
+        assert module is not None
+        assert file.image is module.image
+        assert file.symbols is module.symbols
 
 
 def test_slots_are_no_memory_of_the_guest() -> None:

@@ -303,7 +303,7 @@ def mover(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return compiled(folder, MOVER, request.param, "-O1")
 
 
-@pytest.mark.parametrize("technique", ["auto", "breakpoint"])
+@pytest.mark.parametrize("technique", ["auto", pytest.param("breakpoint", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", WAYS)
 def test_probes_follow_the_code_of_the_program(mover: Path, way: str, technique: str) -> None:
     with loaded(mover, way, technique=technique) as plain:

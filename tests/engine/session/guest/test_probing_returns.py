@@ -11,6 +11,7 @@ from engine.arch.plan import Mode
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GuestView, HitView, RunState
 from engine.unwind.compare import UNWINDERS
+from engine.words import counted
 
 both = pytest.mark.parametrize("arch", archkit.EVERY)
 modes = pytest.mark.parametrize("mode", list(Mode))
@@ -88,7 +89,7 @@ def test_each_unwinder_is_compared_with_the_whole_backtrace(arch: str, mode: Mod
                 "what is not marked is the whole one's, in order"
             )
             missing = len(whole.frames) - len(kept)
-            assert (f"{missing} frame(s)" in view.frames_end) == bool(missing)
+            assert (f"{counted(missing, 'frame')} of" in view.frames_end) == bool(missing)
         again = guest.do(cmd.Unwind())
         assert (again.unwinder, again.frames) == (whole.unwinder, whole.frames)
         assert guest.do(cmd.Unwind("owens")).unwinder == "owens"
@@ -147,7 +148,7 @@ def test_the_trampoline_is_a_hit_that_says_where_it_goes_on(arch: str) -> None:
             assert view.frames == frames
             assert view.location.startswith(("ackermann+", "main+"))
             if seen[-1] == "emulated":
-                assert "1 instance(s)" in hit.done[-1].text
+                assert "1 instance" in hit.done[-1].text
                 assert hit.done[-1].text.endswith(f"pc becomes {real:#x}")
         assert seen == ["armed", "trap", "pre-handlers", "emulated", "post-handlers", "resume"]
         assert view.raw_pc == real
@@ -189,7 +190,7 @@ def test_in_strict_mode_the_watched_return_address_is_hit(arch: str) -> None:
             assert (hit.address, hit.returns_to) == (real, real)
             assert hit.probes == (f"return to {real:#x}", "demo/r")
             if seen[-1] == "pre-handlers":
-                assert "1 instance(s) waited for this return" in hit.done[-1].text
+                assert "1 instance waited for this return" in hit.done[-1].text
         assert seen[:3] == ["armed", "trap", "pre-handlers"]
         assert seen[-1] == "resume"
         assert [event.returned_to for event in guest.events] == [real]

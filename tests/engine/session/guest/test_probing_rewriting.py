@@ -76,7 +76,7 @@ def end(guest: Guest) -> tuple[object, ...]:
     return guest.out, session.process.exit, session.cpu.blocks(), session.machine.syscall_count
 
 
-@pytest.mark.parametrize("technique", ["auto", "breakpoint"])
+@pytest.mark.parametrize("technique", ["auto", pytest.param("breakpoint", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", ["w", "W", "b", "f", "F", "s", "p", "P", "r", "R", "v", "x", "X"])
 def test_its_own_bytes_again(writer: Path, way: str, technique: str) -> None:
     """Of a whole function, of a part, elsewhere on its page; what it has read before ("x")."""

@@ -8,11 +8,11 @@ import pytest
 from archkit import FIRST_COMPILED
 from sysroot import CHECKOUT
 
-from engine.errors import CommandError, ProbeSyntaxError
+from engine.errors import CommandError
 from engine.linux.schedule import Why
 from engine.linux.turns import Chosen, Lengths, Priorities
 from engine.session.headless.explore import explored, turns_for
-from engine.session.headless.trials import Attempt, Ran, made
+from engine.session.headless.trials import Attempt, Ran, TrialError, made
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol.config import PLAIN, GuestConfig
 from engine.session.protocol.requests import ExploreRequest
@@ -117,5 +117,5 @@ def test_what_would_differ_anyway_is_refused() -> None:
     guest = config("x86_64", "race")
     with pytest.raises(CommandError, match="--clock host"):
         explored(ExploreRequest(replace(guest, clock="host"), 2))
-    with pytest.raises(ProbeSyntaxError, match="Field not found"):
+    with pytest.raises(TrialError, match='No symbol "pid" in current context'):
         explored(ExploreRequest(guest, 2, stop_if="pid == 3"))

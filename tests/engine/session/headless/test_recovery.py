@@ -19,6 +19,7 @@ import os, signal, struct, sys
 from pathlib import Path
 
 import engine.session.tracing.output as output
+from engine.session.guest.outputs import OutputFile
 from engine.session.headless.recovery import recovered_text
 from engine.trace.formats import FORMATS, TRACER_FORMATS
 from engine.trace.graph import EXIT_ROW, entry_info, exit_info
@@ -54,12 +55,14 @@ def rows(part):
 
 def trace():
     state = lambda: {"comms": {THREAD: "guest"}, "modules": []}
-    out = output.TraceOutput(make(TABLE, NAMES), "out", None, backed=True, state=state)
+    target = OutputFile("-o", "out")
+    out = output.TraceOutput(make(TABLE, NAMES), target, None, backed=True, state=state)
     file = out.ring_file
     staging = Staging(out.rows, file=file)
     description = {"format": name, "options": []}
-    file.describe(describe(TABLE.values(), "x86_64", description, SYMBOLS))
     out.begin()
+    file.describe(describe(TABLE.values(), "x86_64", description, SYMBOLS))
+    out.header()
     for part in range(3):
         for row in rows(part):
             staging.buffer[staging.position : staging.position + len(row)] = row
@@ -125,7 +128,7 @@ print(kills, "kills")
         pytest.param("ftrace", 1, marks=pytest.mark.slow),
         pytest.param("function_graph", 1, marks=pytest.mark.slow),
         ("ftrace", 5),
-        ("function_graph", 7),
+        pytest.param("function_graph", 7, marks=pytest.mark.slow),
         pytest.param("jsonl", 7, marks=pytest.mark.slow),
         pytest.param("perfetto", 7, marks=pytest.mark.slow),
         pytest.param("function", 11, marks=pytest.mark.slow),
@@ -189,6 +192,7 @@ def _check_prefix(out: Path, want: bytes) -> bool:
     return len(got) < len(want)
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments(tmp_path: Path) -> None:
     guest = build(tmp_path, "calls", CALLS, "-O1")
     (tmp_path / "killer.py").write_text(KILLER)
@@ -221,6 +225,7 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
         out.unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 def test_a_file_that_was_changed_is_told(tmp_path: Path) -> None:
     guest = build(tmp_path, "calls", CALLS, "-O1")
     kill = (
@@ -255,6 +260,7 @@ def _notes_of_symbols(folder: Path) -> tuple[str, ...]:
     return tuple(done.err.splitlines())
 
 
+@pytest.mark.slow
 def test_rows_of_other_programs_have_their_names(tmp_path: Path) -> None:
     """A library lies elsewhere in each program that exec begins."""
     (tmp_path / "killer.py").write_text(

@@ -84,7 +84,7 @@ def shown(frame: FrameView) -> dict[str, float | None]:
             found[variable.name] = None
         elif word in ENUM:
             found[variable.name] = ENUM[word]
-        elif not variable.value.startswith(("at ", '"')):
+        elif not variable.value.startswith(("{", '"')):
             found[variable.name] = float(int(word, 0) if "." not in word else float(word))
     return found
 

@@ -67,3 +67,26 @@ def test_a_wait_for_oneself_is_one_too(tmp_path: Path) -> None:
 def test_who_waits_for_a_timer_or_a_signal_does_not_stand_still(tmp_path: Path) -> None:
     program = build(tmp_path, "signalled", SIGNALLED, "-static")
     assert run("run", str(program), cwd=tmp_path).code == 6
+
+
+def test_who_is_left_behind_does_not_change_the_exit_code(tmp_path: Path) -> None:
+    """As a daemon is that a program starts: the program has done what it was to do."""
+    source = r"""
+    #include <signal.h>
+    #include <unistd.h>
+    int main(int count, char **words) {
+        int ends[2];
+        char byte;
+        pipe(ends);
+        if (!fork()) return read(ends[0], &byte, 1);
+        if (count > 1) raise(SIGTERM);
+        return 5;
+    }
+    """
+    program = build(tmp_path, "leaves", source, "-static", "-w")
+    for words, code in (((), 5), (("dies",), 128 + 15)):
+        done = run("run", str(program), *words, cwd=tmp_path)
+        assert done.code == code
+        assert "deadlock" not in done.err
+        assert "left behind by the first process" in done.err
+        assert "thread 1001 (leaves) of process 1001: read(" in done.err

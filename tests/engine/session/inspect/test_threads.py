@@ -132,3 +132,38 @@ def test_a_stopped_process_and_one_that_was_killed(tmp_path: Path) -> None:
         threads = by_id(guest)
         assert threads[1001].state == "T"
         assert (threads[1002].state, threads[1002].waits) == ("Z", "killed by SIGTERM")
+
+
+def test_poll_and_select_name_what_they_wait_for(tmp_path: Path) -> None:
+    source = r"""
+    #include <poll.h>
+    #include <sys/select.h>
+    #include <unistd.h>
+    __attribute__((noinline)) void here(void) { __asm__ volatile(""); }
+    int main(void)
+    {
+        int pipes[2];
+        pipe(pipes);
+        if (!fork()) {
+            struct pollfd items[3] = {{pipes[1], POLLOUT}, {0, POLLIN}, {pipes[0], POLLIN}};
+            poll(items + 1, 2, -1);
+            _exit(0);
+        }
+        if (!fork()) {
+            fd_set set;
+            FD_ZERO(&set);
+            FD_SET(0, &set);
+            select(1, &set, 0, 0, 0);
+            _exit(0);
+        }
+        usleep(1000);
+        here();
+        return 0;
+    }
+    """
+    program = build(tmp_path, "ready", source, "-static", "-O1")
+    with held(str(program)) as guest:
+        guest.do(cmd.ToggleBreak("here"), cmd.Continue())
+        threads = by_id(guest)
+        assert re.fullmatch(r"fd 0 /dev/pts/0, fd 3 pipe:\[\d+\]", threads[1001].waits)
+        assert threads[1002].waits == "fd 0 /dev/pts/0"

@@ -65,7 +65,7 @@ def test_a_browser_and_a_guest_share_what_was_opened() -> None:
         assert session.modules.main.image is opened.image
         here = session.probes().verdicts.main
         assert here.image is browser.verdicts.main.image is opened.image
-        assert here.symbols is browser.verdicts.main.symbols is opened.symbols
+        assert here.symbols is browser.verdicts.main.symbols
         assert here.lines is not browser.verdicts.main.lines
         assert here.variables is not browser.verdicts.main.variables
     finally:

@@ -55,7 +55,15 @@ def listed(path: Path | str) -> dict[str, set[int]]:
     return found
 
 
-@pytest.mark.parametrize("path", [INSNS, SAMPLES / "aarch64" / "sort", "/bin/bash", "libc"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        INSNS,
+        SAMPLES / "aarch64" / "sort",
+        "/bin/bash",
+        pytest.param("libc", marks=pytest.mark.slow),
+    ],
+)
 def test_symbols_stand_where_readelf_says(path: Path | str) -> None:
     if path == "libc":
         libc = opened("/bin/sh")[0].named("libc") if Path("/bin/sh").exists() else None

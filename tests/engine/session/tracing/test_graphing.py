@@ -7,7 +7,7 @@ from pathlib import Path
 
 import archkit
 import pytest
-from archkit import COMPILED
+from archkit import COMPILED, FIRST_COMPILED
 from graphkit import PROGRAMS, compiled, decoded, shape, traced
 from sessionkit import loaded
 from sysroot import CHECKOUT, SysrootUnavailable, sysroot
@@ -128,6 +128,7 @@ def program(name: str, arch: str) -> tuple[Path, Path, tuple[str, ...]]:
     return root / path[1:], root, tuple(args)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", COMPILED)
 def test_busybox_one_instruction_at_a_time(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path, root, _ = program("busybox", arch)
@@ -245,7 +246,7 @@ def test_functions_come_and_go(arch: str) -> None:
 LEFT = ("left.c", "thrown.cpp")
 
 
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 @pytest.mark.parametrize("source", LEFT)
 def test_functions_left_without_a_return(source: str, arch: str, tmp_path: Path) -> None:
     """The guests count their own returns: longjmp, exceptions, signal handlers."""

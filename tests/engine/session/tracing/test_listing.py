@@ -53,11 +53,12 @@ def test_events_of_patterns_are_listed(program: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
-        ("-f", "*", "-r", "work"),
-        ("-f", "*", "-r", "*"),
+        pytest.param(("-f", "*", "-r", "work"), marks=pytest.mark.slow),
+        pytest.param(("-f", "*", "-r", "*"), marks=pytest.mark.slow),
         ("-f", "libc.so.6:m*", "-f", "libc.so.6:*free*"),
         ("-e", "syscalls/*", "-f", "main"),
     ],

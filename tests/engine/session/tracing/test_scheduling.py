@@ -114,6 +114,17 @@ def test_lives_of_threads_and_processes(lives: list[dict[str, Any]]) -> None:
     assert named(lives, "waking") == named(lives, "wakeup")
 
 
+def test_who_wakes_whom(lives: list[dict[str, Any]]) -> None:
+    """A call wakes as the thread that makes it, a timer as the idle one that it finds."""
+    rows = [one for one in lives if one["event"] == "sched/sched_waking"]
+    woken = [(one["tid"], one["args"]["pid"]) for one in rows]
+    assert (1001, 1000) in woken  # pthread_join
+    assert (1002, 1000) in woken  # waitpid
+    assert (1000, 1002) in woken  # SIGCONT
+    assert woken[-1] == (0, 1000)  # nanosleep
+    assert {one["comm"] for one in rows if not one["tid"]} == {"<idle>"}
+
+
 @pytest.mark.parametrize(
     "guest", [pytest.param(("race", "3"), marks=pytest.mark.slow), ("pipeline",)]
 )

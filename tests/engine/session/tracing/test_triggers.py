@@ -8,6 +8,8 @@ from typing import Any
 
 import archkit
 import pytest
+from compiled import build
+from guestrun import run
 from sessionkit import SAMPLES, Guest, events, loaded
 
 from engine.arch.plan import Mode
@@ -301,3 +303,20 @@ def test_a_string_that_cannot_be_read_has_no_end(pattern: str, passes: bool) -> 
         assert not tracing.set_filter("g", "x", f"s {pattern}")
         guest.run(tracing)
     assert bool(guest.events) is passes
+
+
+def test_addresses_in_a_histogram_are_of_the_program_that_was_hit(tmp_path: Path) -> None:
+    """When it is printed, /bin/true was there last."""
+    source = r"""
+    #include <unistd.h>
+    __attribute__((noinline)) int work(int n) { volatile int kept = n; return kept + 1; }
+    int main(void) { if (work(1)) execl("/bin/true", "true", (char *)0); return 9; }
+    """
+    program = str(build(tmp_path, "goes", source))
+    both = ("-e", "p:g/w work at=%ip", "-e", "p:g/x libc.so.6:_exit", "-o", "out")
+    for key in ("common_stacktrace", "at.sym-offset"):
+        done = run("trace", *both, "--trigger", f"g/w:hist:keys={key}", program, cwd=tmp_path)
+        assert done.code == 0, done.err
+        table = (tmp_path / "out").read_text().partition("# event histogram")[2]
+        assert " work+0x0/0x" in table
+        assert ("main+0x" in table) == (key == "common_stacktrace")

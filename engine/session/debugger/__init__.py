@@ -1,0 +1,13 @@
+"""gdb's words for a guest under control: `break`, `next`, `print`, `x`, `info locals`.
+
+- `debugger`: the state behind all words; `frames`: the frame that is looked at, and how gdb writes
+  frames; `places`: where a breakpoint's text leads (`main`, `file.c:12`, `*0x401136`).
+- `stops`: breakpoints, watchpoints and catchpoints by number; `stoptables` writes them,
+  `signal_rules` is what is done with signals, `saving` keeps stops for another session.
+- `words`: the table of all words. They are carried out by `looking`, `assembly`, `filetexts`,
+  `searching`, `tasks` (which look), `breaking`, `watching`, `catching`, `moving` and `changing`.
+- `script`: lines and blocks; `interpreter` carries them out, in a run without the interface too;
+  `console` does it for lines typed at the interface.
+
+What names mean in a frame is in `session.inspect.frame_scope`, as traces ask it too.
+"""

@@ -1,0 +1,249 @@
+"""Words for what happens to the guest: catch, handle."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from engine.errors import CommandError
+from engine.guest.hooks import SignalAnswer
+from engine.session.debugger.debugger import Debugger, unknown
+from engine.session.debugger.signal_rules import (
+    HEADING,
+    OWN,
+    SignalTable,
+    signal_name,
+    signal_number,
+    signal_text,
+)
+from engine.session.debugger.stops import BreakLocation, UserBreakpoint, UserStop
+
+_EXCEPTIONS: Final = {
+    "throw": ("__cxa_throw", "exception thrown"),
+    "rethrow": ("__cxa_rethrow", "exception rethrown"),
+    "catch": ("__cxa_begin_catch", "exception caught"),
+}
+_KINDS: Final = ("syscall", "signal", "fork", "vfork", "exec", *_EXCEPTIONS)
+_ANY, _STANDARD = "<any signal>", "<standard signals>"
+
+
+@dataclass(slots=True, kw_only=True)
+class Catchpoint(UserStop):
+    """A stop at something that happens.
+
+    Attributes:
+        catches: "syscall", "signal", "fork", "vfork" or "exec".
+        names: of system calls or signals in the order they were given; empty for all.
+    """
+
+    name: ClassVar[str] = "catchpoint"
+    catches: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The words of `info breakpoints` for it."""
+        return "catchpoint"
+
+    @property
+    def what(self) -> str:
+        """The last column of `info breakpoints`."""
+        if self.catches == "syscall":
+            many = "s" if len(self.names) > 1 else ""
+            return f'syscall{many} "{", ".join(self.names) or "<any syscall>"}" '
+        if self.catches == "signal":
+            return f'signal{"s" if len(self.names) > 1 else ""} "{" ".join(self.names)}" '
+        return self.catches
+
+
+@dataclass(slots=True, kw_only=True)
+class ExceptionCatch(UserBreakpoint):
+    """A breakpoint in the C++ library's function that throws or catches.
+
+    Attributes:
+        catches: "throw", "rethrow" or "catch".
+    """
+
+    name: ClassVar[str] = "catchpoint"
+    catches: str = field(default="throw")
+
+    @property
+    def kind(self) -> str:
+        """The words of `info breakpoints` for it."""
+        return "catchpoint"
+
+    @property
+    def what(self) -> str:
+        """The last column of `info breakpoints`."""
+        return f"exception {self.catches}"
+
+
+class Catching:
+    """Places catchpoints, and says what is done with signals."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        """Catch what happens to a debugger's guest."""
+        self._debugger = debugger
+        questions = debugger.control.questions
+        questions.signal = self._signal
+        questions.forked = self._forked
+        questions.executed = lambda path: self._event("exec", f"exec'd {path}")
+
+    # -- words ------------------------------------------------------------------------------
+
+    def catch(self, rest: str) -> None:
+        """Stop at an event: catch syscall|signal|fork|vfork|exec|throw|rethrow|catch [NAMES]."""
+        self._add(rest, temporary=False)
+
+    def tcatch(self, rest: str) -> None:
+        """Stop at an event once."""
+        self._add(rest, temporary=True)
+
+    def _add(self, rest: str, *, temporary: bool) -> None:
+        rest, _, condition = rest.partition(" if ")
+        kind, *names = rest.split() or [""]
+        if not kind:
+            raise CommandError(f"Catch what?  There are {', '.join(_KINDS)}.")
+        if kind not in _KINDS:
+            raise unknown(kind, _KINDS, "catch ")
+        debugger = self._debugger
+        asked = UserStop()
+        debugger.set_condition(asked, condition.strip())
+        stop: UserStop
+        if kind in _EXCEPTIONS:
+            place = debugger.places.entry(_EXCEPTIONS[kind][0])
+            stop = ExceptionCatch(
+                locations=[BreakLocation(place)],
+                catches=kind,
+                temporary=temporary,
+                event=_EXCEPTIONS[kind][1],
+            )
+            debugger.stops.arm(stop)
+            said = kind
+        elif kind == "syscall":
+            numbers = [self._call(name) for name in names]
+            stop = Catchpoint(catches=kind, names=tuple(n for n, _ in numbers))
+            said = " ".join(f"'{name}' [{number}]" for name, number in numbers)
+            said = f"syscall{'s' if len(names) > 1 else ''} {said}" if names else "any syscall"
+        elif kind == "signal":
+            stop, said = _signals(names)
+        elif names:
+            raise CommandError("Junk at end of arguments.")
+        else:
+            stop, said = Catchpoint(catches=kind), kind
+        stop.temporary, stop.condition, stop.tree = temporary, asked.condition, asked.tree
+        debugger.stops.numbered(stop)
+        debugger.put(f"Catchpoint {stop.number} ({said})")
+        questions = debugger.control.questions
+        if kind == "syscall":
+            questions.call, questions.returned = self._called, self._returned
+
+    def _call(self, word: str) -> tuple[str, int]:
+        """A system call's name and number."""
+        calls = self._debugger.control.session.arch.linux.syscalls
+        if word.isdigit():
+            return calls.get(int(word), word), int(word)
+        for number, name in calls.items():
+            if name == word:
+                return name, number
+        raise CommandError(f"Unknown syscall name '{word}'.")
+
+    def handle(self, rest: str) -> None:
+        """Say what is done with signals: handle SIGNAL... [no]stop [no]print [no]pass."""
+        words = rest.split()
+        if not words:
+            raise CommandError("Argument required (signal to handle).")
+        self._table.handle(words)
+
+    def info_signals(self, rest: str) -> None:
+        """The table of what is done with signals: info signals [SIGNAL]."""
+        put = self._debugger.put
+        numbers = [signal_number(word) for word in rest.split()]
+        put(HEADING)
+        if not numbers:
+            put("")
+        for line in self._table.lines(numbers):
+            put(line)
+        if not numbers:
+            put("")
+            put('Use the "handle" command to change these tables.')
+
+    # -- what happens -----------------------------------------------------------------------
+
+    @property
+    def _table(self) -> SignalTable:
+        return self._debugger.signals
+
+    def _caught(self, kind: str) -> list[Catchpoint]:
+        return [
+            stop
+            for stop in self._debugger.stops.all.values()
+            if isinstance(stop, Catchpoint) and stop.on and stop.catches == kind
+        ]
+
+    def _stopped_by(self, stops: list[Catchpoint], event: str) -> str:
+        """Let catchpoints say whether they want to stop; why, "" if none does."""
+        wanted = [stop for stop in stops if self._debugger.stops.wants(stop)]
+        for stop in wanted:
+            stop.event = event
+        self._debugger.stops.reached += wanted
+        return f"catchpoint {wanted[0].number}: {event}" if wanted else ""
+
+    def _event(self, kind: str, event: str) -> str:
+        return self._stopped_by(self._caught(kind), event)
+
+    def _forked(self, pid: int, call: str) -> str:
+        kind = "vfork" if call == "vfork" else "fork"
+        return self._event(kind, f"{kind}ed process {pid}")
+
+    def _of_call(self, number: int, name: str) -> list[Catchpoint]:
+        shown = name or str(number)
+        return [s for s in self._caught("syscall") if not s.names or shown in s.names]
+
+    def _called(self, number: int, name: str) -> str:
+        return self._stopped_by(
+            self._of_call(number, name), f"call to syscall {name or f'#{number}'}"
+        )
+
+    def _returned(self, number: int, name: str) -> str:
+        return self._stopped_by(
+            self._of_call(number, name), f"returned from syscall {name or f'#{number}'}"
+        )
+
+    def _signal(self, number: int) -> SignalAnswer:
+        """A signal is about to be delivered to the guest."""
+        debugger, rule = self._debugger, self._table[number]
+        if not debugger.started:
+            return SignalAnswer(stops=False, passes=True)
+        name = signal_name(number)
+        caught = [
+            stop
+            for stop in self._caught("signal")
+            if name in stop.names
+            or _ANY in stop.names
+            or (_STANDARD in stop.names and number not in OWN)
+        ]
+        if caught and self._stopped_by(caught, f"signal {name}"):
+            return SignalAnswer(stops=True, passes=rule.passed)
+        if rule.stop:
+            debugger.signal = number
+        elif rule.told:
+            debugger.put("")
+            debugger.put(received_text(number))
+        return SignalAnswer(stops=rule.stop, passes=rule.passed)
+
+
+def received_text(number: int, culprit: str = "") -> str:
+    """The line that tells of a signal, and the thread that it was for where there are several."""
+    return f"{culprit or 'Program'} received signal {signal_name(number)}, {signal_text(number)}."
+
+
+def _signals(names: list[str]) -> tuple[Catchpoint, str]:
+    """The catchpoint of `catch signal`, and how it is called."""
+    if not names:
+        return Catchpoint(catches="signal", names=(_STANDARD,)), "standard signals"
+    if names == ["all"]:
+        return Catchpoint(catches="signal", names=(_ANY,)), "any signal"
+    if "all" in names:
+        raise CommandError("'all' cannot be caught with other signals")
+    found = tuple(signal_name(signal_number(name)) for name in names)
+    many = "s" if len(found) > 1 else ""
+    return Catchpoint(catches="signal", names=found), f"signal{many} {' '.join(found)}"

@@ -1,0 +1,573 @@
+"""The state behind gdb's words: a guest, what is asked of it, and how values are found."""
+
+import shlex
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from time import monotonic
+from typing import Final
+
+from engine.errors import CommandError, GuestFaultError, KprobeTuiError
+from engine.escaping import escaped
+from engine.image.reader import DamagedError
+from engine.language.evaluation import Evaluator, checked, evaluate
+from engine.language.syntax import Expression
+from engine.language.values import TypedValue
+from engine.linux.signals import SI_USER, PendingSignal, info_kill
+from engine.linux.thread import KeptSignal
+from engine.session.control.control import Control
+from engine.session.debugger.frames import SelectedFrames
+from engine.session.debugger.places import BlockKey, CodePlace, PlaceFinder, WantedPlace
+from engine.session.debugger.script import ScriptLine
+from engine.session.debugger.signal_rules import SignalTable
+from engine.session.debugger.stops import UserBreakpoint, UserStop, UserStops
+from engine.session.guest.calling import CallArguments
+from engine.session.inspect.backtrace import NamedFrame
+from engine.session.inspect.frame_scope import Files, FrameScope
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.views import RunState
+
+Put = Callable[[str], object]
+"""Takes a text as it is to be printed, newlines included."""
+Guard = Callable[[], AbstractContextManager[None]]
+"""Listens to the host while the guest moves."""
+_BREATH: Final = 0.1
+"""Seconds between two looks of others at what many words print."""
+NOT_RUN: Final = "The program is not being run."
+TROUBLE: Final = (KprobeTuiError, DamagedError)
+"""Errors of what a user asks for: the command fails, the debugger goes on."""
+
+
+@dataclass(slots=True)
+class Display:
+    """An expression that is shown at each stop.
+
+    Attributes:
+        number: of it.
+        text: the expression.
+        form: letters behind the slash.
+        on: it is shown.
+    """
+
+    number: int
+    text: str
+    form: str = ""
+    on: bool = True
+
+
+class Debugger:
+    """One guest in the hands of a user who knows gdb.
+
+    Attributes:
+        control: the guest.
+        stops: the user's breakpoints.
+        pending: commands of the breakpoints that stop the guest, to be carried out next.
+        signals: what is done with those that the guest gets.
+        signal: the one that stops it, 0 for none.
+        displays: expressions that are shown at each stop.
+        frames: of the guest as it stands.
+        attached: it is in the hands of an interface.
+        interactive: somebody types the words: they hear of what is understood, too.
+        arguments: the program's, as they were typed.
+        changed: its arguments or its environment have been, since it was loaded.
+        confirm: questions are asked; in scripts they answer themselves.
+        watches: asked between two instructions, once there was notice: which watchpoints stop the
+            guest, "" for none.
+        pending_breakpoints: what becomes of a breakpoint whose place no file has: "on" lets it
+            wait for one, "auto" asks, "off" refuses.
+    """
+
+    def __init__(
+        self,
+        control: Control,
+        out: Put,
+        guard: Guard = nullcontext,
+        *,
+        complaints: Put | None = None,
+        attached: bool = False,
+    ) -> None:
+        """Take a guest that stands.
+
+        Args:
+            control: it.
+            out: takes what is printed.
+            guard: held while the guest may move.
+            complaints: takes what went wrong without ending a command; `out` if None.
+            attached: the guest is in the hands of an interface, whose list of probes gives the
+                numbers.
+        """
+        self.control = control
+        self._out = out
+        self._complaints = complaints
+        self._guard = guard
+        self.confirm, self.pending_breakpoints = not attached, "auto"
+        self.attached = attached
+        self.stops = UserStops(control, self._holds, shared=attached)
+        self.pending: list[ScriptLine] = []
+        self.signals, self.signal = SignalTable(), 0
+        self.displays: dict[int, Display] = {}
+        self.interactive = attached
+        self._begun = self.changed = False
+        self._breathed = 0.0
+        self.arguments = shlex.join(control.config.args)
+        self._convenience: dict[str, TypedValue] = {}
+        self._values: list[TypedValue] = []
+        self._asking = self._came = False
+        self.watches: Callable[[], str] = lambda: ""
+        control.looks = self._looks
+        control.questions.mapped = self._code_came
+        self.renew()
+
+    @property
+    def started(self) -> bool:
+        """True from `run` to the program's end; in an interface from the beginning."""
+        begun = self._begun or self.attached
+        return begun and self.control.state is not RunState.ENDED
+
+    @started.setter
+    def started(self, begun: bool) -> None:
+        self._begun = begun
+
+    def renew(self) -> None:
+        """Another run of the program is looked at."""
+        session = self.control.session
+        self._threads: dict[int, int] = {}
+        self.files = Files(session)
+        self.places = PlaceFinder(session, self.files)
+        self.frames = SelectedFrames(
+            self.control, self._scope, self.files.written, self.places.begun_at, self._stopped_in
+        )
+
+    def _stopped_in(self) -> set[BlockKey]:
+        """The blocks of code at whose first instruction a breakpoint of theirs has stopped it."""
+        return {
+            stop.hit.place.block
+            for stop in self.stops.reached
+            if isinstance(stop, UserBreakpoint) and stop.hit and stop.hit.place.block
+        }
+
+    # -- texts ------------------------------------------------------------------------------
+
+    def put(self, text: str) -> None:
+        """Print a line; what a program calls its own things by is made fit for a terminal."""
+        self._out(escaped(text, keep="\t") + "\n")
+
+    def complain(self, text: str) -> None:
+        """Print a line of what went wrong, where it did not end a command."""
+        if self._complaints is None:
+            self.put(text)
+        else:
+            self._complaints(escaped(text, keep="\t"))
+
+    def write(self, text: str) -> None:
+        """Print a text of the user's own as it is, without a newline."""
+        self._out(text)
+
+    def breathe(self) -> None:
+        """Between two words of many: show what was printed, and hear whether it is enough.
+
+        Raises:
+            CommandError: the user wants an end.
+        """
+        if self.control.is_cut_short():
+            raise CommandError("Quit")
+        now = monotonic()
+        if now - self._breathed > _BREATH:
+            self._breathed = now
+            with self._guard():
+                pass
+
+    # -- the guest --------------------------------------------------------------------------
+
+    def execute(self, command: cmd.Command) -> None:
+        """Have the guest carry a command out.
+
+        Raises:
+            KprobeTuiError: it cannot.
+        """
+        with self._guard():
+            self.control.carry_out(command)
+
+    def move(self, command: cmd.Command) -> None:
+        """Have it move; what held for the place where it stood is forgotten.
+
+        Raises:
+            KprobeTuiError: it cannot.
+        """
+        self.stops.reached.clear()
+        self.signal = 0
+        self.pending.clear()
+        try:
+            self.execute(command)
+        finally:
+            self.frames.moved()
+
+    @property
+    def state(self) -> RunState:
+        """The guest's state."""
+        return self.control.view().state
+
+    def need_run(self) -> None:
+        """Refuse what only a running program can do.
+
+        Raises:
+            CommandError: it is not being run.
+        """
+        if not self.started:
+            raise CommandError(NOT_RUN)
+
+    def set_arguments(self, rest: str) -> None:
+        """Start the program with these arguments from now on, as a shell would split them.
+
+        Raises:
+            CommandError: a quote is not closed.
+        """
+        try:
+            words = shlex.split(rest)
+        except ValueError as error:
+            raise CommandError(f"{rest}: {error}") from None
+        self.arguments = rest
+        self.configure(replace(self.control.config, args=tuple(words)))
+
+    def configure(self, config: GuestConfig) -> None:
+        """Start the program so from now on."""
+        self.changed = self.changed or config != self.control.config
+        self.control.config = config
+
+    @property
+    def thread(self) -> int:
+        """Id of the thread that is looked at."""
+        return self.control.thread
+
+    def thread_text(self, tid: int = 0, *, with_name: bool = False) -> str:
+        """A thread in words, the one that is looked at without an id."""
+        machine = self.control.session.machine
+        tid = tid or self.thread
+        pid = machine.pids.get(tid, tid)
+        text = f"process {pid}" if pid == tid else f"Thread {pid}.{tid}"
+        name = machine.comms.get(tid, b"").decode(errors="replace")
+        return f'{text} "{name}"' if with_name else text
+
+    @property
+    def culprit(self) -> str:
+        """The thread that is looked at as a stop names it: "Thread 2 "p""; "" if it is alone."""
+        numbers, machine = self.thread_numbers(), self.control.session.machine
+        pid = machine.pids.get(self.thread)
+        of_process = [tid for tid in self._threads if machine.pids.get(tid) == pid]
+        if len(of_process) < 2 and pid == machine.first.pid:
+            return ""
+        number = next((n for n, tid in numbers.items() if tid == self.thread), 0)
+        name = machine.comms.get(self.thread, b"").decode(errors="replace")
+        return f'Thread {number} "{name}"'
+
+    def thread_numbers(self) -> dict[int, int]:
+        """The threads there are: numbers in the order in which they began, to ids."""
+        for tid in self.control.session.machine.threads:
+            self._threads.setdefault(tid, len(self._threads) + 1)
+        alive = self.control.session.machine.threads
+        return {number: tid for tid, number in self._threads.items() if tid in alive}
+
+    def forget_kept(self) -> None:
+        """The program goes on elsewhere: what was kept back for the place is not done."""
+        thread = self.control.session.machine.current
+        thread.kept_signal = thread.kept_call = None
+
+    def give_signal(self, number: int) -> None:
+        """Have the thread go on with a signal in place of the one that is kept back; 0: none."""
+        thread = self.control.session.machine.current
+        kept = thread.kept_signal
+        if not number:
+            thread.kept_signal = None
+        elif kept is not None and kept.item.number == number:
+            thread.kept_signal = kept._replace(passes=True)
+        else:
+            info = info_kill(number, SI_USER, thread.pid, thread.uid)
+            thread.kept_signal = KeptSignal(PendingSignal(number, info), None, passes=True)
+
+    def restart(self) -> None:
+        """Put the program back to its beginning, with the same breakpoints."""
+        self.move(cmd.Restart())
+        self.started = self.changed = False
+        self.renew()
+        self.stops.restarted(self._places_again)
+
+    # -- files that come and go ---------------------------------------------------------------
+
+    def _code_came(self) -> None:
+        """Code of a file has come: breakpoints may have addresses there."""
+        if not self._came and any(_may_move(stop) for stop in self.stops.all.values()):
+            self._came = True
+            self.control.notice()
+
+    def _looks(self) -> str:
+        """Asked between two instructions: why the guest is to stop, in words."""
+        if self._came:
+            self._came = False
+            with self.stops.while_running():
+                self._place_again()
+        return self.watches()
+
+    def _place_again(self) -> None:
+        """Breakpoints have the addresses that their places have by now."""
+        for stop in list(self.stops.all.values()):
+            if not isinstance(stop, UserBreakpoint) or not _may_move(stop):
+                continue
+            places = self._places_again(stop)
+            if [one.place.address for one in stop.locations] == [at.address for at in places]:
+                continue
+            try:
+                self.stops.move(stop, places)
+                if places and (stop.condition or stop.extra):
+                    self.set_condition(stop, stop.condition or stop.extra.removeprefix("if "))
+                    self.stops.settle(stop)
+            except TROUBLE as error:
+                self.complain(f"Error in re-setting breakpoint {stop.number}: {message(error)}")
+        self.frames.moved()
+
+    def _places_again(self, stop: UserBreakpoint) -> tuple[CodePlace, ...]:
+        before = [one.place for one in stop.locations]
+        return tuple(before) if stop.wanted is None else self.places.again(stop.wanted, before)
+
+    def display(self, text: str, form: str) -> Display:
+        """Show an expression at each stop from now on."""
+        number = max(self.displays, default=0) + 1
+        self.displays[number] = Display(number, text, form)
+        return self.displays[number]
+
+    # -- conditions -------------------------------------------------------------------------
+
+    def set_condition(self, stop: UserStop, text: str) -> None:
+        """Stop only where an expression holds.
+
+        Its names are looked for at each place of a breakpoint, which is passed by where they mean
+        nothing; for other stops where the user looks.
+
+        Args:
+            stop: it.
+            text: the expression, "" for none.
+
+        Raises:
+            CommandError: it means nothing anywhere.
+        """
+        locations = stop.locations if isinstance(stop, UserBreakpoint) else []
+        scopes = [self._scope(_frame_at(one.place), 0, True) for one in locations]
+        trees: list[Expression] = []
+        troubles: list[str] = []
+        anywhere = True
+        for scope in (scopes or [self.scope]) if text else ():
+            try:
+                tree = checked(text, scope)
+            except CommandError as error:
+                troubles.append(str(error))
+                if len(troubles) == max(len(scopes), 1) and not trees:
+                    raise
+                continue
+            troubles.append("")
+            trees.append(tree)
+            anywhere = anywhere and self._means_the_same(tree, scope)
+        for number, one in enumerate(locations, 1):
+            why = troubles[number - 1] if text else ""
+            one.valid = not why
+            if why:
+                whole = f"{stop.number}.{number}" if stop.number else f"{number}"
+                self.complain(
+                    f"warning: failed to validate condition at location {whole}, disabling:"
+                )
+                self.complain(f"  {why}")
+        stop.condition, stop.tree = text, trees[0] if trees else None
+        stop.anywhere = bool(trees) and anywhere
+
+    def _means_the_same(self, tree: Expression, scope: FrameScope) -> bool:
+        """True if an expression is of variables that are the same things wherever it is asked."""
+        if tree.kind in ("dollar", "scoped"):
+            return False
+        if tree.kind == "name":
+            here, bare = scope.variable(tree.text), self.bare_scope.variable(tree.text)
+            return here is not None and bare is not None and here.address == bare.address
+        return all(self._means_the_same(part, scope) for part in tree.parts)
+
+    def _holds(self, stop: UserStop) -> bool:
+        """A stop's condition, asked at its hit."""
+        self.frames.moved()
+        self._asking = True
+        try:
+            scope = self.bare_scope if stop.anywhere else self.frames.innermost_scope()
+            tree = stop.tree
+            value = (
+                evaluate(stop.condition, scope) if tree is None else Evaluator(scope).value(tree)
+            )
+            return value.truth
+        except TROUBLE as error:
+            self.put("Error in testing breakpoint condition:")
+            self.put(message(error))
+            return True
+        finally:
+            self._asking = False
+            self.frames.moved()
+
+    # -- expressions ------------------------------------------------------------------------
+
+    def _scope(
+        self, frame: NamedFrame | None, number: int, exact: bool, depth: int | None = None
+    ) -> FrameScope:
+        return FrameScope(
+            self.control.session,
+            self.files,
+            frame,
+            number=number,
+            exact=exact,
+            write_memory=self._write_memory,
+            write_register=self._write_register,
+            convenience=self._convenience,
+            values=self._values,
+            call=self._call_function,
+            depth=depth,
+        )
+
+    def _call_function(
+        self, address: int, given: CallArguments, results: tuple[str, ...]
+    ) -> dict[str, int]:
+        """Call a function of the program, which stands."""
+        if not self.started:
+            raise CommandError("You can't do that without a process to debug.")
+        if self._asking:
+            raise CommandError("Functions of the program are not called in conditions.")
+        with self._guard():
+            return self.control.call(address, given, results)
+
+    def _write_memory(self, address: int, data: bytes) -> None:
+        self.execute(cmd.WriteMemory(address, data))
+        self.refresh()
+
+    def _write_register(self, name: str, value: int) -> None:
+        self.execute(cmd.WriteRegister(name, value))
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Memory or registers have changed: the same frame is looked at."""
+        selected = self.frames.selected
+        self.frames.moved()
+        self.frames.selected = selected
+
+    @property
+    def scope(self) -> FrameScope:
+        """The meaning of names where the user looks; before the start that of the files."""
+        return self.frames.scope() if self.started else self._scope(None, 0, True)
+
+    @property
+    def bare_scope(self) -> FrameScope:
+        """The meaning of names without a frame: globals, and the registers of now."""
+        return self._scope(None, 0, True)
+
+    @property
+    def frame(self) -> NamedFrame | None:
+        """The frame that is looked at, None without one."""
+        return self.frames.frame if self.started and self.frames.all else None
+
+    def value(self, text: str) -> TypedValue:
+        """The value of an expression.
+
+        Raises:
+            CommandError: it has none.
+        """
+        return evaluate(text, self.scope)
+
+    def place(self, text: str) -> CodePlace:
+        """The first place that a text names.
+
+        Raises:
+            CommandError: there is none.
+        """
+        return self.places_of(self.wanted(text))[0]
+
+    def wanted(self, text: str) -> WantedPlace:
+        """The place that a text asks for.
+
+        Raises:
+            CommandError: it asks for nothing.
+        """
+        return self.places.wanted(text, self.frame, self.value)
+
+    def places_of(self, wanted: WantedPlace) -> tuple[CodePlace, ...]:
+        """All addresses of a place.
+
+        Raises:
+            CommandError: there is none.
+        """
+        try:
+            return self.places.find(wanted)
+        except CommandError:
+            address = self.control.probes.address_of(wanted.text) if self.attached else None
+            if address is None:
+                raise
+            return (self.places.at(address),)  # SYMBOL+OFF, LIB:SYMBOL: an interface's own
+
+    def instruction(self, at: int) -> tuple[bytes, str]:
+        """The bytes of an instruction, and its text with the symbol of where it leads.
+
+        Raises:
+            GuestFaultError: there is no memory.
+        """
+        session = self.control.session
+        code = session.code_at(at)
+        if not code:
+            raise GuestFaultError(at, "read")
+        insns = session.disassembler.decode(at, code)
+        if not insns:
+            return code[: session.arch.code_unit], "(bad)"
+        target = session.arch.probes.target(code, at)
+        name = "" if target is None else self.scope.symbol(target)
+        return code[: insns[0].size], f"{insns[0].text} <{name}>" if name else insns[0].text
+
+    def remember(self, value: TypedValue) -> int:
+        """Keep a printed value as it is now; its number."""
+        self._values.append(value.remembered())
+        return len(self._values)
+
+    @property
+    def convenience(self) -> dict[str, TypedValue]:
+        """Variables of the user's own, by name without the dollar."""
+        return dict(self._convenience)
+
+    def set_convenience(self, name: str, value: TypedValue) -> None:
+        """Give a variable of the user's own a value."""
+        self._convenience[name] = value
+
+
+def _may_move(stop: UserStop) -> bool:
+    """True for a breakpoint at a place that another file may have, too."""
+    wanted = stop.wanted if isinstance(stop, UserBreakpoint) else None
+    return wanted is not None and wanted.address is None
+
+
+def _frame_at(place: CodePlace) -> NamedFrame:
+    """A frame that would stand at a place, to look names up in."""
+    return NamedFrame(place.address, place.function, 0, "", place.file, place.line, None, "")
+
+
+def message(error: Exception) -> str:
+    """An error as gdb says it."""
+    if isinstance(error, GuestFaultError):
+        return f"Cannot access memory at address {error.address:#x}"
+    if isinstance(error, DamagedError):
+        return f"the debug information is damaged: {error}"
+    return str(error)
+
+
+def unknown(word: str, words: tuple[str, ...], before: str = "") -> CommandError:
+    """The error of a word that means nothing, with the nearest that does.
+
+    Args:
+        word: it.
+        words: those there are.
+        before: the word that it stands behind, with a space.
+    """
+    near = get_close_matches(word, words, 1)
+    if near:
+        return CommandError(
+            f'Undefined {before}command: "{word}".  Did you mean "{before}{near[0]}"?'
+        )
+    shown = f"help {before}".strip()
+    return CommandError(f'Undefined {before}command: "{word}".  Try "{shown}".')

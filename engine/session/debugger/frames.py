@@ -1,0 +1,292 @@
+"""The frames of a standing guest as gdb writes them (gdb/stack.c)."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from engine.errors import CommandError, GuestFaultError
+from engine.image.datatypes import TypeKind
+from engine.language.ctypes import is_reference
+from engine.language.printing import Printer
+from engine.session.control.control import Control
+from engine.session.debugger.places import BlockKey
+from engine.session.inspect.backtrace import Backtraces, NamedFrame
+from engine.session.inspect.frame_scope import FrameScope
+from engine.words import bare_name
+
+_MANY: Final = frozenset((TypeKind.RECORD, TypeKind.ARRAY))
+_MAX_SOURCE: Final = 1 << 24
+"""Bytes of a source file that is read."""
+
+
+class Sources:
+    """Lines of source files; a file that is not there is said once."""
+
+    def __init__(self, written: Callable[[str], str]) -> None:
+        """No file is read yet; `written` gives a file's name to show."""
+        self._written = written
+        self._files: dict[str, list[str] | None] = {}
+        self._missed: set[str] = set()
+
+    def lines(self, path: str) -> list[str] | None:
+        """All lines of a file; None if it cannot be read."""
+        if path not in self._files:
+            try:
+                file = Path(path)
+                if file.stat().st_size > _MAX_SOURCE or not file.is_file():
+                    raise OSError
+                text = file.read_text(errors="replace")
+                self._files[path] = text.splitlines()
+            except OSError:
+                self._files[path] = None
+        return self._files[path]
+
+    def line(self, path: str, number: int) -> str:
+        """A line as a stop shows it, its number in front."""
+        known = self.lines(path)
+        if known is None:
+            if path in self._missed:
+                return f"{number}\tin {self._written(path)}"
+            self._missed.add(path)
+            return f"{number}\t{self._written(path)}: No such file or directory."
+        if not 1 <= number <= len(known):
+            return f"{number}\tin {self._written(path)}"
+        return f"{number}\t{known[number - 1]}"
+
+
+class SelectedFrames:
+    """The frames of now, and the one that is looked at.
+
+    Attributes:
+        selected: its number.
+        skipped: inlined functions whose first instruction the guest stands at, and which it has
+            not entered for the user: their caller is frame 0 (gdb/inline-frame.c).
+        sources: of what is shown.
+    """
+
+    def __init__(
+        self,
+        control: Control,
+        scope: Callable[[NamedFrame | None, int, bool, int | None], FrameScope],
+        written: Callable[[str], str],
+        begun_at: Callable[[int], list[BlockKey]],
+        stopped_in: Callable[[], set[BlockKey]],
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            control: the guest.
+            scope: gives what names mean in a frame.
+            written: gives a source file as its compiler was given it.
+            begun_at: gives the inlined copies that begin at an address, the innermost first.
+            stopped_in: gives those that the guest was stopped in, by a breakpoint.
+        """
+        self._begun_at, self._stopped_in = begun_at, stopped_in
+        self._control = control
+        self._session = control.session
+        self._backtraces = Backtraces(control.session)
+        self._scope = scope
+        self._frames: tuple[NamedFrame, ...] | None = None
+        self._place: tuple[int, int] | None = None
+        self._entered = 0
+        self._written = written
+        self.selected = self.skipped = 0
+        self.sources = Sources(written)
+
+    def moved(self) -> None:
+        """The guest has moved: frames are found anew when somebody asks."""
+        self._frames = None
+        self.selected = 0
+
+    def enter(self) -> bool:
+        """Enter the inlined function that begins where the guest stands; False without one."""
+        if not self.skipped:
+            return False
+        self._entered += 1
+        self._frames = None
+        return True
+
+    @property
+    def all(self) -> tuple[NamedFrame, ...]:
+        """Innermost first; those outside of main are left out, as in gdb."""
+        if self._frames is None:
+            with self._control.sight():
+                waiting = self._session.kernel.waiting_in
+                found = self._backtraces.take(syscall=waiting).frames
+            kept: list[NamedFrame] = []
+            for frame in found:
+                if frame.source == "syscall":
+                    continue
+                kept.append(frame)
+                if frame.function == "main" and not frame.inlined:
+                    break
+            self.skipped = self._skipped(kept)
+            self._frames = tuple(kept[self.skipped :])
+        return self._frames
+
+    def _skipped(self, found: Sequence[NamedFrame]) -> int:
+        if not found or not found[0].inlined:
+            self._place, self._entered = None, 0
+            return 0
+        place = self._control.moves, found[0].pc
+        if place != self._place:
+            self._place, self._entered = place, 0
+        stopped, count = self._stopped_in(), 0
+        for block, frame in zip(self._begun_at(found[0].pc), found, strict=False):
+            if block in stopped or not frame.inlined:
+                break
+            count += 1
+        return max(count - self._entered, 0)
+
+    def innermost(self) -> NamedFrame:
+        """The frame where the guest is, at a hit; the others are not looked for."""
+        return self._backtraces.take(limit=1).frames[0]
+
+    def caller(self, number: int) -> NamedFrame | None:
+        """The frame that a call returns to, those outside of main among them; None for none."""
+        frame = self.all[number]
+        with self._control.sight():
+            found = self._backtraces.take().frames
+        behind = [one for one in found if one.cfa is not None and one.cfa > (frame.cfa or 0)]
+        return behind[0] if behind else None
+
+    def of_call(self, cfa: int | None, function: str) -> int | None:
+        """The number of the frame of a call, while it has not returned."""
+        for number, frame in enumerate(self.all):
+            if frame.cfa == cfa and frame.function == function:
+                return number
+        return None
+
+    def innermost_scope(self) -> FrameScope:
+        """The meaning of names there; no frame is unwound for it."""
+        registers = self._backtraces.registers()
+        pc = registers[self._session.arch.roles.pc]
+        return self._scope(
+            NamedFrame(pc, "", 0, "", "", 0, None, "", registers=registers), 0, True, None
+        )
+
+    @property
+    def frame(self) -> NamedFrame:
+        """The one that is looked at.
+
+        Raises:
+            CommandError: there is none.
+        """
+        frames = self.all
+        if not frames:
+            raise CommandError("No stack.")
+        return frames[min(self.selected, len(frames) - 1)]
+
+    def select(self, number: int) -> None:
+        """Look at another frame.
+
+        Raises:
+            CommandError: there is none.
+        """
+        if not 0 <= number < len(self.all):
+            raise CommandError(f"No frame at level {number}.")
+        self.selected = number
+
+    def exact(self, number: int) -> bool:
+        """True if a frame's pc is where it goes on, not behind a call."""
+        frames = self.all
+        exact = True
+        for frame in frames[:number]:
+            exact = frame.signal or (frame.inlined and exact)
+        return exact
+
+    def scope(self, number: int | None = None) -> FrameScope:
+        """The meaning of names in a frame; in the one that is looked at."""
+        frames = self.all
+        at = self.selected if number is None else number
+        if not frames:
+            return self._scope(None, 0, True, None)
+        at = min(at, len(frames) - 1)
+        depth = 0
+        while at + depth < len(frames) and frames[at + depth].inlined:
+            depth += 1
+        return self._scope(frames[at], at, self.exact(at), depth)
+
+    def printer(self, scope: FrameScope) -> Printer:
+        """Prints values of a frame."""
+        return Printer(scope, scope.symbol)
+
+    # -- texts ------------------------------------------------------------------------------
+
+    def begins_line(self, number: int) -> bool:
+        """True if a frame stands at the first instruction of a line."""
+        frame = self.all[number]
+        if not frame.line:
+            return False
+        if self.has_inlined(number):
+            return True  # its line is that of a call, which has no address
+        module = self._session.seen.modules.at(frame.pc)
+        if module is None or not self.exact(number):
+            return False
+        return module.lines.begins_statement(frame.pc - module.bias)
+
+    def has_inlined(self, number: int) -> bool:
+        """True if a function was inlined into that of a frame, where it stands."""
+        return self.all[number - 1].inlined if number else self.skipped > 0
+
+    def heading(self, number: int, *, with_number: bool = True, brief: bool = False) -> str:
+        """A frame's line: "#1  0x0000000000401136 in main () at a.c:5"."""
+        frame = self.all[number]
+        mark = f"#{number:<3}" if with_number else ""
+        if frame.signal:
+            return f"{mark}<signal handler called>"
+        digits = self._session.arch.bits // 4
+        at = "" if self.begins_line(number) or brief else f"0x{frame.pc:0{digits}x} in "
+        name = (bare_name(frame.function) if frame.file else frame.function) or "??"
+        text = f"{mark}{at}{name} ({self._arguments(number)})"
+        if frame.file:
+            return f"{text} at {self._written(frame.file)}:{frame.line}"
+        main = self._session.seen.modules.main
+        if frame.module and (main is None or frame.module != main.name):
+            return f"{text} from {frame.module}"
+        return text
+
+    def _arguments(self, number: int) -> str:
+        scope = self.scope(number)
+        if scope.scope is None:
+            return ""
+        printer = self.printer(scope)
+        parts: list[str] = []
+        for variable in scope.scope.parameters:
+            value = scope.of_variable(variable)
+            kind = value.type.resolved
+            kind = kind.target.resolved if is_reference(kind) else kind
+            if kind.kind in _MANY:
+                parts.append(f"{variable.name}=...")
+                continue
+            try:
+                text = printer.text(value)
+            except (CommandError, GuestFaultError) as error:
+                text = f"<error: {error}>"
+            parts.append(f"{variable.name}={_bare(text)}")
+        return ", ".join(parts)
+
+    def source_line(self, number: int) -> str:
+        """The source line of a frame; "" without debug information."""
+        frame = self.all[number]
+        if not frame.file:
+            return ""
+        return self.sources.line(frame.file, frame.line)
+
+
+def _bare(text: str) -> str:
+    """A pointer without its type in front, as in lists of arguments."""
+    if not text.startswith("("):
+        return text
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if not depth:
+            rest = text[at + 1 :].lstrip()
+            return rest if rest.startswith(("0x", "@")) else text
+    return text
+
+
+def window(first: int, count: int, lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Lines of a file with their numbers, from one on."""
+    return [(n, lines[n - 1]) for n in range(max(first, 1), min(first + count, len(lines) + 1))]

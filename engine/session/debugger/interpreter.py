@@ -1,0 +1,381 @@
+"""Carries gdb's words out: lines, files, blocks, words of the user's own."""
+
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Final
+
+from engine.arch.plan import Mode
+from engine.errors import CommandError, KprobeTuiError
+from engine.image.reader import DamagedError
+from engine.language.ctypes import INT
+from engine.language.values import made
+from engine.session.control.control import Control
+from engine.session.debugger.debugger import Debugger, Put, message
+from engine.session.debugger.script import ScriptLine, command_of, commands_of
+from engine.session.debugger.words import BlockWord, Word, WordTable, split_word
+from engine.session.guest.session import Session
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
+from engine.session.protocol.config import GuestConfig
+
+_DEEP: Final = 20
+_CALLS: Final = 200
+_ARGUMENT: Final = re.compile(r"\$arg(\d+|c)\b")
+
+
+class ScriptError(CommandError):
+    """A command of a file fails, which ends the file."""
+
+
+class _LoopLeftError(CommandError):
+    """`loop_break`."""
+
+
+class _LoopNextError(CommandError):
+    """`loop_continue`."""
+
+
+class Interpreter:
+    """Carries commands out one after the other.
+
+    Attributes:
+        words: what they are.
+        ended: `quit` has been said.
+        code: what `quit` says that the exit code is to be.
+    """
+
+    def __init__(self, debugger: Debugger, *, has_terminal: bool = True) -> None:
+        """Carry out words on a debugger's guest; a shell needs a terminal of its own."""
+        self._debugger = debugger
+        self._has_terminal = has_terminal
+        self._files = self._calls = 0
+        self._acting = False
+        self._defined: dict[str, tuple[ScriptLine, ...]] = {}
+        self.ended, self.code = False, 0
+        self.words = WordTable(
+            debugger,
+            (
+                Word(("source",), self.file, moves=True),
+                Word(("quit", "q", "exit"), self._quit),
+                Word(("shell", "!"), self._shell),
+                Word(("loop_break",), self._loop_break),
+                Word(("loop_continue",), self._loop_continue),
+                BlockWord(("commands", "comm"), self._commands),
+                BlockWord(("define", "def"), self._define),
+                BlockWord(("document",), self._document),
+                BlockWord(("if",), self._if),
+                BlockWord(("while",), self._while),
+            ),
+        )
+        self.words.tasks.line = self.line
+        self.words.moving.at_stop = lambda: self._hook("hook-stop")
+
+    def line(self, text: str) -> None:
+        """Carry a line out that holds no others.
+
+        Raises:
+            KprobeTuiError: it cannot be carried out.
+        """
+        self.carry_out(ScriptLine(text.strip()))
+
+    def carry_out(self, command: ScriptLine) -> None:
+        """Carry a command out, and then those of the breakpoint that it has led to.
+
+        Raises:
+            KprobeTuiError: it cannot be carried out.
+        """
+        try:
+            self._one(command)
+            self._act()
+        except DamagedError as error:
+            raise CommandError(message(error)) from None
+
+    def _one(self, command: ScriptLine) -> None:
+        name, rest = split_word(command.text)
+        own = self._defined.get(name)
+        if own is not None:
+            self._call(name, own, rest)
+            return
+        word = self.words.find(name)
+        self._hook(f"hook-{word.names[0]}")
+        if isinstance(word, BlockWord):
+            word.carry(command)
+        else:
+            word.carry(rest)
+        self._hook(f"hookpost-{word.names[0]}")
+
+    def _act(self) -> None:
+        """Carry out the commands of breakpoints; each that moves the guest puts others there."""
+        if self._acting:
+            return
+        pending = self._debugger.pending
+        self._acting = True
+        try:
+            while pending and not self.ended:
+                self._one(pending.pop(0))
+        finally:
+            self._acting = False
+            pending.clear()
+
+    def stopped(self) -> None:
+        """The guest has been stopped without a word: say so, and do what is to be done there.
+
+        Raises:
+            KprobeTuiError: a command of a breakpoint fails.
+        """
+        self.words.moving.tell_stop()
+        self._act()
+
+    def file(self, path: str) -> None:
+        """Carry out the commands of a file; the first that fails ends it: source FILE.
+
+        Raises:
+            ScriptError: one has failed, or the file cannot be read.
+        """
+        path = re.sub(r"^(-\w+\s+)*", "", path)
+        if not path:
+            raise CommandError("source command requires file name of file to source.")
+        if self._files >= _DEEP:
+            raise ScriptError(f"{path}: files that source each other")
+        try:
+            lines = Path(path).read_text(errors="replace").splitlines()
+        except OSError as error:
+            raise ScriptError(f"{path}: {error.strerror}.") from None
+        self._files += 1
+        number = 0
+        try:
+            for command in commands_of(enumerate(lines, 1)):
+                number = command.number
+                self._debugger.breathe()
+                self.carry_out(command)
+                if self.ended:
+                    return
+        except ScriptError:
+            raise
+        except KprobeTuiError as error:
+            raise ScriptError(
+                f"{path}:{number}: Error in sourced command file:\n{message(error)}"
+            ) from None
+        finally:
+            self._files -= 1
+
+    # -- words that hold lines ----------------------------------------------------------------
+
+    def _body(self, commands: Iterable[ScriptLine]) -> None:
+        for command in commands:
+            self.carry_out(command)
+            if self.ended:
+                return
+
+    def _commands(self, command: ScriptLine) -> None:
+        """Words to carry out when a breakpoint stops the guest: commands [NUMBER] ... end."""
+        self.words.breaking.commands(split_word(command.text)[1], command.body)
+
+    def _truth(self, command: ScriptLine) -> bool:
+        _, rest = split_word(command.text)
+        if not rest:
+            raise CommandError("if/while commands require arguments.")
+        return self._debugger.value(rest).truth
+
+    def _if(self, command: ScriptLine) -> None:
+        """Carry out words only where an expression holds: if EXPR ... [else ...] end."""
+        self._body(command.body if self._truth(command) else command.otherwise)
+
+    def _while(self, command: ScriptLine) -> None:
+        """Carry out words again and again while an expression holds: while EXPR ... end."""
+        while not self.ended and self._truth(command):
+            self._debugger.breathe()
+            try:
+                self._body(command.body)
+            except _LoopNextError:
+                continue
+            except _LoopLeftError:
+                return
+
+    def _loop_break(self, rest: str) -> None:
+        """Leave the loop."""
+        raise _LoopLeftError("loop_break stands inside `while`.")
+
+    def _loop_continue(self, rest: str) -> None:
+        """Go on with the loop's next round."""
+        raise _LoopNextError("loop_continue stands inside `while`.")
+
+    def _define(self, command: ScriptLine) -> None:
+        """A word of your own: define NAME ... end; $arg0, $arg1, $argc are what follows it."""
+        _, name = split_word(command.text)
+        if not re.fullmatch(r"[\w-]+", name):
+            raise CommandError(
+                "Argument required (name of command to define)."
+                if not name
+                else f'Junk in argument list: "{name}"'
+            )
+        self._defined[name] = command.body
+        self.words.own[name] = "User-defined."
+
+    def _document(self, command: ScriptLine) -> None:
+        """The text of `help` for a word of your own: document NAME ... end."""
+        _, name = split_word(command.text)
+        if name not in self._defined:
+            raise CommandError(
+                f'Command "{name}" is not user-defined.' if name else "Argument required."
+            )
+        self.words.own[name] = "\n".join(command.raw)
+
+    def _call(self, name: str, body: tuple[ScriptLine, ...], rest: str) -> None:
+        """Carry out a word of the user's own."""
+        if self._calls >= _CALLS:
+            raise CommandError("Max user call depth exceeded -- command aborted.")
+        words = _arguments(rest)
+        self._calls += 1
+        try:
+            self._body([_filled(one, words) for one in body])
+        finally:
+            self._calls -= 1
+
+    def _hook(self, name: str) -> None:
+        body = self._defined.get(name)
+        if body is not None and self._calls < _CALLS:
+            self._call(name, body, "")
+
+    # -- the host -----------------------------------------------------------------------------
+
+    def _quit(self, rest: str) -> None:
+        """End: quit [CODE]."""
+        self.code = self._debugger.value(rest).number & 0xFF if rest else 0
+        self.ended = True
+
+    def _shell(self, rest: str) -> None:
+        """Carry out a command of the host's shell: shell COMMAND, or !COMMAND."""
+        if not self._has_terminal:
+            raise CommandError("the terminal is taken here; ctrl+z goes back to the shell")
+        done = subprocess.run(rest or "sh", shell=True, check=False)
+        self._debugger.set_convenience("_shell_exitcode", made(INT, done.returncode, "little"))
+
+
+def _arguments(rest: str) -> list[str]:
+    """Words behind a user's own word; quotes and brackets keep spaces together."""
+    return re.findall(r"(?:\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|\([^()]*\)|\S)+", rest)
+
+
+def _filled(command: ScriptLine, words: list[str]) -> ScriptLine:
+    """A line of a user's own word with its arguments put in."""
+
+    def one(match: re.Match[str]) -> str:
+        if match[1] == "c":
+            return str(len(words))
+        number = int(match[1])
+        if number >= len(words):
+            raise CommandError(f"Missing argument {number} in user function.")
+        return words[number]
+
+    return ScriptLine(
+        _ARGUMENT.sub(one, command.text),
+        command.number,
+        tuple(_filled(inner, words) for inner in command.body),
+        tuple(_filled(inner, words) for inner in command.otherwise),
+        command.raw,
+    )
+
+
+class Halting:
+    """Stops a guest from any thread."""
+
+    def __init__(self, control: Control) -> None:
+        """Nobody wants to stop it."""
+        self._control = control
+        self._wanted = False
+        control.waiting = self._asked
+
+    def __call__(self) -> None:
+        """Stop it where it is."""
+        self._wanted = True
+        self._control.attention()
+
+    def _asked(self) -> cmd.Command | None:
+        wanted, self._wanted = self._wanted, False
+        return cmd.Halt() if wanted else None
+
+
+def batch(
+    config: GuestConfig,
+    steps: Iterable[tuple[str, str]],
+    put: Put,
+    complain: Put,
+    mode: Mode,
+    guard: Callable[[Session, Callable[[], None]], AbstractContextManager[None]],
+) -> int:
+    """Run commands without the interface, as `gdb --batch` does; the exit code.
+
+    As in gdb, one that fails does not keep the next from being carried out; the code is 1 if the
+    last one has failed.
+
+    Args:
+        config: the guest.
+        steps: ("file", PATH) and ("command", LINE), in order.
+        put: takes results.
+        complain: takes errors.
+        mode: strictness of breakpoints.
+        guard: listens to the host while the guest moves, given what stops the guest.
+
+    Raises:
+        KprobeTuiError: the program cannot be loaded.
+    """
+
+    def told(event: ev.SessionEvent) -> None:
+        if isinstance(event, ev.Notice):
+            complain(f"warning: {event.text}")
+        elif isinstance(event, ev.Remark):
+            for line in event.lines:
+                complain(f"warning: {line}")
+
+    control = Control(config, told, mode=mode)
+    halting = Halting(control)
+
+    @contextmanager
+    def guarded() -> Iterator[None]:
+        with guard(control.session, halting):
+            yield
+
+    interpreter = Interpreter(Debugger(control, put, guarded, complaints=complain))
+    try:
+        return _steps(control, interpreter, steps, complain)
+    finally:
+        control.close()
+
+
+def _steps(
+    control: Control, interpreter: Interpreter, steps: Iterable[tuple[str, str]], complain: Put
+) -> int:
+    code = 0
+    queue = iter(list(steps))
+    following = ((0, line) for kind, line in queue if kind == "command")
+    for kind, text in queue:
+        if interpreter.ended:
+            break
+        cut = _cut(control)
+        if cut is not None:
+            return cut
+        try:
+            if kind == "file":
+                interpreter.file(text)
+            else:
+                command = command_of(text, 0, following)
+                if command is not None:
+                    interpreter.carry_out(command)
+            code = 0
+        except KprobeTuiError as error:
+            complain(message(error))
+            code = 1
+    cut = _cut(control)
+    if cut is not None:
+        return cut
+    return interpreter.code or code
+
+
+def _cut(control: Control) -> int | None:
+    """The exit code of a run that a signal to the tool has ended; None for none."""
+    end = control.session.machine.exit
+    return None if end is None or not end.by_user else 128 + end.signal

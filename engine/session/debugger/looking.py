@@ -1,0 +1,572 @@
+"""Words that look at a standing guest: values, memory, frames, source lines, types."""
+
+import re
+from typing import Final
+
+from engine.errors import CommandError, GuestFaultError
+from engine.escaping import escaped
+from engine.guest.modules import Module
+from engine.image.datatypes import TypeKind
+from engine.language.ctypes import CType
+from engine.language.evaluation import type_of
+from engine.language.printing import FORMATS, lines_of, printed
+from engine.language.tokens import characters
+from engine.language.typetexts import definition_of
+from engine.language.values import TypedValue
+from engine.session.debugger.debugger import NOT_RUN, Debugger, Display
+from engine.session.debugger.frames import window
+from engine.session.debugger.places import PlaceMissingError
+
+_SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
+_LISTED: Final = 10
+
+
+class Looking:
+    """They change nothing of the program, unless an expression does."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        """Look at a debugger's guest."""
+        self._debugger = debugger
+        self._unit, self._letter = 4, "x"
+        self._next = 0
+        self._source: tuple[str, int, int] | None = None
+
+    # -- values -----------------------------------------------------------------------------
+
+    def print(self, rest: str) -> None:
+        """Print an expression: print/FMT EXPR."""
+        form, text = split_format(rest)
+        debugger = self._debugger
+        letter = _letter(form)
+        value = debugger.value(text) if text else debugger.scope.history(0)
+        shown = self._text(value, letter)
+        debugger.put(f"${debugger.remember(value)} = {shown}")
+
+    def output(self, rest: str) -> None:
+        """Print a value without a number and without a newline."""
+        form, text = split_format(rest)
+        shown = self._text(self._debugger.value(text), _letter(form))
+        self._debugger.write(escaped(shown, keep="\n\t"))
+
+    def echo(self, rest: str) -> None:
+        """Print a text; C's escapes stand for what they do there."""
+        text = rest.removesuffix("\\")
+        self._debugger.write(characters(f'"{text}"').decode(errors="replace"))
+
+    def printf(self, rest: str) -> None:
+        """Print values as C does: printf "FORMAT", EXPR..."""
+        match = re.match(r'\s*("(?:[^"\\]|\\.)*")\s*(?:,|$)', rest)
+        if match is None:
+            raise CommandError("Bad format string")
+        values = iter(split_arguments(rest[match.end() :]))
+        printer = self._debugger.frames.printer(self._debugger.scope)
+
+        def one(spec: re.Match[str]) -> str:
+            flags, letter = spec[1], spec[2]
+            if letter == "%":
+                return "%"
+            text = next(values, None)
+            if text is None:
+                raise CommandError("Wrong number of arguments for specified format-string")
+            return printed(printer, self._debugger.value(text), flags, letter)
+
+        form = characters(match[1]).decode(errors="replace")
+        shown = re.sub(r"%([-+ #0\d.]*)(?:hh|h|ll|l|z|t|j|L)?([diouxXcsfFgGeEap%])", one, form)
+        if next(values, None) is not None:
+            raise CommandError("Wrong number of arguments for specified format-string")
+        self._debugger.write(shown)
+
+    def call(self, rest: str) -> None:
+        """Print an expression, unless it has no value."""
+        form, text = split_format(rest)
+        value = self._debugger.value(text)
+        if value.type.kind is not TypeKind.VOID:
+            number = self._debugger.remember(value)
+            self._debugger.put(f"${number} = {self._text(value, _letter(form))}")
+
+    def _text(self, value: TypedValue, letter: str) -> str:
+        if value.type.text == "<data variable, no debug info>":
+            name = self._debugger.scope.symbol(value.address or 0)
+            raise CommandError(f"'{name}' has unknown type; cast it to its declared type")
+        return self._debugger.frames.printer(self._debugger.scope).text(value, letter)
+
+    def examine(self, rest: str) -> None:
+        """Examine memory: x/NFU ADDRESS."""
+        form, text = split_format(rest)
+        count, letter, unit = self._units(form)
+        debugger = self._debugger
+        if text:
+            self._next = debugger.value(text).as_address
+        scope = debugger.scope
+        printer = debugger.frames.printer(scope)
+        if letter == "i":
+            self._instructions(count)
+            return
+        for line, end in lines_of(printer, self._next, count, letter, unit):
+            debugger.put(line)
+            self._next = end
+
+    def _units(self, form: str) -> tuple[int, str, int]:
+        match = re.fullmatch(r"(\d*)([a-z]*)", form)
+        if match is None:
+            raise CommandError(f'Undefined output command "{form}".')
+        letter, unit = self._letter, self._unit
+        for each in match[2]:
+            if each in _SIZES:
+                unit = _SIZES[each]
+            elif each in FORMATS or each == "i":
+                letter = each
+            else:
+                raise CommandError(f'Undefined output format "{each}".')
+        sizes = [each for each in match[2] if each in _SIZES]
+        if letter == "a":
+            unit = 8
+        elif letter == "c" and not sizes:
+            unit = 1
+        elif letter == "f" and unit not in (4, 8):
+            unit = 8
+        if letter not in "si":
+            self._unit = unit
+        self._letter = letter
+        return int(match[1] or 1), letter, unit
+
+    def _instructions(self, count: int) -> None:
+        debugger = self._debugger
+        pc = debugger.frame.pc if debugger.frame is not None else None
+        for _ in range(count):
+            at = self._next
+            raw, text = debugger.instruction(at)
+            name = debugger.scope.symbol(at)
+            mark = "=> " if at == pc else "   "
+            place = f"{at:#x} <{name}>" if name else f"{at:#x}"
+            debugger.put(f"{mark}{place}:\t{text}")
+            self._next = at + len(raw)
+
+    def show_displays(self) -> None:
+        """Show what the user wants to see at each stop."""
+        for display in self._debugger.displays.values():
+            if display.on:
+                self.show_display(display)
+
+    def show_display(self, display: Display) -> None:
+        """Show one of them; one that has no value here is left out."""
+        debugger = self._debugger
+        try:
+            if display.form and (re.search(r"[is\d]", display.form)):
+                debugger.put(f"{display.number}: x/{display.form} {display.text}")
+                self.examine(f"/{display.form} {display.text}")
+                return
+            text = self._text(debugger.value(display.text), _letter(display.form))
+        except (CommandError, GuestFaultError):
+            return
+        shown = f"/{display.form} " if display.form else ""
+        debugger.put(f"{display.number}: {shown}{display.text} = {text}")
+
+    def display(self, rest: str) -> None:
+        """Show an expression now and at each stop."""
+        if not rest:
+            self.show_displays()
+            return
+        form, text = split_format(rest)
+        debugger = self._debugger
+        if debugger.started:
+            debugger.value(text)
+        display = debugger.display(text, form)
+        if debugger.attached:  # gdb shows it at once to a user, and to no script
+            self.show_display(display)
+
+    # -- types ------------------------------------------------------------------------------
+
+    def whatis(self, rest: str) -> None:
+        """The type of an expression; of a type's name what it stands for."""
+        if not rest:
+            raise CommandError("The history is empty.")
+        kind, named = type_of(rest, self._debugger.scope)
+        self._debugger.put(f"type = {kind.resolved.text if named else kind.text}")
+
+    def ptype(self, rest: str) -> None:
+        """A type with all that it is made of."""
+        scope = self._debugger.scope
+        found = scope.type((rest.strip(),)) if "<" in rest else None  # "Box<int>"
+        kind = found if found is not None else type_of(rest, scope)[0]
+        for line in definition_of(kind).splitlines():
+            self._debugger.put(line)
+
+    # -- frames -----------------------------------------------------------------------------
+
+    def backtrace(self, rest: str) -> None:
+        """All frames: bt [full] [N|-N]."""
+        debugger, frames = self._debugger, self._debugger.frames
+        if not debugger.started:
+            raise CommandError("No stack.")
+        words = rest.split()
+        full = "full" in words or "-full" in words
+        limits = [word for word in words if re.fullmatch(r"-?\d+", word)]
+        numbers = list(range(len(frames.all)))
+        if limits:
+            limit = int(limits[-1])
+            numbers = numbers[:limit] if limit >= 0 else numbers[limit:]
+        for number in numbers:
+            debugger.put(frames.heading(number))
+            if full:
+                self._locals(number, "        ")
+        if debugger.interactive and numbers and numbers[-1] < len(frames.all) - 1:
+            debugger.put("(More stack frames follow...)")
+
+    def show_frame(self, *, source_only: bool = False) -> None:
+        """The frame that is looked at, and its source line."""
+        debugger, frames = self._debugger, self._debugger.frames
+        number = frames.selected
+        if not source_only:
+            debugger.put(frames.heading(number))
+        self.show_source(number)
+
+    def show_source(self, number: int, *, alone: bool = False) -> None:
+        """A frame's source line; `alone`: no line above it says the address."""
+        frames = self._debugger.frames
+        line = frames.source_line(number)
+        if line:
+            frame = frames.all[number]
+            middle = alone and not frames.begins_line(number)
+            self._debugger.put(f"{frame.pc:#018x}\t{line}" if middle else line)
+            self.about(frame.file, frame.line)
+
+    @property
+    def source_file(self) -> str:
+        """The file that was shown last; "" for none."""
+        return self._source[0] if self._source is not None else ""
+
+    def about(self, file: str, line: int) -> None:
+        """`list` begins around a line."""
+        self._source = (file, max(line - 5, 1), 0)
+
+    def frame(self, rest: str) -> None:
+        """Look at a frame by number; without one say which is looked at."""
+        self._need_stack()
+        if rest:
+            self._debugger.frames.select(self._debugger.value(rest).number)
+        self.show_frame()
+
+    def up(self, rest: str) -> None:
+        """Look at the caller."""
+        self._by(self._count(rest))
+
+    def down(self, rest: str) -> None:
+        """Look at the frame that is called."""
+        self._by(-self._count(rest))
+
+    def _count(self, rest: str) -> int:
+        return self._debugger.value(rest).number if rest else 1
+
+    def _by(self, count: int) -> None:
+        self._need_stack()
+        frames = self._debugger.frames
+        wanted = frames.selected + count
+        if count > 0 and frames.selected == len(frames.all) - 1:
+            raise CommandError("Initial frame selected; you can't go up.")
+        if count < 0 and frames.selected == 0:
+            raise CommandError("Bottom (innermost) frame selected; you can't go down.")
+        frames.select(min(max(wanted, 0), len(frames.all) - 1))
+        self.show_frame()
+
+    def _need_stack(self) -> None:
+        if not self._debugger.started or not self._debugger.frames.all:
+            raise CommandError("No stack.")
+
+    # -- info -------------------------------------------------------------------------------
+
+    def info_locals(self, rest: str) -> None:
+        """Local variables of the frame."""
+        self._need_frame()
+        self._locals(self._debugger.frames.selected, "")
+
+    def _locals(self, number: int, indent: str) -> None:
+        debugger = self._debugger
+        scope = debugger.frames.scope(number)
+        if scope.scope is None:
+            text = "No symbol table info available."
+            debugger.put(indent + text)
+            return
+        found = scope.scope.locals
+        if not found:
+            debugger.put(f"{indent}No locals.")
+        printer = debugger.frames.printer(scope)
+        for variable in found:
+            if variable.is_declaration:
+                continue
+            value = scope.of_variable(variable)
+            try:
+                text = printer.text(value)
+            except (CommandError, GuestFaultError) as error:
+                text = f"<error: {error}>"
+            debugger.put(f"{indent}{variable.name} = {_plain(text, value.type)}")
+
+    def info_args(self, rest: str) -> None:
+        """Arguments of the frame's function."""
+        self._need_frame()
+        debugger = self._debugger
+        scope = debugger.frames.scope()
+        if scope.scope is None:
+            debugger.put("No symbol table info available.")
+            return
+        if not scope.scope.parameters:
+            debugger.put("No arguments.")
+        printer = debugger.frames.printer(scope)
+        for variable in scope.scope.parameters:
+            value = scope.of_variable(variable)
+            debugger.put(f"{variable.name} = {_plain(printer.text(value), value.type)}")
+
+    def _need_frame(self) -> None:
+        if not self._debugger.started or not self._debugger.frames.all:
+            raise CommandError("No frame selected.")
+
+    def info_registers(self, rest: str) -> None:
+        """Registers: info registers [NAME...]."""
+        debugger = self._debugger
+        if not debugger.started:
+            raise CommandError("The program has no registers now.")
+        scope = debugger.frames.scope()
+        names = rest.replace("$", " ").split()
+        values = scope.registers()
+        chosen = names or list(values)
+        printer = debugger.frames.printer(scope)
+        for name in chosen:
+            value = values.get(name) or scope.register(name)
+            if value is None:
+                raise CommandError(f"Invalid register `{name}'")
+            if value.missing:
+                debugger.put(f"{name:<15}{value.missing}")
+                continue
+            raw = int.from_bytes(value.raw, scope.order)
+            natural = printer.text(value)
+            if value.type.kind is TypeKind.POINTER:
+                natural = (
+                    printer.address(raw)
+                    if value.type.target.kind is TypeKind.FUNCTION
+                    else f"{raw:#x}"
+                )
+            debugger.put(f"{name:<15}{raw:<#19x}{natural}")
+
+    def info_frame(self, rest: str) -> None:
+        """The frame's place in memory, and who has called it."""
+        self._need_stack()
+        frames = self._debugger.frames
+        number = frames.selected
+        frame = frames.frame
+        put = self._debugger.put
+        pc = self._debugger.control.session.arch.roles.pc
+        put(f"Stack level {number}, frame at {frame.cfa or 0:#x}:")
+        name = f" in {frame.function}" if frame.function else ""
+        file = self._debugger.files.written(frame.file)
+        where = f" ({file}:{frame.line})" if file else ""
+        after = frames.all[number + 1] if number + 1 < len(frames.all) else None
+        saved = f"; saved {pc} = {after.pc:#x}" if after is not None else ""
+        put(f" {pc} = {frame.pc:#x}{name}{where}{saved}")
+        if number:
+            put(f" caller of frame at {frames.all[number - 1].cfa or 0:#x}")
+        if after is not None:
+            put(f" called by frame at {after.cfa or 0:#x}")
+
+    def info_line(self, rest: str) -> None:
+        """The addresses of a source line."""
+        debugger = self._debugger
+        named = re.fullmatch(r"[A-Za-z_]\w*(::\w+)*", rest) is not None
+        try:
+            place = debugger.places.entry(rest) if named else debugger.place(rest)
+        except PlaceMissingError:
+            line = re.fullmatch(r"(.+):(\d+)", rest.strip())
+            modules = debugger.files.modules()
+            if line is None or not any(module.lines.has_file(line[1]) for module in modules):
+                raise
+            raise CommandError(f'Line number {line[2]} is out of range for "{line[1]}".') from None
+        if not place.file:
+            raise CommandError(
+                f"No line number information available for address {place.address:#x}"
+            )
+        start, end = debugger.places.span(place.address)
+        what = f'Line {place.line} of "{place.written}"'
+        labels = debugger.places.label(start), debugger.places.label(end)
+        addresses = [
+            f"{at:#x} <{label}>" if label else f"{at:#x}"
+            for at, label in zip((start, end), labels, strict=True)
+        ]
+        debugger.put("{} starts at address {} and ends at {}.".format(what, *addresses))
+
+    def info_symbol(self, rest: str) -> None:
+        """The symbol at an address."""
+        debugger = self._debugger
+        address = debugger.value(rest).as_address
+        location = debugger.control.session.seen.modules.locate(address)
+        if location.symbol is None:
+            debugger.put(f"No symbol matches {rest}.")
+            return
+        offset = f" + {location.offset}" if location.offset else ""
+        module = location.module
+        section = _section(module, address)
+        main = debugger.control.session.seen.modules.main
+        of = f" of {module.name}" if module is not None and module is not main else ""
+        debugger.put(f"{location.symbol.demangled}{offset} in section {section}{of}")
+
+    def info_display(self, rest: str) -> None:
+        """Expressions that are shown at each stop."""
+        debugger = self._debugger
+        if not debugger.displays:
+            debugger.put("There are no auto-display expressions now.")
+            return
+        debugger.put("Auto-display expressions now in effect:")
+        debugger.put("Num Enb Expression")
+        for one in debugger.displays.values():
+            form = f"/{one.form} " if one.form else ""
+            debugger.put(f"{one.number}:   {'y' if one.on else 'n'}  {form}{one.text}")
+
+    def info_sharedlibrary(self, rest: str) -> None:
+        """The libraries in memory."""
+        debugger = self._debugger
+        session = debugger.control.session
+        main = session.seen.modules.main
+        rows: list[str] = []
+        for module in debugger.files.modules():
+            if module is main:
+                continue
+            low, high = module.image.low + module.bias, module.image.high + module.bias
+            rows.append(f"{low:#018x}  {high:#018x}  {module.name}")
+        if not rows:
+            debugger.put("No shared libraries loaded at this time.")
+            return
+        debugger.put("From                To                  Shared Object Library")
+        for row in rows:
+            debugger.put(row)
+
+    def info_mappings(self, rest: str) -> None:
+        """The memory map."""
+        debugger = self._debugger
+        if not debugger.started:
+            raise CommandError(NOT_RUN)
+        debugger.put(
+            "          Start Addr           End Addr       Size     Offset  Perms  objfile"
+        )
+        for mapping in debugger.control.session.seen.memory.mappings:
+            if mapping.perms or not mapping.reserved:
+                perms = "".join(
+                    letter if mapping.perms & bit else "-"
+                    for bit, letter in ((1, "r"), (2, "w"), (4, "x"))
+                )
+                debugger.put(
+                    f"{mapping.start:#20x} {mapping.end:#18x} {mapping.size:#10x} "
+                    f"{mapping.offset:#10x}  {perms}p   {mapping.name}".rstrip()
+                )
+
+    # -- source -----------------------------------------------------------------------------
+
+    def list(self, rest: str) -> None:
+        """Source lines: list [LINE|FUNCTION|FIRST,LAST]."""
+        debugger = self._debugger
+        rest = rest.strip()
+        count = _LISTED
+        if "," in rest:
+            first, last = (part.strip() for part in rest.split(",", 1))
+            place = self._listed_place(first) if first else None
+            if place is not None:
+                end = self._listed_place(last)[1] if last else place[1] + _LISTED - 1
+                self._source = (place[0], place[1], 0)
+                count = end - place[1] + 1
+        elif rest == "-":
+            if self._source is not None:
+                file, start, before = self._source
+                begin = before or start
+                self._source = (file, max(begin - _LISTED, 1), 0)
+                count = min(_LISTED, begin - 1)
+        elif rest:
+            file, line = self._listed_place(rest)
+            self._source = (file, max(line - 5, 1), 0)
+        elif self._source is None:
+            main = debugger.places.function("main")
+            around = max(main.line - _LISTED + 1, 1)
+            self._source = (main.file, max(around - _LISTED // 2, 1), 0)
+        assert self._source is not None
+        file, start, _ = self._source
+        lines = debugger.frames.sources.lines(file)
+        if lines is None:
+            raise CommandError(f"{debugger.files.written(file)}: No such file or directory.")
+        if start > len(lines):
+            shown = f'"{debugger.files.written(file)}" has {len(lines)} lines.'
+            raise CommandError(f"Line number {start} out of range; {shown}")
+        for number, text in window(start, count, lines):
+            debugger.put(f"{number}\t{text}")
+        self._source = (file, start + count, start)
+
+    def _listed_place(self, text: str) -> tuple[str, int]:
+        """The file and line that a text names; a function's is that of its first instruction."""
+        debugger = self._debugger
+        number = re.fullmatch(r"(?:(.+):)?(\d+)", text)
+        if number and number[1] is None and self._source is not None:
+            return self._source[0], int(number[2])
+        if number:
+            if number[1] is None:
+                return debugger.places.function("main").file, int(number[2])
+            return debugger.place(text).file, int(number[2])
+        place = debugger.places.entry(text)
+        if not place.file:
+            raise CommandError(f'Function "{text}" not defined.')
+        return place.file, place.line
+
+
+def split_format(rest: str) -> tuple[str, str]:
+    """The letters behind a slash, and the expression behind them."""
+    match = re.match(r"/(\S*)\s*(.*)", rest, re.DOTALL)
+    return (match[1], match[2].strip()) if match else ("", rest.strip())
+
+
+def split_arguments(text: str) -> list[str]:
+    """The parts between commas outside of quotes and brackets."""
+    found, depth, quote, start = list[str](), 0, "", 0
+    for at, letter in enumerate(text):
+        if quote:
+            quote = "" if letter == quote and text[at - 1] != "\\" else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == "," and not depth:
+            found.append(text[start:at].strip())
+            start = at + 1
+    rest = text[start:].strip()
+    return [*found, rest] if rest else found
+
+
+def _letter(form: str) -> str:
+    """The one format letter of `print`."""
+    if not form:
+        return ""
+    letters = form.lstrip("0123456789")
+    if form != letters:
+        raise CommandError('Item count other than 1 is meaningless in "print" command.')
+    for each in letters:
+        if each in _SIZES and each != "b":
+            raise CommandError('Size letters are meaningless in "print" command.')
+        if each == "i":
+            raise CommandError('Format letter "i" is meaningless in "print" command.')
+        if each not in FORMATS:
+            raise CommandError(f'Undefined output format "{each}".')
+    return letters[-1]
+
+
+def _section(module: Module | None, address: int) -> str:
+    """Name of the section around a guest address."""
+    link = address - module.bias if module is not None else 0
+    for section in module.image.sections if module is not None else ():
+        if section.holds(link):
+            return section.name
+    return ""
+
+
+def _plain(text: str, kind: CType) -> str:
+    """A variable's value as lists show it: pointers without their types."""
+    if kind.resolved.kind is not TypeKind.POINTER or not text.startswith("("):
+        return text
+    start = text.find(") 0x")
+    if start < 0:
+        start = text.find(") @0x")
+    return text[start + 2 :] if start >= 0 else text

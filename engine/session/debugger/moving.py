@@ -1,0 +1,438 @@
+"""Words that let the guest run: steps, ends of functions, places to run to."""
+
+from collections.abc import Callable
+from typing import Final
+
+from engine.errors import CommandError
+from engine.language.ctypes import INT, CType
+from engine.language.evaluation import Evaluator
+from engine.language.values import made
+from engine.linux.signals import SIGINT
+from engine.session.debugger.catching import received_text
+from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.looking import Looking
+from engine.session.debugger.places import WantedPlace
+from engine.session.debugger.signal_rules import signal_name, signal_number, signal_text
+from engine.session.debugger.stops import (
+    BreakLocation,
+    UserBreakpoint,
+    UserStop,
+    UserWatchpoint,
+    placed_text,
+)
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.views import RunState, StopCause
+
+_TOLD: Final = (StopCause.HIT, StopCause.EVENT, StopCause.SIGNAL)
+
+
+class Moving:
+    """Moves the guest, and says where it stands then.
+
+    Attributes:
+        at_stop: called before a stop is told.
+    """
+
+    def __init__(self, debugger: Debugger, looking: Looking) -> None:
+        """Move a debugger's guest."""
+        self._debugger = debugger
+        self._looking = looking
+        self.at_stop: Callable[[], object] = lambda: None
+
+    # -- running ----------------------------------------------------------------------------
+
+    def run(self, rest: str) -> None:
+        """Run the program from its beginning: run [ARGUMENTS]."""
+        self._begin(rest)
+        self._go(cmd.Continue())
+
+    def _begin(self, arguments: str) -> None:
+        """Stand at the first instruction of the program, started again if it has run."""
+        debugger = self._debugger
+        if arguments:
+            debugger.set_arguments(arguments)
+        if debugger.started or debugger.state is not RunState.READY or debugger.changed:
+            debugger.restart()
+        debugger.started = True
+
+    def start(self, rest: str) -> None:
+        """Run the program up to main."""
+        debugger = self._debugger
+        wanted = WantedPlace("main", function="main")
+        places = debugger.places.find(wanted)
+        locations = [BreakLocation(place) for place in places]
+        stop = debugger.stops.add(
+            UserBreakpoint(locations=locations, wanted=wanted, temporary=True)
+        )
+        debugger.put(placed_text(stop))
+        self.run(rest)
+
+    def starti(self, rest: str) -> None:
+        """Bring the program to its first instruction."""
+        debugger = self._debugger
+        self._begin(rest)
+        debugger.frames.moved()
+        debugger.put("")
+        debugger.put("Program stopped.")
+        self._looking.show_frame()
+
+    def continue_(self, rest: str) -> None:
+        """Run on: continue [N] passes the breakpoint at hand by N - 1 times."""
+        self._debugger.need_run()
+        if rest:
+            left, at = self._debugger.value(rest).number - 1, self._here()
+            if left > 0 and at:
+                at[0].ignore = left
+                if self._debugger.interactive:
+                    crossings = f"{left} crossings" if left > 1 else "crossing"
+                    text = f"Will ignore next {crossings} of breakpoint {at[0].number}."
+                    self._debugger.put(f"{text}  Continuing.")
+        self._go(cmd.Continue())
+
+    def stepi(self, rest: str) -> None:
+        """Execute an instruction: stepi [N]."""
+        self._repeat(rest, lambda: self._moved(cmd.StepInsn()))
+
+    def nexti(self, rest: str) -> None:
+        """Execute an instruction, a call as one: nexti [N]."""
+        self._repeat(rest, lambda: self._moved(cmd.StepOver()))
+
+    def step(self, rest: str) -> None:
+        """Run to another source line, into functions: step [N]."""
+        self._repeat(rest, lambda: self._lines(over=False))
+
+    def next(self, rest: str) -> None:
+        """Run to another source line, over functions: next [N]."""
+        self._repeat(rest, lambda: self._lines(over=True))
+
+    def _repeat(self, rest: str, once: Callable[[], bool]) -> None:
+        """Do a step several times; only the last says where the guest stands."""
+        debugger = self._debugger
+        debugger.need_run()
+        count = debugger.value(rest).number if rest else 1
+        before = self._activation()
+        for _ in range(count):
+            if not once():
+                return
+        self._tell_step(before)
+
+    def _lines(self, *, over: bool) -> bool:
+        debugger = self._debugger
+        frames = debugger.frames
+        frames.selected = 0
+        if not frames.all or not frames.frame.line:
+            name = frames.frame.function if frames.all else ""
+            if name:
+                debugger.put(f"Single stepping until exit from function {name},")
+                debugger.put("which has no line number information.")
+            return self._moved(cmd.Finish())
+        if not over and frames.enter():
+            return True
+        depth, start = self._depth(), frames.frame
+        while True:
+            if not self._moved(cmd.StepLine(over)):
+                return False
+            here = frames.frame
+            if self._depth() < depth and not frames.begins_line(0) and here.line:
+                # Back in the caller, in the middle of the line of the call: gdb finishes it.
+                depth = self._depth()
+                continue
+            if not over and here.function != start.function and here.line:
+                self._pass_prologue()
+            return True
+
+    def _pass_prologue(self) -> None:
+        """A step into a function ends behind its prologue."""
+        debugger = self._debugger
+        frame = debugger.frames.frame
+        try:
+            body = debugger.places.function(frame.function)
+        except CommandError:
+            return
+        entry = debugger.places.entry(frame.function)
+        if frame.pc == entry.address and body.address != entry.address:
+            self._moved(cmd.RunTo(body.address))
+
+    def _depth(self) -> int:
+        return len(self._debugger.frames.all)
+
+    def _activation(self) -> tuple[str, int | None]:
+        frames = self._debugger.frames.all
+        return (frames[0].function, frames[0].cfa) if frames else ("", None)
+
+    def _tell_step(self, before: tuple[str, int | None]) -> None:
+        """Tell where the guest stands after a step: the function only if it is another one."""
+        debugger, looking = self._debugger, self._looking
+        frames = debugger.frames
+        alone = self._activation() == before and bool(frames.frame.file)
+        if not alone:
+            debugger.put(frames.heading(0, with_number=False))
+        looking.show_source(0, alone=alone)
+        looking.show_displays()
+
+    def finish(self, rest: str) -> None:
+        """Run until the function that is looked at has returned, and print its result."""
+        debugger, frames = self._debugger, self._debugger.frames
+        debugger.need_run()
+        number = frames.selected
+        if number + 1 >= len(frames.all):
+            raise CommandError('"finish" not meaningful in the outermost frame.')
+        scope = frames.scope(number)
+        result = scope.scope.returns if scope.scope is not None else None
+        if not (self._moved(cmd.Finish()) if not number else self._returned_to(number + 1)):
+            return
+        self._tell_stop()
+        if result is None or result.size is None:
+            return
+        value = frames.scope(0).returned(result)
+        if value is not None:
+            text = frames.printer(frames.scope(0)).text(value)
+            debugger.put(f"Value returned is ${debugger.remember(value)} = {text}")
+
+    def _returned_to(self, number: int) -> bool:
+        """Run until a frame further out is the innermost; True if it is."""
+        target = self._debugger.frames.all[number]
+        stop = self._own(target.pc, lambda: self._innermost() == target.cfa)
+        try:
+            return self._moved(cmd.Continue())
+        finally:
+            self._debugger.stops.delete(stop)
+
+    def _own(self, address: int, only: Callable[[], bool]) -> UserStop:
+        debugger = self._debugger
+        return debugger.stops.add_own(debugger.places.at(address), only)
+
+    def _innermost(self) -> int | None:
+        """The CFA of the frame where the guest is at a hit."""
+        frames = self._debugger.frames
+        frames.moved()
+        return frames.innermost().cfa
+
+    def until(self, rest: str) -> None:
+        """Run to a place in this frame, or to a later line of the function: until [PLACE]."""
+        debugger = self._debugger
+        debugger.need_run()
+        if rest:
+            self._run_to(rest, same_frame=True)
+            return
+        before, start = self._activation(), debugger.frames.frame
+        while self._lines(over=True):
+            here = debugger.frames.frame
+            if here.cfa != start.cfa or here.pc > start.pc:
+                self._tell_step(before)
+                return
+
+    def advance(self, rest: str) -> None:
+        """Run to a place: advance PLACE."""
+        self._debugger.need_run()
+        if not rest:
+            raise CommandError("Argument required (a location).")
+        self._run_to(rest, same_frame=False)
+
+    def _run_to(self, rest: str, *, same_frame: bool) -> None:
+        """Run to a place, or until the frame that is looked at has returned."""
+        debugger, frames = self._debugger, self._debugger.frames
+        place, start = debugger.place(rest), frames.frame
+        behind = frames.selected + 1
+        caller = frames.all[behind] if behind < len(frames.all) else None
+        floor = start.cfa or 0
+
+        def left() -> bool:
+            return (self._innermost() or 0) > floor
+
+        def reached() -> bool:
+            return not same_frame or (self._innermost() or 0) >= floor
+
+        stops = [self._own(place.address, reached)]
+        try:
+            if caller is not None and caller.pc != place.address:
+                stops.append(self._own(caller.pc, left))
+            if self._moved(cmd.Continue()):
+                self._tell_stop()
+        finally:
+            for stop in stops:
+                debugger.stops.delete(stop)
+
+    def jump(self, rest: str) -> None:
+        """Go on at another place: jump PLACE."""
+        debugger = self._debugger
+        debugger.need_run()
+        if not rest:
+            raise CommandError("Argument required (starting address).")
+        address = debugger.place(rest).address
+        debugger.forget_kept()
+        debugger.execute(cmd.WriteRegister(debugger.control.session.arch.roles.pc, address))
+        debugger.frames.moved()
+        if debugger.interactive:
+            debugger.put(f"Continuing at {address:#x}.")
+        self._go(cmd.Continue())
+
+    def return_(self, rest: str) -> None:
+        """Leave a function without carrying the rest of it out: return [EXPR]."""
+        debugger, frames = self._debugger, self._debugger.frames
+        debugger.need_run()
+        session = debugger.control.session
+        if session.arch.returns is not None:
+            raise CommandError("return is not there on this architecture; finish is.")
+        number = frames.selected
+        if number + 1 >= len(frames.all):
+            raise CommandError("Can not force return from the outermost frame")
+        scope = frames.scope(number)
+        declared = scope.scope.returns if scope.scope is not None else None
+        kind: CType = INT if declared is None else declared
+        value = Evaluator(scope).operators.cast(debugger.value(rest), kind) if rest else None
+        target = frames.all[number + 1]
+        known = dict(target.registers)
+        if session.arch.roles.pc not in known or session.arch.roles.sp not in known:
+            raise CommandError("The caller's registers are not known.")
+        debugger.forget_kept()
+        for name, content in known.items():
+            if session.cpu.read_register(name) != content:
+                debugger.execute(cmd.WriteRegister(name, content))
+        frames.moved()
+        if value is not None:
+            register = frames.scope(0).result_register(kind)
+            if register is None:
+                raise CommandError(f"A result of type {kind.text} has no register of its own.")
+            number = int.from_bytes(value.raw, scope.order)
+            debugger.execute(cmd.WriteRegister(register, number))
+            frames.moved()
+        if debugger.interactive:
+            self._looking.show_frame()
+
+    def kill(self, rest: str) -> None:
+        """End the program."""
+        debugger = self._debugger
+        debugger.need_run()
+        pid = debugger.control.session.machine.first.pid
+        debugger.restart()
+        debugger.put(f"[Inferior 1 (process {pid}) killed]")
+
+    # -- stops ------------------------------------------------------------------------------
+
+    def _go(self, command: cmd.Command) -> None:
+        """Run to a stop, and tell of it."""
+        if self._moved(command):
+            self._tell_stop()
+
+    def _moved(self, command: cmd.Command) -> bool:
+        """Let the guest move; True if it has come where the command leads.
+
+        Else the stop, or the end, has been told.
+        """
+        debugger = self._debugger
+        before = debugger.thread
+        debugger.move(command)
+        view, reached = debugger.control.view(), debugger.stops.reached
+        if view.state is RunState.ENDED:
+            self._ended()
+            return False
+        if view.cause is not StopCause.ARRIVED:
+            self._tell_switch(before)
+        if view.cause is StopCause.INTERRUPTED:
+            debugger.put("")
+            debugger.put(received_text(SIGINT))
+            self._tell_stop()
+            return False
+        if view.cause is StopCause.SIGNAL and debugger.signal:
+            debugger.put("")
+            debugger.put(received_text(debugger.signal, debugger.culprit))
+            self._tell_stop()
+            return False
+        if view.cause in _TOLD and all(stop.number for stop in reached):
+            self._tell_hit(reached, view.reason)
+            return False
+        if view.cause is StopCause.CUT_SHORT:
+            debugger.put(view.reason)
+            self._tell_stop()
+            return False
+        return True
+
+    def _here(self) -> list[UserBreakpoint]:
+        """The breakpoints at pc."""
+        debugger = self._debugger
+        return debugger.stops.at(debugger.control.view().pc)
+
+    def _tell_switch(self, before: int) -> None:
+        """Another thread than the one that was looked at has been stopped."""
+        debugger = self._debugger
+        if debugger.thread != before:
+            debugger.put(f"[Switching to {debugger.thread_text()}]")
+
+    def signal(self, rest: str) -> None:
+        """Go on with a signal, or with 0 without the one that has stopped the program."""
+        debugger = self._debugger
+        debugger.need_run()
+        if not rest:
+            raise CommandError("Argument required (signal number).")
+        debugger.give_signal(0 if rest == "0" else signal_number(rest))
+        self._go(cmd.Continue())
+
+    def _tell_hit(self, reached: list[UserStop], reason: str) -> None:
+        """A stop of the user's; without a number it was placed with other words than these."""
+        debugger, looking = self._debugger, self._looking
+        debugger.pending[:] = [line for stop in reached for line in stop.commands]
+        silent = [stop for stop in reached if stop.commands and stop.commands[0].text == "silent"]
+        if not silent:
+            self.at_stop()
+            text = debugger.frames.heading(0, with_number=False)
+            for stop in sorted(reached, key=lambda stop: stop.number):
+                if isinstance(stop, UserWatchpoint):
+                    for line in stop.story:
+                        debugger.put(line)
+                    continue
+                if isinstance(stop, UserBreakpoint):
+                    debugger.set_convenience("_hit_bpnum", made(INT, stop.number, "little"))
+                    part = made(INT, stop.hit_number, "little")
+                    debugger.set_convenience("_hit_locno", part)
+                culprit = debugger.culprit
+                text = (f"{culprit} hit " if culprit else "") + stop.label + text
+                debugger.put("")
+                break
+            if not reached:
+                debugger.put("")
+                debugger.put(reason)
+            debugger.put(text)
+            looking.show_source(0)
+            looking.show_displays()
+        for stop in reached:
+            if stop.temporary and stop.number in debugger.stops.all:
+                debugger.stops.delete(stop)
+        debugger.pending[:] = [line for line in debugger.pending if line.text != "silent"]
+
+    def tell_stop(self) -> None:
+        """Tell of the stop at hand, to which no word has led."""
+        reached = self._debugger.stops.reached
+        if reached:
+            self._tell_hit(reached, self._debugger.control.view().reason)
+        else:
+            self._looking.show_displays()
+
+    def _tell_stop(self) -> None:
+        """A stop that is no breakpoint's."""
+        self.at_stop()
+        self._debugger.put(self._debugger.frames.heading(0, with_number=False))
+        self._looking.show_source(0)
+        self._looking.show_displays()
+
+    def _ended(self) -> None:
+        """The program is over."""
+        debugger = self._debugger
+        debugger.started = False
+        machine = debugger.control.session.machine
+        end, pid = machine.exit, machine.first.pid
+        if end is not None and end.signal:
+            name, text = signal_name(end.signal), signal_text(end.signal)
+            debugger.put("")
+            debugger.put(f"Program terminated with signal {name}, {text}.")
+            debugger.put("The program no longer exists.")
+            debugger.set_convenience("_exitsignal", made(INT, end.signal, "little"))
+            return
+        code = debugger.control.view().exit_code or 0
+        debugger.set_convenience("_exitcode", made(INT, code, "little"))
+        if end is not None and end.limit:
+            debugger.put(f"[Inferior 1 (process {pid}) stopped: {end.limit}]")
+        elif code:
+            debugger.put(f"[Inferior 1 (process {pid}) exited with code 0{code:o}]")
+        else:
+            debugger.put(f"[Inferior 1 (process {pid}) exited normally]")

@@ -1,0 +1,417 @@
+"""Places as gdb takes them: `main`, `file.c:12`, `12`, `*0x401136`, nothing for here.
+
+A place may have several addresses: a line that the compiler has copied, a function that was
+inlined, functions of one name in several classes, files or libraries (gdb/linespec.c).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from engine.errors import CommandError, ImageError
+from engine.guest.modules import Module
+from engine.image import dies
+from engine.image.dies import Die, Unit
+from engine.image.functions import WantedFunction
+from engine.image.reader import DamagedError
+from engine.image.scopes import CodeBlock, FunctionBlock
+from engine.language.values import TypedValue
+from engine.session.guest.session import Session
+from engine.session.inspect.backtrace import NamedFrame
+from engine.session.inspect.frame_scope import Files
+
+_VARIABLE, _PARAMETER = 0x34, 0x05
+_OPTIONS: Final = re.compile(
+    r"-(?P<name>fu?n?c?t?i?o?n?|qu?a?l?i?f?i?e?d?|li?n?e?|so?u?r?c?e?)\s+(?P<value>\S+)?\s*"
+)
+
+BlockKey = tuple[str, int, int]
+"""Tells blocks of code apart: the file's path, its unit, the entry."""
+
+
+class PlaceMissingError(CommandError):
+    """No file of the program has such a place; one that comes later may."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """An address, and the line that it is of.
+
+    Attributes:
+        address: of an instruction.
+        file: of the line, "" where none is known.
+        line: its number.
+        function: name of the function there, "" where none is known.
+        written: the file as the compiler was given it.
+        symbol: the address as "main+4".
+        block: of the function there, an inlined copy's own; None where none is known.
+        linkage: no more than a stub that leads to another file's function.
+        module: guest path of the file.
+    """
+
+    address: int
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    written: str = ""
+    symbol: str = ""
+    block: BlockKey | None = None
+    linkage: bool = False
+    module: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPlace:
+    """A place as it was asked for, to be looked up again when other files have come.
+
+    Attributes:
+        text: as gdb shows it.
+        function: name of a function, "" for none.
+        file: of the function or of the line, "" for any.
+        line: its number, 0 for none.
+        whole: nothing stands in front of the function's name.
+        address: of an instruction, where that was asked for.
+    """
+
+    text: str
+    function: str = ""
+    file: str = ""
+    line: int = 0
+    whole: bool = False
+    address: int | None = None
+
+
+class PlaceFinder:
+    """Finds places in a guest's program and libraries."""
+
+    def __init__(self, session: Session, files: Files) -> None:
+        """Nothing is looked up yet."""
+        self._session = session
+        self._files = files
+        self._optimized: dict[int, bool] = {}
+
+    # -- addresses --------------------------------------------------------------------------
+
+    def at(self, address: int) -> CodePlace:
+        """The place of an address."""
+        module = self._session.seen.modules.at(address)
+        line = module.line_at(address) if module is not None else None
+        location = self._session.seen.modules.locate(address)
+        symbol = location.symbol
+        name = symbol.demangled if symbol is not None else ""
+        offset = f"+{location.offset}" if location.offset else ""
+        shown = f"{name}{offset}" if symbol is not None else ""
+        if line is None or module is None:
+            path = module.name if module is not None else ""
+            return CodePlace(address, function=name, symbol=shown, module=path)
+        written = self._files.written(line[0])
+        block = self._function(module, address - module.bias)
+        key = (module.name, *block.key) if block is not None else None
+        name = block.name if block is not None else name
+        return CodePlace(address, *line, name, written, shown, key, module=module.name)
+
+    def _function(self, module: Module, link: int) -> FunctionBlock | None:
+        block = self._block(module, link)
+        return block.functions[0] if block is not None else None
+
+    def _block(self, module: Module, link: int) -> CodeBlock | None:
+        return self._files.variables(module).block_at(link)
+
+    def begun_at(self, address: int) -> list[BlockKey]:
+        """The inlined copies around an address that begin there, the innermost first."""
+        module = self._session.seen.modules.at(address)
+        block = self._block(module, address - module.bias) if module is not None else None
+        found: list[BlockKey] = []
+        for one in block.functions if module is not None and block is not None else ():
+            if not one.inlined or module is None or one.start + module.bias != address:
+                break
+            found.append((module.name, *one.key))
+        return found
+
+    def label(self, address: int) -> str:
+        """An address as the linker would call it, as gdb has it beside code: "_ZN3geo1fEi+4".
+
+        What has no name of its own for the linker is called as in the source.
+        """
+        location = self._session.seen.modules.locate(address)
+        symbol, module = location.symbol, location.module
+        if symbol is None or module is None:
+            return ""
+        block = self._block(module, address - module.bias)
+        own = symbol.name.startswith("_Z") and not symbol.name.startswith("_ZL")
+        name = symbol.name if own or block is None else block.functions[-1].name
+        return f"{name}+{location.offset}" if location.offset else name
+
+    def span(self, address: int) -> tuple[int, int]:
+        """First address and end of the row of lines around an address; of itself without."""
+        module = self._session.seen.modules.at(address)
+        found = module.lines.span_at(address - module.bias) if module is not None else None
+        if module is None or found is None:
+            return address, address
+        return found[0] + module.bias, found[1] + module.bias
+
+    # -- texts ------------------------------------------------------------------------------
+
+    def wanted(
+        self, text: str, frame: NamedFrame | None, evaluate: Callable[[str], TypedValue]
+    ) -> WantedPlace:
+        """The place that a text asks for.
+
+        Args:
+            text: it.
+            frame: that is looked at: lines are its file's.
+            evaluate: an expression's value, for `*ADDRESS`.
+
+        Raises:
+            CommandError: it asks for nothing.
+        """
+        text = text.strip()
+        if not text:
+            if frame is None:
+                raise CommandError("No default breakpoint address now.")
+            place = self.at(frame.pc)
+            return WantedPlace(f"{place.file}:{place.line}", address=frame.pc)
+        if text.startswith("*"):
+            return WantedPlace(text, address=evaluate(text[1:]).as_address)
+        if text.startswith("-") and _OPTIONS.match(text):
+            return self._explicit(text, frame)
+        match = re.fullmatch(r"(?:(.+):)?(\d+)", text)
+        if match:
+            file = match[1] or self._default_file(frame)
+            return WantedPlace(f"{file}:{match[2]}", file=file, line=int(match[2]))
+        relative = re.fullmatch(r"([+-])(\d+)", text)
+        if relative and frame is not None and frame.file:
+            line = frame.line + int(relative[2]) * (1 if relative[1] == "+" else -1)
+            return WantedPlace(f"{frame.file}:{line}", file=frame.file, line=line)
+        match = re.fullmatch(r"([^:()<>]+\.\w+):([^:].*)", text)
+        if match:
+            return WantedPlace(text, file=match[1], function=match[2].strip())
+        return WantedPlace(text, function=text)
+
+    def _explicit(self, text: str, frame: NamedFrame | None) -> WantedPlace:
+        """`-function NAME`, `-source FILE -line N`, `-qualified NAME`."""
+        function, file, line, whole, at = "", "", 0, False, 0
+        while option := _OPTIONS.match(text, at):
+            name, value = option["name"], option["value"] or ""
+            at = option.end()
+            if name.startswith("q"):
+                whole, at = True, option.start("value") if value else at
+                break
+            if not value:
+                raise CommandError(f'missing argument for "-{name}"')
+            if name.startswith("f"):
+                function = value
+            elif name.startswith("s"):
+                file = value
+            else:
+                line = int(value) if value.isdigit() else 0
+        rest = text[at:].strip()
+        if whole and rest.startswith("-"):
+            return replace(self._explicit(rest, frame), text=text, whole=True)
+        function = function or rest
+        if line and not file:
+            file = self._default_file(frame)
+            return WantedPlace(f"-source {file} -line {line}", function, file, line, whole)
+        return WantedPlace(text, function, file, line, whole)
+
+    def find(self, wanted: WantedPlace) -> tuple[CodePlace, ...]:
+        """All addresses of a place, functions' prologues left behind, by address.
+
+        Raises:
+            CommandError: there is none.
+        """
+        if wanted.address is not None:
+            return (self.at(wanted.address),)
+        if wanted.line:
+            found = list(self._of_line(wanted.file, wanted.line))
+        else:
+            found = list(self._of_function(wanted))
+        by_address: dict[int, CodePlace] = {}
+        for place in found:
+            by_address.setdefault(place.address, place)
+        if not by_address:
+            raise PlaceMissingError(self._why_not(wanted))
+        real = [place for place in by_address.values() if not place.linkage]
+        return tuple(sorted(real or by_address.values(), key=lambda place: place.address))
+
+    def again(self, wanted: WantedPlace, before: Sequence[CodePlace]) -> tuple[CodePlace, ...]:
+        """The addresses of a place when files have come or gone; those before that are there yet.
+
+        Args:
+            wanted: the place.
+            before: its addresses so far.
+        """
+        if wanted.address is not None:
+            return tuple(before)
+        try:
+            found = self.find(wanted)
+        except PlaceMissingError:
+            found = ()
+        stays = [
+            place
+            for place in before
+            if not self._is_gone(place)
+            and not (place.linkage and found)
+            and all(place.address != other.address for other in found)
+        ]
+        return tuple(sorted((*found, *stays), key=lambda place: place.address))
+
+    def _is_gone(self, place: CodePlace) -> bool:
+        """True if the file of a place is not in the first process any more."""
+        space = self._session.seen
+        if space is not self._session.machine.first.space:
+            return False  # another program's files say nothing of it
+        module = space.modules.at(place.address)
+        mapped = space.memory.find(place.address)
+        return module is None or mapped is None or module.name != place.module
+
+    def _why_not(self, wanted: WantedPlace) -> str:
+        """Why a place has no address."""
+        known = not wanted.file or any(
+            module.lines.has_file(wanted.file) for module in self._files.modules()
+        )
+        if not known:
+            return f"No source file named {wanted.file}."
+        if wanted.line:
+            return f'No line {wanted.line} in file "{wanted.file}".'
+        within = f' in "{wanted.file}"' if wanted.file else ""
+        return f'Function "{wanted.function}" not defined{within}.'
+
+    def _default_file(self, frame: NamedFrame | None) -> str:
+        if frame is not None and frame.file:
+            return frame.file
+        try:
+            return self.function("main").file
+        except CommandError:
+            raise CommandError('No symbol table is loaded.  Use the "file" command.') from None
+
+    # -- lines ------------------------------------------------------------------------------
+
+    def _of_line(self, file: str, line: int) -> Iterator[CodePlace]:
+        """The places of a line: one in each block of code that has statements of it."""
+        found: list[tuple[int, Module, list[int]]] = []
+        for module in self._files.modules():
+            at, addresses = module.lines.statements_at(file, line)
+            if at:
+                found.append((at, module, addresses))
+        best = min((at for at, _, _ in found), default=0)
+        for at, module, addresses in found:
+            if at == best:
+                yield from self._of_statements(module, addresses, at)
+
+    def _of_statements(
+        self, module: Module, addresses: list[int], line: int
+    ) -> Iterator[CodePlace]:
+        seen = set[tuple[int, int]]()
+        for link in addresses:
+            block = self._block(module, link)
+            if block is not None and block.key in seen:
+                continue
+            if block is not None:
+                seen.add(block.key)
+            body = self._behind_prologue(module, link)
+            place = self.at(body + module.bias)
+            if body == link:
+                place = replace(place, line=line)
+            if block is not None:
+                own = block.functions[0]
+                place = replace(place, function=own.name, block=(module.name, *own.key))
+            yield place
+
+    def _behind_prologue(self, module: Module, link: int) -> int:
+        """A line's address; of a function's first line the place behind its prologue."""
+        symbol = module.symbols.at(link)
+        if symbol is None or symbol.address != link or not symbol.is_function:
+            return link
+        return self._body(module, link)
+
+    # -- functions --------------------------------------------------------------------------
+
+    def _of_function(self, wanted: WantedPlace) -> Iterator[CodePlace]:
+        """The places of a function's name, in all files."""
+        for module in self._files.modules():
+            for block in self._named(module, wanted):
+                body = self._body(module, block.start)
+                place = self.at(body + module.bias)
+                yield replace(place, function=block.name, block=(module.name, *block.key))
+            if not wanted.file:
+                for link in self._symbols(module, wanted.function):
+                    yield self.at(self._body(module, link) + module.bias)
+                for symbol in module.symbols.find_all(f"{wanted.function}@plt"):
+                    yield replace(self.at(symbol.address + module.bias), linkage=True)
+
+    def _named(self, module: Module, wanted: WantedPlace) -> Iterator[FunctionBlock]:
+        """The functions that the debug information has of a name."""
+        names, functions = self._files.names(module), self._files.functions(module)
+        last = WantedFunction(wanted.function).last
+        if functions is None or names is None or not names.mentions(last):
+            return
+        image = module.image
+        for block in functions.find(wanted.function, whole=wanted.whole):
+            if not max(image.low, 1) <= block.start < image.high:
+                continue  # discarded by the linker
+            if wanted.file:
+                if block.inlined:
+                    continue  # gdb looks for them in all files only
+                line = module.lines.line_at(block.start)
+                if line is None or not (
+                    line[0] == wanted.file or line[0].endswith("/" + wanted.file)
+                ):
+                    continue
+            yield block
+
+    @staticmethod
+    def _symbols(module: Module, name: str) -> list[int]:
+        """Addresses that only the symbol table calls so: its best ones."""
+        plain = name.partition("(")[0]
+        found = module.symbols.find_all(name) or module.symbols.find_all(plain)
+        found = [symbol for symbol in found if symbol.is_function]
+        return [symbol.address for symbol in found]
+
+    def function(self, name: str) -> CodePlace:
+        """A function's first instruction behind its prologue.
+
+        Raises:
+            CommandError: there is none.
+        """
+        return self.find(WantedPlace(name, function=name))[0]
+
+    def entry(self, name: str) -> CodePlace:
+        """A function's first instruction.
+
+        Raises:
+            CommandError: there is none.
+        """
+        for module in self._files.modules():
+            link = self._entry(module, name)
+            if link is not None:
+                return self.at(link + module.bias)
+        raise CommandError(f'Function "{name}" not defined.')
+
+    def _entry(self, module: Module, name: str) -> int | None:
+        for block in self._named(module, WantedPlace(name, function=name)):
+            return block.start
+        return next(iter(self._symbols(module, name)), None)
+
+    def _body(self, module: Module, link: int) -> int:
+        """A function's place behind its prologue (gdb/symtab.c, skip_prologue_sal)."""
+        try:
+            scope = self._files.variables(module).scope(link)
+        except (ImageError, DamagedError):
+            scope = None
+        if scope is None or self._is_optimized(scope.unit):
+            return link
+        return module.lines.prologue_end(link) or link
+
+    def _is_optimized(self, unit: Unit) -> bool:
+        """True if variables of a unit move about: they are known at a function's entry then."""
+        known = self._optimized.get(id(unit))
+        if known is None:
+            shape = unit.shape
+            known = self._optimized[id(unit)] = any(
+                isinstance(Die(unit, shape.offsets[index]).get(dies.AT_LOCATION), int)
+                for index, tag in enumerate(shape.tags)
+                if tag in (_VARIABLE, _PARAMETER)
+            )
+        return known

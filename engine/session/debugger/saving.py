@@ -1,0 +1,116 @@
+"""Stops with all that words have asked of them, for another session of the same program."""
+
+from collections.abc import Callable, Iterator
+
+from engine.errors import CommandError
+from engine.session.debugger.catching import Catchpoint, ExceptionCatch
+from engine.session.debugger.debugger import TROUBLE, Debugger, message
+from engine.session.debugger.script import ScriptLine, commands_of, lines_of
+from engine.session.debugger.stops import (
+    ACCESSES,
+    READS,
+    UserBreakpoint,
+    UserProbe,
+    UserStop,
+    UserStops,
+    UserWatchpoint,
+)
+from engine.session.protocol.commands import SavedStop
+
+
+def saved_stops(stops: UserStops) -> tuple[SavedStop, ...]:
+    """All stops but plain rows of the list of probes, which has those itself."""
+    passing = stops.passing_rows
+    own = (SavedStop(tuple(passing), passing=True),) if passing else ()
+    return (*_saved(stops), *own)
+
+
+def _saved(stops: UserStops) -> Iterator[SavedStop]:
+    for stop in stops.all.values():
+        word, rows = _word(stop), tuple[int, ...]()
+        if isinstance(stop, UserBreakpoint):
+            rows = tuple(one.probe for one in stop.locations if one.probe)
+        asked = stop.temporary or stop.condition or stop.ignore or stop.commands
+        several = len(rows) > 1 and not isinstance(stop, UserProbe)
+        if word or several or (rows and asked):
+            yield SavedStop(
+                rows,
+                word,
+                stop.temporary,
+                stop.on,
+                stop.condition,
+                stop.ignore,
+                tuple(lines_of(stop.commands)),
+            )
+
+
+def _word(stop: UserStop) -> str:
+    """The line that places a stop which is not in rows of the list; "" for one that is."""
+    match stop:
+        case UserWatchpoint(sense=sense, text=text):
+            name = {READS: "rwatch", ACCESSES: "awatch"}.get(sense, "watch")
+            return f"{name} {text}"
+        case Catchpoint(catches=kind, names=names):
+            return " ".join(("catch", kind, *(name for name in names if name[:1] != "<")))
+        case ExceptionCatch(catches=kind):
+            return f"catch {kind}"
+        case UserBreakpoint(locations=[], wanted=wanted, extra=extra) if wanted is not None:
+            return f"break {wanted.text} {extra}".strip()
+    return ""
+
+
+def restore_stops(
+    debugger: Debugger, carry_out: Callable[[ScriptLine], None], saved: tuple[SavedStop, ...]
+) -> list[str]:
+    """Ask again what was asked of stops; what cannot be done, in words.
+
+    Args:
+        debugger: has the rows of the list of probes as stops already.
+        carry_out: carries a word out.
+        saved: of the session before.
+    """
+    failures: list[str] = []
+    waits, debugger.pending_breakpoints = debugger.pending_breakpoints, "on"
+    try:
+        for one in saved:
+            failures += _restore(debugger, carry_out, one)
+    finally:
+        debugger.pending_breakpoints = waits
+    return failures
+
+
+def _restore(
+    debugger: Debugger, carry_out: Callable[[ScriptLine], None], saved: SavedStop
+) -> list[str]:
+    """Ask again what was asked of one stop."""
+    name = saved.word
+    try:
+        stop = _placed(debugger, carry_out, saved)
+        if stop is None:
+            return []  # its row could not be placed, of which has been told
+        name = name or f"breakpoint {stop.number}"
+        stop.temporary, stop.ignore = saved.temporary, saved.ignore
+        stop.commands = tuple(commands_of(enumerate(saved.commands, 1)))
+        if not saved.on:
+            debugger.stops.switch(stop, on=False)
+        if saved.condition:
+            name = f"{name} if {saved.condition}"
+            debugger.set_condition(stop, saved.condition)
+    except TROUBLE as error:
+        return [f"{name}: {message(error)}"]
+    return []
+
+
+def _placed(
+    debugger: Debugger, carry_out: Callable[[ScriptLine], None], saved: SavedStop
+) -> UserStop | None:
+    """The stop that something was asked of; None where none of its rows is there."""
+    every = debugger.stops.all
+    if not saved.word:
+        return debugger.stops.joined(saved.rows)
+    before = set(every)
+    carry_out(ScriptLine(saved.word))
+    fresh = [stop for number, stop in every.items() if number not in before]
+    if not fresh:
+        raise CommandError("it places nothing")
+    return fresh[0]

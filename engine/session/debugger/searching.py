@@ -1,0 +1,177 @@
+"""Words that search: find in memory, info functions, variables and types by name."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from engine.errors import CommandError, GuestFaultError
+from engine.image.names import NamedEntry
+from engine.language.ctypes import INT, VOID, pointer_to
+from engine.language.values import made
+from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.looking import split_arguments, split_format
+from engine.words import bare_name
+
+_SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
+POINTER: Final = pointer_to(VOID)
+_PIECE: Final = 1 << 20
+_MOST: Final = 1 << 32
+"""Bytes that are searched at once."""
+
+
+class Searching:
+    """Finds things in the guest."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        """Search a debugger's guest."""
+        self._debugger = debugger
+
+    # -- memory -----------------------------------------------------------------------------
+
+    def find(self, rest: str) -> None:
+        """Find values in memory: find [/SIZE][/MOST] START, +LENGTH|END, VALUE..."""
+        form, most, text = "", 0, rest
+        while text.startswith("/"):
+            letters, text = split_format(text)
+            digits = re.sub(r"\D", "", letters)
+            most = int(digits) if digits else most
+            form += re.sub(r"\d", "", letters)
+        parts = split_arguments(text)
+        if len(parts) < 3:
+            raise CommandError("Missing search parameters.")
+        debugger = self._debugger
+        start = self._address(parts[0])
+        if parts[1].startswith("+"):
+            end = start + debugger.value(parts[1][1:]).number
+            if end <= start:
+                raise CommandError("Empty search range.")
+        else:
+            end = self._address(parts[1]) + 1
+            if end <= start:
+                raise CommandError("Invalid search space, end precedes start.")
+        if end - start > _MOST:
+            raise CommandError("Search space too large.")
+        wanted = b"".join(self._pattern(part, form) for part in parts[2:])
+        found = 0
+        printer = debugger.frames.printer(debugger.scope)
+        for address in self._found(start, end, wanted):
+            debugger.put(printer.address(address))
+            debugger.set_convenience("_", made(POINTER, address, "little"))
+            found += 1
+            if found == most:
+                break
+        debugger.set_convenience("numfound", made(INT, found, "little"))
+        if not found:
+            debugger.put("Pattern not found.")
+        else:
+            debugger.put(f"{found} pattern{'s' if found > 1 else ''} found.")
+
+    def _address(self, text: str) -> int:
+        return self._debugger.value(text).as_address
+
+    def _pattern(self, text: str, form: str) -> bytes:
+        value = self._debugger.value(text)
+        if text.startswith('"'):
+            return value.raw[:-1]
+        size = next((_SIZES[letter] for letter in form if letter in _SIZES), 0)
+        if not size:
+            return value.raw
+        return (value.number & (1 << 8 * size) - 1).to_bytes(size, self._debugger.scope.order)
+
+    def _found(self, start: int, end: int, wanted: bytes) -> Iterator[int]:
+        """Addresses of a pattern, those that overlap too."""
+        read = self._debugger.scope.read
+        kept, at = b"", start
+        while at < end:
+            size = min(_PIECE, end - at)
+            try:
+                kept += read(at, size)
+            except GuestFaultError:
+                raise CommandError(
+                    f"Unable to access {end - at} bytes of target memory at {at:#x}, "
+                    "halting search."
+                ) from None
+            at += size
+            base, place = at - len(kept), kept.find(wanted)
+            while place >= 0:
+                yield base + place
+                place = kept.find(wanted, place + 1)
+            kept = kept[max(len(kept) - len(wanted) + 1, 0) :]
+
+    # -- names ------------------------------------------------------------------------------
+
+    def info_functions(self, rest: str) -> None:
+        """Functions whose names match: info functions [REGEXP]."""
+        self._names("function", rest)
+
+    def info_variables(self, rest: str) -> None:
+        """Variables of files whose names match: info variables [REGEXP]."""
+        self._names("variable", rest)
+
+    def info_types(self, rest: str) -> None:
+        """Types whose names match: info types [REGEXP]."""
+        self._names("type", rest)
+
+    def _names(self, kind: str, rest: str) -> None:
+        debugger = self._debugger
+        try:
+            pattern = re.compile(rest)
+        except re.error as error:
+            raise CommandError(f"Invalid regexp: {error}") from None
+        rows: dict[str, set[tuple[str, int, str]]] = {}
+        known: set[str] = set()
+        for module in debugger.files.modules():
+            names = debugger.files.names(module)
+            for one in names.listed(kind) if names is not None else ():
+                known.add(one.name)
+                if not pattern.search(one.name):
+                    continue
+                path = (module.lines.file_of(one.unit, one.file) or "") if one.line else ""
+                text = _declaration(kind, one)
+                rows.setdefault(debugger.files.written(path), set()).add(
+                    (one.name, one.line, text)
+                )
+        which = f' matching regular expression "{rest}"' if rest else ""
+        debugger.put(f"All {'' if rest else 'defined '}{kind}s{which}:")
+        for path in sorted(path for path in rows if path):
+            debugger.put("")
+            debugger.put(f"File {path}:")
+            for _, line, text in sorted(rows[path]):
+                debugger.put(f"{line}:\t{text}")
+        if rows.get(""):
+            debugger.put("")
+            for _, _, text in sorted(rows[""]):
+                debugger.put(f"\t{text}")
+        if kind != "type":
+            self._without_debug(kind, pattern, known)
+
+    def _without_debug(self, kind: str, pattern: re.Pattern[str], known: set[str]) -> None:
+        """Those that only symbol tables know, by address."""
+        debugger = self._debugger
+        found: set[tuple[int, str]] = set()
+        for module in debugger.files.modules():
+            for symbol in module.symbols:
+                address = symbol.address + module.bias
+                of_kind = symbol.is_function == (kind == "function")
+                if (
+                    of_kind
+                    and bare_name(symbol.demangled) not in known
+                    and pattern.search(symbol.demangled)
+                ):
+                    found.add((address, symbol.demangled))
+        if not found:
+            return
+        debugger.put("")
+        debugger.put("Non-debugging symbols:")
+        digits = debugger.control.session.arch.bits // 4
+        for address, name in sorted(found):
+            debugger.put(f"0x{address:0{digits}x}  {name}")
+
+
+def _declaration(kind: str, one: NamedEntry) -> str:
+    """A name as its language declares it."""
+    if one.alias is not None:
+        return f"typedef {one.alias.declared(one.name)};"
+    if kind == "type":
+        return f"{one.type.text};" if one.line else one.type.text
+    return f"{'' if one.external else 'static '}{one.type.declared(one.name)};"

@@ -1,0 +1,578 @@
+"""The user's breakpoints by number, and what they ask before they stop the guest."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from engine.errors import CommandError, KprobeTuiError
+from engine.language.syntax import Expression
+from engine.session.control.control import Control
+from engine.session.debugger.places import CodePlace, WantedPlace
+from engine.session.debugger.script import ScriptLine
+from engine.session.protocol import commands as cmd
+
+
+@dataclass(slots=True, kw_only=True)
+class UserStop:
+    """Something that stops the guest for the user.
+
+    Attributes:
+        number: of it; 0 for one that a command places for its own use.
+        temporary: it goes with its first stop.
+        on: it is enabled.
+        condition: stop only where this holds, "" for everywhere.
+        tree: the condition, read.
+        anywhere: it means the same in every frame.
+        ignore: hits to pass by.
+        hits: so far.
+        commands: carried out at each stop.
+        only: a command's own question, asked in place of the condition.
+        event: what has happened at its last hit, where there is more than one thing to catch.
+    """
+
+    name: ClassVar[str] = "breakpoint"
+    """The word that stands in front of its number."""
+
+    number: int = 0
+    temporary: bool = False
+    on: bool = True
+    condition: str = ""
+    tree: Expression | None = None
+    anywhere: bool = False
+    ignore: int = 0
+    hits: int = 0
+    commands: tuple[ScriptLine, ...] = ()
+    only: Callable[[], bool] | None = field(default=None, repr=False)
+    event: str = ""
+
+    @property
+    def label(self) -> str:
+        """The words in front of the place where it stops: "Temporary breakpoint 1, "."""
+        name = f"Temporary {self.name}" if self.temporary else self.name.capitalize()
+        event = f" ({self.event})" if self.event else ""
+        return f"{name} {self.number}{event}, "
+
+    @property
+    def what(self) -> str:
+        """The last column of `info breakpoints`."""
+        return ""
+
+    @property
+    def kind(self) -> str:
+        """The words of `info breakpoints` for it."""
+        return ""
+
+
+@dataclass(slots=True)
+class BreakLocation:
+    """One address of a breakpoint.
+
+    Attributes:
+        place: where it is.
+        on: it is enabled.
+        valid: the condition means something there.
+        probe: id of the breakpoint in the list of probes, 0 while it is off.
+    """
+
+    place: CodePlace
+    on: bool = True
+    valid: bool = True
+    probe: int = 0
+
+    @property
+    def is_live(self) -> bool:
+        """True if it is to stop the guest; for a stub the function that it leads to does."""
+        return self.on and self.valid and not self.place.linkage
+
+
+@dataclass(slots=True, kw_only=True)
+class UserBreakpoint(UserStop):
+    """A breakpoint of the user's.
+
+    Attributes:
+        locations: its addresses; none while it waits for a file that has the place.
+        wanted: the place as it was asked for; None for one that stays where it is.
+        hardware: the user has asked for one of the processor's.
+        stands_for: what its hit stops the guest for, where that is not itself.
+        hit: the location of its last hit.
+        extra: the condition as it was given, while nobody could tell what it means.
+    """
+
+    locations: list[BreakLocation] = field(default_factory=list)
+    wanted: WantedPlace | None = None
+    hardware: bool = False
+    stands_for: "UserStop | None" = None
+    hit: BreakLocation | None = None
+    extra: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The words of `info breakpoints` for it."""
+        return "hw breakpoint" if self.hardware else "breakpoint"
+
+    @property
+    def what(self) -> str:
+        """The last column of `info breakpoints`."""
+        if not self.locations:
+            text = self.wanted.text if self.wanted is not None else ""
+            return f"{text} {self.extra}".strip()
+        return place_text(self.locations[0].place)
+
+    @property
+    def is_split(self) -> bool:
+        """True if its locations have lines of their own in `info breakpoints`."""
+        found = self.locations
+        return len(found) > 1 or any(not (one.on and one.valid) for one in found)
+
+    @property
+    def label(self) -> str:
+        """The words in front of the place where it stops: "Temporary breakpoint 1.2, "."""
+        name = f"Temporary {self.name}" if self.temporary else self.name.capitalize()
+        event = f" ({self.event})" if self.event else ""
+        part = f".{self.hit_number}" if len(self.locations) > 1 and self.hit else ""
+        return f"{name} {self.number}{part}{event}, "
+
+    @property
+    def hit_number(self) -> int:
+        """The number of the location of its last hit, from 1."""
+        numbers = (n for n, one in enumerate(self.locations, 1) if one is self.hit)
+        return next(numbers, 1)
+
+    def at(self, address: int) -> BreakLocation | None:
+        """Its location at an address that may stop the guest."""
+        for one in self.locations:
+            if one.is_live and one.place.address == address:
+                return one
+        return None
+
+
+def place_text(place: CodePlace) -> str:
+    """A place as `info breakpoints` shows it."""
+    if place.file:
+        return f"in {place.function} at {place.written}:{place.line}"
+    return f"<{place.symbol}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """A kind of watchpoint.
+
+    Attributes:
+        kind: the words of `info breakpoints` for it.
+        title: the words at its stops.
+        reads: loads stop the guest.
+        writes: stores do.
+    """
+
+    kind: str
+    title: str
+    reads: bool
+    writes: bool
+
+
+CHANGES: Final = Sense("hw watchpoint", "Hardware watchpoint", reads=False, writes=True)
+READS: Final = Sense("read watchpoint", "Hardware read watchpoint", reads=True, writes=False)
+ACCESSES: Final = Sense(
+    "acc watchpoint", "Hardware access (read/write) watchpoint", reads=True, writes=True
+)
+STEPPED: Final = Sense("watchpoint", "Watchpoint", reads=False, writes=True)
+"""Of what only single steps can show: registers."""
+
+
+@dataclass(slots=True, kw_only=True)
+class UserWatchpoint(UserStop):
+    """A watched expression of the user's.
+
+    Attributes:
+        sense: what stops the guest.
+        text: the expression, as it is shown.
+        arm: places it with its value of now, or takes it out.
+        local: it lives with a call.
+        story: what is told of the stop at hand, a line each.
+    """
+
+    sense: Sense
+    text: str
+    arm: Callable[[bool], None] = field(repr=False)
+    local: bool = False
+    story: list[str] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """The words of `info breakpoints` for it."""
+        return self.sense.kind
+
+    @property
+    def what(self) -> str:
+        """The last column of `info breakpoints`."""
+        return self.text
+
+
+@dataclass(slots=True, kw_only=True)
+class UserProbe(UserBreakpoint):
+    """A probe of the list that an interface shares with these words."""
+
+    @property
+    def kind(self) -> str:
+        """The words of `info breakpoints` for it."""
+        return "probe"
+
+
+class UserStops:
+    """All of them.
+
+    Attributes:
+        all: by number.
+        reached: those that stop the guest where it stands; emptied when it moves.
+    """
+
+    def __init__(
+        self, control: Control, holds: Callable[[UserStop], bool], *, shared: bool = False
+    ) -> None:
+        """None yet.
+
+        Args:
+            control: the guest.
+            holds: says whether a stop's condition does, at a hit.
+            shared: the list of probes is an interface's, too, and its numbers hold.
+        """
+        self._control = control
+        self._shared = shared
+        self._holds = holds
+        self._running = False
+        self._own: list[UserBreakpoint] = []
+        self._numbers = 0
+        self.all: dict[int, UserStop] = {}
+        self.reached: list[UserStop] = []
+        control.questions.accepts = self._accepts
+
+    def numbered(self, stop: UserStop) -> UserStop:
+        """Give a new stop its number, and keep it."""
+        if not self._shared:
+            self._numbers += 1
+            stop.number = self._numbers
+        elif isinstance(stop, UserBreakpoint) and stop.locations:
+            stop.number = stop.locations[0].probe
+        else:
+            stop.number = self._control.probes.fresh_id()
+        self.all[stop.number] = stop
+        return stop
+
+    def add(self, stop: UserBreakpoint) -> UserBreakpoint:
+        """A new breakpoint.
+
+        Raises:
+            CommandError: none can stand there.
+        """
+        for one in stop.locations if self._shared else ():
+            there = [other for other in self.at(one.place.address) if not _is_probe(other)]
+            if there:
+                number = there[0].number
+                raise CommandError(
+                    f"Breakpoint {number} is there; condition {number} EXPR changes it."
+                )
+        self.arm(stop)
+        self.numbered(stop)
+        return stop
+
+    def add_own(
+        self, place: CodePlace, only: Callable[[], bool], stands_for: UserStop | None = None
+    ) -> UserBreakpoint:
+        """One that a command places for its own use, and takes out with `delete`.
+
+        Args:
+            place: where.
+            only: asked at each hit; False lets the guest run on.
+            stands_for: what its hit stops the guest for, where that is not itself.
+
+        Raises:
+            CommandError: none can stand there.
+        """
+        stop = UserBreakpoint(locations=[BreakLocation(place)], only=only, stands_for=stands_for)
+        self.arm(stop)
+        self._own.append(stop)
+        return stop
+
+    def _breakpoints(self) -> Iterator[UserBreakpoint]:
+        for stop in (*self._own, *self.all.values()):
+            if isinstance(stop, UserBreakpoint):
+                yield stop
+
+    @property
+    def passing_rows(self) -> list[int]:
+        """The rows of the list of probes that are there for a command's own use alone."""
+        rows = [(stop, one.probe) for stop in self._breakpoints() for one in stop.locations]
+        users = {row for stop, row in rows if stop.number}
+        return [row for stop, row in rows if row and not stop.number and row not in users]
+
+    def joined(self, rows: Sequence[int]) -> UserStop | None:
+        """One stop of rows of the list of probes that were one before; None if none is there."""
+        found = [stop for stop in map(self.all.get, rows) if isinstance(stop, UserBreakpoint)]
+        for other in found[1:]:
+            found[0].locations += other.locations
+            del self.all[other.number]
+        return found[0] if found else None
+
+    def arm(self, stop: UserBreakpoint) -> None:
+        """Let a breakpoint stop the guest at all of its addresses that are on.
+
+        Raises:
+            CommandError: none can stand at one of them; it stands at no other then.
+        """
+        try:
+            for one in stop.locations:
+                if one.is_live and not one.probe:
+                    self._arm(stop, one)
+        except KprobeTuiError:
+            for one in stop.locations:
+                self._disarm(one)
+            raise
+
+    def _arm(self, stop: UserBreakpoint, wanted: BreakLocation) -> None:
+        address = wanted.place.address
+        for other in self._breakpoints():
+            for one in () if _is_probe(other) else other.locations:
+                if one is not wanted and one.probe and one.place.address == address:
+                    wanted.probe = one.probe
+                    return
+        toggle = self._control.probes.toggle_break if self._running else self._toggle
+        toggle(self._place_text(address))
+        wanted.probe = self._control.probes.rows[-1].id
+
+    def _toggle(self, place: str) -> None:
+        self._control.carry_out(cmd.ToggleBreak(place))
+
+    def _place_text(self, address: int) -> str:
+        """An address of the guest as the list of probes takes it: in a file.
+
+        Raises:
+            CommandError: it is in none.
+        """
+        if self._shared:  # a list that people read
+            named = self._control.probes.place_text(address)
+            if named:
+                return named
+        modules = self._control.session.seen.modules
+        module = modules.at(address)
+        if module is not None and module is modules.main:
+            return f"{address - module.bias:#x}"
+        offset = None if module is None else module.image.file_offset(address - module.bias)
+        if module is None or offset is None:
+            raise CommandError(
+                f"Cannot insert a breakpoint at {address:#x}: no file's code is there."
+            )
+        return f"{module.name}:{offset:#x}"
+
+    def _disarm(self, gone: BreakLocation) -> None:
+        """Let one address of a breakpoint stop nobody."""
+        probe, gone.probe = gone.probe, 0
+        used = any(one.probe == probe for stop in self._breakpoints() for one in stop.locations)
+        if not probe or used:
+            return
+        if self._running:
+            self._control.probes.delete((probe,))
+        else:
+            self._control.carry_out(cmd.Delete((probe,)))
+
+    def delete(self, stop: UserStop) -> None:
+        """Forget it."""
+        if isinstance(stop, UserBreakpoint):
+            for one in stop.locations:
+                self._disarm(one)
+        elif isinstance(stop, UserWatchpoint) and stop.on:
+            stop.arm(False)
+        if stop.number:
+            del self.all[stop.number]
+        else:
+            self._own = [other for other in self._own if other is not stop]
+
+    def switch(self, stop: UserStop, *, on: bool) -> None:
+        """Let a stop be, or keep it quiet."""
+        was, stop.on = stop.on, on
+        if isinstance(stop, UserWatchpoint) and was != on:
+            stop.arm(on)
+        if isinstance(stop, UserBreakpoint):
+            self.settle(stop)
+
+    def settle(self, stop: UserBreakpoint) -> None:
+        """Its locations have been switched: the guest stops at those that are on, if it is.
+
+        Raises:
+            CommandError: none can stand at one of them.
+        """
+        for one in stop.locations:
+            wanted = stop.on and one.is_live
+            if self._shared and one.probe:
+                self._control.carry_out(cmd.Enable((one.probe,), wanted))
+            elif wanted and not one.probe:
+                self._arm(stop, one)
+            elif not wanted:
+                self._disarm(one)
+
+    def move(self, stop: UserBreakpoint, places: Sequence[CodePlace]) -> None:
+        """Give a breakpoint other addresses; what is known of those that stay is kept.
+
+        Raises:
+            CommandError: none can stand at one of them.
+        """
+        for gone in self._take(stop, places):
+            self._disarm(gone)
+        self.settle(stop)
+
+    @staticmethod
+    def _take(stop: UserBreakpoint, places: Sequence[CodePlace]) -> list[BreakLocation]:
+        """Give a breakpoint locations; those that it had and has no more."""
+        known = {one.place.address: one for one in stop.locations}
+        stop.locations = [
+            known.pop(each.address) if each.address in known else BreakLocation(each)
+            for each in places
+        ]
+        return list(known.values())
+
+    @contextmanager
+    def while_running(self) -> Iterator[None]:
+        """Change them between two instructions of a guest that runs."""
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
+
+    def restarted(self, places: Callable[[UserBreakpoint], Sequence[CodePlace]]) -> None:
+        """The program is put back to its beginning: its breakpoints are placed afresh.
+
+        Args:
+            places: gives the addresses of one that was asked for by a place.
+        """
+        for each in self.all.values():
+            each.hits = 0
+        if not self._shared:  # else the list of probes has seen to it
+            ids = tuple(one.id for one in self._control.probes.rows)
+            self._control.carry_out(cmd.Delete(ids))
+            for stop in self._breakpoints():
+                for one in stop.locations:
+                    one.probe = 0
+                if stop.wanted is not None:
+                    self._take(stop, places(stop))
+            for stop in self._breakpoints():
+                if stop.on:
+                    self.arm(stop)
+        for watch in self.watchpoints:
+            if watch.local:
+                watch.on = False  # the call that it belongs to is gone
+                self.delete(watch)
+            elif watch.on:
+                watch.arm(True)
+
+    @property
+    def watchpoints(self) -> list[UserWatchpoint]:
+        """The watchpoints, by number."""
+        return [stop for stop in self.all.values() if isinstance(stop, UserWatchpoint)]
+
+    def adopt(self, at: Callable[[int], CodePlace]) -> None:
+        """Take over what the list of probes has come to; `at` gives the place of an address."""
+        rows = {view.id: view for view in self._control.probe_views()}
+        known = set[int]()
+        for number, stop in list(self.all.items()):
+            if not isinstance(stop, UserBreakpoint) or not stop.locations:
+                continue
+            stop.locations = [one for one in stop.locations if one.probe in rows]
+            known |= {one.probe for one in stop.locations}
+            if not stop.locations:
+                del self.all[number]
+            elif len(stop.locations) == 1 or _is_probe(stop):
+                stop.on = rows[stop.locations[0].probe].enabled
+            elif stop.on:
+                for one in stop.locations:
+                    one.on = rows[one.probe].enabled
+        own = {one.probe for stop in self._own for one in stop.locations}
+        for number, view in rows.items():
+            if number in known or number in own:
+                continue
+            make = UserBreakpoint if view.kind == "b" else UserProbe
+            places = [at(address) for address in view.addresses] or [CodePlace(0)]
+            locations = [BreakLocation(place, probe=number) for place in places]
+            self.all[number] = make(number=number, locations=locations, on=view.enabled)
+        self.all = dict(sorted(self.all.items()))
+
+    def find(self, number: int) -> UserStop:
+        """A stop by number.
+
+        Raises:
+            CommandError: there is none.
+        """
+        stop = self.all.get(number)
+        if stop is None:
+            raise CommandError(f"No breakpoint number {number}.")
+        return stop
+
+    def at(self, address: int) -> list[UserBreakpoint]:
+        """The user's breakpoints at an address that are on."""
+        return [
+            stop
+            for stop in self._breakpoints()
+            if stop.number and stop.on and stop.at(address) is not None
+        ]
+
+    def of_row(self, row: int) -> UserStop | None:
+        """The stop that a row of the list of probes belongs to."""
+        for stop in self._breakpoints():
+            if stop.number and any(one.probe == row for one in stop.locations):
+                return stop
+        return self.all.get(row)
+
+    def _accepts(self, probe: int) -> bool:
+        """A breakpoint or probe in the list is hit: does anybody want to stop?"""
+        session = self._control.session
+        pc = session.cpu.read_register(session.arch.roles.pc)
+        stops: list[UserBreakpoint] = []
+        known = False
+        for stop in self._breakpoints():
+            mine = [one for one in stop.locations if one.probe == probe]
+            known = known or bool(mine)
+            live = [one for one in mine if stop.on and one.is_live]
+            if live:
+                stop.hit = next((one for one in live if one.place.address == pc), live[0])
+                stops.append(stop)
+        if not stops:
+            return not known  # one that was placed without these words
+        wanted = [stop for stop in stops if self.wants(stop)]
+        self.reached += [stop.stands_for or stop for stop in wanted]
+        return bool(wanted)
+
+    def wants(self, stop: UserStop) -> bool:
+        """Count a hit of a stop; True if it stops the guest.
+
+        As in gdb's bpstat_check_breakpoint_conditions, one whose condition does not hold is
+        not hit, and one that is ignored is.
+        """
+        if stop.only is not None:
+            return stop.only()
+        if stop.condition and not self._holds(stop):
+            return False
+        stop.hits += 1
+        if stop.ignore:
+            stop.ignore -= 1
+            return False
+        return True
+
+
+def placed_text(stop: UserBreakpoint) -> str:
+    """The line that says where a breakpoint has been placed (gdb/breakpoint.c, say_where)."""
+    kind = "Temporary breakpoint" if stop.temporary else "Breakpoint"
+    kind = "Hardware assisted breakpoint" if stop.hardware else kind
+    if not stop.locations:
+        return f"{kind} {stop.number} ({stop.what}) pending."
+    first, many = stop.locations[0].place, len(stop.locations)
+    where = ""
+    if first.file and many == 1:
+        where = f": file {first.written}, line {first.line}."
+    elif first.file and stop.wanted is not None:
+        where = f": {stop.wanted.text}."
+    count = f" ({many} locations)" if many > 1 else ""
+    return f"{kind} {stop.number} at {first.address:#x}{where}{count}"
+
+
+def _is_probe(stop: UserStop) -> bool:
+    return isinstance(stop, UserProbe)

@@ -1,0 +1,92 @@
+"""The tables of what stops the guest: info breakpoints, info watchpoints."""
+
+from collections.abc import Sequence
+from typing import Final, TypeGuard
+
+from engine.language.ctypes import VOID, pointer_to
+from engine.language.values import made
+from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.script import lines_of as lines_of_script
+from engine.session.debugger.stops import STEPPED, UserBreakpoint, UserStop, place_text
+
+_DATA: Final = pointer_to(VOID)
+_TYPE: Final = 14
+"""Width of a column."""
+
+
+class StopTables:
+    """Shows them as gdb does (gdb/breakpoint.c, print_one_breakpoint_location)."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        """Show a debugger's."""
+        self._debugger = debugger
+
+    def info_breakpoints(self, rest: str) -> None:
+        """Breakpoints and watchpoints, how often they were hit, and their conditions."""
+        self._table(list(self._debugger.stops.all.values()), "No breakpoints or watchpoints.")
+
+    def info_watchpoints(self, rest: str) -> None:
+        """Watchpoints alone."""
+        self._table(self._debugger.stops.watchpoints, "No watchpoints.")
+
+    def _table(self, stops: Sequence[UserStop], nothing: str) -> None:
+        debugger = self._debugger
+        if not stops:
+            debugger.put(nothing)
+            return
+        put, digits = debugger.put, debugger.control.session.arch.bits // 4
+        placed = any(stop.kind != STEPPED.kind for stop in stops)
+        there = any(isinstance(stop, UserBreakpoint) and stop.locations for stop in stops)
+        waits = any(isinstance(stop, UserBreakpoint) and not stop.locations for stop in stops)
+        if not placed or (waits and not there) or not (debugger.started or there):
+            digits = 8  # gdb's width where nothing has an address
+        wide = max(_TYPE, *(len(stop.kind) for stop in stops))
+        put(f"Num     {'Type':<{wide}} Disp Enb {'Address':<{digits + 2}} What")
+        for stop in stops:
+            keeps = "del " if stop.temporary else "keep"
+            on = "y" if stop.on else "n"
+            where, what = _column(stop, digits)
+            put(f"{stop.number:<7} {stop.kind:<{wide}} {keeps} {on}   {where} {what}")
+            if stop.condition:
+                put(f"\tstop only if {stop.condition}")
+            if stop.hits:
+                times = "time" if stop.hits == 1 else "times"
+                put(f"\t{stop.name} already hit {stop.hits} {times}")
+            if stop.ignore:
+                put(f"\tignore next {stop.ignore} hits")
+            for line in lines_of_script(stop.commands, "        "):
+                put(line)
+            if not _is_listed(stop) or not stop.is_split:
+                continue
+            for number, one in enumerate(stop.locations, 1):
+                on = "y" if one.on else "n"
+                on = on if one.valid else "N*"
+                where = f"0x{one.place.address:0{digits}x} {place_text(one.place)}"
+                put(f"{f'{stop.number}.{number}':<7} {'':<{wide}} {'':<4} {on:<3} {where}")
+        places = [one.place for stop in stops if _is_listed(stop) for one in stop.locations]
+        if places:
+            last = made(_DATA, places[-1].address, debugger.scope.order)
+            debugger.set_convenience("_", last)
+        if any(
+            not one.valid
+            for stop in stops
+            if isinstance(stop, UserBreakpoint)
+            for one in stop.locations
+        ):
+            put("(*): Breakpoint condition is invalid at this location.")
+
+
+def _is_listed(stop: UserStop) -> TypeGuard[UserBreakpoint]:
+    """True if `info breakpoints` shows the addresses of a stop."""
+    return isinstance(stop, UserBreakpoint) and stop.kind in ("breakpoint", "hw breakpoint")
+
+
+def _column(stop: UserStop, digits: int) -> tuple[str, str]:
+    """The address of a stop in `info breakpoints`, and what stands behind it."""
+    if not _is_listed(stop):
+        return " " * (digits + 2), stop.what
+    if not stop.locations:
+        return f"{'<PENDING>':<{digits + 2}}", stop.what
+    if stop.is_split:
+        return f"{'<MULTIPLE>':<{digits + 2}}", ""
+    return f"0x{stop.locations[0].place.address:0{digits}x}", stop.what

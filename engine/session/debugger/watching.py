@@ -1,0 +1,303 @@
+"""Words for watchpoints: the guest stops where the value of an expression changes, or is used.
+
+gdb: gdb/breakpoint.c (watch_command_1, watchpoint_check, print_it_watchpoint). An expression is
+watched by all that its value has been read from, pointers among it; where one of them changes,
+other bytes are watched from then on. One that reads registers is looked at behind each
+instruction.
+"""
+
+import re
+from dataclasses import dataclass, field
+from functools import partial
+
+from engine.errors import CommandError, GuestFaultError
+from engine.guest.watched import WatchedRange
+from engine.image.datatypes import TypeKind
+from engine.language.ctypes import INT
+from engine.language.values import TypedValue, made
+from engine.session.debugger.debugger import TROUBLE, Debugger
+from engine.session.debugger.stops import (
+    ACCESSES,
+    CHANGES,
+    READS,
+    STEPPED,
+    Sense,
+    UserBreakpoint,
+    UserWatchpoint,
+)
+from engine.session.guest.session import Session
+from engine.session.guest.watchpoints import Watch, WatchEvent
+from engine.session.inspect.frame_scope import FrameScope
+from engine.session.inspect.watched_expressions import Dependence, dependence, location
+
+_UNREADABLE = "<unreadable>"
+
+
+@dataclass(slots=True, eq=False)
+class _WatchState:
+    """The state of a watchpoint's expression.
+
+    Attributes:
+        stop: the watchpoint.
+        text: the expression; "" for one place in memory, wherever the expression leads later.
+        value: as it was last; None where it cannot be read.
+        place: the thing in memory, where `text` is "" or it stays where it is.
+        call: CFA and function of the call that it lives with; None for none.
+        watch: its bytes, in a session.
+        session: where they are watched; None while they are not.
+        end: stops the guest behind the call's return.
+    """
+
+    stop: UserWatchpoint
+    text: str
+    value: TypedValue | None = None
+    place: TypedValue | None = None
+    call: tuple[int | None, str] | None = None
+    watch: Watch = field(default_factory=lambda: Watch(lambda event: None))
+    session: Session | None = None
+    end: UserBreakpoint | None = None
+
+
+class Watching:
+    """Places watchpoints, and says whether they stop the guest."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        """Watch a debugger's guest."""
+        self._debugger = debugger
+        self._expressions: dict[int, _WatchState] = {}  # by identity of the watchpoint
+        self._told: dict[int, list[WatchEvent]] = {}
+        debugger.watches = self._looks
+
+    # -- words ------------------------------------------------------------------------------
+
+    def watch(self, rest: str) -> None:
+        """Stop where the value of an expression changes: watch [-l] EXPR [if CONDITION]."""
+        self._add(rest, CHANGES)
+
+    def rwatch(self, rest: str) -> None:
+        """Stop where a value is read: rwatch [-l] EXPR [if CONDITION]."""
+        self._add(rest, READS)
+
+    def awatch(self, rest: str) -> None:
+        """Stop where a value is read or written: awatch [-l] EXPR [if CONDITION]."""
+        self._add(rest, ACCESSES)
+
+    def _add(self, rest: str, sense: Sense) -> None:
+        debugger = self._debugger
+        fixed = re.match(r"-l(?:ocation)?(\s+|$)", rest)
+        match = re.match(r"(.*?)\s+if\b(.*)$", rest[fixed.end() :] if fixed else rest)
+        text, condition = (match[1], match[2].strip()) if match else (rest, "")
+        if match is None and fixed:
+            text = rest[fixed.end() :]
+        text = text.strip()
+        if not text:
+            raise CommandError("Argument required (expression to compute).")
+        shown = f"-location {text}" if fixed else text
+        stop = UserWatchpoint(sense=sense, text=shown, arm=lambda on: None)
+        one = _WatchState(stop, "" if fixed else text)
+        stop.arm = partial(self._arm, one)
+        self._examine(one, text, fixed=fixed is not None)
+        debugger.set_condition(stop, condition)
+        self._arm(one, True)
+        debugger.stops.numbered(stop)
+        self._expressions[id(stop)] = one
+        if one.call is not None:
+            self._end_with_call(one)
+        debugger.set_convenience("bpnum", made(INT, stop.number, "little"))
+        debugger.put(f"{stop.sense.title} {stop.number}: {shown}")
+
+    def _examine(self, one: _WatchState, text: str, *, fixed: bool) -> None:
+        """See what an expression depends on.
+
+        Raises:
+            CommandError: on nothing, or on what cannot be watched so.
+        """
+        debugger, stop = self._debugger, one.stop
+        found = dependence(text, debugger.scope)
+        value = found.value
+        code = value is not None and value.type.kind is TypeKind.FUNCTION
+        if value is not None and value.address is not None and not value.type.size and not code:
+            raise CommandError(f"'{text}' has unknown type; cast it to its declared type")
+        if found.constant or code:
+            raise CommandError(f"Cannot watch constant value `{text}'.")
+        if fixed:
+            one.place = location(text, debugger.scope)
+            return
+        if found.uses.registers:
+            if not debugger.started:
+                raise CommandError("No registers.")
+            if stop.sense is not CHANGES:
+                raise CommandError("Expression cannot be implemented with read/access watchpoint.")
+            stop.sense = STEPPED
+        elif value is not None and set(found.uses.memory) == {(value.address, value.type.size)}:
+            one.place = value
+        frame = debugger.frame
+        if found.uses.local and frame is not None:
+            one.call = frame.cfa, frame.function
+            stop.local = True
+
+    def _end_with_call(self, one: _WatchState) -> None:
+        """The watchpoint goes where the call that its expression lives with has returned."""
+        debugger = self._debugger
+        caller = debugger.frames.caller(debugger.frames.selected)
+        floor = one.call[0] or 0 if one.call is not None else 0
+        if caller is None:
+            return
+
+        def left() -> bool:
+            debugger.frames.moved()
+            gone = (debugger.frames.innermost().cfa or 0) > floor
+            if gone:
+                self._over(one)
+            return gone
+
+        one.end = debugger.stops.add_own(debugger.places.at(caller.pc), left, one.stop)
+
+    def _over(self, one: _WatchState) -> None:
+        """Its call has returned: this is its last stop."""
+        stop = one.stop
+        stop.temporary = True
+        stop.story = [
+            "",
+            f"Watchpoint {stop.number} deleted because the program has left the block in",
+            "which its expression is valid.",
+        ]
+
+    # -- the guest --------------------------------------------------------------------------
+
+    def _arm(self, one: _WatchState, on: bool) -> None:
+        """Watch an expression, with the value that it has now; or no longer."""
+        if one.session is not None:
+            one.session.watchpoints.remove([one.watch])
+            one.session = None
+        stop = one.stop
+        if on:
+            session = self._debugger.control.session
+            if not self._debugger.started:
+                self._debugger.frames.moved()
+            one.watch = Watch(partial(self._hit, one))
+            one.value = self._follow(one, self._scope_of(one) or self._debugger.bare_scope)
+            one.session = session
+            session.watchpoints.add([one.watch])
+        elif one.end is not None and stop.number:
+            end, one.end = one.end, None
+            self._debugger.stops.delete(end)
+        self._debugger.control.look_at_each(
+            on=any(
+                other.sense is STEPPED and other.on and (other is not stop or on)
+                for other in (*self._debugger.stops.watchpoints, *([stop] if on else []))
+            )
+        )
+
+    def _hit(self, one: _WatchState, event: WatchEvent) -> None:
+        """Watched bytes have been accessed: what that means is seen behind the instruction."""
+        self._told.setdefault(id(one.stop), []).append(event)
+        self._debugger.control.notice()
+
+    def _follow(self, one: _WatchState, scope: FrameScope) -> TypedValue | None:
+        """The value of now, kept; the bytes that it depends on are watched from here on."""
+        if one.place is not None and one.place.address is not None:
+            address, kind = one.place.address, one.place.type
+            size = kind.size or 0
+            pieces = [(address, size)]
+            value: TypedValue | None = TypedValue(
+                kind, partial(scope.read, address, size), one.place.place, order=scope.order
+            )
+        else:
+            found: Dependence = dependence(one.text, scope)
+            pieces, value = list(found.uses.memory), found.value
+        sense, ranges = one.stop.sense, one.watch.ranges
+        if pieces != [(each.start, each.size) for each in ranges]:
+            fresh = [
+                WatchedRange(start, size, sense.reads, sense.writes or number < len(pieces) - 1)
+                for number, (start, size) in enumerate(pieces)
+                if size
+            ]
+            if one.session is not None:
+                one.session.watchpoints.move(one.watch, fresh)
+            else:
+                ranges[:] = fresh
+        try:
+            return value.remembered() if value is not None else None
+        except GuestFaultError:
+            return None
+
+    def _scope_of(self, one: _WatchState) -> FrameScope | None:
+        """The meaning of names where the expression belongs; None once that is gone."""
+        debugger = self._debugger
+        if one.call is None:
+            return debugger.bare_scope
+        if one.place is not None:
+            return debugger.bare_scope
+        number = debugger.frames.of_call(*one.call)
+        return None if number is None else debugger.frames.scope(number)
+
+    # -- stops ------------------------------------------------------------------------------
+
+    def _looks(self) -> str:
+        """Asked between two instructions: which watchpoints stop the guest, in words."""
+        debugger = self._debugger
+        told, self._told = self._told, {}
+        stops, reached = debugger.stops, []
+        debugger.frames.moved()
+        try:
+            for stop in stops.watchpoints:
+                events = told.get(id(stop), [])
+                if stop.on and (events or stop.sense is STEPPED):
+                    one = self._expressions[id(stop)]
+                    if self._changes(one, events) and (stop.temporary or stops.wants(stop)):
+                        reached.append(stop)
+            if not reached:
+                return ""
+            stops.reached += reached
+            session = debugger.control.session
+            pc = session.cpu.read_register(session.arch.roles.pc)
+            stops.reached += [stop for stop in stops.at(pc) if stops.wants(stop)]
+        finally:
+            debugger.frames.moved()
+        return f"watchpoint {reached[0].number}: {reached[0].text}"
+
+    def _changes(self, one: _WatchState, events: list[WatchEvent]) -> bool:
+        """True if what has happened is of the watchpoint's kind; its story is told then."""
+        stop, before = one.stop, one.value
+        try:
+            scope = self._scope_of(one)
+            if scope is None:
+                self._over(one)
+                return True
+            now = one.value = self._follow(one, scope)
+        except TROUBLE:
+            scope, now = self._debugger.bare_scope, None
+            one.value = None
+        changed = _raw(before) != _raw(now)
+        title = ["", f"{stop.sense.title} {stop.number}: {stop.text}", ""]
+        if changed and stop.sense is not READS:
+            values = [
+                f"Old value = {self._text(before, scope)}",
+                f"New value = {self._text(now, scope)}",
+            ]
+        elif stop.sense is ACCESSES or (
+            stop.sense is READS and any(event.hit.read for event in events)
+        ):
+            values = [f"Value = {self._text(now, scope)}"]
+        else:
+            return False
+        by = [
+            f"{'Written' if event.hit.written else 'Read'} by {event.by}"
+            for event in events
+            if event.by
+        ]
+        stop.story = [*title, *values, *dict.fromkeys(by)]
+        return True
+
+    def _text(self, value: TypedValue | None, scope: FrameScope) -> str:
+        if value is None:
+            return _UNREADABLE
+        try:
+            return self._debugger.frames.printer(scope).text(value)
+        except TROUBLE:
+            return _UNREADABLE
+
+
+def _raw(value: TypedValue | None) -> bytes | None:
+    return None if value is None else value.raw

@@ -1,0 +1,235 @@
+"""A function of the guest, called by the user on a copy of the memory: nothing of it stays.
+
+The thread that stands goes on in the copy, with the function's arguments in its registers and a
+return address where nothing is mapped; the fault there is the return. Registers, memory, heap and
+mappings are as they were afterwards. What leaves the process, as text that is written, has
+happened; so has what the function does to shared memory and to descriptors. Other threads do not
+run meanwhile: a function that waits is given up.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from engine.errors import CommandError
+from engine.guest.hooks import SignalAnswer
+from engine.linux import signals as sig
+from engine.linux.signals import PendingSignals
+from engine.linux.space import AddressSpace
+from engine.linux.thread import Thread
+from engine.session.guest.probing import Probing
+from engine.session.guest.session import Session
+
+_RETURN: Final = 0x40
+"""The return address: below all that can be mapped, and aligned for every architecture."""
+_RED_ZONE: Final = 512
+_ALIGNED: Final = 16
+_LEAVING: Final = frozenset(
+    ("exit", "exit_group", "execve", "execveat", "fork", "vfork", "clone", "clone3")
+)
+"""Calls that would be there afterwards, or take the process away."""
+_ALL: Final = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """Arguments of a call.
+
+    Attributes:
+        whole: numbers and pointers, cut to a register; bytes are put on the stack, and their
+            address is the argument.
+        real: floating-point numbers as the bits of their registers.
+    """
+
+    whole: tuple[int | bytes, ...] = ()
+    real: tuple[int, ...] = ()
+
+
+class FunctionCalls:
+    """Calls functions of one run's guest."""
+
+    def __init__(self, session: Session, probing: Probing, halted: Callable[[], bool]) -> None:
+        """Nothing is called yet.
+
+        Args:
+            session: the run.
+            probing: what is placed in it.
+            halted: asked when somebody wants attention: is it to stop?
+        """
+        self._session = session
+        self._wanted = halted
+        self._probing = probing
+        self._signal = 0
+        self._refused = ""
+        self._halted = False
+
+    def call(self, address: int, given: CallArguments, results: Sequence[str]) -> dict[str, int]:
+        """Call a function; the registers that hold its result.
+
+        Args:
+            address: of the function.
+            given: its arguments.
+            results: names of the registers.
+
+        Raises:
+            CommandError: it cannot be called, or does not return.
+        """
+        session = self._session
+        thread = session.machine.current
+        if session.arch.returns is not None:
+            raise CommandError("Functions are not called on this architecture.")
+        if thread.wait is not None or thread.kept_call is not None:
+            raise CommandError("The program is in the middle of a system call.")
+        with self._aside(thread):
+            self._enter(address, given)
+            self._run(thread)
+            values = session.cpu.read_registers(tuple(results))
+        return dict(zip(results, values, strict=True))
+
+    # -- the copy ---------------------------------------------------------------------------
+
+    @contextmanager
+    def _aside(self, thread: Thread) -> Iterator[None]:
+        """Let a thread be in a copy of its memory, with nobody asking about it."""
+        session, machine, cpu = self._session, self._session.machine, self._session.cpu
+        process, old = thread.process, thread.space
+        copy = old.copy()
+        there = self._probing.spaces.get(old)
+        if there is not None:
+            there.leave(copy.memory)
+        registers, position = cpu.save(), cpu.position()
+        state = thread.signals
+        kept = state.blocked, state.saved, thread.kept_signal
+        fault = state.last_fault
+        pending = state.pending, state.hand.pending
+        hooks = session.hooks
+        asked = hooks.asked_signal, hooks.asked_call, hooks.attention
+        preferred = session.kernel.scheduler.preferred
+        hooks.asked_signal, hooks.asked_call = self._signalled, self._called
+        hooks.attention = self._interrupted
+        self._signal, self._refused, self._halted = 0, "", False
+        try:
+            session.kernel.prefer(thread)
+            state.blocked, state.saved, thread.kept_signal = _ALL, None, None
+            state.pending, state.hand.pending = PendingSignals(), PendingSignals()
+            self._move(process.enter, old, copy)
+            yield
+        finally:
+            hooks.asked_signal, hooks.asked_call, hooks.attention = asked
+            if thread.wait is not None:
+                thread.leave_wait()
+            thread.kept_call = None
+            state.blocked, state.saved, thread.kept_signal = kept
+            state.last_fault = fault
+            came = state.pending, state.hand.pending
+            state.pending, state.hand.pending = pending
+            for before, new in zip(pending, came, strict=True):
+                _take_over(before, new, process.pid)
+            self._move(process.enter, copy, old)
+            cpu.restore(registers)
+            cpu.go_on(position)
+            session.kernel.prefer(preferred)
+            machine.spaces.ended(copy)
+            copy.memory.close()
+
+    @staticmethod
+    def _move(enter: Callable[[AddressSpace], None], old: AddressSpace, new: AddressSpace) -> None:
+        enter(new)
+        old.users -= 1
+        new.memory.activate()
+
+    # -- the call ---------------------------------------------------------------------------
+
+    def _enter(self, address: int, given: CallArguments) -> None:
+        """Put the arguments where the function looks for them (the processor's ELF ABI)."""
+        session = self._session
+        arch, cpu = session.arch, session.cpu
+        memory, word = session.machine.current.memory, arch.bits // 8
+        order = arch.byteorder
+        sp = cpu.read_register(arch.roles.sp) - _RED_ZONE
+        whole: list[int] = []
+        for one in given.whole:
+            if isinstance(one, bytes):
+                sp -= len(one)
+                memory.write(sp, one)
+                whole.append(sp)
+            else:
+                whole.append(one)
+        registers = arch.probes.arguments
+        vectors = arch.abi.calls.vectors if arch.abi.calls is not None else 0
+        if len(whole) > len(registers) or len(given.real) > vectors:
+            raise CommandError(
+                f"Functions are called with up to {len(registers)} arguments here, "
+                f"and {vectors} floating-point ones."
+            )
+        names = [register.name for register in arch.registers]
+        first = names.index(arch.abi.float_result) if given.real else 0
+        for name, value in zip(names[first:], given.real, strict=False):
+            cpu.write_register(name, value)
+        for name, value in zip(registers, whole, strict=False):
+            cpu.write_register(name, value & (1 << arch.bits) - 1)
+        sp &= -_ALIGNED
+        if arch.roles.link is None:
+            sp -= word
+            memory.write(sp, _RETURN.to_bytes(word, "little" if order == "little" else "big"))
+            cpu.write_register(arch.linux.result, len(given.real))  # for variadic functions
+        else:
+            cpu.write_register(arch.roles.link, _RETURN)
+        cpu.write_register(arch.roles.sp, sp)
+        cpu.write_register(arch.roles.pc, address)
+
+    def _run(self, thread: Thread) -> None:
+        """Run the function to its return."""
+        kernel, machine = self._session.kernel, self._session.machine
+        pc = self._session.arch.roles.pc
+        while True:
+            kernel.resume()
+            kernel.hear()
+            if machine.exit is not None or thread.ended:
+                raise CommandError("The program has ended in the function.")
+            if self._halted:
+                raise CommandError("Interrupted in the function; nothing of the call stays.")
+            if self._refused:
+                raise CommandError(
+                    f"The function calls {self._refused}(), which is not done in a call; "
+                    "nothing of it stays."
+                )
+            if self._signal:
+                at = self._session.cpu.read_register(pc)
+                if at == _RETURN and self._signal == sig.SIGSEGV:
+                    return
+                raise CommandError(
+                    f"The program gets {sig.name(self._signal)} in the function, at "
+                    f"{self._session.describe(at)}; nothing of the call stays."
+                )
+            if thread.wait is not None or machine.current is not thread:
+                raise CommandError(
+                    f"The function waits in {thread.call.name}(); nothing of the call stays."
+                )
+
+    def _signalled(self, number: int) -> SignalAnswer:
+        self._signal = number
+        return SignalAnswer(stops=True, passes=False)
+
+    def _called(self, number: int, name: str) -> bool:
+        if name in _LEAVING:
+            self._refused = name
+        return bool(self._refused)
+
+    def _interrupted(self) -> None:
+        self._halted = self._halted or self._wanted()
+        if self._halted:
+            self._session.nudge()  # what has heard it would run on else
+
+
+def _take_over(before: PendingSignals, came: PendingSignals, pid: int) -> None:
+    """Signals that came meanwhile wait for the program, but for those that it has sent itself."""
+    for number in came.numbers(_ALL):
+        while came.mask & sig.bit(number):
+            item = came.pop(number)
+            code, sender = struct.unpack_from("<i4xi", item.info.ljust(20, b"\0"), 8)
+            own = code in (sig.SI_USER, sig.SI_QUEUE, sig.SI_TKILL) and sender == pid
+            if not own and not (number < sig.SIGRTMIN and before.mask & sig.bit(number)):
+                before.append(item)

@@ -1,0 +1,587 @@
+"""The meaning of an expression's names in one frame of a standing guest."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from engine.arch.base import Register
+from engine.errors import CommandError, GuestFaultError, ImageError
+from engine.guest.modules import Module
+from engine.image.datatypes import TypeKind
+from engine.image.debuginfo import DebugInfo
+from engine.image.dies import Unit
+from engine.image.elf import ElfImage
+from engine.image.expressions import Term, VariableLocation, Where
+from engine.image.functions import NamedFunctions
+from engine.image.names import GlobalNames
+from engine.image.reader import DamagedError
+from engine.image.scopes import Scope, Variable
+from engine.image.variables import Variables
+from engine.language import ctypes as ct
+from engine.language.ctypes import CType, MadeType
+from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
+from engine.session.guest.calling import CallArguments
+from engine.session.guest.session import Session
+from engine.session.inspect.backtrace import NamedFrame
+
+_SCOPES: Final = 64
+"""Places whose variables are kept."""
+_OPTIMIZED_OUT: Final = "<optimized out>"
+_UNKNOWN_TEXT: Final = MadeType(TypeKind.FUNCTION, 1, "<text variable, no debug info>")
+_UNKNOWN_DATA: Final = MadeType(TypeKind.OTHER, 0, "<data variable, no debug info>")
+_CODE: Final = ct.pointer_to(ct.function_returning(ct.VOID))
+_DATA: Final = ct.pointer_to(ct.VOID)
+
+
+@dataclass(slots=True)
+class Uses:
+    """The pieces of memory and the registers that an expression has been read from.
+
+    Attributes:
+        memory: (address, size) of each piece, in the order of reading, each once.
+        registers: by name; those that only say where something is are not among them.
+        local: it depends on the frame: a variable of a function that lives with its call.
+    """
+
+    memory: dict[tuple[int, int], None] = field(default_factory=dict)
+    registers: dict[str, None] = field(default_factory=dict)
+    local: bool = False
+
+
+CallFunction = Callable[[int, CallArguments, tuple[str, ...]], dict[str, int]]
+"""Calls a function: its address, its arguments, the registers to tell of behind it."""
+
+
+class Files:
+    """The debug information of a guest's files, each opened once."""
+
+    def __init__(self, session: Session) -> None:
+        """Nothing is opened yet."""
+        self._session = session
+        self._known: dict[int, tuple[ElfImage, Variables, GlobalNames | None]] = {}
+        self._functions: dict[int, NamedFunctions] = {}
+        self._scopes: dict[tuple[int, int], Scope | None] = {}
+
+    def scope(self, module: Module, link: int) -> Scope | None:
+        """The variables at a link address; those of places asked for lately are kept.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        key = id(module.image), link
+        if key not in self._scopes:
+            if len(self._scopes) >= _SCOPES:
+                self._scopes.clear()
+            self._scopes[key] = self.variables(module).scope(link)
+        return self._scopes[key]
+
+    def variables(self, module: Module) -> Variables:
+        """The variables of a file."""
+        return self._of(module)[1]
+
+    def names(self, module: Module) -> GlobalNames | None:
+        """The names at the top of a file; None without debug information."""
+        return self._of(module)[2]
+
+    def functions(self, module: Module) -> NamedFunctions | None:
+        """The functions of a file by name; None without debug information."""
+        names = self.names(module)
+        if names is not None and id(module.image) not in self._functions:
+            self._functions[id(module.image)] = NamedFunctions(names.info)
+        return self._functions.get(id(module.image))
+
+    def _of(self, module: Module) -> tuple[ElfImage, Variables, GlobalNames | None]:
+        found = self._known.get(id(module.image))
+        if found is None:
+            variables = Variables(module.image)
+            try:
+                info: DebugInfo | None = variables.info
+            except ImageError:
+                info = None
+            names = GlobalNames(info) if info is not None else None
+            found = self._known[id(module.image)] = module.image, variables, names
+        return found
+
+    def written(self, path: str) -> str:
+        """A source file as its compiler was given it, which is how gdb shows it."""
+        for module in self.modules():
+            found = module.lines.written(path)
+            if found is not None:
+                return found
+        return path
+
+    def modules(self, first: Module | None = None) -> list[Module]:
+        """The files in memory: one first, then the program, then the others by address."""
+        space = self._session.seen
+        found: dict[int, Module] = {}
+        for module in (first, space.modules.main):
+            if module is not None:
+                found[id(module.image)] = module
+        for mapping in space.memory.mappings:
+            if mapping.perms and not mapping.reserved:
+                other = space.modules.at(mapping.start)
+                if other is not None:
+                    found.setdefault(id(other.image), other)
+        return list(found.values())
+
+
+class FrameScope:
+    """The surroundings of expressions in a frame; it implements `Surroundings`.
+
+    Attributes:
+        frame: it; None while the program has not begun or has ended.
+        scope: the variables there, None without debug information.
+        uses: where it is noted what values are read from; None for nowhere.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        files: Files,
+        frame: NamedFrame | None,
+        *,
+        number: int,
+        exact: bool,
+        write_memory: Callable[[int, bytes], None],
+        write_register: Callable[[str, int], None],
+        convenience: dict[str, TypedValue],
+        values: list[TypedValue],
+        call: CallFunction | None = None,
+        depth: int | None = None,
+    ) -> None:
+        """Look at a frame.
+
+        Args:
+            session: the guest.
+            files: its debug information.
+            frame: it.
+            number: of the frame, 0 for the innermost.
+            exact: its pc is where it goes on, and not behind a call.
+            write_memory: changes bytes.
+            write_register: changes a register.
+            convenience: the user's own variables by name, without the dollar.
+            values: those printed before, `$1` first.
+            call: calls a function of the program; None where none are called.
+            depth: how many functions were inlined into each other down to the frame's; None to
+                see the variables of all.
+        """
+        self._session = session
+        self._files = files
+        self._arch = session.arch
+        self.frame = frame
+        self._number = number
+        self._write_memory, self._write_register = write_memory, write_register
+        self._convenience, self._values = convenience, values
+        self._call = call
+        self._names = {
+            item.dwarf: item.name for item in session.arch.registers if item.dwarf is not None
+        }
+        self._module: Module | None = None
+        self.uses: Uses | None = None
+        self.scope: Scope | None = None
+        if frame is not None:
+            place = frame.pc if exact else frame.pc - 1
+            self._module = session.seen.modules.at(place)
+            if self._module is not None:
+                try:
+                    link = place - self._module.bias
+                    whole = files.scope(self._module, link)
+                    self.scope = whole if whole is None or depth is None else whole.at_depth(depth)
+                except (ImageError, DamagedError):
+                    self.scope = None
+
+    @property
+    def order(self) -> Order:
+        """The order of bytes."""
+        return "little" if self._arch.byteorder == "little" else "big"
+
+    @property
+    def pointer(self) -> int:
+        """Bytes of a pointer."""
+        return self._arch.bits // 8
+
+    @property
+    def _unit(self) -> Unit | None:
+        return self.scope.unit if self.scope is not None else None
+
+    # -- names ------------------------------------------------------------------------------
+
+    def variable(self, name: str, scope: str = "") -> TypedValue | None:
+        """A variable, function or enumerator; None where there is none."""
+        if scope:
+            return self._in_function(name, scope)
+        for variable in self.locals():
+            if variable.name == name:
+                if self.uses is not None and _lives_with_call(variable):
+                    self.uses.local = True
+                return self.of_variable(variable)
+        return self._global(name)
+
+    def locals(self) -> tuple[Variable, ...]:
+        """The variables of the function, the innermost block's first."""
+        scope, frame = self.scope, self.frame
+        if scope is None or frame is None:
+            return ()
+        return scope.visible
+
+    def _in_function(self, name: str, function: str) -> TypedValue | None:
+        """A variable that a function keeps between its calls, or one of a file."""
+        for module in self._files.modules(self._module):
+            names = self._files.names(module)
+            found = names.function(function, self._unit) if names is not None else None
+            if found is None:
+                continue
+            scope = self._files.variables(module).scope(found[1])
+            for variable in scope.visible if scope is not None else ():
+                if variable.name == name:
+                    return self.of_variable(variable, module)
+        if "." in function:
+            return self._global(name)
+        raise CommandError(f'No symbol "{function}" in current context.')
+
+    def _global(self, name: str) -> TypedValue | None:
+        for module in self._files.modules(self._module):
+            names = self._files.names(module)
+            if names is None:
+                continue
+            near = self._unit if module is self._module else None
+            variable = names.variable(name, near)
+            if variable is not None:
+                return self.of_variable(variable, module)
+            function = names.function(name, near)
+            if function is not None:
+                return self._fixed(function[0], function[1] + module.bias)
+            constant = names.enumerator(name, near)
+            if constant is not None:
+                return made(constant[0], constant[1], self.order)
+        return self._symbol(name)
+
+    def _symbol(self, name: str) -> TypedValue | None:
+        """A thing that only a symbol table knows."""
+        for module in self._files.modules(self._module):
+            for symbol in module.symbols.find_all(name):
+                kind = _UNKNOWN_TEXT if symbol.is_function else _UNKNOWN_DATA
+                return self._fixed(kind, symbol.address + module.bias)
+        return None
+
+    def symbol_size(self, name: str) -> int:
+        """The size of a thing that a symbol table knows; 0 where none does."""
+        for module in self._files.modules(self._module):
+            for symbol in module.symbols.find_all(name):
+                return symbol.size
+        return 0
+
+    def _fixed(self, kind: CType, address: int) -> TypedValue:
+        """A thing at an address."""
+        size = kind.size or 0
+        if kind is _UNKNOWN_DATA:
+            return TypedValue(kind, lambda: b"", MemoryPlace(address), order=self.order)
+        return TypedValue(
+            kind, lambda: self.read(address, size), MemoryPlace(address), order=self.order
+        )
+
+    def type(self, words: tuple[str, ...]) -> CType | None:
+        """A type by name."""
+        word = words[0] if words[0] in ("struct", "union", "enum", "class") else ""
+        name = " ".join(words[1:] if word else words)
+        if not word and len(words) > 1:
+            return None  # C's own
+        for module in self._files.modules(self._module):
+            names = self._files.names(module)
+            found = names.type(name, word, self._unit) if names is not None else None
+            if found is not None:
+                return found
+        return None
+
+    # -- registers --------------------------------------------------------------------------
+
+    def register(self, name: str) -> TypedValue | None:
+        """A register of the frame; the processor's own in the innermost one."""
+        roles = self._arch.roles
+        alias = {"pc": roles.pc, "sp": roles.sp, "fp": roles.fp}.get(name, name)
+        for item in self._arch.registers:
+            if item.name == alias or alias in item.aliases:
+                return self._register(item)
+        part = self._arch.slices.get(name)
+        return None if part is None else self._slice(*part)
+
+    def _slice(self, whole: str, start: int, size: int) -> TypedValue:
+        """A part of a register: a number, as gdb has it, of one byte too."""
+        number = self._held(whole)
+        self._uses_register(whole)
+        kind = ct.number(TypeKind.SIGNED, size, f"int{8 * size}_t")
+        if number is None:
+            return TypedValue(kind, lambda: b"", missing="<not saved>")
+        raw = (number >> 8 * start & (1 << 8 * size) - 1).to_bytes(size, self.order)
+        return TypedValue(kind, lambda: raw, RegisterPlace(whole, start), order=self.order)
+
+    def _register(self, item: Register) -> TypedValue:
+        size = item.bits // 8
+        roles, number = self._arch.roles, self._held(item.name)
+        self._uses_register(item.name)
+        if number is None:
+            return TypedValue(ct.integer(size, signed=True), lambda: b"", missing="<not saved>")
+        kind: CType = ct.integer(size, signed=True)
+        label = ""
+        if item.name == roles.pc:
+            kind = _CODE
+        elif item.name in (roles.sp, roles.fp):
+            kind = _DATA
+        elif item.flags:
+            names = [name.upper() for bit, name in item.flags if number >> bit & 1]
+            label = "[ " + "".join(f"{name} " for name in names) + "]"
+        raw = (number & (1 << item.bits) - 1).to_bytes(size, self.order)
+        return TypedValue(
+            kind, lambda: raw, RegisterPlace(item.name), order=self.order, label=label
+        )
+
+    def _uses_register(self, name: str) -> None:
+        if self.uses is not None:
+            self.uses.registers[name] = None
+
+    def _held(self, name: str) -> int | None:
+        """A register's value in this frame, None if nobody knows it."""
+        frame = self.frame
+        if frame is not None and name in frame.registers:
+            return frame.registers[name]
+        if frame is not None and self._number and name not in self._arch_constant():
+            return None
+        return self._session.cpu.read_register(name)
+
+    def _arch_constant(self) -> frozenset[str]:
+        return frozenset(item.name for item in self._arch.registers if item.constant)
+
+    # -- values -----------------------------------------------------------------------------
+
+    def convenience(self, name: str) -> TypedValue | None:
+        """A variable of the user's own."""
+        return self._convenience.get(name)
+
+    def set_convenience(self, name: str, value: TypedValue) -> None:
+        """Give one a value."""
+        self._convenience[name] = value
+
+    def history(self, number: int) -> TypedValue:
+        """A value that was printed before."""
+        values = self._values
+        if number > 0:
+            if number > len(values):
+                raise CommandError(f"History has not yet reached ${number}.")
+            return values[number - 1]
+        if not values:
+            return TypedValue(ct.VOID, lambda: b"", order=self.order)
+        if -number >= len(values):
+            return values[0] if not number else TypedValue(ct.VOID, lambda: b"", order=self.order)
+        return values[number - 1]
+
+    def of_variable(self, variable: Variable, module: Module | None = None) -> TypedValue:
+        """A variable's value in this frame."""
+        module = module or self._module
+        bias = module.bias if module is not None else 0
+        try:
+            return self._located(variable.type, variable.location, bias)
+        except (ImageError, DamagedError):
+            return self._lost(variable.type, "<the debug information is damaged>")
+
+    def _lost(self, kind: CType, why: str) -> TypedValue:
+        return TypedValue(kind, lambda: b"", missing=why, order=self.order)
+
+    def _located(self, kind: CType, where: VariableLocation, bias: int) -> TypedValue:
+        size, order = kind.size or 0, self.order
+        match where.where:
+            case Where.MEMORY:
+                address = self._term(where.term, bias)
+                if address is None:
+                    return self._lost(kind, _OPTIMIZED_OUT)
+                return TypedValue(
+                    kind, lambda: self.read(address, size), MemoryPlace(address), order=order
+                )
+            case Where.REGISTER:
+                name = self._names.get(where.register, "")
+                number = self._held(name) if name else None
+                self._uses_register(name)
+                if number is None:
+                    return self._lost(kind, "<not saved>" if name else _OPTIMIZED_OUT)
+                raw = number.to_bytes(max(size, 64), order)
+                cut = raw[:size] if order == "little" else raw[-size:]
+                return TypedValue(kind, lambda: cut, RegisterPlace(name), order=order)
+            case Where.VALUE:
+                number = self._term(where.term, bias)
+                if number is None or size > 8:
+                    return self._lost(kind, _OPTIMIZED_OUT)
+                raw = (number & (1 << 64) - 1).to_bytes(8, order)
+                return TypedValue(kind, lambda: raw[:size], order=order)
+            case Where.PIECES:
+                return self._pieces(kind, where, bias)
+        return self._lost(kind, _OPTIMIZED_OUT)
+
+    def _pieces(self, kind: CType, where: VariableLocation, bias: int) -> TypedValue:
+        """A value whose parts are in several places."""
+        raw = b""
+        for size, piece in where.pieces:
+            part = self._located(ct.integer(8, signed=False), piece, bias)
+            if part.missing:
+                return self._lost(kind, _OPTIMIZED_OUT)
+            raw += part.raw[:size].ljust(size, b"\0")
+        return TypedValue(kind, lambda: raw, order=self.order)
+
+    def _term(self, term: Term, bias: int) -> int | None:
+        value: int | None = bias if term.is_link else 0
+        if term.register is not None:
+            value = self._held(self._names.get(term.register, ""))
+        mask = (1 << self._arch.bits) - 1
+        for offset in term.derefs:
+            if value is None:
+                return None
+            value = int.from_bytes(self._copy((value + offset) & mask, self.pointer), self.order)
+        return None if value is None else (value + term.offset) & mask
+
+    # -- memory -----------------------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> bytes:
+        """Memory, as the program has it: without what is planted."""
+        if self.uses is not None:
+            self.uses.memory[address, size] = None
+        return self._copy(address, size)
+
+    def _copy(self, address: int, size: int) -> bytes:
+        space = self._session.seen
+        data = space.memory.peek(address, size)
+        return space.hooks.original(address, data)
+
+    def store(self, place: Place, data: bytes) -> None:
+        """Change memory or a register."""
+        if isinstance(place, MemoryPlace):
+            self._write_memory(place.address, self._with_bits(place, data))
+        elif isinstance(place, RegisterPlace):
+            if self._number:
+                raise CommandError(f"${place.name} can be changed in frame 0 only")
+            width = next(r.bits for r in self._arch.registers if r.name == place.name) // 8
+            old = self._session.cpu.read_register(place.name).to_bytes(width, "little")
+            part = data if self.order == "little" else data[::-1]
+            start = place.offset
+            fresh = old[:start] + part[: width - start] + old[start + len(part) :]
+            self._write_register(place.name, int.from_bytes(fresh, "little"))
+        else:
+            raise CommandError("Left operand of assignment is not an lvalue.")
+
+    def _with_bits(self, place: MemoryPlace, data: bytes) -> bytes:
+        """The bytes to write, those around a bitfield as they are."""
+        if not place.bits:
+            return data
+        size = -(-(place.bit + place.bits) // 8)
+        old = int.from_bytes(self.read(place.address, size), "little")
+        mask = ((1 << place.bits) - 1) << place.bit
+        value = int.from_bytes(data, self.order) << place.bit & mask
+        return (old & ~mask | value).to_bytes(size, "little")
+
+    def call(self, address: int, result: CType, arguments: list[TypedValue]) -> TypedValue:
+        """Call a function on a copy of the memory."""
+        if self._call is None:
+            raise CommandError("Functions of the program are not called here.")
+        whole: list[int | bytes] = []
+        real: list[int] = []
+        for value in arguments:
+            kind = value.type.resolved
+            if kind.kind is TypeKind.ARRAY:
+                whole.append(value.raw)
+            elif kind.kind is TypeKind.FLOAT and kind.size in (4, 8):
+                bits = int.from_bytes(value.raw, self.order)
+                # A shorter number is the low half of one that is none (RISC-V, NaN boxing).
+                real.append(bits if kind.size == 8 else bits | 0xFFFFFFFF << 32)
+            elif kind.kind in (TypeKind.RECORD, TypeKind.FLOAT):
+                raise CommandError(
+                    f"A value of type {value.type.text} is not passed to functions."
+                )
+            else:
+                whole.append(value.number)
+        register = self.result_register(result)
+        if result.resolved.kind is TypeKind.VOID:
+            self._call(address, CallArguments(tuple(whole), tuple(real)), ())
+            return TypedValue(ct.VOID, lambda: b"", order=self.order)
+        if register is None:
+            raise CommandError(f"A result of type {result.text} is not fetched.")
+        found = self._call(address, CallArguments(tuple(whole), tuple(real)), (register,))
+        size = result.size or 0
+        raw = (found[register] & (1 << 8 * size) - 1).to_bytes(size, self.order)
+        return TypedValue(result, lambda: raw, order=self.order)
+
+    # -- symbols ----------------------------------------------------------------------------
+
+    def symbol(self, address: int) -> str:
+        """An address as "main+4"; "" where no symbol covers it."""
+        location = self._session.seen.modules.locate(address)
+        if location.symbol is None:
+            return location.engine
+        offset = f"+{location.offset}" if location.offset else ""
+        return f"{location.symbol.demangled}{offset}"
+
+    def registers(self) -> Mapping[str, TypedValue]:
+        """All general registers and flags, by name."""
+        found: dict[str, TypedValue] = {}
+        for item in self._arch.registers:
+            if item.group in ("general", "flags") or item.flags:
+                try:
+                    found[item.name] = self._register(item)
+                except GuestFaultError:
+                    continue
+        return found
+
+    def returned(self, kind: CType) -> TypedValue | None:
+        """The result of a function that has just returned; None where no register holds it.
+
+        Numbers and pointers come in the first result register, floating-point ones in the first
+        vector register; structures are not told.
+        """
+        register = self.result_register(kind)
+        if register is None:
+            return None
+        size, order = kind.size or 0, self.order
+        number = self._session.cpu.read_register(register)
+        raw = (number & (1 << 8 * size) - 1).to_bytes(size, order)
+        return TypedValue(kind, lambda: raw, order=order)
+
+    def result_register(self, kind: CType) -> str | None:
+        """The register that holds a function's result of a type; None where none is known to."""
+        bare = kind.resolved.kind
+        if (kind.size or 9) > 8:
+            return None
+        if bare is TypeKind.FLOAT:
+            return self._arch.abi.float_result or None
+        whole = bare in ct.INTEGERS or bare in (TypeKind.POINTER, TypeKind.ENUM)
+        return self._arch.linux.result if whole else None
+
+
+def _lives_with_call(variable: Variable) -> bool:
+    """True for a variable of a call: not one that a function keeps between them."""
+    try:
+        where = variable.location
+    except (ImageError, DamagedError):
+        return True
+    return where.where is not Where.MEMORY or not where.term.is_link
+
+
+def program_scope(
+    session: Session, convenience: dict[str, TypedValue] | None = None
+) -> FrameScope:
+    """The meaning of a program's own names where no frame is; nothing can be changed.
+
+    Args:
+        session: the guest.
+        convenience: variables besides, `$NAME`, without the dollar.
+    """
+    return FrameScope(
+        session,
+        Files(session),
+        None,
+        number=0,
+        exact=True,
+        write_memory=_refuse,
+        write_register=_refuse,
+        convenience=convenience or {},
+        values=[],
+    )
+
+
+def _refuse(*change: object) -> None:
+    raise CommandError("an expression changes nothing here")
