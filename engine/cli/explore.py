@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from engine.cli import console
 from engine.cli.options import config_of, guest_options
+from engine.cli.run import remarks
 from engine.errors import TIMED_OUT
 from engine.session.headless.explore import Cause, Explored, explored
 from engine.session.headless.trials import Ran, Side
@@ -42,7 +43,8 @@ _SHOWN: Final = 20
 @click.option(
     "--stop-if",
     metavar="EXPR",
-    help="Stop at a run, too, for which this filter over exit, signal, clock and switches holds.",
+    help="Stop at a run, too, at whose end this C expression holds: of the program's variables, "
+    "exit, signal, clock and switches.",
 )
 @click.option(
     "--jobs",
@@ -86,6 +88,7 @@ def explore(
     words = ["kprobe-tui", "run", *_options(context)]
     for line in _lines(found, request, words):
         console.put(line)
+    remarks(found.remarks, values["color"])
     if not found.in_time:
         console.remark(TIMED_OUT)
     if found.trial is None:
@@ -123,6 +126,8 @@ def _lines(found: Explored, request: ExploreRequest, run: list[str]) -> Iterator
         yield f"seed {config.seed}: {_ended(found.first, ran)}"
     other = None if ran is found.first else found.first
     yield f"seed {trial.seed}: {_ended(ran, other)}"
+    if ran.met:
+        yield f"  {ran.met}"
     words = [*run, "--seed", str(trial.seed)]
     if trial.seed != config.randomness:
         words += ["--random-seed", str(config.randomness)]

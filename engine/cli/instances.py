@@ -38,6 +38,13 @@ _OPTIONS: Final = (
         metavar="GLOB",
         help="An event on the return of every matching function.",
     ),
+    click.option(
+        "--watch",
+        "watches",
+        multiple=True,
+        metavar="EXPR",
+        help="An event for each store to a variable, *(TYPE *)ADDR, or ADDR,LEN; again and again.",
+    ),
     click.option("-o", "output", metavar="FILE", help="Write the trace there, not to stderr."),
     click.option(
         "--format",
@@ -98,7 +105,12 @@ def event_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def probes_of(values: dict[str, Any]) -> ProbeRequest:
     """The probes that parsed options stand for."""
     definitions = tuple(lines_of(values.pop("definitions")))
-    return ProbeRequest(definitions, values.pop("globs"), values.pop("returns"))
+    return ProbeRequest(
+        definitions,
+        values.pop("globs"),
+        values.pop("returns"),
+        watches=values.pop("watches"),
+    )
 
 
 def trace_options(values: dict[str, Any], *, keeps: bool = True) -> TraceOptions:
@@ -141,15 +153,14 @@ class WithInstances(click.Command):
         """Put the options of instances apart, then parse the rest as any command does.
 
         Raises:
-            UsageError: an instance has no name or output, or one that another has.
+            UsageError: an instance has no name or output, or a name that another has.
         """
         mine, parts = self._parted(list(args))
         found: list[TraceInstance] = []
         for name, words in parts:
             found.append(_parsed(ctx, name, words))
-        outputs = [each.options.output for each in found]
-        if len({name for name, _ in parts}) < len(parts) or len(set(outputs)) < len(outputs):
-            raise click.UsageError(f"each {_OPTION} needs a name and a -o FILE of its own", ctx)
+        if len({name for name, _ in parts}) < len(parts):
+            raise click.UsageError(f"each {_OPTION} needs a name of its own", ctx)
         ctx.meta[INSTANCES] = tuple(found)
         return super().parse_args(ctx, mine)
 

@@ -1,14 +1,21 @@
 """`kprobe-tui GUEST`: the options of the terminal interface, which a layer above provides."""
 
+import signal
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from engine.cli import console
 from engine.cli.options import config_of, lines_of, open_options, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.session import GuestConfig
+from engine.session.protocol.config import Mode
+
+_STEPS: Final = {"-x": "file", "--command": "file", "-ex": "command", "--eval-command": "command"}
+_STEPS_KEY: Final = "engine.cli.interface.steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +43,55 @@ Interface = Callable[[InterfaceOptions], int]
 """Opens the interface; the exit code."""
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+class InterfaceCommand(click.Command):
+    """Keeps the order of -x and -ex, which click would sort by name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take them out of the options in front of GUEST, into `ctx.meta`."""
+        steps: list[tuple[str, str]] = []
+        rest: list[str] = []
+        words = iter(args)
+        for word in words:
+            name, given, value = word.partition("=")
+            if word == "--" or not word.startswith("-") or word == "-":
+                rest += [word, *words]
+                break
+            if name in _STEPS:
+                following = value if given else next(words, None)
+                if following is None:
+                    raise click.BadOptionUsage(name, f"Option {name!r} requires an argument.")
+                steps.append((_STEPS[name], following))
+                continue
+            rest.append(word)
+            if not given:
+                rest += [each for _, each in zip(range(_takes(self, name)), words, strict=False)]
+        ctx.meta[_STEPS_KEY] = tuple(steps)
+        return super().parse_args(ctx, rest)
+
+
+def _takes(command: click.Command, name: str) -> int:
+    """Words that follow an option."""
+    for option in command.params:
+        if isinstance(option, click.Option) and name in option.opts and not option.is_flag:
+            return option.nargs
+    return 0
+
+
+@click.command(cls=InterfaceCommand, context_settings={"allow_interspersed_args": False})
 @click.option("-e", "definitions", multiple=True, metavar="DEF", help="Place a probe first.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII only.")
 @click.option("--fresh", is_flag=True, help="Forget the probes and layout of the last time.")
+@click.option("--batch", is_flag=True, help="Carry out gdb's words (-x, -ex), no interface.")
+@click.option(
+    "-x", "--command", "files", metavar="FILE", help="With --batch: carry out the words in FILE."
+)
+@click.option(
+    "-ex",
+    "--eval-command",
+    "words",
+    metavar="CMD",
+    help="With --batch: a word, as -ex 'break main'.",
+)
 @probe_options
 @guest_probe_options
 @replay_options
@@ -54,9 +106,15 @@ def interface(
     ascii_only: bool,
     fresh: bool,
     mode_name: str,
+    batch: bool,
     **values: Any,
 ) -> int:
     """Open GUEST in the terminal interface; without GUEST, pick one of the samples."""
+    steps = click.get_current_context().meta[_STEPS_KEY]
+    if batch:
+        return _batch(config_of({**values, "guest": values["guest"] or ""}), steps, mode_name)
+    if steps:
+        raise click.UsageError("-x and -ex go with --batch.")
     return open_interface(
         InterfaceOptions(
             config_of({**values, "guest": values["guest"] or ""}),
@@ -67,6 +125,24 @@ def interface(
             fresh,
         )
     )
+
+
+def _batch(config: GuestConfig, steps: tuple[tuple[str, str], ...], mode_name: str) -> int:
+    """Carry out gdb's words without the interface; the exit code is gdb's."""
+    if not config.guest:
+        raise click.UsageError("--batch needs a GUEST.")
+    from engine.cli.host import attached
+    from engine.session import Session
+    from engine.session.debugger.interpreter import batch  # as much as the interface itself
+
+    def put(text: str) -> None:
+        console.write(text)
+        console.flush()
+
+    def guard(session: Session, halt: Callable[[], None]) -> AbstractContextManager[None]:
+        return attached(session, None, {signal.SIGINT: halt})
+
+    return batch(config, steps, put, console.text, Mode(mode_name), guard)
 
 
 def is_wanted(argv: list[str], subcommands: Collection[str]) -> bool:

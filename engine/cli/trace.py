@@ -80,7 +80,7 @@ def trace(
     probes = probes_of(values)
     if probes == ProbeRequest() and handlers is None and not instances:
         raise click.UsageError(
-            "nothing to trace: give -e DEF, -f GLOB, -r GLOB or --handlers FILE.py"
+            "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --watch EXPR or --handlers FILE.py"
         )
     options = replace(trace_options(values, keeps=runs), mode=mode)
     request = TraceRequest(

@@ -17,7 +17,13 @@ from engine.session.headless import bench_peers as benchpeers
 from engine.session.headless.bench import CASES, native, program
 
 
-@pytest.mark.parametrize("arch", MEASURED)
+@pytest.mark.parametrize(
+    "arch",
+    [
+        pytest.param(arch, marks=[pytest.mark.slow] if number else [])
+        for number, arch in enumerate(MEASURED)
+    ],
+)
 def test_rows(arch: str, tmp_path: Path) -> None:
     """How quick anything was is nothing that a test can ask."""
     words = ("--calls", "1000", "--runs", "1", "--arch", arch, "--no-peers", "--json")

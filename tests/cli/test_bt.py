@@ -61,7 +61,7 @@ def test_json_has_what_the_contract_says(home: Path, guest: str) -> None:
         assert int(frame["cfa"], 16) % 8 == 0
         assert (frame["module"], frame["source"]) == (guest, "cfi")
     assert found["frames"][0]["offset"] == 0
-    assert (found["frames"][0]["line"], found["frames"][-1]["line"]) == (37, None)
+    assert (found["frames"][0]["line"], found["frames"][-1]["line"]) == (6, None)
 
 
 def test_text_has_a_line_for_each_frame(home: Path) -> None:
@@ -70,7 +70,7 @@ def test_text_has_a_line_for_each_frame(home: Path) -> None:
     assert end == "(end: the outermost frame has no caller)"
     assert [line.split()[0] for line in lines] == [f"#{number}" for number in range(6)]
     assert lines[0].startswith("#0  0x0000000000401010 in leaf+0x0 () at ")
-    assert lines[0].endswith("unw.c:37")
+    assert lines[0].endswith("unw.c:6")  # the statement of an inlined function, as gdb has it
 
 
 def test_another_unwinder(home: Path) -> None:

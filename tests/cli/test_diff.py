@@ -5,7 +5,7 @@ from pathlib import Path
 
 import archkit
 import pytest
-from archkit import COMPILED
+from archkit import COMPILED, FIRST_COMPILED
 from guestrun import run
 from ia64returns import GUESTS, RETURNS, WAYS
 from sysroot import CHECKOUT
@@ -26,7 +26,7 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_a_guest_that_reads_its_own_text(arch: str, tmp_path: Path) -> None:
     compiler = archkit.compiler(arch)
     (tmp_path / "self.c").write_text(READS_ITSELF)
@@ -81,7 +81,7 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_what_trampolines_declare_to_change_is_no_effect(arch: str, tmp_path: Path) -> None:
     for name in ("recursion", "sort", "structs"):
         guest = str(SAMPLES / arch / name)
@@ -89,7 +89,7 @@ def test_what_trampolines_declare_to_change_is_no_effect(arch: str, tmp_path: Pa
         assert (done.code, "no effect" in done.err) == (0, True), done.err
 
 
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_what_follows_from_a_trampoline_is_an_effect(arch: str, tmp_path: Path) -> None:
     compiler = archkit.compiler(arch)
     (tmp_path / "looks.c").write_text(LOOKS_AT_ITS_RETURN)
@@ -104,7 +104,9 @@ def test_what_follows_from_a_trampoline_is_an_effect(arch: str, tmp_path: Path) 
     assert codes == [1, 0, 0]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=pytest.mark.slow if at else ()) for at, way in enumerate(WAYS)]
+)
 def test_both_trampolines_of_ia64(way: str, tmp_path: Path) -> None:
     guests = [SAMPLES / "ia64" / "recursion"]
     guests += [GUESTS / f"{name}.elf" for name in ("a_rse", "tail_O0")]

@@ -101,10 +101,28 @@ def test_an_expression_stops_the_search(tmp_path: Path) -> None:
     done = run("explore", "--seeds", "9", "--stop-if", "clock > 10", RACE, cwd=tmp_path)
     assert done.code == 1
     assert done.out.startswith("seed 0: exited with 0, ")
-    done = run("explore", "--stop-if", "exit > 0 && foo == 1", RACE, cwd=tmp_path)
-    assert done.code == 2
-    assert "Field not found" in done.err
-    assert "^" in done.err
+
+
+def test_an_expression_of_the_program_s_variables(tmp_path: Path) -> None:
+    done = run("explore", "--seeds", "9", "--stop-if", "counter * 2 < 300", RACE, cwd=tmp_path)
+    assert done.code == 1
+    counted = re.findall(r"2 threads counted (\d+) of 200", done.out)
+    assert int(counted[0]) == 200
+    assert int(counted[1]) < 150
+    done = run("explore", "--seeds", "9", "--stop-if", "*(int *)8 == 1", RACE, cwd=tmp_path)
+    assert done.code == 1
+    assert "\n  --stop-if *(int *)8 == 1: cannot access memory at 0x8\n" in done.out
+    for wrong, text in (
+        ("foo == 1", 'No symbol "foo" in current context.'),
+        ("counter ==", "A syntax error in expression, near `'."),
+        ("counter = 1", "an expression changes nothing here"),
+        ("think(1)", "not called"),
+    ):
+        done = run("explore", "--stop-if", wrong, RACE, cwd=tmp_path)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"kprobe-tui: --stop-if {wrong}: ")
+        assert text in done.err
+        assert len(done.err.splitlines()) == 1
 
 
 def test_standard_input_is_the_same_for_all(tmp_path: Path) -> None:

@@ -59,8 +59,8 @@ def again_and_again(process: "subprocess.Popen[bytes]", number: int) -> None:
     ("where", "number"),
     [
         ([], signal.SIGTERM),
-        (["waiting"], signal.SIGHUP),
-        ([], signal.SIGQUIT),
+        pytest.param(["waiting"], signal.SIGHUP, marks=pytest.mark.slow),
+        pytest.param([], signal.SIGQUIT, marks=pytest.mark.slow),
     ],
 )
 def test_one_signal_ends_a_guest_that_ignores_all(

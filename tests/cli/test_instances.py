@@ -64,11 +64,11 @@ def test_hits_and_misses_are_told_once(tmp_path: Path) -> None:
         ("--instance= -f main", "--instance needs a NAME"),
         (
             "--instance a -f main -o x --instance a -f main -o y",
-            "each --instance needs a name and a -o FILE of its own",
+            "each --instance needs a name of its own",
         ),
         (
             "--instance a -f main -o x --instance b -f main -o x",
-            "each --instance needs a name and a -o FILE of its own",
+            "-o x: -o x writes it, too",
         ),
         (
             "--instance a -f main -o x --overwrite",

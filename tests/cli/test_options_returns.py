@@ -7,7 +7,7 @@ from pathlib import Path
 
 import archkit
 import pytest
-from archkit import COMPILED
+from archkit import COMPILED, FIRST_COMPILED
 from guestrun import run
 from sysroot import CHECKOUT
 
@@ -16,6 +16,7 @@ from engine.image import ElfImage
 SAMPLES = CHECKOUT / "samples" / "bin"
 GUESTS = CHECKOUT / "tests" / "data" / "guests"
 each_arch = pytest.mark.parametrize("arch", COMPILED)
+first_arch = pytest.mark.parametrize("arch", FIRST_COMPILED)
 either = pytest.mark.parametrize("mode", ["strict", "kernel"])
 
 HANDLERS = """
@@ -107,7 +108,7 @@ def test_the_time_between(arch: str, tmp_path: Path) -> None:
     assert "Invalid $-variable specified" in refused.err
 
 
-@each_arch
+@first_arch
 def test_values_of_the_entry(arch: str, tmp_path: Path) -> None:
     """Registers and memory as they were there, for kprobes and, unlike in the kernel, uprobes."""
     register = archkit.argument(arch)
@@ -129,7 +130,7 @@ def test_values_of_the_entry(arch: str, tmp_path: Path) -> None:
         assert refused.code == 2
 
 
-@each_arch
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 @either
 def test_misses_are_counted_and_told(arch: str, mode: str, tmp_path: Path) -> None:
     whole = run("trace", "-e", "r:a/b fibonacci", sample(arch), cwd=tmp_path)
@@ -162,7 +163,7 @@ def test_handlers(arch: str, mode: str, tmp_path: Path) -> None:
     assert all(int(n) % 2 == 0 for n, _ in calls)
 
 
-@each_arch
+@first_arch
 def test_what_cannot_be_placed(arch: str, tmp_path: Path) -> None:
     inside = "8" if arch == "aarch64" else "1"
     done = run("trace", "-e", f"r:a/b fibonacci+{inside}", sample(arch), cwd=tmp_path)
@@ -184,7 +185,7 @@ def test_the_listing(arch: str, tmp_path: Path) -> None:
     assert done.out.splitlines() == ["r10:g/e fibonacci v=$retval", "r:kprobes/f fibonacci"]
 
 
-@each_arch
+@first_arch
 @pytest.mark.parametrize("what", ["signals", "segv", "setjmp", "smc", "deep 100000"])
 def test_returns_of_all_functions_have_no_effect(arch: str, what: str, tmp_path: Path) -> None:
     guest = str(GUESTS / archkit.debian(arch) / "guests-static")

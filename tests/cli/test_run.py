@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from archkit import HOSTILE
+from cguest import CHECKOUT
 from guestrun import Outcome, guest, run
 from warmed import SAME_CODE
 
@@ -316,3 +317,21 @@ def test_closed_standard_streams_do_not_hang_it(home: Path) -> None:
 
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
+
+
+def test_a_limit_of_addresses_leaves_the_emulator_its_own(tmp_path: Path) -> None:
+    script = f"ulimit -v $0; exec {sys.executable} -m tui run {X86} exit 7"
+    codes = [
+        subprocess.run(
+            ["sh", "-c", script, str(size)],
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for size in (4_000_000, 1_000_000)
+    ]
+    assert codes[0].returncode == 7, codes[0].stderr
+    assert codes[1].returncode == 2
+    assert "no address space for a guest" in codes[1].stderr
+    assert codes[1].stderr.count("\n") == 1

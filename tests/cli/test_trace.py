@@ -86,7 +86,10 @@ def test_output_goes_where_it_is_told(home: Path) -> None:
     assert [path.name for path in home.iterdir()] == ["out"]
 
 
-@pytest.mark.parametrize("size", [1, 3, CALLS - 1, CALLS, CALLS + 1])
+@pytest.mark.parametrize(
+    "size",
+    [3, CALLS, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, CALLS - 1, CALLS + 1))],
+)
 def test_a_buffer_says_exactly_what_it_lost(home: Path, size: int) -> None:
     rows = events(trace(home, "-e", "p:x fibonacci n=%di:u32").err)
     first = trace(home, "--buffer", str(size), "-e", "p:x fibonacci n=%di:u32")

@@ -15,7 +15,11 @@ from sysroot import CHECKOUT
 SOURCES = CHECKOUT / "tests" / "data" / "returns"
 each = pytest.mark.parametrize(
     ("source", "arch"),
-    [(source, arch) for source in ("left.c", "thrown.cpp") for arch in COMPILED],
+    [
+        pytest.param(source, arch, marks=[] if arch == COMPILED[0] else pytest.mark.slow)
+        for source in ("left.c", "thrown.cpp")
+        for arch in COMPILED
+    ],
 )
 
 
@@ -53,6 +57,7 @@ def test_every_return_and_nothing_else_is_an_event(source: str, arch: str, folde
     assert totals == {name: total for name, (_, total) in known.items() if name != "handler"}
 
 
+@pytest.mark.slow
 @each
 def test_return_probes_on_everything_have_no_effect(source: str, arch: str, folder: Path) -> None:
     done = run("diff", "-r", "*", program(source, arch, folder), cwd=folder)

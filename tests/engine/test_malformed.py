@@ -230,7 +230,13 @@ def refused(done: Outcome, file: str, says: str = "") -> None:
     assert any(word in lines[0] for word in says.split("|")), lines
 
 
-@pytest.mark.parametrize("damage", ALL, ids=lambda damage: damage.name)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(damage, id=damage.name, marks=[pytest.mark.slow] if number % 2 else [])
+        for number, damage in enumerate(ALL)
+    ],
+)
 def test_damaged_file(damage: Damage, tmp_path: Path) -> None:
     (tmp_path / "file.elf").write_bytes(damage.data)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import archkit
 import pytest
-from archkit import COMPILED, HOSTILE
+from archkit import FIRST_COMPILED, HOSTILE
 from cguest import compiled
 from goldenruns import golden_lines
 from guestrun import Outcome, run
@@ -77,7 +77,7 @@ def test_every_instruction(
     ],
     ids=lambda kind: kind[0],
 )
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_moments_of_timers(
     arch: str, kind: tuple[str, str], served: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -92,12 +92,9 @@ def test_moments_of_timers(
     assert done.out == run("run", "--clean-env", guest, *kind, cwd=tmp_path).out
 
 
-@pytest.mark.parametrize(
-    "served",
-    [(), pytest.param(("--served",), marks=pytest.mark.slow)],
-    ids=["recorded", "served"],
-)
-@each_arch
+@pytest.mark.slow
+@served
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_every_instruction_of_string_functions(
     arch: str, served: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -109,13 +106,19 @@ def test_every_instruction_of_string_functions(
 
 
 @pytest.mark.sysroot
-@each_arch
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 @pytest.mark.parametrize(
     ("program", "words", "stdin", "out"),
     [
         ("bin/busybox", ("sort", "-n"), b"3\n1\n20\n", "1\n3\n20\n"),
-        ("usr/bin/lua5.4", ("-e", "print(2^10, ('x'):rep(9))"), b"", "1024.0\txxxxxxxxx\n"),
-        ("usr/bin/sqlite3", (":memory:",), b"select 6*7, upper('a');\n", "42|A\n"),
+        pytest.param(
+            *("usr/bin/lua5.4", ("-e", "print(2^10, ('x'):rep(9))"), b"", "1024.0\txxxxxxxxx\n"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *("usr/bin/sqlite3", (":memory:",), b"select 6*7, upper('a');\n", "42|A\n"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_debian_programs(

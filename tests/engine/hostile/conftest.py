@@ -10,7 +10,12 @@ from guestrun import Outcome, guest, run
 Attack = Callable[..., Outcome]
 
 
-@pytest.fixture(params=HOSTILE)
+@pytest.fixture(
+    params=[
+        pytest.param(arch, marks=[pytest.mark.slow] if number else [])
+        for number, arch in enumerate(HOSTILE)
+    ]
+)
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -163,7 +163,17 @@ ASKING = (
 )
 
 
-@pytest.mark.parametrize("words", RUNNING, ids=lambda words: ascii(" ".join(words))[1:60])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(
+            words,
+            id=ascii(" ".join(words))[1:60],
+            marks=[pytest.mark.slow] if number % 2 else [],
+        )
+        for number, words in enumerate(RUNNING)
+    ],
+)
 def test_a_run_writes_nothing_that_acts(home: Path, words: tuple[str, ...]) -> None:
     code, text = on_terminal(home, *words, guests_output=True)
 
