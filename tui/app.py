@@ -2,14 +2,15 @@
 
 import gc
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar, Final, TypeVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.events import Event, Key
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.timer import Timer
 from textual.widgets import Input
@@ -22,10 +23,12 @@ from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.rows import Names
 from engine.session.protocol.views import GuestView, RunState
+from engine.words import counted
 from tui.body import Body
 from tui.bridge import PERIOD, Bridge
 from tui.command_line import command_question
 from tui.controls import Controls
+from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
 from tui.keymap import BY_ID, Action, bindings, spelled
 from tui.messages import Ask, Copied, Located, Say
@@ -33,10 +36,12 @@ from tui.palette import Everything
 from tui.panes.code_view import CodeView
 from tui.panes.graph import GraphPane
 from tui.panes.memory import MemoryPane
+from tui.panes.output import GuestLine
 from tui.panes.probes import ProbesPane
 from tui.panes.registers import RegistersPane
 from tui.panes.registry import Panes, PaneSources
 from tui.panes.threads import ThreadsPane
+from tui.programs import Programs
 from tui.render import grouped
 from tui.screens.help import HelpScreen
 from tui.session_restore import SessionRestore
@@ -64,10 +69,29 @@ _SAID: Final = (
     cmd.WriteRegister,
     cmd.Assemble,
     cmd.Signal,
+    cmd.LoadHandlers,
     cmd.ChooseThread,
     cmd.StepAlone,
 )
 """Commands whose success is told: no view shows it by itself."""
+_MOTIONS: Final = (
+    cmd.Continue,
+    cmd.ContinueToHit,
+    cmd.Finish,
+    cmd.FinishHit,
+    cmd.RunTo,
+    cmd.StepInsn,
+    cmd.StepLine,
+    cmd.StepOver,
+    cmd.StepPhase,
+)
+"""Commands after which it is said why the guest stands."""
+
+
+_QUIET: Final = (cmd.ReadMemory, cmd.ReadWords, cmd.ReadParts, cmd.Resize, cmd.AskWords)
+"""Commands that panes send by themselves."""
+_SHORT: Final = 3
+"""Lines that have room where messages stand."""
 
 
 class PlainScrollBar(ScrollBarRender):
@@ -83,6 +107,7 @@ class KprobeApp(App[int]):
     Attributes:
         settings: what the user has set.
         view: the last view of the guest.
+        words: names of gdb's words, and the whole one of each, once they were told.
         ascii: draw with ASCII only.
         browser: the program's files.
         bridge: the way to the engine.
@@ -128,6 +153,8 @@ class KprobeApp(App[int]):
         self.ascii = self.settings.ascii
         ScrollBar.renderer = PlainScrollBar if self.ascii else ScrollBarRender
         self.view = GuestView()
+        self.words: dict[str, str] = {}
+        self._answered = self._moved = False
         self.key_queue = KeyQueue(self, super().on_event)
         self.browser = Browser(config)
         self.bridge = Bridge(
@@ -137,16 +164,34 @@ class KprobeApp(App[int]):
             kernel_rules=kernel_rules,
             opened=self.browser.opened,
         )
-        self.post = self.bridge.post
-        names = Names(self.browser.symbol_text, self._comm, process=self._process)
-        self.store = EventStore(names)
+        self.post = self._post
+        self.browser.pages.want = lambda start, size: self.post(
+            cmd.ReadMemory(start, size, original=True)
+        )
+        self.programs = Programs(self.browser.symbol_text)
+        names = Names(self.programs.symbol, self._comm, process=self._process)
+        self.store = EventStore(names, programs=self.programs)
         self.panes = Panes(PaneSources(self.browser, self.store, names))
-        self.body = Body(self.panes)
+        roles = self.browser.arch.roles
+        self.body = Body(self.panes, roles.pc, roles.sp)
         self.controls = Controls.of(self, self.browser, self.body)
+        self._guest_input = GuestInput(self, self.body)
+        self._hints = Hints(self._fits)
         self._status = StatusBar(id="status")
         self._messages = MessageLine(self.body.focus_pane, id="message")
         self._definitions = definitions
         self._restore = None if fresh else self._restoring()
+
+    def _post(self, command: cmd.Command) -> None:
+        """Have the engine carry a command out; what words have said before is out of date."""
+        if not isinstance(command, _QUIET):
+            self._answered = False
+        self.bridge.post(command)
+
+    def type(self, line: str) -> None:
+        """Have the engine carry a line of gdb's words out."""
+        self.panes.console.typed(line)
+        self.post(cmd.TypedLine(line))
 
     def _restoring(self) -> SessionRestore:
         histories = self._messages.histories
@@ -166,7 +211,7 @@ class KprobeApp(App[int]):
         yield self._status
         yield self.body
         yield self._messages
-        yield Hints()
+        yield self._hints
 
     def on_mount(self) -> None:
         """Begin."""
@@ -203,6 +248,7 @@ class KprobeApp(App[int]):
     async def on_event(self, event: Event) -> None:
         """Keep keys in line; all else is as ever."""
         if isinstance(event, Key) and not event.is_forwarded:
+            self._messages.pass_by()
             await self.key_queue.take(event)
         else:
             await super().on_event(event)
@@ -244,13 +290,27 @@ class KprobeApp(App[int]):
                     rows = True
                 case ev.Declared(infos):
                     self.store.declare(infos)
+                case ev.ProgramBegan():
+                    self.programs.began(event)
+                case ev.FileMapped():
+                    self.programs.mapped(event)
                 case ev.Output(data):
                     panes.output.feed(data)
                     output = True
-                case ev.MemoryRead(_, pieces, _):
-                    self.browser.remember(pieces)
-                    panes.memory.remember(pieces)
-                    panes.code.code.reload()
+                case ev.MemoryRead(cmd.ReadMemory(address, size, original), pieces, _):
+                    if original:
+                        self.browser.pages.remember(address, size, pieces)
+                        panes.code.remembered()
+                    else:
+                        panes.memory.remember(pieces)
+                case ev.WordsRead(cmd.ReadWords(first), words):
+                    panes.memory.remember_words(first, words)
+                case ev.PartsRead(cmd.ReadParts() as asked, found):
+                    panes.backtrace.remember(asked, found)
+                case ev.Printed(text):
+                    panes.console.printed(text)
+                case ev.WordsKnown(words):
+                    self.words = {name: names[0] for names, _ in words for name in names}
                 case ev.Snapshot():
                     self.store.take_snapshot()
                     what = f"{grouped(len(self.store))} events up to #{self.store.end} are kept"
@@ -263,6 +323,10 @@ class KprobeApp(App[int]):
                     self._failed(event)
                 case ev.Done(command, text):
                     self._done(command, text)
+                case ev.Remark(lines):
+                    for line in lines:
+                        panes.output.say(line)
+                    self.say("\n".join(lines), "warning")
                 case ev.Notice(text):
                     self.say(text, "warning")
                 case ev.Crashed(text, trace):
@@ -285,43 +349,66 @@ class KprobeApp(App[int]):
                 view.state is not RunState.RUNNING or old.state is not view.state
             ):
                 machinery.locate(code.code.cursor)
+            pane.date(view.state)
             pane.show(view)
-        self.body.expect_histograms(bool(view.histograms))
-        self.body.expect_threads(len(view.pids) > 1)
-        if old.state is not view.state or old.reason != view.reason:
+        self.body.show(view)
+        if view.state is not RunState.RUNNING:
+            self.controls.motions.stands()
+        self._guest_input.show(view)
+        if old.state is not view.state:
+            self._hints.renew()
+        if view.frame != old.frame and view.frame < len(view.frames):
+            self.controls.navigator.show_code(view.frames[view.frame].pc)
+        if self._moved or old.state is not view.state or old.reason != view.reason:
+            self._moved = False
             self._announce(view)
         if not old.registers and not self.is_headless:
             self.call_after_refresh(self._up)
 
     def _announce(self, view: GuestView) -> None:
         """Say why the guest stands, when it has stopped."""
-        if view.state in (RunState.STOPPED, RunState.ENDED):
+        if view.state in (RunState.STOPPED, RunState.ENDED) and not self._answered:
             severity = "error" if view.reason.startswith("killed") else "information"
             self.say(view.reason, severity)
 
     def _done(self, command: cmd.Command, text: str) -> None:
         """A command was carried out: say what it did, unless the view shows it anyway."""
+        self._moved = self._moved or isinstance(command, _MOTIONS)
         if isinstance(command, _SAID):
             self.say(text)
             if isinstance(command, cmd.ChangeTrigger) and command.text.startswith("hist:"):
                 self.body.show_pane("histogram")
+        elif isinstance(command, cmd.TypedLine):
+            self._answer(text)
         elif isinstance(command, cmd.Restore) and self._restore is not None:
             self._restore.recalled()
 
+    def _answer(self, text: str) -> None:
+        """A line of gdb's words was carried out: what is short is said, what is long is shown."""
+        lines = [line.expandtabs() for line in text.split("\n") if line]
+        if len(lines) <= _SHORT:
+            self.say("\n".join(lines))
+        else:
+            self.body.show_pane("console")
+            self.call_after_refresh(self.panes.console.show_answer)
+            self.say(f"{lines[0]}\n{counted(len(lines), 'line')} in the console; 1 is the code")
+        self._answered = True
+
     def _failed(self, event: ev.Failed) -> None:
-        """A command was not carried out: a definition is shown again with its caret."""
+        """A command was not carried out; a definition can be put right."""
         command = event.command
-        if isinstance(command, cmd.StepPhase):
+        if isinstance(command, cmd.StepPhase | cmd.ContinueToHit):
             self.controls.slow_motion.stop()
         if isinstance(command, cmd.TraceFunctions):
-            self.controls.functions.refused()
-        if (
-            isinstance(command, cmd.Define)
-            and event.column is not None
-            and not isinstance(self.screen, ModalScreen)  # of many lines the first is shown
-        ):
-            self.controls.probes.correct(command)
+            self.controls.functions.refused(command.globs)
+        if isinstance(command, cmd.TypedLine):
+            self._answered = True
+            if event.hint:  # it did not get as far as to print that
+                self.panes.console.failed(event.text)
         hint = f" ({event.hint})" if event.hint else ""
+        if isinstance(command, cmd.Define) and event.column is not None:
+            self.controls.probes.refused(command)
+            hint += f"\n{self.key_text(BY_ID['correct'])} edits it"
         self.say(f"{event.text}{hint}", "error")
 
     # -- from panes -------------------------------------------------------------------------
@@ -339,7 +426,13 @@ class KprobeApp(App[int]):
         self.copy(message.text)
 
     def on_located(self, message: Located) -> None:
-        """The user looks at an address."""
+        """The user looks at an address; the panes can show those of the program in sight."""
+        program = message.program
+        if program is not None and program != self.view.program_in_sight:
+            if message.focus:
+                path = self.programs.main(program)
+                self.say(f"that is in {path}; T chooses a thread that runs it", "warning")
+            return
         self.controls.navigator.look_at(message.address, focus=message.focus)
 
     def on_code_view_margin_clicked(self, message: CodeView.MarginClicked) -> None:
@@ -356,7 +449,7 @@ class KprobeApp(App[int]):
 
     def on_memory_pane_editing(self, message: MemoryPane.Editing) -> None:
         """Memory is to be set."""
-        self.controls.guest.set_bytes(message.address)
+        self.controls.guest.set_bytes(message.address, message.data)
 
     def on_graph_pane_deeper(self, message: GraphPane.Deeper) -> None:
         """Other calls are to be followed from now on."""
@@ -370,6 +463,21 @@ class KprobeApp(App[int]):
         """Show a thread's events alone, or all."""
         self.panes.events.set_filter(f"tid=={message.tid}" if message.tid else "")
         self.say(f"events of thread {message.tid} alone" if message.tid else "all events")
+
+    def on_guest_line_used(self, message: GuestLine.Used) -> None:
+        """The user types for the guest, or no longer."""
+        match message.how:
+            case "entered":
+                self._guest_input.entered()
+            case "typed":
+                self._guest_input.typed()
+            case "left":
+                self._guest_input.leave()
+
+    def _fits(self, binding: Binding) -> bool:
+        """True if a key makes sense as the guest is now: others need not be hinted at."""
+        action = BY_ID.get(binding.id or "")
+        return action is None or action.when.holds(self.view.state)
 
     # -- the desk ---------------------------------------------------------------------------
 
@@ -400,7 +508,23 @@ class KprobeApp(App[int]):
     def copy(self, text: str) -> None:
         """Put text into the clipboard, and say so."""
         self.copy_to_clipboard(text)
-        self.say(f"copied {text.count(chr(10)) + 1} line(s)")
+        self.say(f"copied {counted(text.count(chr(10)) + 1, 'line')}")
+
+    def take_picture(self) -> None:
+        """Write the screen to an SVG file in the current directory."""
+        text = self.export_screenshot(title=self.TITLE)
+        for number in range(1, 1000):
+            path = Path(f"kprobe-tui-{number}.svg")
+            try:
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(text)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                self.say(f"{path}: {error.strerror}", "error")
+            else:
+                self.say(f"the screen is in {path.absolute()}")
+            return
 
     def copy_selection(self) -> bool:
         """Copy what is selected with the mouse or in a line; False if nothing is."""

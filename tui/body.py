@@ -1,29 +1,54 @@
-"""The panes on the screen: boxes around them, tabs in place of borders, and who is seen."""
+"""The panes on the screen: each in its place, and the bars between them that can be moved."""
 
-from collections.abc import Iterator
 from typing import Final
 
+from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container
+from textual.geometry import NULL_OFFSET, NULL_SPACING, Size
+from textual.layout import ArrangeResult, WidgetPlacement
+from textual.layout import Layout as Arrangement
+from textual.widget import Widget
 
-from tui.layout import TALL, WIDE, Layout
+from engine.session.protocol.views import GuestView, RunState
+from tui.layout import BARS, LINES, Bar, Layout, Plan
 from tui.panes.code_view import CodeView
-from tui.panes.registry import PANES, Panes, PaneSpec, by_key
-from tui.widgets.bars import Tab, TabStrip
+from tui.panes.machinery import MachineryPane
+from tui.panes.registry import PANES, Panes, by_id, by_key
 from tui.widgets.pane import Pane
+from tui.widgets.state_lines import StateLine, registers_line, route_line
+from tui.widgets.titles import Tab
 from tui.widgets.virtual_lines import VirtualLines
 
-_BOXES: Final = {
-    "left": ("left",),
-    "right": ("right",),
-    "aside": ("aside",),
-    "upper": ("left", "right"),
-    "lower": ("bottom", "aside"),
-}
-"""Box to the corners of the panes in it: it is seen where one of those is."""
+_SOMETIMES: Final = ("histogram", "threads", "console")
+_ALWAYS: Final = tuple(spec.id for spec in PANES if spec.id not in _SOMETIMES)
+"""Panes that are named even while there is nothing in them."""
 
 
-class Body(Vertical):
+class _Tiles(Arrangement):
+    """Puts each pane where the plan has it."""
+
+    name = "tiles"
+
+    def __init__(self, choice: Layout) -> None:
+        self._choice = choice
+
+    def arrange(
+        self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
+    ) -> ArrangeResult:
+        """The placements of all that is seen."""
+        plan = self._choice.plan(*size)
+        regions = {place.shown: place.region for place in plan.places}
+        for row, line in enumerate(plan.lines):
+            regions[line] = size.region.split_horizontal(row)[1].split_horizontal(1)[0]
+        return [
+            WidgetPlacement(regions[child.id], NULL_OFFSET, NULL_SPACING, child)
+            for child in children
+            if child.id in regions
+        ]
+
+
+class Body(Container):
     """Holds the panes, and shows those that belong on a terminal of this size.
 
     Attributes:
@@ -31,64 +56,98 @@ class Body(Vertical):
         choice: what the user has chosen to see.
     """
 
-    def __init__(self, panes: Panes) -> None:
+    def __init__(self, panes: Panes, pc: str, sp: str) -> None:
+        """Nothing is seen yet.
+
+        Args:
+            panes: all of them.
+            pc: name of the program counter, for the line of registers.
+            sp: name of the stack pointer.
+        """
         super().__init__(id="body")
         self.panes = panes
         self.choice = Layout()
-        self._tabs = {False: TabStrip(id="upper-tabs"), True: TabStrip(id="lower-tabs")}
-        self._has_histograms = self._has_threads = False
+        self._tiles = _Tiles(self.choice)
+        self._lines = {
+            "state": StateLine(registers_line(pc, sp), id="state"),
+            "route": StateLine(route_line, id="route"),
+        }
+        self._plan: Plan | None = None
+        self._pressed: Bar | None = None
+        self._moved: Bar | None = None
+
+    @property
+    def layout(self) -> Arrangement:
+        """Puts the panes where they belong."""
+        return self._tiles
 
     def compose(self) -> ComposeResult:
-        """Tabs, boxes, panes."""
-        self._classify(update=False)  # before there is anything that has a style
-        yield self._tabs[False]
-        with Horizontal(id="upper"):
-            with Vertical(id="left"):
-                yield from self._of("left")
-            with Vertical(id="right"):
-                yield from self._of("right")
-        yield self._tabs[True]
-        with Horizontal(id="lower"):
-            yield from self._of("bottom")
-            with Vertical(id="aside"):
-                yield from self._of("aside")
-
-    def _of(self, corner: str) -> Iterator[Pane]:
-        return (self.panes[spec.id] for spec in PANES if spec.corner == corner)
+        """Lines and panes; `fit` says which are seen."""
+        for name in LINES:
+            if name in self._lines:
+                yield self._lines[name]
+        for pane in self.panes:
+            pane.display = False
+            yield pane
 
     # -- who is seen ------------------------------------------------------------------------
 
-    def _classify(self, *, update: bool = True) -> tuple[list[str], bool]:
-        """Set the classes of this size at once: each update works every widget's style out.
-
-        Returns:
-            The ids of the panes to be seen, and whether the layout is the wide one.
-        """
-        columns, rows = self.app.size
-        seen = self.choice.seen(columns, rows)
-        wide = columns >= WIDE and len(seen) > 2
-        classes = {"-wide": wide, "-narrow": not wide, "-tall": rows >= TALL}
-        self.update_classes(classes, update=update)
-        return seen, wide
-
     def fit(self) -> None:
         """Show the panes that belong on a terminal of this size."""
-        seen, wide = self._classify()
+        columns, rows = self.app.size
+        plan = self.choice.plan(columns, max(rows - BARS, 1))
+        if plan == self._plan or not self.is_attached:
+            return
+        # After a scroll Textual makes its map of the screen at the next look, whoever looks. If
+        # that came between this change and the layout, nobody would hear of his new size.
+        _ = self.region
+        self._plan = plan
+        shown = {place.shown: place for place in plan.places}
         for spec in PANES:
-            self.panes[spec.id].display = spec.id in seen
-        corners = {spec.corner for spec in PANES if spec.id in seen}
-        for box, inside in _BOXES.items():
-            self.query_one(f"#{box}").display = not corners.isdisjoint(inside)
-        tabs = not wide and self.app.size.height >= 10
-        for lower, name in ((False, "upper"), (True, "lower")):
-            self._tabs[lower].display = tabs and self.query_one(f"#{name}").display
-            self._show_tabs(lower)
+            pane, place = self.panes[spec.id], shown.get(spec.id)
+            pane.display = place is not None
+            if place is not None:
+                pane.set_class(place.region.x > 0, "-aside")
+        for name, line in self._lines.items():
+            line.display = name in plan.lines
+        # A widget keeps its arrangement until one of its children asks for another.
+        self.panes.code.refresh(layout=True)
+        self._name_all()
+
+    def _name_all(self) -> None:
+        """Let each pane that is seen name those that take turns with it."""
+        for place in self._plan.places if self._plan is not None else ():
+            named = [pane for pane in place.panes if self._has_tab(pane, place.shown)]
+            self.panes[place.shown].among([self._tab(pane, place.shown) for pane in named])
+
+    def _has_tab(self, pane: str, shown: str) -> bool:
+        """True if there is something in a pane, or it is one that everybody needs."""
+        return pane in (shown, *_ALWAYS) or bool(self.panes[pane].count)
+
+    def _tab(self, name: str, shown: str) -> Tab:
+        pane, spec = self.panes[name], by_id(name)
+        return Tab(name, spec.key, pane.TITLE if name == shown else spec.tab, pane.count)
+
+    def on_pane_counted(self, message: Pane.Counted) -> None:
+        """There is more in a pane: the one that is seen in its place tells it."""
+        message.stop()
+        place = self._plan.place_of(message.pane.id or "") if self._plan is not None else None
+        if place is not None and len(place.panes) > 1:
+            self._name_all()
 
     def show_pane(self, pane: str) -> None:
         """Give a pane the focus, wherever it is."""
         self.choice.focus(pane)
         self.fit()
         self.panes[pane].focus_inside()
+
+    def reveal(self, pane: str) -> None:
+        """Let a pane be seen; the focus stays where it is."""
+        focused = self.choice.focused
+        if pane != focused:
+            self.choice.focus(pane)
+            self.choice.focus(focused)
+            self.fit()
 
     def show_key(self, key: str) -> None:
         """Give the pane of a key the focus."""
@@ -126,44 +185,82 @@ class Body(Vertical):
             self.choice.focus(pane.id)
             self.fit()
 
-    # -- tabs -------------------------------------------------------------------------------
-
-    def expect_histograms(self, some: bool) -> None:
-        """There are histograms, or none: a narrow terminal has little room for their tab."""
-        if some is not self._has_histograms:
-            self._has_histograms = some
-            self._show_tabs(lower=True)
-
-    def expect_threads(self, some: bool) -> None:
-        """There are several threads or processes, or not: the same of the tab of these."""
-        if some is not self._has_threads:
-            self._has_threads = some
-            self._show_tabs(lower=False)
-
-    def _show_tabs(self, lower: bool) -> None:
-        """The names of a group, where they are seen."""
-        strip = self._tabs[lower]
-        if strip.display and strip.is_attached:  # else the end has begun
-            active = self.choice.lower if lower else self.choice.upper
-            tabs = [
-                Tab(spec.id, spec.key, spec.tab)
-                for spec in PANES
-                if spec.lower is lower and self._has_tab(spec, active)
-            ]
-            strip.show(tabs, active, self.panes[active].noted)
-
-    def _has_tab(self, spec: PaneSpec, active: str) -> bool:
-        needed = {"histogram": self._has_histograms, "threads": self._has_threads}
-        return needed.get(spec.id, True) or active == spec.id
-
-    def on_pane_retitled(self, message: Pane.Retitled) -> None:
-        """A pane says something else of itself: without borders its tab shows it."""
-        if message.pane.id in (self.choice.upper, self.choice.lower):
-            self._show_tabs(message.pane.id == self.choice.lower)
-
-    def on_tab_strip_picked(self, message: TabStrip.Picked) -> None:
+    def on_pane_picked(self, message: Pane.Picked) -> None:
         """A pane's name was clicked."""
+        message.stop()
         self.show_pane(message.pane)
+
+    # -- what the guest does ----------------------------------------------------------------
+
+    def show(self, view: GuestView) -> None:
+        """Another view: what has room now that had none before."""
+        for line in self._lines.values():
+            line.show(view)
+        choice = self.choice
+        if view.state is RunState.RUNNING:
+            return  # the places stay as they are
+        at = view.hit
+        # A hit that is over is shown until the guest moves, if its phases were looked at.
+        hit = at is not None and bool(at.next or (at.done and view.reason == at.done[-1].name))
+        wanted = hit, len(view.pids) > 1
+        if wanted != (choice.hit, choice.threads):
+            choice.hit, choice.threads = wanted
+            self.fit()
+
+    def on_machinery_pane_verdict(self, message: MachineryPane.Verdict) -> None:
+        """There is a probe at the cursor, or not: what is to be said of it has room."""
+        message.stop()
+        self.choice.verdict = message.rows + 1 if message.rows else 0
+        self.fit()
+
+    # -- bars -------------------------------------------------------------------------------
+
+    def move_bar(self, columns: int, rows: int) -> None:
+        """Move the bar next to the focused pane by so many cells."""
+        across = bool(columns)
+        bar = self._plan.bar_beside(self.choice.focused, across=across) if self._plan else None
+        if bar is not None:
+            self._put_bar(bar, bar.region.x + columns, bar.region.y + rows)
+
+    def _put_bar(self, bar: Bar, x: int, y: int) -> None:
+        share = max(min(bar.share_at(x, y), 95), 5)
+        now = bar.share_at(bar.region.x, bar.region.y)
+        if share == now and (x, y) != (bar.region.x, bar.region.y):
+            at, was = (x, bar.region.x) if bar.across else (y, bar.region.y)
+            share += 1 if at > was else -1  # a cell may be less than a hundredth
+        self.choice.shares[bar.name] = share
+        self.fit()
+
+    def reset_bars(self) -> None:
+        """All bars where they were at first."""
+        self.choice.shares.clear()
+        self.fit()
+
+    def _bar_under(self, event: events.MouseEvent) -> Bar | None:
+        offset = event.screen_offset - self.region.offset
+        return self._plan.bar_at(*offset) if self._plan is not None else None
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A bar is perhaps to be moved."""
+        self._pressed = self._bar_under(event) if event.button == 1 else None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """A bar that was pressed goes with the mouse."""
+        if self._pressed is not None and event.button == 1:
+            self._moved, self._pressed = self._pressed, None
+            self.capture_mouse()
+        if self._moved is not None:
+            event.stop()
+            offset = event.screen_offset - self.region.offset
+            self._put_bar(self._moved, offset.x, offset.y)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """It stays where it is."""
+        self._pressed = None
+        if self._moved is not None:
+            self._moved = None
+            self.release_mouse()
+            event.stop()
 
     # -- text -------------------------------------------------------------------------------
 

@@ -24,7 +24,9 @@ _LIVELY: Final = 15
 _LATE: Final = 0.1
 """Seconds after which news are delivered even if keys keep coming."""
 _SOON: Final = 0.004
-"""Seconds between two looks whether a key has been dealt with."""
+"""Seconds between two looks whether a key has been dealt with, or a step."""
+_STEP: Final = 0.03
+"""Seconds for which nobody is told that the guest has begun to move: a step is over by then."""
 
 
 class Bridge:
@@ -69,6 +71,8 @@ class Bridge:
         self._blocked = False
         self._ticks = 0
         self._state = RunState.READY
+        self._begun: ev.Viewed | None = None
+        self._told_at = 0.0
         self._worker = Worker(
             config, self._wake, kernel_rules=kernel_rules, size=size, opened=opened
         )
@@ -78,6 +82,7 @@ class Bridge:
         """Begin; to be called in the interface's event loop."""
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
+        self._schedule()  # what has come before had nobody to wake
         self._worker.start()
 
     def tick(self) -> None:
@@ -120,12 +125,35 @@ class Bridge:
             self._loop.call_later(_SOON, self.drain)
             return
         self._scheduled, self._last = False, now
-        events = self._worker.outbox.take()
+        events = self._but_steps(self._worker.outbox.take(), now)
         for event in events:
             if isinstance(event, ev.Viewed):
                 self._look(event.view.state)
         if events:
             self._deliver(events)
+
+    def _but_steps(self, events: list[ev.SessionEvent], now: float) -> list[ev.SessionEvent]:
+        """Leave the view of a guest that begins to move for later: with a step, one comes after.
+
+        Panes would be painted twice, as of a moment that is past and as they were.
+        """
+        begun, self._begun = self._begun, None
+        if begun is not None and not (events and isinstance(events[-1], ev.Viewed)):
+            events.append(begun)
+        last = events[-1] if events else None
+        if self.running or not isinstance(last, ev.Viewed):
+            return events
+        if last.view.state is not RunState.RUNNING:
+            self._told_at = 0.0
+            return events
+        self._told_at = self._told_at or now + _STEP
+        if now < self._told_at and self._loop is not None:
+            events.pop()
+            self._begun, self._scheduled = last, True
+            self._loop.call_later(_SOON, self.drain)
+        else:
+            self._told_at = 0.0
+        return events
 
     def _look(self, state: RunState) -> None:
         """A view has come, which says how the guest is."""

@@ -39,6 +39,7 @@ class GraphLine:
         kind: OPEN, LEAF, CLOSE, LEFT or POINT.
         depth: how far in it stands.
         function: address of the function, or of the probe.
+        program: number of the program that it is in.
         number: of the event.
         ticks: how long the call took; -1 while that is not known.
         count: calls that are shown as this one.
@@ -47,6 +48,7 @@ class GraphLine:
     kind: int
     depth: int
     function: int
+    program: int
     number: int
     ticks: int
     count: int
@@ -73,6 +75,7 @@ class _Call:
     """A call that is open."""
 
     function: int
+    program: int
     line: int
     began: int
     inside: int = 0
@@ -91,7 +94,7 @@ class CallTree:
 
     Attributes:
         fold: calls of one function that follow each other are shown as one.
-        totals: by function.
+        totals: by program and function.
         returning: addresses of functions whose returns are events, too.
         generation: changes whenever lines are no longer what they were.
     """
@@ -105,11 +108,11 @@ class CallTree:
         self._clear()
 
     def _clear(self) -> None:
-        self.totals: dict[int, Total] = {}
+        self.totals: dict[tuple[int, int], Total] = {}
         self._threads: dict[int, _Thread] = {}
         self._next = self.store.first
         self._kinds, self._depths = array("B"), array("I")
-        self._functions, self._numbers = array("Q"), array("q")
+        self._functions, self._programs, self._numbers = array("Q"), array("I"), array("q")
         self._ticks, self._counts = array("q"), array("I")
         self._ends = array("q")  # of a call's first line: its last line
 
@@ -126,6 +129,7 @@ class CallTree:
             self._kinds[index],
             self._depths[index],
             self._functions[index],
+            self._programs[index],
             self._numbers[index],
             self._ticks[index],
             self._counts[index],
@@ -188,16 +192,19 @@ class CallTree:
                     self._close(thread, event, LEFT)
                 self._close(thread, event, CLOSE)
             else:
-                self._add(CLOSE, len(thread.calls), event.address, self._next)
+                self._add(
+                    CLOSE, len(thread.calls), event.address, self._program(event), self._next
+                )
         elif event.address in self.returning:
             self._enter(thread, event)
         else:
-            self._add(POINT, len(thread.calls), event.address, self._next)
+            self._add(POINT, len(thread.calls), event.address, self._program(event), self._next)
 
     def _enter(self, thread: _Thread, event: Event) -> None:
         line = len(self)
-        self._add(OPEN, len(thread.calls), event.address, self._next)
-        thread.calls.append(_Call(event.address, line, event.time))
+        program = self._program(event)
+        self._add(OPEN, len(thread.calls), event.address, program, self._next)
+        thread.calls.append(_Call(event.address, program, line, event.time))
         thread.depths[event.address] = thread.depths.get(event.address, 0) + 1
 
     def _close(self, thread: _Thread, event: Event, kind: int) -> None:
@@ -206,7 +213,7 @@ class CallTree:
         outer = thread.calls[-1] if thread.calls else None
         if outer is not None:
             outer.inside += ticks
-        total = self.totals.setdefault(call.function, Total())
+        total = self.totals.setdefault((call.program, call.function), Total())
         total.calls += 1
         thread.depths[call.function] -= 1
         if not thread.depths[call.function]:
@@ -224,7 +231,7 @@ class CallTree:
         if line == len(self) - 1 and kind == CLOSE:
             self._kinds[line] = LEAF
         else:
-            self._add(kind, len(thread.calls), call.function, self._next, ticks)
+            self._add(kind, len(thread.calls), call.function, call.program, self._next, ticks)
         self._ends[line] = len(self) - 1
         if outer is None:
             thread.last = line
@@ -243,12 +250,22 @@ class CallTree:
             and self._kinds[line - 1] != LEFT
         )
 
+    def _program(self, event: Event) -> int:
+        return self.store.programs.of(event.thread_id, event.time)
+
     def _add(
-        self, kind: int, depth: int, function: int, number: int, ticks: int = _UNKNOWN
+        self,
+        kind: int,
+        depth: int,
+        function: int,
+        program: int,
+        number: int,
+        ticks: int = _UNKNOWN,
     ) -> None:
         self._kinds.append(kind)
         self._depths.append(depth)
         self._functions.append(function)
+        self._programs.append(program)
         self._numbers.append(number)
         self._ticks.append(ticks)
         self._counts.append(1)
@@ -259,6 +276,7 @@ class CallTree:
             self._kinds,
             self._depths,
             self._functions,
+            self._programs,
             self._numbers,
             self._ticks,
             self._counts,

@@ -1,19 +1,21 @@
-"""The command line: gdb's words, and lines of `kprobe_events` as they are.
+"""The command line: gdb's words, words of the interface, and lines of `kprobe_events`.
 
-`COMMANDS` is the list; a command is a line there. What is no command's name is a definition if
-it looks like one.
+A word that gdb has means what it means there, and is carried out by the engine; `COMMANDS` is the
+list of those that only the interface has. What looks like a definition is one.
 """
 
 import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from engine.errors import CommandError
 from engine.session.protocol import commands as cmd
 from tui.controls import Controls
 from tui.guest_editor import number
+from tui.panes.registry import PANES
 from tui.widgets.bars import Question
 
 Run = Callable[[Controls, str], None]
@@ -47,13 +49,6 @@ def _post(command: cmd.Command) -> Run:
     return run
 
 
-def _steps(make: Callable[[int], cmd.Command]) -> Run:
-    def run(on: Controls, rest: str) -> None:
-        on.desk.post(make(_count(rest)))
-
-    return run
-
-
 def _ids(make: Callable[[tuple[int, ...]], cmd.Command]) -> Run:
     def run(on: Controls, rest: str) -> None:
         ids = tuple(probe.id for probe in on.desk.view.probes)
@@ -64,14 +59,6 @@ def _ids(make: Callable[[tuple[int, ...]], cmd.Command]) -> Run:
         on.desk.post(make(ids))
 
     return run
-
-
-def _break(on: Controls, rest: str) -> None:
-    on.desk.post(cmd.ToggleBreak(_needed(rest, "a PLACE")))
-
-
-def _until(on: Controls, rest: str) -> None:
-    on.desk.post(cmd.RunTo(on.browser.address_of(_needed(rest, "a PLACE"))))
 
 
 def _go(on: Controls, rest: str) -> None:
@@ -85,15 +72,17 @@ def _examine(on: Controls, rest: str) -> None:
 
 def _set(on: Controls, rest: str) -> None:
     words = rest.split()
-    if words and words[0] == "scheduler-locking":  # gdb's: who runs when one thread does
+    if words and words[0] == "scheduler-locking":  # who runs when one thread does
         if len(words) != 2 or words[1] not in _LOCKING:
             raise CommandError(f"set scheduler-locking {'|'.join(_LOCKING)}")
         on.desk.post(cmd.StepAlone(on=_LOCKING[words[1]]))
         return
-    name, equals, value = rest.replace("$", "", 1).partition("=")
-    if not equals:
-        raise CommandError("set REGISTER=VALUE")
-    on.desk.post(cmd.WriteRegister(name.strip(), number(value)))
+    name, equals, value = (part.strip() for part in rest.partition("="))
+    registers = {register.name for register in on.desk.view.registers}
+    if equals and name in registers and name not in _variables(on):
+        on.desk.post(cmd.WriteRegister(name, number(value)))
+    else:
+        _say(on, f"set {rest}")
 
 
 def _thread(on: Controls, rest: str) -> None:
@@ -109,24 +98,37 @@ def _thread(on: Controls, rest: str) -> None:
 
 
 def _info(on: Controls, rest: str) -> None:
-    found = [name for name in _INFO if rest.strip() and name.startswith(rest.strip())]
+    found = [name for name in _INFO if len(rest) > 1 and name.startswith(rest)]
+    if found:
+        on.body.show_pane(_INFO[found[0]])
+    else:
+        _say(on, f"info {rest}")
+
+
+def _pane(on: Controls, rest: str) -> None:
+    found = [spec.id for spec in PANES if rest and spec.id.startswith(rest)]
     if len(found) != 1:
-        raise CommandError(f"info {'|'.join(_INFO)}")
-    on.body.show_pane(_INFO[found[0]])
+        raise CommandError(f"pane {'|'.join(spec.id for spec in PANES)}")
+    on.body.show_pane(found[0])
+
+
+def _help(on: Controls, rest: str) -> None:
+    if rest:
+        _say(on, f"help {rest}")
+    else:
+        on.desk.help()
+
+
+def _probe(kind: str) -> Run:
+    def place(on: Controls, rest: str) -> None:
+        on.desk.post(cmd.Define(f"{kind} {_needed(rest, 'a PLACE')}"))
+
+    return place
 
 
 _LOCKING: Final = {"on": True, "step": True, "off": False}
-_INFO: Final = {
-    "threads": "threads",
-    "inferiors": "threads",
-    "registers": "registers",
-    "breakpoints": "probes",
-    "stack": "backtrace",
-    "frame": "backtrace",
-    "locals": "backtrace",
-    "proc": "memory",
-}
-"""Subjects of gdb's `info`, and the pane that has each."""
+_INFO: Final = {"threads": "threads", "inferiors": "threads", "probes": "probes"}
+"""Subjects of `info` that a pane shows."""
 
 
 def _signal(on: Controls, rest: str) -> None:
@@ -138,7 +140,7 @@ def _signal(on: Controls, rest: str) -> None:
     on.desk.post(cmd.Signal(int(known) if known is not None else number(rest)))
 
 
-def _source(on: Controls, rest: str) -> None:
+def _load(on: Controls, rest: str) -> None:
     path = _needed(rest, "a FILE")
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
@@ -225,27 +227,41 @@ def _events(on: Controls) -> list[str]:
     return list(dict.fromkeys(probe.event for probe in on.desk.view.probes if probe.event))
 
 
+def _graph(on: Controls, rest: str) -> None:
+    globs = rest.split()
+    gone = tuple(glob[1:] for glob in globs if glob.startswith("-"))
+    more = tuple(glob.removeprefix("+") for glob in globs if not glob.startswith("-"))
+    if not globs:
+        traced = " ".join(on.functions.traced)
+        on.desk.say(f"traced: {traced}" if traced else "nothing is traced")
+    elif rest == "!":
+        on.functions.shrink(())
+    elif not all((*gone, *more)):
+        raise CommandError("graph [+GLOB] [-GLOB], or ! for none")
+    else:
+        if gone:
+            on.functions.shrink(gone)
+        if more:
+            on.functions.grow(more)
+            on.body.show_pane("graph")
+
+
+def _handlers(on: Controls, rest: str) -> None:
+    if rest == "!":
+        on.desk.post(cmd.LoadHandlers(on=False))
+    else:
+        on.desk.post(cmd.LoadHandlers(_needed(rest, "a FILE") if rest else ""))
+
+
 def _theme(on: Controls, rest: str) -> None:
     on.desk.use_theme(rest.strip())
 
 
 COMMANDS: Final[tuple[CommandSpec, ...]] = (
-    CommandSpec(("continue", "c"), "", "run on", _post(cmd.Continue())),
-    CommandSpec(("run", "r"), "", "start the program afresh", _post(cmd.Restart())),
-    CommandSpec(("stepi", "si"), "[N]", "N instructions", _steps(cmd.StepInsn)),
-    CommandSpec(("nexti", "ni"), "[N]", "N instructions, calls as a whole", _steps(cmd.StepOver)),
-    CommandSpec(("step", "s"), "", "to another source line", _post(cmd.StepLine())),
-    CommandSpec(("next", "n"), "", "the same, calls as a whole", _post(cmd.StepLine(over=True))),
-    CommandSpec(("finish", "fin"), "", "until the function has returned", _post(cmd.Finish())),
-    CommandSpec(("until", "advance", "u"), "PLACE", "run to a place", _until, places=True),
     CommandSpec(("phase",), "", "the next phase of a hit", _post(cmd.StepPhase())),
     CommandSpec(("interrupt",), "", "stop the program", _post(cmd.Halt())),
-    CommandSpec(("break", "b"), "PLACE", "breakpoint; again: no more", _break, places=True),
-    CommandSpec(("delete", "d"), "[N...]", "delete probes", _ids(cmd.Delete)),
-    CommandSpec(("enable",), "[N...]", "enable probes", _ids(cmd.Enable)),
-    CommandSpec(
-        ("disable",), "[N...]", "disable probes", _ids(lambda ids: cmd.Enable(ids, False))
-    ),
+    CommandSpec(("probe",), "PLACE [ARGS]", "place a probe", _probe("p"), places=True),
+    CommandSpec(("retprobe",), "PLACE [ARGS]", "probe a return", _probe("r"), places=True),
     CommandSpec(("stop",), "[N...]", "stop when they are hit", _ids(cmd.StopOnHit)),
     CommandSpec(("nostop",), "[N...]", "do not stop", _ids(lambda ids: cmd.StopOnHit(ids, False))),
     CommandSpec(("filter",), "EVENT [EXPR]", "record an event only if", _filter, events=True),
@@ -265,22 +281,27 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
         "record what the scheduler does, or no longer",
         _kernel_events("sched", "sched_switch, sched_process_*"),
     ),
+    CommandSpec(("graph",), "+GLOB -GLOB | !", "trace functions, or no longer", _graph),
+    CommandSpec(
+        ("handlers",), "[FILE | !]", "probes written in Python: load, again, none", _handlers
+    ),
     CommandSpec(("snapshot",), "FILE", "write what a snapshot trigger has kept", _snapshot),
     CommandSpec(("undo",), "", "take the last change back", _post(cmd.Undo())),
     CommandSpec(("redo",), "", "do it again", _post(cmd.Redo())),
-    CommandSpec(("go", "g", "list", "l"), "PLACE|#EVENT", "show a place", _go, places=True),
-    CommandSpec(("x",), "PLACE", "show memory", _examine, places=True),
+    CommandSpec(("go", "g"), "PLACE|#EVENT", "show a place", _go, places=True),
+    CommandSpec(("examine",), "PLACE", "show memory in its pane", _examine, places=True),
+    CommandSpec(("pane",), "NAME", "go to a pane", _pane),
     CommandSpec(("thread", "inferior"), "[N]", "look at another thread", _thread),
-    CommandSpec(("info",), "threads|inferiors|...", "the pane that shows it", _info),
+    CommandSpec(("info",), "threads|probes|...", "gdb's, or the pane that shows it", _info),
     CommandSpec(
-        ("set",), "REG=VALUE | scheduler-locking on|off", "set a register, or who runs", _set
+        ("set",), "REG=VALUE | scheduler-locking on|off | ...", "gdb's, or a register", _set
     ),
-    CommandSpec(("signal", "kill"), "NAME", "send the program a signal", _signal),
-    CommandSpec(("source", "so"), "FILE", "carry out the definitions of a file", _source),
+    CommandSpec(("signal",), "NAME", "send the program a signal", _signal),
+    CommandSpec(("load",), "FILE", "carry out the definitions of a file", _load),
     CommandSpec(("write", "w"), "FILE", "write the definitions to a file", _write),
     CommandSpec(("export", "copy"), "FILE", "write the events shown to a file", _export),
     CommandSpec(("theme",), "NAME", "another theme", _theme),
-    CommandSpec(("help", "h"), "", "keys of the focused pane", lambda on, rest: on.desk.help()),
+    CommandSpec(("help", "h"), "[WORD]", "keys of the focused pane, or what a word does", _help),
     CommandSpec(("quit", "q", "exit"), "", "leave", lambda on, rest: on.quitting.ask()),
     CommandSpec(
         ("quit!", "q!"), "", "leave without being asked", lambda on, rest: on.desk.leave()
@@ -288,14 +309,23 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
 )
 """All commands."""
 
+_WORD: Final = re.compile(r"[A-Za-z][\w-]*")
+_OPENING: Final = re.compile(r"(comm(a|an|and|ands)?|def(i|in|ine)?|document|if|while)\b")
+"""Words that hold lines up to their `end`."""
+_PLACES: Final = (
+    *("break", "b", "br", "tbreak", "tb", "hbreak", "until", "u", "advance"),
+    *("list", "l", "clear", "jump"),
+)
+"""Words of gdb's that take a place."""
 _BY_NAME: Final = {name: spec for spec in COMMANDS for name in spec.names}
 
 
 def command_question(on: Controls, text: str = "") -> Question:
     """The question for a line, of which some may be typed already."""
+    on.desk.post(cmd.AskWords())
     return Question(
         ":",
-        "p:GROUP/EVENT PLACE ARGS, or a gdb command",
+        "one of gdb's words, or p:GROUP/EVENT PLACE ARGS",
         lambda line: execute(on, line),
         text,
         lambda line: complete(on, line),
@@ -318,35 +348,78 @@ def execute(on: Controls, line: str) -> None:
     if selected is not None:  # as `trace -e` takes it
         on.desk.post(cmd.TraceKernel((selected.glob,), group=selected.group))
         return
+    spec, rest = _own(on, line)
+    if spec is None:
+        _say(on, line)
+        return
+    if not spec.usage and rest:
+        raise CommandError(f"{spec.names[0]} takes no argument")
+    spec.run(on, rest)
+
+
+def _own(on: Controls, line: str) -> tuple[CommandSpec | None, str]:
+    """The interface's own command of a line, None for one of gdb's, and what stands behind it.
+
+    Raises:
+        CommandError: the line begins with no word of either.
+    """
     name, _, rest = line.partition(" ")
     spec = _BY_NAME.get(name)
-    if spec is None:
-        begun = [known for known in _BY_NAME if known.startswith(name)]
-        specs = {_BY_NAME[known].names[0] for known in begun}
-        if len(specs) != 1:
-            also = f"; is it {', '.join(sorted(specs))}?" if specs else "; ctrl+p shows everything"
-            raise CommandError(f"{name}: no such command{also}")
-        spec = _BY_NAME[begun[0]]
-    if not spec.usage and rest.strip():
-        raise CommandError(f"{spec.names[0]} takes no argument")
-    spec.run(on, rest.strip())
+    word = _WORD.match(line)
+    begun = word[0] if word is not None else name
+    theirs = on.desk.words
+    if spec is not None or any(each.startswith(begun) for each in theirs) or not word:
+        return spec, rest.strip()
+    specs = {_BY_NAME[known].names[0] for known in _BY_NAME if known.startswith(name)}
+    if len(specs) == 1:
+        return _BY_NAME[specs.pop()], rest.strip()
+    near = sorted(specs) or get_close_matches(begun, (*theirs, *_BY_NAME), 2)
+    if theirs and near:
+        raise CommandError(f"{begun}: no such word; is it {' or '.join(near)}?")
+    return None, ""  # the engine knows what to say
+
+
+def _say(on: Controls, line: str) -> None:
+    """Have the engine carry one of gdb's words out, once all lines that it holds are typed."""
+    lines = [line]
+
+    def depth() -> int:
+        opened = sum(bool(_OPENING.match(each)) for each in lines)
+        return opened - sum(each == "end" for each in lines)
+
+    def more(text: str) -> None:
+        lines.append(text.strip())
+        go_on()
+
+    def go_on() -> None:
+        if depth() > 0:
+            on.desk.ask(Question(">", "another line; end is the last one", more))
+        else:
+            on.desk.type("\n".join(lines))
+
+    go_on()
+
+
+def _variables(on: Controls) -> list[str]:
+    """Names of the variables of the frame that is looked at."""
+    view = on.desk.view
+    frames = view.frames[view.frame : view.frame + 1]
+    return [variable.name for frame in frames for variable in frame.variables]
 
 
 def is_definition(line: str) -> bool:
-    """True if a line is one of `kprobe_events`: `p:...`, `r8:...`, `p PLACE`, `-:GROUP/EVENT`."""
-    line = line.removeprefix("!")
-    head, _, rest = line.partition(" ")
-    if head.startswith("-:") or (head[:1] in "pr" and ":" in head[:6]):
-        return True
-    return head in ("p", "r") and bool(rest.strip())
+    """True if a line is one of `kprobe_events`: `p:...`, `r8:...`, `-:GROUP/EVENT`."""
+    head = line.removeprefix("!").partition(" ")[0]
+    return head.startswith("-:") or (head[:1] in "pr" and ":" in head[:6])
 
 
 def complete(on: Controls, line: str) -> list[str]:
     """Lines that begin with what is typed."""
     name, space, rest = line.partition(" ")
     if not space:
-        names = [n for n in _BY_NAME if n.startswith(name) and len(n) > len(name)]
-        return sorted(names, key=len)
+        known = (*_BY_NAME, *on.desk.words.values())
+        names = {n for n in known if n.startswith(name) and n != name}
+        return sorted((n for n in names if " " not in n), key=lambda n: (len(n), n))
     spec = _BY_NAME.get(name)
     if name in cmd.GROUPS:
         begun = rest.removeprefix("!").rpartition(" ")[2]
@@ -354,10 +427,19 @@ def complete(on: Controls, line: str) -> list[str]:
         return [front + call for call in on.browser.kernel_names(name) if call.startswith(begun)]
     if spec is not None and spec.events:
         return [f"{name} {more}" for more in _complete_event(on, rest)]
+    subjects = [known for known in on.desk.words if known.startswith(line) and " " in known]
+    if subjects:
+        return subjects
     places = (spec is not None and spec.places) or (is_definition(line) and " " not in rest)
-    if places and rest:
-        return [f"{name} {match.name}" for match in on.browser.complete(rest, 20)]
-    return []
+    if places or (name in _PLACES and " " not in rest):
+        return [f"{name} {match.name}" for match in on.browser.complete(rest, 20)] if rest else []
+    word = re.search(r"[A-Za-z_]\w*$", rest)
+    if spec is not None or word is None:
+        return []
+    front = line.removesuffix(word[0])
+    found = [known for known in _variables(on) if known.startswith(word[0]) and known != word[0]]
+    found += [match.name for match in on.browser.complete(word[0], 20)]
+    return [front + known for known in found if known.startswith(word[0])]
 
 
 def _complete_event(on: Controls, rest: str) -> list[str]:
@@ -380,7 +462,3 @@ def _needed(rest: str, what: str) -> str:
     if not words or not words[0]:
         raise CommandError(f"which? {what} is missing")
     return words[0]
-
-
-def _count(text: str) -> int:
-    return number(text) if text.strip() else 1

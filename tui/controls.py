@@ -61,7 +61,7 @@ class Controls:
             Motions(desk, panes, navigator, slow_motion),
             ProbeEditor(desk, browser, panes, navigator),
             GuestEditor(desk, panes),
-            FunctionTrace(desk, body),
+            FunctionTrace(desk, browser, body),
             Quitting(desk),
         )
 

@@ -1,6 +1,6 @@
 """The interface as the objects behind keys and typed commands see it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from textual.screen import Screen
@@ -20,6 +20,13 @@ class Desk(Protocol):
     @property
     def view(self) -> GuestView:
         """The guest as it is known."""
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """Names of gdb's words, and the whole one of each, as far as they are known."""
+
+    def type(self, line: str) -> None:
+        """Have the engine carry a line of gdb's words out."""
 
     def post(self, command: Command, /) -> None:
         """Have the engine carry a command out."""
@@ -44,6 +51,9 @@ class Desk(Protocol):
 
     def copy(self, text: str) -> None:
         """Put text into the clipboard, and say so."""
+
+    def take_picture(self) -> None:
+        """Write the screen to an SVG file in the current directory."""
 
     def copy_selection(self) -> bool:
         """Copy what is selected with the mouse or in a line; False if nothing is."""

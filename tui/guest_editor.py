@@ -26,7 +26,7 @@ class GuestEditor:
         def answer(line: str) -> None:
             self._desk.post(cmd.Assemble(address, line))
 
-        self._desk.ask(Question(f"assemble {address:#x}", "", answer, text))
+        self._desk.ask(Question(f"assemble {address:#x}", "", answer, text, old=True))
 
     def set_register(self, name: str, value: int) -> None:
         """Ask for a register's value."""
@@ -34,19 +34,20 @@ class GuestEditor:
         def answer(text: str) -> None:
             self._desk.post(cmd.WriteRegister(name, number(text)))
 
-        self._desk.ask(Question(f"set {name}", "", answer, f"{value:#x}"))
+        self._desk.ask(Question(f"set {name}", "", answer, f"{value:#x}", old=True))
 
-    def set_bytes(self, address: int) -> None:
-        """Ask for bytes of memory."""
+    def set_bytes(self, address: int, data: bytes) -> None:
+        """Ask for bytes of memory, of which some are known."""
 
         def answer(text: str) -> None:
             try:
-                data = bytes.fromhex(text)
+                new = bytes.fromhex(text)
             except ValueError:
                 raise KprobeTuiError(f"{text}: not hex digits") from None
-            self._desk.post(cmd.WriteMemory(address, data))
+            self._desk.post(cmd.WriteMemory(address, new))
 
-        self._desk.ask(Question(f"bytes at {address:#x}", "hex digits", answer))
+        asked = f"bytes at {address:#x}"
+        self._desk.ask(Question(asked, "hex digits", answer, data.hex(" "), old=True))
 
 
 def number(text: str) -> int:

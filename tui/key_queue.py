@@ -8,10 +8,13 @@ from typing import Final
 from textual.app import App
 from textual.events import Callback, Key
 from textual.message_pump import MessagePump
+from textual.widgets import Input
 
 _ROUNDS: Final = 3
 """Ways from the focus to the app that a key's consequences take: the key itself, what its action
 posts (Enter in a line), and what answers to that (the line gives the focus back)."""
+AHEAD: Final = 8
+"""Repeats of one key that wait at the most."""
 _LOOK: Final = 0.05
 """Seconds between two looks at whether a widget on the way of a key has gone."""
 _PATIENCE: Final = 1.0
@@ -36,6 +39,7 @@ class KeyQueue:
         self._app = app
         self._send = send
         self._typed: deque[Key] = deque()
+        self._at_hand = ""
         self._follower: _Follower | None = None
 
     @property
@@ -46,11 +50,22 @@ class KeyQueue:
     async def take(self, key: Key) -> None:
         """A key was pressed: send it on its way and a callback after it, or let it wait."""
         if self._follower is not None:
-            self._typed.append(key)
+            if not self._held(key):
+                self._typed.append(key)
             return
+        self._at_hand = key.key
         follower = self._follower = _Follower(self._app, self._next)
         await self._send(key)
         await follower.go_on()
+
+    def _held(self, key: Key) -> bool:
+        """True if a key is held down and comes faster than it can be dealt with.
+
+        What would go on long after it was let go is left out; text that is typed never is.
+        """
+        same = all(waiting.key == key.key for waiting in self._typed)
+        repeats = key.key == self._at_hand and same and len(self._typed) >= AHEAD
+        return repeats and not isinstance(self._app.focused, Input)
 
     async def _next(self) -> None:
         """A key is dealt with: the next one may come."""

@@ -6,14 +6,29 @@ keys by id in the settings.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from textual.binding import Binding
 
 from engine.session.protocol import commands as cmd
+from engine.session.protocol.views import RunState
 
 if TYPE_CHECKING:  # settings and help need the table without all that it acts on
     from tui.controls import Controls
+
+
+class When(Enum):
+    """The moods of a guest in which an action makes sense."""
+
+    ALWAYS = frozenset(RunState)
+    STANDS = frozenset({RunState.READY, RunState.STOPPED})
+    RUNS = frozenset({RunState.RUNNING, RunState.WAITING})
+    ENDED = frozenset({RunState.ENDED})
+
+    def holds(self, state: RunState) -> bool:
+        """True if a guest in this state is in the mood."""
+        return state in self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +42,8 @@ class Action:
         help: for the palette and the help, one sentence without its full stop.
         do: does it.
         show: whether the footer shows it.
+        task: what people want when they do it: a heading of the help.
+        when: how the guest is when the footer shows it.
         shown: the key as people write it, "" for Textual's own spelling.
         priority: whether it works before the focused widget sees the key.
     """
@@ -39,6 +56,8 @@ class Action:
     show: bool = False
     shown: str = ""
     priority: bool = False
+    task: str = ""
+    when: When = When.ALWAYS
 
     @property
     def binding(self) -> Binding:
@@ -80,28 +99,15 @@ def spelled(keys: str) -> str:
 
 ACTIONS: Final[tuple[Action, ...]] = (
     Action(
-        "probe",
-        "p",
-        "probe",
-        "Place a probe: by name, or at the cursor",
-        lambda on: on.probes.place(),
-        show=True,
-    ),
-    Action(
-        "breakpoint",
-        "b,f9",
-        "break",
-        "Set or clear a breakpoint at the cursor",
-        lambda on: on.probes.toggle_breakpoint(),
-    ),
-    Action(
         "go_on",
         "c,f5",
-        "run",
-        "Continue to the next stop",
+        "continue",
+        "Run on to the next stop",
         lambda on: on.motions.run(cmd.Continue()),
-        show=True,
         shown="c",
+        task="Run and step",
+        show=True,
+        when=When.STANDS,
     ),
     Action(
         "step",
@@ -109,22 +115,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "step",
         "Execute one instruction",
         lambda on: on.motions.run(cmd.StepInsn()),
-        show=True,
         shown="i",
-    ),
-    Action(
-        "step_over",
-        "o,f8",
-        "over",
-        "Execute one instruction, calls as a whole",
-        lambda on: on.motions.run(cmd.StepOver()),
-    ),
-    Action(
-        "step_line",
-        "s",
-        "line",
-        "Run on to another source line",
-        lambda on: on.motions.run(cmd.StepLine()),
+        task="Run and step",
+        show=True,
+        when=When.STANDS,
     ),
     Action(
         "next_line",
@@ -132,6 +126,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "next",
         "Run on to another source line, calls as a whole",
         lambda on: on.motions.run(cmd.StepLine(over=True)),
+        task="Run and step",
+        show=True,
+        when=When.STANDS,
     ),
     Action(
         "finish",
@@ -139,6 +136,38 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "finish",
         "Run until the function has returned",
         lambda on: on.motions.run(cmd.Finish()),
+        task="Run and step",
+        show=True,
+        when=When.STANDS,
+    ),
+    Action(
+        "phase",
+        "full_stop",
+        "phase",
+        "The next phase of a probe's hit",
+        lambda on: on.motions.phase(),
+        shown=".",
+        task="Run and step",
+        show=True,
+        when=When.STANDS,
+    ),
+    Action(
+        "step_over",
+        "o,f8",
+        "over",
+        "Execute one instruction, calls as a whole",
+        lambda on: on.motions.run(cmd.StepOver()),
+        task="Run and step",
+        when=When.STANDS,
+    ),
+    Action(
+        "step_line",
+        "s",
+        "line",
+        "Run on to another source line",
+        lambda on: on.motions.run(cmd.StepLine()),
+        task="Run and step",
+        when=When.STANDS,
     ),
     Action(
         "run_to",
@@ -147,6 +176,19 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Run to the cursor",
         lambda on: on.motions.run_to_cursor(),
         shown=">",
+        task="Run and step",
+        when=When.STANDS,
+    ),
+    Action(
+        "interrupt",
+        "ctrl+c",
+        "stop",
+        "Copy a selection; without one, stop the guest",
+        lambda on: on.motions.interrupt(),
+        priority=True,
+        task="Run and step",
+        show=True,
+        when=When.RUNS,
     ),
     Action(
         "restart",
@@ -154,22 +196,25 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "restart",
         "Start the program afresh with the same probes",
         lambda on: on.motions.run(cmd.Restart()),
-    ),
-    Action(
-        "phase",
-        "full_stop",
-        "phase",
-        "The next phase of a probe's hit",
-        lambda on: on.motions.phase(),
+        task="Run and step",
         show=True,
-        shown=".",
+        when=When.ENDED,
     ),
     Action(
         "play",
         "P",
         "play",
-        "Slow motion: play the phases of hits, or stop playing",
+        "Slow motion: run to the next hit and play its phases, then the next one's; again: stop",
         lambda on: on.slow_motion.toggle(),
+        task="Run and step",
+    ),
+    Action(
+        "play_all",
+        "M",
+        "play all",
+        "Slow motion of everything, instructions between hits included; again: stop",
+        lambda on: on.slow_motion.toggle(everything=True),
+        task="Run and step",
     ),
     Action(
         "faster",
@@ -178,6 +223,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Play faster",
         lambda on: on.slow_motion.change_speed(1),
         shown="+",
+        task="Run and step",
     ),
     Action(
         "slower",
@@ -186,6 +232,25 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Play slower",
         lambda on: on.slow_motion.change_speed(-1),
         shown="-",
+        task="Run and step",
+    ),
+    Action(
+        "probe",
+        "p",
+        "probe",
+        "Place a probe: by name, or at the cursor",
+        lambda on: on.probes.place(),
+        task="Probes",
+        show=True,
+    ),
+    Action(
+        "breakpoint",
+        "b,f9",
+        "break",
+        "Set or clear a breakpoint at the cursor",
+        lambda on: on.probes.toggle_breakpoint(),
+        task="Probes",
+        show=True,
     ),
     Action(
         "why",
@@ -193,7 +258,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "why",
         "Why here, why this way: the rules for a probe at the cursor",
         lambda on: on.probes.explain(),
+        task="Probes",
         show=True,
+    ),
+    Action(
+        "correct",
+        "E",
+        "edit",
+        "Edit the definition that was refused last",
+        lambda on: on.probes.correct(),
+        task="Probes",
     ),
     Action(
         "graph",
@@ -201,33 +275,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "trace",
         "Trace functions, or no longer: their calls make the graph",
         lambda on: on.functions.toggle(),
-    ),
-    Action(
-        "assemble",
-        "A",
-        "assemble",
-        "Assemble an instruction over the one at the cursor",
-        lambda on: on.guest.assemble(),
-    ),
-    Action("undo", "U", "undo", "Take the last change back", lambda on: on.desk.post(cmd.Undo())),
-    Action(
-        "redo",
-        "ctrl+r",
-        "redo",
-        "Do again what was taken back",
-        lambda on: on.desk.post(cmd.Redo()),
-    ),
-    Action(
-        "go_to",
-        "g",
-        "go to",
-        "Go to an address, a symbol, a source line, an event (#N)",
-        lambda on: on.navigator.ask(),
-    ),
-    Action("up_frame", "u", "up", "To the caller's frame", lambda on: on.motions.walk(1)),
-    Action("down_frame", "d", "down", "To the called frame", lambda on: on.motions.walk(-1)),
-    Action(
-        "copy", "Y", "copy", "Copy the row at the cursor as text", lambda on: on.body.copy_row()
+        task="Probes",
     ),
     Action(
         "copy_definition",
@@ -235,6 +283,63 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "copy def",
         "Copy the probe as a line for a kernel",
         lambda on: on.probes.copy_definition(),
+        task="Probes",
+    ),
+    Action(
+        "go_to",
+        "g",
+        "go to",
+        "Go to an address, a symbol, a source line, an event (#N)",
+        lambda on: on.navigator.ask(),
+        task="Look around",
+    ),
+    Action(
+        "up_frame",
+        "u",
+        "up",
+        "To the caller's frame",
+        lambda on: on.motions.walk(1),
+        task="Look around",
+    ),
+    Action(
+        "down_frame",
+        "d",
+        "down",
+        "To the called frame",
+        lambda on: on.motions.walk(-1),
+        task="Look around",
+    ),
+    Action(
+        "copy",
+        "Y",
+        "copy",
+        "Copy the row at the cursor as text",
+        lambda on: on.body.copy_row(),
+        task="Look around",
+    ),
+    Action(
+        "assemble",
+        "A",
+        "assemble",
+        "Assemble an instruction over the one at the cursor",
+        lambda on: on.guest.assemble(),
+        task="Change the program",
+    ),
+    Action(
+        "undo",
+        "U",
+        "undo",
+        "Take the last change back",
+        lambda on: on.desk.post(cmd.Undo()),
+        task="Change the program",
+    ),
+    Action(
+        "redo",
+        "ctrl+r",
+        "redo",
+        "Do again what was taken back",
+        lambda on: on.desk.post(cmd.Redo()),
+        task="Change the program",
     ),
     Action(
         "zoom",
@@ -242,6 +347,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "zoom",
         "The focused pane alone, or all of them",
         lambda on: on.body.zoom(),
+        task="The screen",
         show=True,
     ),
     Action(
@@ -251,6 +357,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "The next pane of this group",
         lambda on: on.body.show_neighbour(1),
         shown="]",
+        task="The screen",
     ),
     Action(
         "previous_tab",
@@ -259,6 +366,47 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "The pane before",
         lambda on: on.body.show_neighbour(-1),
         shown="[",
+        task="The screen",
+    ),
+    Action(
+        "bar_left",
+        "ctrl+left",
+        "bar left",
+        "Move the bar beside the focused pane to the left; the mouse drags it",
+        lambda on: on.body.move_bar(-2, 0),
+        task="The screen",
+    ),
+    Action(
+        "bar_right",
+        "ctrl+right",
+        "bar right",
+        "The same to the right",
+        lambda on: on.body.move_bar(2, 0),
+        task="The screen",
+    ),
+    Action(
+        "bar_up",
+        "ctrl+up",
+        "bar up",
+        "Move the bar above or below the focused pane up",
+        lambda on: on.body.move_bar(0, -1),
+        task="The screen",
+    ),
+    Action(
+        "bar_down",
+        "ctrl+down",
+        "bar down",
+        "The same down",
+        lambda on: on.body.move_bar(0, 1),
+        task="The screen",
+    ),
+    Action(
+        "bars",
+        "ctrl+l",
+        "bars",
+        "All bars back to where they were at first",
+        lambda on: on.body.reset_bars(),
+        task="The screen",
     ),
     Action(
         "command",
@@ -267,23 +415,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "The command line",
         lambda on: on.desk.open_command_line(),
         shown=":",
-    ),
-    Action(
-        "help",
-        "question_mark,f1",
-        "help",
-        "Keys of the focused pane",
-        lambda on: on.desk.help(),
+        task="Commands and the rest",
         show=True,
-        shown="?",
-    ),
-    Action(
-        "interrupt",
-        "ctrl+c",
-        "stop",
-        "Copy a selection; without one, stop the guest",
-        lambda on: on.motions.interrupt(),
-        priority=True,
     ),
     Action(
         "suspend_process",
@@ -291,12 +424,25 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "suspend",
         "Back to the shell; fg comes back",
         lambda on: on.desk.to_background(),
+        task="Commands and the rest",
     ),
-    Action("leave", "q", "quit", "Quit", lambda on: on.quitting.ask()),
+    Action(
+        "leave", "q", "quit", "Quit", lambda on: on.quitting.ask(), task="Commands and the rest"
+    ),
+    Action(
+        "help",
+        "question_mark,f1",
+        "help",
+        "Keys of the focused pane",
+        lambda on: on.desk.help(),
+        shown="?",
+        task="Commands and the rest",
+        show=True,
+    ),
 )
 """All of them, in the order of the help."""
 
-PANE_KEYS: Final = "1234567890T"
+PANE_KEYS: Final = "1234567890TC"
 """The keys of panes."""
 
 BY_ID: Final = {action.id: action for action in ACTIONS}

@@ -16,11 +16,18 @@ class Ask(Message):
 class Located(Message):
     """The user looks at a guest address: every pane that can shows it."""
 
-    def __init__(self, address: int, *, focus: bool = False) -> None:
-        """`focus`: go there, as with Enter, instead of only showing it."""
+    def __init__(self, address: int, *, focus: bool = False, program: int | None = None) -> None:
+        """A place to look at.
+
+        Args:
+            address: it.
+            focus: go there, as with Enter, instead of only showing it.
+            program: number of the program that it is in, None for the one in sight.
+        """
         super().__init__()
         self.address = address
         self.focus = focus
+        self.program = program
 
 
 class Say(Message):

@@ -12,6 +12,9 @@ from tui.panes.registry import Panes
 
 _SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Phases a second."""
+AHEAD: Final = 8
+"""Steps that are asked for before the first of them is seen to be done; more are left out."""
+_STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase)
 
 
 class SlowMotion:
@@ -28,16 +31,26 @@ class SlowMotion:
         self.playing = False
         self._timer: Timer | None = None
         self._speed = 2
+        self._everything = False
+        self._sent = self._runs = False
 
-    def toggle(self) -> None:
-        """Play, or stop playing."""
-        if self.playing:
+    def toggle(self, *, everything: bool = False) -> None:
+        """Play, or stop playing.
+
+        Args:
+            everything: play the instructions between hits, too, instead of running to the next.
+        """
+        if self.playing and everything is self._everything:
             self.stop()
-        else:
-            self._start()
+            return
+        self.stop()
+        self._everything = everything
+        self._start()
+        self._play()
 
     def stop(self) -> None:
         """No more of it."""
+        self._sent = self._runs = False
         if self._timer is not None:
             self._timer.stop()
             self._timer, self.playing = None, False
@@ -51,17 +64,29 @@ class SlowMotion:
             self._start()
         self._desk.say(f"{_SPEEDS[self._speed]:g} phases a second")
 
+    def stands(self) -> None:
+        """The guest stands: what was sent is carried out."""
+        self._sent = False
+
     def _start(self) -> None:
         speed = _SPEEDS[self._speed]
         self._timer, self.playing = self._desk.every(1 / speed, self._play), True
-        self._panes.machinery.note(f"playing, {speed:g} phases/s")
+        what = "playing all" if self._everything else "playing"
+        self._panes.machinery.note(f"{what}, {speed:g} phases/s")
 
     def _play(self) -> None:
-        state = self._desk.view.state
-        if state in (RunState.STOPPED, RunState.READY):
-            self._desk.post(cmd.StepPhase())
-        elif state is RunState.ENDED:
+        view = self._desk.view
+        if view.state is RunState.ENDED:
             self.stop()
+        elif view.state in (RunState.STOPPED, RunState.READY) and not self._sent:
+            hit = view.hit
+            at_hit = view.pc in view.planted if hit is None else bool(hit.next)
+            if self._runs and not at_hit:  # something else has stopped it
+                self.stop()
+                return
+            self._runs = not (self._everything or at_hit)
+            self._sent = True
+            self._desk.post(cmd.ContinueToHit() if self._runs else cmd.StepPhase())
 
 
 class Motions:
@@ -76,12 +101,22 @@ class Motions:
         self._panes = panes
         self._navigator = navigator
         self._slow_motion = slow_motion
+        self._ahead = 0
 
     def run(self, command: cmd.Command) -> None:
-        """Have a motion carried out."""
+        """Have a motion carried out; steps of a key that is held down do not pile up."""
         if self._slow_motion.playing:
             self._slow_motion.stop()
+        if isinstance(command, _STEPS):
+            if self._ahead >= AHEAD:
+                return
+            self._ahead += 1
         self._post(command)
+
+    def stands(self) -> None:
+        """The guest stands, and is seen to: steps that were asked for are carried out."""
+        self._ahead = 0
+        self._slow_motion.stands()
 
     def run_to_cursor(self) -> None:
         """Run to the instruction at the cursor."""

@@ -38,7 +38,7 @@ class Navigator:
             self._panes.events.goto(int(text[1:]))
             return
         address = self._browser.address_of(text)
-        if self._browser.row_at(address) is None:
+        if not self._browser.is_code(address):
             self.examine(address)
             return
         self._body.show_pane("code")
@@ -50,6 +50,11 @@ class Navigator:
         self._body.show_pane("memory")
         self._panes.memory.locate(address)
 
+    def show_code(self, address: int) -> None:
+        """Show code, whoever has the focus."""
+        self._panes.code.code.jump(address)
+        self._located(address)
+
     def look_at(self, address: int, *, focus: bool = False) -> None:
         """The user looks at an address in some pane: the others show it.
 
@@ -58,7 +63,7 @@ class Navigator:
             focus: go there.
         """
         if self._body.focused is not self._panes.code:
-            if self._browser.row_at(address) is not None:
+            if self._browser.is_code(address):
                 self._panes.code.code.jump(address)
                 if focus:
                     self._body.show_pane("code")

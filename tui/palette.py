@@ -1,7 +1,8 @@
 """The palette (ctrl+p): every action, every command, panes, probes, functions, themes."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -14,6 +15,22 @@ from tui.panes.registry import PANES
 from tui.render import harmless
 
 _FUNCTIONS = 30
+
+
+_MORE: Final[tuple[tuple[str, Callable[[Controls], object]], ...]] = (
+    ("Screenshot: the screen as an SVG file", lambda on: on.desk.take_picture()),
+    ("Copy as text: the row at the cursor", lambda on: on.body.copy_row()),
+    ("Copy as a line for gdb: the place at the cursor", lambda on: on.probes.copy_for_gdb()),
+    (
+        "Copy as a line for a kernel: the probe at the cursor",
+        lambda on: on.probes.copy_definition(),
+    ),
+    (
+        "Export events: those that are shown, to a file",
+        lambda on: on.desk.ask(command_question(on, "export ")),
+    ),
+)
+"""Entries that have no key of their own, or are looked for under another name."""
 
 
 class Everything(Provider):
@@ -29,6 +46,8 @@ class Everything(Provider):
         for action in ACTIONS:
             text = f"{action.help}  ({on.desk.key_text(action)})"
             yield DiscoveryHit(text, partial(action.do, on))
+        for text, do in _MORE:
+            yield DiscoveryHit(text, partial(do, on))
 
     async def search(self, query: str) -> Hits:
         """All that fits."""
@@ -37,6 +56,9 @@ class Everything(Provider):
             text = f"{action.help}  ({on.desk.key_text(action)})"
             if (score := matcher.match(text)) > 0:
                 yield Hit(score, matcher.highlight(text), partial(action.do, on))
+        for text, do in _MORE:
+            if (score := matcher.match(text)) > 0:
+                yield Hit(score, matcher.highlight(text), partial(do, on))
         for spec in COMMANDS:
             text = f":{spec.names[0]} {spec.usage}  {spec.help}"
             if (score := matcher.match(text)) > 0:

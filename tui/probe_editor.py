@@ -1,5 +1,6 @@
 """Placing, changing and explaining probes."""
 
+import re
 from dataclasses import replace
 
 from engine.session.browse import Browser
@@ -20,6 +21,7 @@ class ProbeEditor:
         self._browser = browser
         self._code = panes.code.code
         self._navigator = navigator
+        self._refused: cmd.Define | None = None
 
     def place(self) -> None:
         """Ask for a probe: before anything is typed the cursor's place is offered."""
@@ -35,8 +37,16 @@ class ProbeEditor:
             return
         self._open(found.definition, "Edit", cmd.Define(found.definition, replaces=probe))
 
-    def correct(self, command: cmd.Define) -> None:
-        """Show a definition again that was refused."""
+    def refused(self, command: cmd.Define) -> None:
+        """A definition was refused: `correct` shows it again."""
+        self._refused = command
+
+    def correct(self) -> None:
+        """Show the definition again that was refused last, with its caret."""
+        command = self._refused
+        if command is None:
+            self._desk.say("no definition was refused", "warning")
+            return
 
         def again(line: str | None) -> None:
             if line:
@@ -67,14 +77,20 @@ class ProbeEditor:
             text = f"{address:#x} is in no file: nothing is known of the code there"
             self._desk.say(text, "warning")
             return
-        bias = address - placed.place.link
 
-        def done(link: int | None) -> None:
-            if link is not None:
-                self._code.jump(link + bias)
-                self._navigator.look_at(link + bias, focus=True)
+        def done(nearest: int | None) -> None:
+            if nearest is not None:
+                self._code.jump(nearest)
+                self._navigator.look_at(nearest, focus=True)
 
         self._desk.open(VerdictScreen(placed), done)
+
+    def copy_for_gdb(self) -> None:
+        """Copy the place at the cursor as gdb's break takes it."""
+        address = self._code.cursor
+        place = self._browser.place_text(address)
+        known = re.fullmatch(r"[A-Za-z_][\w.]*(\+0x[0-9a-f]+)?", place)
+        self._desk.copy(f"break *{place if known else f'{address:#x}'}")
 
     def copy_definition(self) -> None:
         """Copy the probe at the cursor as a line for a kernel."""

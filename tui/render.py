@@ -29,6 +29,8 @@ MARKS: Final[dict[str, Mark]] = {
     "selected": Mark("\N{BOX DRAWINGS HEAVY VERTICAL}", "|"),
     "enter": Mark("\N{BLACK RIGHT-POINTING TRIANGLE}", ">"),
     "leave": Mark("\N{BLACK LEFT-POINTING TRIANGLE}", "<"),
+    "folded": Mark("\N{BLACK RIGHT-POINTING SMALL TRIANGLE}", "+"),
+    "open": Mark("\N{BLACK DOWN-POINTING SMALL TRIANGLE}", "-"),
     "yes": Mark("\N{CHECK MARK}", "+"),
     "no": Mark("\N{BALLOT X}", "x"),
     "times": Mark("\N{MULTIPLICATION SIGN}", "x"),
@@ -59,6 +61,11 @@ def harmless(text: str | bytes, ascii_only: bool = False) -> str:
     if ascii_only and not text.isascii():
         text = text.encode("ascii", errors="backslashreplace").decode()
     return text
+
+
+def cut(text: str, most: int, ascii_only: bool = False) -> str:
+    """A text of at most so many characters; a mark says that there were more."""
+    return text if len(text) <= most else text[: most - 1] + mark("more", ascii_only)
 
 
 def grouped(number: int) -> str:

@@ -1,5 +1,6 @@
 """The shipped sample programs, and the picker that is shown without a GUEST."""
 
+import re
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -12,6 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.session.protocol.config import architectures
+from tui import render
 from tui.widgets.hints import Hints
 
 
@@ -23,11 +25,13 @@ class Sample:
         path: of its file.
         arch: its architecture.
         text: what it does, one line.
+        lesson: two lines on what to press and what to look at; () for none.
     """
 
     path: Path
     arch: str
     text: str
+    lesson: tuple[str, ...] = ()
 
 
 def samples() -> list[Sample]:
@@ -35,7 +39,7 @@ def samples() -> list[Sample]:
     folder = next((path for path in _folders() if (path / "bin").is_dir()), None)
     if folder is None:
         return []
-    texts = _descriptions(folder / "README.md")
+    texts, lessons = _descriptions(folder / "README.md"), _lessons(folder / "README.md")
     order = {name: number for number, name in enumerate(texts)}
     ranks = {name: number for number, name in enumerate(architectures())}
     found: list[tuple[tuple[int, str, int, str], Sample]] = []
@@ -45,7 +49,8 @@ def samples() -> list[Sample]:
             name = next((n for n in (f"{arch}/{path.name}", path.name) if n in texts), "")
             rank = ranks.get(arch, len(ranks))
             place = order.get(name, len(order)), path.name, rank, arch
-            found.append((place, Sample(path, arch, texts.get(name, ""))))
+            lesson = lessons.get(name, ())
+            found.append((place, Sample(path, arch, texts.get(name, ""), lesson)))
     return [sample for _, sample in sorted(found, key=itemgetter(0))]
 
 
@@ -58,15 +63,24 @@ def _folders() -> tuple[Path, ...]:
 def _descriptions(readme: Path) -> dict[str, str]:
     """The rows "| `NAME ARGS` | TEXT | ..." of the samples' README; NAME may be ARCH/NAME."""
     texts: dict[str, str] = {}
-    try:
-        lines = readme.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return texts
-    for line in lines:
+    for line in _lines(readme):
         cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
         if line.startswith("| `") and len(cells) > 1:
             texts.setdefault(cells[0].strip("`").partition(" ")[0], cells[1])
     return texts
+
+
+def _lessons(readme: Path) -> dict[str, tuple[str, ...]]:
+    """The rows "- `NAME`: LINE / LINE"; NAME may be ARCH/NAME."""
+    found = (re.fullmatch(r"- `([^`]+)`: (.+)", line) for line in _lines(readme))
+    return {row[1]: tuple(row[2].replace("`", "").split(" / ")) for row in found if row}
+
+
+def _lines(readme: Path) -> list[str]:
+    try:
+        return readme.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
 
 
 class SampleList(OptionList):
@@ -84,6 +98,7 @@ class Picker(App[str]):
 
     CSS = """
     #head { height: 4; padding: 1 1 1 1; background: $panel; }
+    #lesson { height: 4; padding: 0 1; background: $panel; border-top: solid $border; }
     OptionList {
         height: 1fr; border: none; padding: 0; scrollbar-size-vertical: 1;
         text-wrap: nowrap; text-overflow: ellipsis;
@@ -109,13 +124,14 @@ class Picker(App[str]):
         """The list."""
         yield Static(
             "kprobe-tui GUEST opens a program of yours.\n"
-            "These come with it: programs for each processor.",
+            "These come with it, each with a first lesson: press Enter on one.",
             id="head",
             markup=False,
         )
         self._samples = samples()
         lines = (Option(self._line(sample)) for sample in self._samples)
         yield SampleList(*lines, markup=False)
+        yield Static(id="lesson", markup=False)
         yield Hints()
 
     def on_mount(self) -> None:
@@ -128,6 +144,12 @@ class Picker(App[str]):
             (f"{sample.arch:<9}", "$text-accent"),
             sample.text,
         )
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """The lesson of the sample at the cursor."""
+        lesson = self._samples[event.option_index].lesson
+        lines = (render.harmless(line, self.ascii) for line in lesson)
+        self.query_one("#lesson", Static).update("\n".join(lines))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Chosen."""

@@ -5,20 +5,32 @@ They are remembered by build-id in the platform's state folder.
 
 import json
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from textual import log
 
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.commands import SavedProbe
+from engine.session.protocol.commands import SavedProbe, SavedStop
+from engine.session.protocol.views import GuestView
 from tui.desk import Desk
 from tui.layout import Layout
 from tui.settings import state_folder
 
 _HISTORY: Final = 500
 _PROBES: Final = 10_000
+_UNREADABLE: Final = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""Errors of reading a file that is not as it was written."""
 
 
 class SessionRestore:
@@ -43,12 +55,14 @@ class SessionRestore:
 
     def recall(self) -> set[str]:
         """Place what was placed the last time this program was looked at; the lines of it."""
-        memory = ProgramMemory.load(self._build_id)
-        if memory.probes:
-            self._recalled = cmd.Restore(memory.probes)
+        troubles: list[str] = []
+        memory = ProgramMemory.load(self._build_id, troubles)
+        if memory.probes or memory.stops:
+            self._recalled = cmd.Restore(memory.probes, memory.stops)
             self._desk.post(self._recalled)
-        if memory.turns is not None and all(memory.turns):
-            self._choice.turns = memory.turns
+        self._choice.restore(memory.turns, load_bars(troubles))
+        if troubles:
+            self._desk.say("\n".join(troubles), "warning")
         self._histories.update(memory.histories)
         return {probe.line for probe in memory.probes}
 
@@ -58,24 +72,40 @@ class SessionRestore:
 
     def remember(self) -> None:
         """Write down what is placed, typed and arranged now."""
-        probes = tuple(
-            SavedProbe(
-                "b" if probe.kind == "b" else "p",
-                probe.definition,
-                probe.enabled,
-                probe.stops,
-                probe.filter,
-                probe.triggers,
-            )
-            for probe in self._desk.view.probes
-        )
+        probes, stops = _placed(self._desk.view)
         if self._recalled is not None:  # gone before they were back
-            probes = self._recalled.probes
-        memory = ProgramMemory(probes, self._choice.turns, self._histories)
+            probes, stops = self._recalled.probes, self._recalled.stops
+        memory = ProgramMemory(probes, stops, tuple(self._choice.recent), self._histories)
         try:
             memory.save(self._build_id)
+            save_bars(self._choice.shares)
         except OSError as error:
             log.warning(f"nothing is remembered: {error}")
+
+
+def _placed(view: GuestView) -> tuple[tuple[SavedProbe, ...], tuple[SavedStop, ...]]:
+    """The probes that there are, and what words ask of stops, by the probe's place among these."""
+    # Those that a word places again have rows of their own.
+    others = {row for stop in view.stops if stop.word or stop.passing for row in stop.rows}
+    probes = [probe for probe in view.probes if probe.id not in others]
+    places = {probe.id: place for place, probe in enumerate(probes, 1)}
+    stops = tuple(
+        replace(stop, rows=tuple(places[row] for row in stop.rows if row in places))
+        for stop in view.stops
+        if not stop.passing
+    )
+    saved = tuple(
+        SavedProbe(
+            "b" if probe.kind == "b" else "p",
+            probe.definition,
+            probe.enabled,
+            probe.stops,
+            probe.filter,
+            probe.triggers,
+        )
+        for probe in probes
+    )
+    return saved, stops
 
 
 @dataclass(slots=True)
@@ -84,21 +114,31 @@ class ProgramMemory:
 
     Attributes:
         probes: what was placed.
-        turns: panes that were seen where several share a place.
+        stops: what words have asked of stops.
+        turns: panes, the one that had the focus last in front.
         histories: what was typed, by the kind of prompt.
     """
 
     probes: tuple[SavedProbe, ...] = ()
-    turns: tuple[str, str] | None = None
+    stops: tuple[SavedStop, ...] = ()
+    turns: tuple[str, ...] = ()
     histories: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, build_id: str) -> "ProgramMemory":
-        """Read it; nothing where there is nothing, or it cannot be read."""
+    def load(cls, build_id: str, troubles: list[str]) -> "ProgramMemory":
+        """Read it; nothing where there is nothing.
+
+        Args:
+            build_id: of the program.
+            troubles: gets a line where there is something that cannot be read.
+        """
+        path = _memory_path(build_id)
         try:
-            data = json.loads(_memory_path(build_id).read_text(encoding="utf-8"))
-            return cls._of(data)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls._of(json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return cls()
+        except _UNREADABLE as error:
+            troubles.append(f"{path}: {_why(error)}; nothing is placed again")
             return cls()
 
     @classmethod
@@ -114,12 +154,24 @@ class ProgramMemory:
             )
             for p in data["probes"][:_PROBES]
         )
-        first, second = data["turns"]
+        stops = tuple(
+            SavedStop(
+                tuple(int(row) for row in s["rows"]),
+                str(s["word"]),
+                bool(s["temporary"]),
+                bool(s["on"]),
+                str(s["condition"]),
+                int(s["ignore"]),
+                tuple(str(line) for line in s["commands"]),
+            )
+            for s in data["stops"][:_PROBES]
+        )
+        turns = tuple(str(pane) for pane in data["turns"])
         histories = {
             str(kind): [str(line) for line in lines][-_HISTORY:]
             for kind, lines in data["histories"].items()
         }
-        return cls(probes, (str(first), str(second)), histories)
+        return cls(probes, stops, turns, histories)
 
     def save(self, build_id: str) -> None:
         """Remember it.
@@ -127,26 +179,58 @@ class ProgramMemory:
         Raises:
             OSError: it cannot be written.
         """
-        path = _memory_path(build_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
         data = {
-            "probes": [
-                {
-                    "kind": p.kind,
-                    "line": p.line,
-                    "enabled": p.enabled,
-                    "stops": p.stops,
-                    "filter": p.filter,
-                    "triggers": list(p.triggers),
-                }
-                for p in self.probes
-            ],
-            "turns": list(self.turns or ("", "")),
+            "probes": [asdict(probe) for probe in self.probes],
+            "stops": [asdict(stop) for stop in self.stops],
+            "turns": list(self.turns),
             "histories": {kind: lines[-_HISTORY:] for kind, lines in self.histories.items()},
         }
-        new = path.with_suffix(f".{os.getpid()}.new")
-        new.write_text(json.dumps(data, indent=1), encoding="utf-8")
-        new.replace(path)  # a crash leaves the old one whole
+        _write(_memory_path(build_id), data)
+
+
+def load_bars(troubles: list[str]) -> dict[str, int]:
+    """The places of the bars between panes, which are the same for all programs.
+
+    Args:
+        troubles: gets a line where they cannot be read.
+    """
+    path = _bars_path()
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): int(share) for name, share in data.items()}
+    except FileNotFoundError:
+        return {}
+    except _UNREADABLE as error:
+        troubles.append(f"{path}: {_why(error)}; panes are as at first")
+        return {}
+
+
+def _why(error: Exception) -> str:
+    """Why a file of this interface's own cannot be read."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "it is damaged"
+
+
+def save_bars(shares: Mapping[str, int]) -> None:
+    """Remember them.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    if shares or _bars_path().exists():
+        _write(_bars_path(), dict(shares))
+
+
+def _write(path: Path, data: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(f".{os.getpid()}.new")
+    new.write_text(json.dumps(data, indent=1), encoding="utf-8")
+    new.replace(path)  # a crash leaves the old one whole
+
+
+def _bars_path() -> Path:
+    return state_folder() / "layout.json"
 
 
 def _memory_path(build_id: str) -> Path:

@@ -18,6 +18,10 @@ class SourceFiles:
     def __init__(self) -> None:
         self._lines = lru_cache(maxsize=64)(_read)
 
+    def lines(self, path: str) -> tuple[str, ...]:
+        """All lines; () where they cannot be read."""
+        return self._lines(path)
+
     def line(self, path: str, number: int) -> str:
         """A line without its indentation's end; "" where it cannot be read."""
         lines = self._lines(path)

@@ -20,6 +20,7 @@ from engine.session.protocol.rows import (
 )
 from tui.filters import EventFilter
 from tui.lineindex import Fold, LineIndex
+from tui.programs import Programs
 
 CAPACITY: Final = 1_000_000
 """Events that are kept."""
@@ -40,6 +41,7 @@ class EventStore:
     Attributes:
         events: the event table.
         names: turns addresses and threads into names.
+        programs: those that rows are of.
         snapshot: the rows that were kept when the last snapshot was taken, in stretches; None
             before the first one of the run.
         snapshot_end: number of the row that came next then.
@@ -52,6 +54,7 @@ class EventStore:
         capacity: int = CAPACITY,
         most_bytes: int = BYTES,
         clock: Callable[[], float] = time.monotonic,
+        programs: Programs | None = None,
     ) -> None:
         """An empty one.
 
@@ -60,11 +63,13 @@ class EventStore:
             capacity: events kept.
             most_bytes: bytes of rows kept.
             clock: for the rate, in seconds.
+            programs: those that rows are of; by their `symbol` the names are.
         """
         self.events: dict[int, EventInfo] = {}
         self.generation = 0
         self.names = Names() if names is None else names
         self._ring = Ring(capacity, overwrite=True, most_bytes=most_bytes, count=True)
+        self.programs = Programs(lambda address, files: "") if programs is None else programs
         self._text = EventLines(self.events, self.names)
         self._index: LineIndex | None = None
         self.snapshot: tuple[bytes, ...] | None = None
@@ -110,6 +115,7 @@ class EventStore:
         self._ring.clear()
         self.events.clear()
         self._rates.clear()
+        self.programs.clear()
         self.snapshot, self.snapshot_end = None, 0
         self._text = EventLines(self.events, self.names)
         self._show(self.filter, self.fold)
@@ -121,7 +127,8 @@ class EventStore:
     def snapshot_text(self) -> Iterator[str]:
         """The snapshot as ftrace prints it, some lines at a time."""
         for rows in self.snapshot or ():
-            yield self._text.ftrace(rows).decode(errors="backslashreplace")
+            for piece in self._by_program(rows):
+                yield self._text.ftrace(piece).decode(errors="backslashreplace")
 
     def renamed(self, thread_id: int) -> None:
         """A thread has another name from here on."""
@@ -169,12 +176,25 @@ class EventStore:
 
     def parts(self, number: int) -> EventText:
         """A row in pieces of text."""
-        return self._text.parts(self.row(number))
+        (row,) = self._by_program(self.row(number))
+        return self._text.parts(row)
 
     def text(self, number: int) -> str:
         """A row as ftrace prints it, without the newline."""
-        line = self._text.ftrace(self.row(number))
+        (row,) = self._by_program(self.row(number))
+        line = self._text.ftrace(row)
         return line.removesuffix(b"\n").decode(errors="backslashreplace")
+
+    def program(self, number: int) -> int:
+        """The number of the program that a row is of."""
+        event = self.event(number)
+        return self.programs.of(event.thread_id, event.time)
+
+    def _by_program(self, rows: bytes) -> Iterator[bytes]:
+        """Pieces of rows of one program each, which are named by its files."""
+        for number, piece in self.programs.runs(rows):
+            self._text.program(number)
+            yield piece
 
     def rates(self, values: int) -> list[float]:
         """Events a second, in steps of half a second, the newest last."""
@@ -302,6 +322,8 @@ class EventStore:
         """Searchable text of some lines from one on: of one at least, of `_BLOCK` at most."""
         count = min(count, _BLOCK)
         if self._index is None:
-            return self._text.rows(self._ring.stretch(line, count)[0])
-        numbers = [self._index.row(each) for each in range(line, line + count)]
-        return self._text.rows(b"".join(map(self.row, numbers)))
+            rows = self._ring.stretch(line, count)[0]
+        else:
+            numbers = [self._index.row(each) for each in range(line, line + count)]
+            rows = b"".join(map(self.row, numbers))
+        return [text for piece in self._by_program(rows) for text in self._text.rows(piece)]

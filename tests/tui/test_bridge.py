@@ -77,6 +77,41 @@ def asked(bridge: Bridge, engine: Engine, state: RunState, ticks: int) -> list[i
     return found
 
 
+async def drained(bridge: Bridge) -> None:
+    """Take a view of a guest that moves; it is believed to be no step after a while."""
+    bridge.drain()
+    while not bridge.running:
+        await asyncio.sleep(0.002)
+
+
+def test_a_step_is_seen_once(engine: list[Engine]) -> None:
+    states: list[list[RunState]] = []
+
+    def deliver(events: list[ev.SessionEvent]) -> None:
+        states.append([one.view.state for one in events if isinstance(one, ev.Viewed)])
+
+    async def run() -> None:
+        bridge = Bridge(GuestConfig(""), deliver)
+        bridge.start()
+        (worker,) = engine
+        for _ in range(3):
+            states.clear()
+            worker.tell(viewed(RunState.RUNNING))
+            bridge.drain()
+            worker.tell(ev.Notice("news do not wait"))
+            await asyncio.sleep(0.01)
+            worker.tell(viewed(RunState.STOPPED))
+            while [RunState.STOPPED] not in states:
+                await asyncio.sleep(0.001)
+            assert [RunState.RUNNING] not in states
+        worker.tell(viewed(RunState.RUNNING))
+        worker.tell(viewed(RunState.RUNNING))
+        await drained(bridge)
+        assert states[-1] == [RunState.RUNNING]
+
+    asyncio.run(run())
+
+
 def test_a_guest_is_asked_for_views_as_often_as_they_are_worth(engine: list[Engine]) -> None:
     async def run() -> None:
         bridge = Bridge(GuestConfig(""), lambda events: None)
@@ -85,8 +120,7 @@ def test_a_guest_is_asked_for_views_as_often_as_they_are_worth(engine: list[Engi
         assert asked(bridge, worker, RunState.STOPPED, 50) == []
         for state, begin, pause in ((RunState.RUNNING, 15, 3), (RunState.WAITING, 0, 8)):
             worker.events = [viewed(state)]
-            bridge.drain()
-            assert bridge.running
+            await drained(bridge)
             ticks = asked(bridge, worker, state, 60)
             assert ticks[:begin] == list(range(begin))  # what is short is seen to end
             later = ticks[begin:]
@@ -104,7 +138,7 @@ def test_a_view_that_is_late_is_not_asked_for_again(engine: list[Engine]) -> Non
         bridge.start()
         (worker,) = engine
         worker.events = [viewed(RunState.RUNNING)]
-        bridge.drain()
+        await drained(bridge)
         for _ in range(40):
             bridge.tick()
         assert len(worker.posted) == 1

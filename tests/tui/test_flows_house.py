@@ -7,7 +7,7 @@ from typing import get_type_hints
 from unittest.mock import create_autospec
 
 import pytest
-from controlkit import moods
+from controlkit import moods, sample
 from flowkit import LARGE, SMALL, User, flow
 from textual.binding import Binding
 from textual.command import CommandPalette
@@ -102,23 +102,29 @@ def test_every_command_is_there_and_wrong_ones_say_so(tmp_path: Path) -> None:
 
     async def steps(user: User) -> None:
         for line, said in (
-            ("nosuch", "no such command"),
-            ("continue 3", "takes no argument"),
-            ("set rax", "REGISTER=VALUE"),
-            ("stepi x", "not a number"),
-            ("delete", "no probe"),
-            ("break", "missing"),
+            ("nosuch", 'Undefined command: "nosuch"'),
+            ("brake main", "no such word; is it break"),
+            ("phase 3", "takes no argument"),
+            ("set rax", 'No symbol "rax" in current context'),
+            ("stepi x", 'No symbol "x" in current context'),
+            ("delete 7", "No breakpoint number 7"),
+            ("stop", "no probe"),
+            ("probe", "missing"),
+            ("handlers", "a FILE of handlers is missing"),
+            ("shell ls", "the terminal is taken"),
             ("theme nosuch", "textual-dark"),
-            ("source /nowhere", "/nowhere"),
+            ("source /nowhere", "/nowhere: No such file"),
+            ("load /nowhere", "/nowhere: No such file"),
             ("go 0x10", "0x10"),
             ("p:demo/fib fibonacci", "placed"),
             (f"write {tmp_path / 'defs'}", "1 definitions"),
-            ("disable 1", "disabled"),
-            ("enable 1", "enabled"),
             ("stop 1", "stop at"),
             ("undo", "undone"),
-            ("si 3", "stepped"),
-            ("x main", ""),
+            ("print 6 * 7", "$1 = 42"),
+            ("x/i main", "<main>:"),
+            ("info line main", "recursion.c"),
+            ("help print", "print"),
+            ("examine main", ""),
             ("theme textual-light", ""),
         ):
             await user.command(line)
@@ -133,7 +139,7 @@ def test_every_command_is_there_and_wrong_ones_say_so(tmp_path: Path) -> None:
         assert text.count("fib: (fibonacci+0x0") == user.view.events
         await user.command("delete 1")
         await user.until(lambda: not user.probes)
-        await user.command(f"source {tmp_path / 'defs'}")
+        await user.command(f"load {tmp_path / 'defs'}")
         await user.until(lambda: user.probes)
         await user.press("q")
         await user.until(lambda: not user.app.is_running or user.app.return_code == 0)
@@ -145,7 +151,8 @@ def test_leaving_asks_while_there_is_something_to_lose() -> None:
     async def steps(user: User) -> None:
         await user.press("c")
         await user.state(RunState.WAITING)
-        await user.press("q")
+        await user.typing()  # for the program, which reads
+        await user.press("escape", "q")
         await user.shows("the program is alive")
         await user.press("n", "enter")
         assert user.app.is_running
@@ -189,7 +196,75 @@ def test_what_was_placed_is_there_the_next_time(state: Path) -> None:
     saved = list((state / "state").rglob("*.json"))
     assert len(saved) == 1
     saved[0].write_text("{ no json")
-    assert ProgramMemory.load(saved[0].stem) == ProgramMemory()
+
+    async def damaged(user: User) -> None:
+        await user.says("it is damaged; nothing is placed again")
+        assert not user.probes
+
+    flow(damaged, fresh=False)
+    assert ProgramMemory.load(saved[0].stem, []).histories == {}  # whole again
+
+
+@pytest.mark.slow
+def test_what_was_asked_of_stops_is_asked_the_next_time(state: Path) -> None:
+    guest = sample("x86_64", "structs")
+    lines = (
+        "break deposit if amount == 200",
+        "p:demo/house move_house",  # not there any more when the others are remembered
+        "tbreak print_person",
+        "break transfer",
+        "watch -l ada.balance if ada.balance > 0",
+        "catch syscall exit_group",
+        "awatch alan.age",
+        "catch syscall write",
+    )
+
+    def own(user: User) -> list[str]:
+        return [stop.word for stop in user.view.stops if stop.word]
+
+    async def reasons(user: User, *wanted: str) -> None:
+        for reason in wanted:
+            await user.command("continue")
+            await user.until(lambda r=reason: user.view.reason.startswith(r), reason)
+
+    async def first(user: User) -> None:
+        for number, line in enumerate(lines, 1):
+            await user.command(line)
+            await user.until(lambda n=number: len(user.probes) + len(own(user)) == n, line)
+        user.app.type("commands 1\nprint amount + 1\nend")
+        for line in ("ignore 4 1", "disable 7", "delete 2 8"):
+            await user.command(line)
+        await user.until(lambda: len(user.probes) == 3)
+        await reasons(user, "watchpoint 5", "breakpoint 4", "breakpoint 1")
+        await user.command("ignore 4 1")
+        await user.command("watch amount")
+        await user.until(lambda: own(user)[-1] == "watch amount")
+
+    async def second(user: User) -> None:
+        await user.says("1 thing of the last time cannot be placed again")
+        await user.says('watch amount: No symbol "amount" in current context.')
+        asked = ["if amount == 200, commands", "once", "ignore 1"]
+        assert [probe.only for probe in user.probes] == asked
+        assert own(user) == [
+            "watch -location ada.balance",
+            "catch syscall exit_group",
+            "awatch alan.age",
+        ]
+        assert [stop.on for stop in user.view.stops if stop.word] == [True, True, False]
+        await reasons(user, "watchpoint 4", "breakpoint 3", "breakpoint 1: deposit")
+        console = user.panes.console.lines
+        await user.until(
+            lambda: "$1 = 201" in [console.plain(n) for n in range(console.line_count)]
+        )
+        await reasons(user, "breakpoint 3", "breakpoint 3", "breakpoint 2", "catchpoint 5")
+        assert len(user.probes) == 2  # one was for once
+
+    async def third(user: User) -> None:
+        await user.until(lambda: len(own(user)) == 3 and len(user.probes) == 2)
+        assert "cannot be placed" not in user.said
+
+    for steps in (first, second, third):
+        flow(steps, guest=guest, fresh=False)
 
 
 def test_keys_of_the_settings_are_used_and_shown(state: Path) -> None:
@@ -204,9 +279,12 @@ def test_keys_of_the_settings_are_used_and_shown(state: Path) -> None:
         await user.press("question_mark")
         assert isinstance(user.app.screen, HelpScreen)
         await user.shows("ctrl+g")
-        await user.press("escape", "ctrl+g")
+        await user.press("escape")
+        assert "^g continue" in user.screen
+        await user.press("ctrl+g")
         await user.state(RunState.ENDED)
-        assert "^g run" in user.screen
+        assert "^g continue" not in user.screen
+        assert "r restart" in user.screen
 
     flow(steps, settings=settings)
 
@@ -263,3 +341,34 @@ def test_events_without_end_stay_bounded() -> None:
         await user.state(RunState.STOPPED)
 
     flow(steps, guest=moods("x86_64"), args=("t",))
+
+
+def test_the_palette_copies_and_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def chosen(user: User, words: str) -> None:
+        await user.press("ctrl+p")
+        await user.until(lambda: isinstance(user.app.screen, CommandPalette))
+        await user.type(words)
+        await user.choices(words)
+        await user.press("down", "enter")
+
+    async def steps(user: User) -> None:
+        await user.command("go fibonacci+2")
+        for words, text in (
+            ("Copy as a line for gdb", "break *fibonacci+0x2"),
+            ("Copy as a line for a kernel", "p fibonacci+0x2"),
+        ):
+            await chosen(user, words)
+            await user.until(lambda text=text: user.clipboard == text, words)
+        for number in (1, 2):
+            await chosen(user, "Screenshot")
+            await user.says(f"kprobe-tui-{number}.svg")
+            assert "fibonacci" in (tmp_path / f"kprobe-tui-{number}.svg").read_text()
+        await chosen(user, "Export events")
+        await user.typing()
+        await user.type("export all")
+        await user.press("enter")
+        await user.says("0 events written to all")
+
+    flow(steps)

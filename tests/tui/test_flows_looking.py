@@ -7,6 +7,7 @@ import pytest
 from controlkit import sample
 from flowkit import User, flow, place, sizes
 from textual.widgets import Input
+from truekit import session
 
 from engine.session.protocol.views import RunState
 from tui.screens.verdict import VerdictScreen
@@ -63,7 +64,7 @@ def test_completion_of_places_and_the_history_of_lines() -> None:
         await user.until(lambda: line.value == "fibonacci")
         await user.press("escape")
         await user.command("break facto")
-        await user.says("facto")
+        await user.says('Function "facto" not defined')
         await user.press("colon")
         await user.type("break facto")
         await user.press("tab")
@@ -84,7 +85,7 @@ def test_completion_of_places_and_the_history_of_lines() -> None:
 
 @sizes
 def test_every_pane_is_searched(size: tuple[int, int]) -> None:
-    words = ("cmp", "rsp", "main", "probe", "0000", "fib", "fib", "fi")
+    words = ("cmp", "rsp", "main", "probe", "sp", "fib", "fib", "fi")
 
     async def steps(user: User) -> None:
         await place(user, "p:demo/fib fibonacci")
@@ -99,8 +100,7 @@ def test_every_pane_is_searched(size: tuple[int, int]) -> None:
             await user.press("enter")
             await user.until(
                 lambda before=before: (
-                    user.focus == before  # type: ignore[misc]
-                    and not isinstance(user.app.focused, Input)
+                    user.focus == before and not isinstance(user.app.focused, Input)
                 )
             )
             await user.press("n", "N")
@@ -169,9 +169,42 @@ def test_where_nobody_assembles_it_is_said(arch: str) -> None:
     flow(steps, guest=sample(arch, "recursion"))
 
 
+def test_what_is_typed_takes_the_place_of_the_old_value() -> None:
+    def value(user: User, name: str) -> int:
+        return next(r.value for r in user.view.registers if r.name == name)
+
+    async def steps(user: User) -> None:
+        await user.command("advance fibonacci")
+        await user.until(lambda: user.view.location == "fibonacci+0x0")
+        assert value(user, "rdi") == 15
+        lines = user.panes.registers.lines
+        await user.press("2")
+        lines.move_to(next(n for n, r in enumerate(lines.source.registers) if r.name == "rdi"))
+        await user.press("equals_sign", "9", "enter")
+        await user.until(lambda: value(user, "rdi") == 9)
+        await user.press("equals_sign", "end", "0", "enter")
+        await user.until(lambda: value(user, "rdi") == 0x90)
+        await user.press("equals_sign", "enter")
+        await user.until(lambda: user.said == "rdi = 0x90")
+        await user.press("5")
+        await user.until(lambda: user.panes.memory.source.data(0))
+        word, sp = user.panes.memory.source.data(0), value(user, "rsp")
+        assert word == session(user).seen.memory.read(sp, 8)
+        await user.press("equals_sign", "1", "1", "enter")
+        await user.says(f"1 bytes at {sp:#x}")
+        assert session(user).seen.memory.read(sp, 8) == b"\x11" + word[1:]
+        await user.press("1")
+        await user.press("A", "n", "o", "p", "enter")
+        await user.says("nop at")
+        await user.press("slash", "a", "c", "k", "enter", "slash", "f", "i", "b", "enter")
+        assert user.code.pattern == "fib"
+
+    flow(steps)
+
+
 def test_registers_and_memory_are_set() -> None:
     async def steps(user: User) -> None:
-        await user.command("until fibonacci")
+        await user.command("advance fibonacci")
         await user.until(lambda: user.view.location == "fibonacci+0x0")
         await user.command("set rdi=10")
         await user.until(
@@ -207,17 +240,20 @@ def test_arguments_and_variables_of_frames() -> None:
         await user.press("c")
         await user.until(lambda: user.view.location == "ackermann+0x0")
         await user.press("3", "z")
-        await user.shows("ackermann(m=2, n=3)")
-        lines = user.panes.backtrace.lines
-        frames = lines.line_count
-        await user.press("v")
+        await user.shows("m = 2  int")  # of the frame that is looked at
         await user.shows("inner = <")
-        await user.shows("m = 2  int")
-        assert lines.line_count > frames
+        lines = user.panes.backtrace.lines
+        one = lines.line_count
+        await user.press("v")
+        await user.shows("argc = ")
+        assert lines.line_count > one
+        await user.press("v")
+        await user.shows("ackermann(m=2, n=3)")
+        assert lines.line_count < one
         await user.press("u")
         assert user.app.browser.locate(user.code.cursor).startswith("main+")
         await user.press("d", "3", "v")
-        assert lines.line_count == frames
+        assert lines.line_count == one
 
     flow(steps)
 
@@ -277,7 +313,7 @@ def test_registers_stand_side_by_side_where_there_is_room() -> None:
         await user.until(lambda: lines.line_count < len(lines.source.registers))
         assert lines.line_count * 3 >= len(lines.source.registers)
         row = user.screen.split("\n")[2]
-        assert "rax" in row
+        assert "rip" in row
         assert "0x" in row[len(row) // 2 :]
         await user.press("j", "l")
         second = lines.source.register

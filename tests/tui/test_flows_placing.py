@@ -165,7 +165,8 @@ def test_a_definition_that_the_engine_refuses_comes_back_and_still_replaces() ->
         await place(user, "p:demo/a factorial")
         await place(user, "p:demo/b fibonacci")
         await user.command("p:demo/a main n=%nosuch")
-        await user.until(lambda: isinstance(user.app.screen, ProbeDialog))
+        await user.says("Invalid register name")
+        await user.press("E")
         assert user.app.screen.query_one(Input).value == "p:demo/a main n=%nosuch"
         await user.press("escape")
         assert len(user.probes) == 2
@@ -173,15 +174,14 @@ def test_a_definition_that_the_engine_refuses_comes_back_and_still_replaces() ->
     flow(steps)
 
 
-def test_a_file_of_wrong_definitions_opens_one_dialog(tmp_path: Path) -> None:
+def test_a_file_of_wrong_definitions_opens_no_dialog(tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text("\n".join(f"p:demo/e{n} main n=%nosuch{n}" for n in range(20)))
 
     async def steps(user: User) -> None:
-        await user.command(f"source {lines}")
-        await user.until(lambda: isinstance(user.app.screen, ProbeDialog))
-        await user.press("escape")
-        await user.until(lambda: len(user.app.screen_stack) == 1)
+        await user.command(f"load {lines}")
+        await user.says("%nosuch19")
+        assert len(user.app.screen_stack) == 1
 
     flow(steps)
 
@@ -205,3 +205,27 @@ def test_a_breakpoint_by_key_and_by_the_margin(size: tuple[int, int]) -> None:
         assert user.probes[0].addresses[0] > at
 
     flow(steps, size=size)
+
+
+def test_no_dialog_opens_by_itself_and_no_error_squeezes_the_panes() -> None:
+    async def steps(user: User) -> None:
+        places = [pane.region for pane in user.panes]
+        await user.command("p:demo/x nosuch+1")
+        await user.says("nosuch")
+        assert len(user.app.screen_stack) == 1
+        assert "E edits it" in user.said
+        assert [pane.region for pane in user.panes] == places
+        await user.press("j")  # the error is read: it goes with the next key
+        assert user.said == ""
+        await user.press("E")
+        assert isinstance(user.app.screen, ProbeDialog)
+        await user.type("p:demo/x fibonacci+4")
+        await user.press("enter")
+        await user.until(lambda: user.probes)
+        await user.command("nosuch")
+        await user.says("Undefined command")
+        await user.command("p:demo/y ackermann")  # typed on and on
+        await user.until(lambda: len(user.probes) == 2)
+        assert "Undefined command" not in user.said
+
+    flow(steps, size=(80, 24))

@@ -23,19 +23,20 @@ def test_other_unwinders_in_the_pane_of_the_backtrace(arch: str) -> None:
         for _ in range(3):
             seen = user.view
             await user.press("c")
-            await user.until(lambda seen=seen: user.view.time > seen.time)  # type: ignore[misc]
+            await user.until(lambda seen=seen: user.view.time > seen.time)
             await user.state(RunState.STOPPED)
         await user.press("3")
         assert user.panes.backtrace.parts == ("",)
         for name in ("naive", "kernel-2005", "kernel", "owens"):
             await user.press("w")
-            await user.until(lambda name=name: user.view.unwinder == name)  # type: ignore[misc]
+            await user.until(lambda name=name: user.view.unwinder == name)
             await user.says(f"{name}: ")
             assert user.panes.backtrace.parts == (name,)
             lines = user.panes.backtrace.lines
-            shown = [lines.plain(n) for n in range(len(user.view.frames))]
+            shown = [lines.plain(n) for n in range(lines.line_count)]
+            shown = [text for text in shown if text[:3].strip().isdigit()]  # no variables
             marked = [text[3:5] == "! " for text in shown]
-            assert marked == [frame.differs for frame in user.view.frames]
+            assert marked == [frame.differs for frame in user.view.frames], shown
             if name == "owens":
                 assert any("! " + TRAMPOLINE in text for text in shown)
         await user.press("w")
@@ -60,7 +61,7 @@ def test_the_trampoline_phase_by_phase(arch: str) -> None:
         while not user.view.reason.endswith(" returns"):
             seen = user.view
             await user.press("c")
-            await user.until(lambda seen=seen: user.view.time > seen.time)  # type: ignore[misc]
+            await user.until(lambda seen=seen: user.view.time > seen.time)
             await user.state(RunState.STOPPED)
         real = user.view.pc
         assert user.view.raw_pc != real
@@ -70,9 +71,7 @@ def test_the_trampoline_phase_by_phase(arch: str) -> None:
             done = len(names)
             await user.press("full_stop")
             await user.until(
-                lambda done=done: (  # type: ignore[misc]
-                    user.view.hit is not None and len(user.view.hit.done) == done + 1
-                )
+                lambda done=done: user.view.hit is not None and len(user.view.hit.done) == done + 1
             )
             hit = user.view.hit
             assert hit is not None

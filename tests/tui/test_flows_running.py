@@ -1,10 +1,13 @@
 """Runs, steps, stops and slow motion by keys."""
 
+import pytest
 from controlkit import moods, sample
 from flowkit import User, both, flow, sizes
-from textual.widgets import Input
+from textual.strip import Strip
 
 from engine.session.protocol.views import RunState
+from tui.panes.code_lines import CodeLine
+from tui.panes.code_view import CodeView
 
 
 @sizes
@@ -15,7 +18,7 @@ def test_run_step_over_and_to_the_cursor(arch: str, size: tuple[int, int]) -> No
         await user.until(lambda: user.probes)
         await user.press("c")
         await user.until(lambda: user.view.location == "main+0x0")
-        await user.says("breakpoint 1: main")
+        assert user.view.reason == "breakpoint 1: main"  # what was set may be said after it
         start = user.view.pc
         await user.press("i")
         await user.until(lambda: user.view.pc != start)
@@ -60,9 +63,8 @@ def test_what_the_guest_reads_is_typed_in_its_pane() -> None:
         await user.press("c")
         await user.state(RunState.WAITING)
         assert "in read()" in user.screen
-        await user.press("7", "enter")
-        await user.until(lambda: isinstance(user.app.focused, Input), "an input")
-        await user.type("hello")
+        await user.typing()
+        await user.press(*"hello")
         await user.press("enter")
         await user.state(RunState.ENDED)
         await user.shows("result 6")
@@ -97,10 +99,7 @@ def test_slow_motion_by_hand(size: tuple[int, int]) -> None:
             done = len(hit.done) if hit is not None and hit.next else 0
             await user.press("full_stop")
             await user.until(
-                lambda done=done: (
-                    user.view.hit is not None  # type: ignore[misc]
-                    and len(user.view.hit.done) > done
-                )
+                lambda done=done: user.view.hit is not None and len(user.view.hit.done) > done
             )
             hit = user.view.hit
             assert hit is not None
@@ -129,5 +128,36 @@ def test_slow_motion_played() -> None:
         assert not user.app.controls.slow_motion.playing
         await user.press("minus")
         await user.says("phases a second")
+
+    flow(steps)
+
+
+def test_a_step_paints_the_lines_of_code_that_look_different(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    painted: list[int] = []
+    counts: list[int] = []
+    paint = CodeView._paint
+
+    def counted(view: CodeView, line: CodeLine, at_cursor: bool, targeted: bool) -> Strip:
+        painted.append(line.row.address)
+        return paint(view, line, at_cursor, targeted)
+
+    async def steps(user: User) -> None:
+        await user.press("i")
+        await user.until(lambda: user.view.reason == "stepped")
+        assert user.screen
+        monkeypatch.setattr(CodeView, "_paint", counted)
+        for _ in range(4):
+            pc = user.view.pc
+            await user.press("i")
+            await user.until(lambda pc=pc: user.view.pc != pc)
+            assert user.screen
+            if abs(user.view.pc - pc) > 15:
+                break  # a call: another part of the code
+            counts.append(len(set(painted)))
+            painted.clear()
+        # Where pc was and is, and what comes into sight; a title that comes late paints all once.
+        assert min(counts) < 12, counts
 
     flow(steps)

@@ -68,12 +68,6 @@ class Terminal:
             sleep(0.7)
             self.keys(key)
 
-    def to_the_guest(self) -> None:
-        """Open the line that goes to the guest; nothing on the screen says that it is open."""
-        for key in ("7", "Enter"):
-            self.keys(key)
-            sleep(0.7)
-
     @property
     def screen(self) -> str:
         """What stands there."""
@@ -134,7 +128,7 @@ def test_from_launch_to_the_hits_of_a_function(terminal: Terminal) -> None:
     terminal.wait(r"placed p")
     terminal.keys("c")  # six keys
     terminal.wait(r"p_fibonacci_0\(n=\d+\)")
-    assert "exited with 0" in terminal.wait(r"events 987")
+    assert "exited with 0" in terminal.wait(r"987 . follow")
     terminal.keys("q")
     terminal.wait("987 events are in no file")
     terminal.line("y")
@@ -148,12 +142,12 @@ def test_slow_motion_by_hand_and_through_all_sizes(terminal: Terminal) -> None:
     terminal.keys("b")
     terminal.wait("breakpoint at _start")
     terminal.keys(".", "4")
-    terminal.wait(r"1/7 +next: trap")
+    assert "[armed]" in terminal.wait("1/7")
     terminal.resize(20, 5)
     terminal.wait(r"stopped")
     terminal.keys(".", ".")
     terminal.resize(200, 50)
-    assert "[out of line]" in terminal.wait(r"3/7 +next: out of line")
+    assert "[pre-handlers]" in terminal.wait(r"3/7")
     terminal.resize(80, 24)
     terminal.keys(".", ".", ".", ".")
     terminal.wait("7/7 +done")
@@ -185,12 +179,12 @@ def test_what_is_typed_reaches_the_guest(terminal: Terminal) -> None:
     terminal.wait("ready: loaded")
     terminal.keys("c")
     terminal.wait(r"waiting in read\(\)")
-    terminal.to_the_guest()
+    terminal.wait("Esc keys are commands")
     terminal.line("hay and a needle")
     terminal.line("hay")
     terminal.slowly("C-d")
-    screen = terminal.wait("ended: exited")
-    assert re.search(r"1 of 2 lines", screen)
+    terminal.wait("ended: exited")
+    terminal.wait("1 of 2 lines")
     terminal.slowly("Escape", "q")
     terminal.finish(0)
 
@@ -205,9 +199,8 @@ def test_sequences_of_the_guest_do_not_reach_the_terminal(
     terminal.wait(r"waiting in read\(\)")
     title = terminal.ask("pane_title")
     for sequence in ("\x1b]0;stolen\x07", "\x1b[2J", "\x1b[?1049l", "\x1bc", "\x9b2J"):
-        terminal.to_the_guest()
         terminal.line(sequence + "HERE")
-        terminal.slowly("Escape")
+        sleep(0.7)
     terminal.wait("HERE")
     assert terminal.ask("pane_title") == title
     assert terminal.ask("alternate_on") == "1"
@@ -219,7 +212,10 @@ def test_sequences_of_the_guest_do_not_reach_the_terminal(
 
 
 @pytest.mark.parametrize("term", ["xterm-256color", "screen-256color", "linux"])
-@pytest.mark.parametrize("options", ["", "NO_COLOR=1", "--ascii"])
+@pytest.mark.parametrize(
+    "options",
+    ["", *(pytest.param(each, marks=pytest.mark.slow) for each in ("NO_COLOR=1", "--ascii"))],
+)
 def test_kinds_of_terminals(term: str, options: str, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, term)
     try:
@@ -287,4 +283,38 @@ def test_the_picker_opens_what_is_chosen(terminal: Terminal) -> None:
     terminal.keys("j", "Enter")
     terminal.wait(r"recursion +aarch64 +ready: loaded")
     terminal.keys("q")
+    terminal.finish(0)
+
+
+@pytest.mark.slow
+def test_which_call_writes_a_wrong_value(terminal: Terminal, tmp_path: Path) -> None:
+    compiler = shutil.which("x86_64-linux-gnu-g++")
+    if compiler is None:
+        pytest.skip("no compiler for C++")
+    source, program = CHECKOUT / "tests" / "data" / "tui" / "shop.cc", tmp_path / "shop"
+    subprocess.run([compiler, "-g", "-O0", "-static", "-o", program, source], check=True)
+    terminal.line(f"{COMMAND} {program}")
+    terminal.wait("ready: loaded")
+    terminal.line(":break main")
+    terminal.wait("Breakpoint 1 at ")
+    terminal.keys("c")
+    terminal.wait("breakpoint 1: main")
+    terminal.line(":next")
+    terminal.wait(r'add\(s, "bread", 3\)')
+    terminal.line(":watch s.total")
+    terminal.wait("atchpoint 2: s.total")
+    terminal.line(":condition 2 s.total < 0")
+    terminal.wait("s.total")
+    terminal.line(":continue")
+    terminal.wait(r"New value = -\d+")
+    terminal.line(":bt")
+    screen = terminal.wait(r"#1 .* main \(\)")
+    assert re.search(r"#0 .*discount", screen), screen
+    terminal.line(":up")
+    terminal.wait(r"#1 .* main \(\) at ")
+    terminal.line(":print s.items")
+    terminal.wait(r'std::vector of length 2, capacity 2 = \{\{name = "bread", price = 3\}')
+    terminal.keys("q")
+    terminal.wait("the program is alive")
+    terminal.line("y")
     terminal.finish(0)

@@ -9,13 +9,16 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from tui.key_queue import KeyQueue
+from tui.key_queue import AHEAD, KeyQueue
 
 
 class Box(Widget, can_focus=True):
     """Goes away at `x`; is slow at `s`."""
 
+    heard = 0
+
     async def on_key(self, event: events.Key) -> None:
+        self.heard += 1
         if event.key == "s":
             await asyncio.sleep(0.05)
         if event.key == "x":
@@ -55,5 +58,21 @@ def test_keys_come_one_after_the_other_whoever_goes_meanwhile() -> None:
             await press(app, ["s", "t", "x", "s", "x", "b", "x", "t"])
             assert not app.query(Box)
             assert not app.key_queue.typing
+
+    asyncio.run(run())
+
+
+def test_a_key_that_is_held_is_left_out_where_it_cannot_be_kept_up_with() -> None:
+    async def run() -> None:
+        app = Typing()
+        async with app.run_test() as pilot:
+            first = app.query_one("#first", Box)
+            first.focus()
+            await pilot.pause()
+            await press(app, ["s"] * 30)
+            assert first.heard <= AHEAD + 2
+            first.heard = 0
+            await press(app, ["s", *"adeadeadeadeadeade"])
+            assert first.heard == 19
 
     asyncio.run(run())

@@ -21,6 +21,9 @@ def test_each_program_is_there_once_with_its_words_and_in_the_order_of_the_readm
     places = [first_of(first, sample.arch, sample.path.name) for sample in found]
     assert places == sorted(places)
     assert all(sample.text and sample.text in readme for sample in found)
+    for sample in found:
+        assert len(sample.lesson) == 2, sample.path
+        assert all(len(line) <= 110 and "`" not in line for line in sample.lesson)
     for row in set(places):
         arches = [sample.arch for sample, at in zip(found, places, strict=True) if at == row]
         assert arches == sorted(arches, key=lambda arch: (arch != "x86_64", arch))

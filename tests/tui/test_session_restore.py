@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as checked
 from hypothesis import strategies as st
 
-from engine.session.protocol.commands import SavedProbe
-from tui.session_restore import ProgramMemory
+from engine.session.protocol.commands import SavedProbe, SavedStop
+from tui.session_restore import ProgramMemory, load_bars, save_bars
 
 TEXT = st.text(max_size=20)
 PROBES = st.builds(
@@ -19,6 +19,16 @@ PROBES = st.builds(
     st.booleans(),
     st.booleans(),
     TEXT,
+    st.lists(TEXT, max_size=3).map(tuple),
+)
+STOPS = st.builds(
+    SavedStop,
+    st.lists(st.integers(0, 9), max_size=3).map(tuple),
+    TEXT,
+    st.booleans(),
+    st.booleans(),
+    TEXT,
+    st.integers(0, 1 << 40),
     st.lists(TEXT, max_size=3).map(tuple),
 )
 
@@ -33,7 +43,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @given(
     probes=st.lists(PROBES, max_size=5).map(tuple),
-    turns=st.tuples(TEXT, TEXT),
+    stops=st.lists(STOPS, max_size=5).map(tuple),
+    turns=st.lists(TEXT, max_size=3).map(tuple),
     histories=st.dictionaries(TEXT, st.lists(TEXT, max_size=3), max_size=3),
 )
 @checked(
@@ -44,13 +55,16 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_remembered_comes_back(
     file: Path,
     probes: tuple[SavedProbe, ...],
-    turns: tuple[str, str],
+    stops: tuple[SavedStop, ...],
+    turns: tuple[str, ...],
     histories: dict[str, list[str]],
 ) -> None:
-    memory = ProgramMemory(probes, turns, histories)
+    memory = ProgramMemory(probes, stops, turns, histories)
     memory.save("ab/../12")  # a build-id is never a path
-    assert ProgramMemory.load("ab/../12") == memory
-    assert ProgramMemory.load("another") == ProgramMemory()
+    troubles: list[str] = []
+    assert ProgramMemory.load("ab/../12", troubles) == memory
+    assert ProgramMemory.load("another", troubles) == ProgramMemory()
+    assert not troubles
     assert len(list((file.parent.parent / "state").rglob("*"))) == 2
 
 
@@ -58,6 +72,28 @@ def test_what_is_remembered_comes_back(
 def test_what_is_damaged_is_nothing(file: Path, text: str) -> None:
     ProgramMemory().save("ab12")
     saved = next((file.parent.parent / "state").rglob("*.json"))
-    assert set(json.loads(saved.read_text())) == {"probes", "turns", "histories"}
+    assert set(json.loads(saved.read_text())) == {
+        "probes",
+        "stops",
+        "turns",
+        "histories",
+    }
     saved.write_text(text)
-    assert ProgramMemory.load("ab12") == ProgramMemory()
+    troubles: list[str] = []
+    assert ProgramMemory.load("ab12", troubles) == ProgramMemory()
+    assert troubles == [f"{saved}: it is damaged; nothing is placed again"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", '{"columns": "wide"}', '{"columns": 1e999}', "[" * 100_000]
+)
+def test_damaged_bars_are_where_they_were_at_first(file: Path, text: str) -> None:
+    troubles: list[str] = []
+    assert load_bars(troubles) == {}
+    assert not troubles
+    save_bars({"columns": 70})
+    assert load_bars(troubles) == {"columns": 70}
+    saved = file.parent.parent / "state" / "layout.json"
+    saved.write_text(text)
+    assert load_bars(troubles) == {}
+    assert troubles == [f"{saved}: it is damaged; panes are as at first"]

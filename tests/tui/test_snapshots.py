@@ -75,7 +75,7 @@ SCENES = (
         guest="x86_64/race",
     ),
     Scene("killed", "c @ended =ended 3 =backtrace", guest="x86_64/crash"),
-    Scene("waiting", "c @waiting 7 enter ~hello =typed", guest="x86_64/lines"),
+    Scene("waiting", "c @waiting ~hello =typed escape =commands", guest="x86_64/lines"),
     Scene(
         "light", "b y =why escape c @ended =ended", (MIDDLE,), settings=Settings("textual-light")
     ),
@@ -138,7 +138,12 @@ def usual_scroll_bars(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("scene", "size"),
     [
-        pytest.param(scene, size, id=f"{scene.name}-{size[0]}x{size[1]}")
+        pytest.param(
+            scene,
+            size,
+            id=f"{scene.name}-{size[0]}x{size[1]}",
+            marks=[] if size == scene.sizes[0] else pytest.mark.slow,
+        )
         for scene in SCENES
         for size in scene.sizes
     ],

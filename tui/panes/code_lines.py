@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
@@ -135,7 +136,8 @@ class CodePainter:
         plain: draw with ASCII only.
         width: cells there are.
         insn_max: bytes of the architecture's longest instruction.
-        pc: guest address of the current instruction.
+        pcs: guest addresses of the current instruction: the program's, and the processor's where
+            it is in a slot or a detour instead.
         planted: guest address to bytes that stand there instead of the original.
         signs: what stands in the margin.
         bytes: which bytes are shown.
@@ -145,7 +147,7 @@ class CodePainter:
     plain: bool
     width: int
     insn_max: int
-    pc: int
+    pcs: frozenset[int]
     planted: Mapping[int, bytes]
     signs: Mapping[int, Sign]
     bytes: Bytes
@@ -172,7 +174,7 @@ class CodePainter:
             text.append(
                 left + mark(sign.name, self.plain), look("probe" if sign.enabled else "off")
             )
-        pc = row.address == self.pc
+        pc = row.address in self.pcs
         text.append(mark("arrow", self.plain)[:1] if pc else " ", look("pc"))
         text.append(f"{row.address:x} ", look("pc" if pc else "address"))
         if self.bytes is not Bytes.NONE and self.width >= _NARROW:
@@ -183,7 +185,9 @@ class CodePainter:
         text.append(row.operands)
         notes = [harmless(row.note, self.plain)] if row.note else []
         planted = self.planted.get(row.address)
-        if planted is not None and self.bytes is Bytes.PLANTED and self.width >= _NARROW:
+        if row.was:
+            notes.append(f"was {row.was}")
+        elif planted is not None and self.bytes is Bytes.PLANTED and self.width >= _NARROW:
             notes.append(f"was {row.raw[: len(planted)].hex(' ')}")
         if notes:
             text.append("  ; " + "; ".join(notes), look("note"))
@@ -217,7 +221,7 @@ def find_row(browser: Browser, start: int, pattern: str, backwards: bool) -> Ite
         None after each bit of work, then the address; nothing more without one.
     """
     folded = pattern.islower()
-    look = browser.backward if backwards else browser.forward
+    look = partial(browser.backward if backwards else browser.forward, asks=False)
     span = browser.span(start)
     around: Iterator[CodeRow] = iter(())  # from the other end up to where it began
     if span is not None:

@@ -20,10 +20,11 @@ from engine.session.browse import Browser, CodeRow
 from engine.session.protocol.views import GuestView
 from tui.messages import Copied, Located
 from tui.panes.code_lines import Bytes, CodeLine, CodePainter, CodeWindow, find_row, signs_of
+from tui.render import mark
 from tui.widgets.chords import Chords, PrefixKeys
 from tui.widgets.looks import Looks
 from tui.widgets.slices import Slices
-from tui.widgets.strips import highlight, own_look, to_strip
+from tui.widgets.strips import fitted, highlight, own_look, to_strip
 
 _COPIED: Final = 200
 """Cells of a copied line."""
@@ -52,7 +53,8 @@ class CodeView(Widget, can_focus=True):
 | `y` | why: the rules for a probe here |
 | `A` | assemble over this instruction |
 | `B` | bytes: planted, original, none |
-| `S` | source lines on or off |
+| `X` | code as it was written, or as it is executed, with what probes have planted |
+| `S` | assembly with source lines, assembly alone, source alone |
 | `/` | search instructions and labels; then `n` `N` are next and previous, until `Esc` |
 | `.` | to the current instruction |
 
@@ -110,7 +112,7 @@ branch at the cursor.
         Binding("enter", "follow", "Follow", show=False, id="code.follow"),
         Binding("backspace", "back", "Back", show=False, id="code.back"),
         Binding("B", "bytes", "Bytes", show=False, id="code.bytes"),
-        Binding("S", "source", "Source", show=False, id="code.source"),
+        Binding("X", "executed", "As executed", show=False, id="code.executed"),
         Binding("slash", "search", "Find", key_display="/", show=False, id="code.search"),
         Binding("n", "again(False)", "Next match", show=False, id="code.next"),
         Binding("N", "again(True)", "Previous match", show=False, id="code.previous"),
@@ -123,6 +125,9 @@ branch at the cursor.
 
     class MarginClicked(Message):
         """A breakpoint is to be set at the cursor, or cleared."""
+
+    class Toggled(Message):
+        """The code is shown as it was written, or as it is executed."""
 
     class Searched(Message):
         """A search has ended, with or without a match."""
@@ -159,16 +164,24 @@ branch at the cursor.
         old, self._view = self._view, view
         signs = signs_of(view) if view.probes is not old.probes else self._signs
         marked, self._signs = signs != self._signs, signs
-        if marked or (view.pc, view.changed, view.modules) != (old.pc, old.changed, old.modules):
-            self._repaint()
+        if (
+            marked
+            or view.registers is not old.registers
+            or view.mappings is not old.mappings
+            or (view.pc, view.raw_pc, view.changed, view.modules)
+            != (old.pc, old.raw_pc, old.changed, old.modules)
+        ):
+            self._painter = None
+            self.reload()  # lines that are as they were keep their strips
         if view.pc != old.pc or not self._cursor:
             self.locate(view.pc)
 
     def locate(self, address: int) -> None:
         """Put the cursor on the instruction that covers an address."""
         row = self._browser.row_at(address)
-        if row is None:
+        if row is None:  # its memory is not known yet
             self._cursor = address
+            self._above = self._height // 3
             self.reload()
             return
         visible = [line.row.address for line in self._lines[1 : self._height - 1]]
@@ -278,6 +291,7 @@ branch at the cursor.
     def jump(self, address: int) -> None:
         """Go to an address, with a way back."""
         self._remember()
+        self._browser.go_to(address)
         self.locate(address)
 
     def action_bytes(self) -> None:
@@ -285,9 +299,15 @@ branch at the cursor.
         self._bytes = self._bytes.following
         self._repaint()
 
-    def action_source(self) -> None:
-        """Show lines of the source, or not."""
-        self._window.with_source = not self._window.with_source
+    def action_executed(self) -> None:
+        """Show code as the processor finds it, or as it was written."""
+        self._browser.executed = not self._browser.executed
+        self._repaint()
+        self.post_message(self.Toggled())
+
+    def show_source(self, on: bool) -> None:
+        """Show lines of the source between the instructions, or not."""
+        self._window.with_source = on
         self.reload()
 
     def action_search(self) -> None:
@@ -373,7 +393,7 @@ branch at the cursor.
             self.looks.ascii_only,
             width,
             self._browser.arch.insn_max,
-            view.pc,
+            frozenset((view.pc, view.raw_pc)),
             view.planted,
             self._signs,
             self._bytes,
@@ -385,19 +405,29 @@ branch at the cursor.
             self._stale = False
             self._lines, self._above = self._window.lines(self._cursor, self._above, self._height)
         if y >= len(self._lines):
-            text = Text("no code is known here" if y == 0 else "")
+            text = Text(self._nothing if y == 0 else "")
             strip = to_strip(text, self.app.console).adjust_cell_length(self.size.width)
             return strip.apply_style(self.rich_style)
         line = self._lines[y]
         at_cursor = line.row.address == self._cursor and not line.heading
         row = self.row
         targeted = row is not None and row.target == line.row.address and not at_cursor
-        key = line, at_cursor and 1 + self.has_focus, targeted
+        address = line.row.address
+        beside = self._view.planted.get(address), self._signs.get(address)
+        pc = address in (self._view.pc, self._view.raw_pc)
+        key = line, at_cursor and 1 + self.has_focus, targeted, pc, beside
         known = self._strips.get(key)
         if known is not None:
             return known
         strip = self._strips[key] = self._paint(line, at_cursor, targeted)
         return strip
+
+    @property
+    def _nothing(self) -> str:
+        """The words that stand where there is no code."""
+        if self._browser.mapping_at(self._cursor) is None:
+            return f"nothing is mapped at {self._cursor:#x}"
+        return f"the memory at {self._cursor:#x} is not known yet"
 
     def _paint(self, line: CodeLine, at_cursor: bool, targeted: bool) -> Strip:
         width = self.size.width
@@ -407,6 +437,7 @@ branch at the cursor.
         strip = to_strip(content, self.app.console)
         if self.pattern:
             strip = highlight(strip, self.pattern, self.looks("match"))
+        strip = fitted(strip, width, mark("more", self.looks.ascii_only))
         style = self.rich_style
         if at_cursor:
             name = "code--cursor" if self.has_focus else "code--cursor-blurred"

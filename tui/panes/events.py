@@ -36,7 +36,7 @@ class EventRows(LineSource):
     """The events of a store, a line each or folded."""
 
     follows = True
-    empty = "no events yet: p places a probe, c runs the program"
+    empty = "no events yet: p places a probe, c continues, r starts afresh"
 
     def __init__(self, store: EventStore) -> None:
         self._store = store
@@ -285,11 +285,11 @@ blocks of code; it is not nanoseconds.
         self.retitle(
             store.filter.text if store.filter is not None else "",
             "" if store.fold is Fold.NONE else f"folding {store.fold.value}",
-            text,
             f"{grouped(gone)} older dropped" if gone else "",
             f"{grouped(store.skipped)} not looked at" if store.skipped else "",
             "follow" if self.lines.follow else "",
             sparkline(rates, self.lines.looks.ascii_only) if any(rates) else "",
+            count=text if kept or gone else "",
         )
 
     # -- keys -------------------------------------------------------------------------------
@@ -354,5 +354,6 @@ blocks of code; it is not nanoseconds.
 
     def _locate(self, line: int, focus: bool) -> None:
         if 0 <= line < self.store.line_count:
-            address = self.store.parts(self.store.number(line)).address
-            self.post_message(Located(address, focus=focus))
+            number = self.store.number(line)
+            address, program = self.store.parts(number).address, self.store.program(number)
+            self.post_message(Located(address, focus=focus, program=program))

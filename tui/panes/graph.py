@@ -36,7 +36,8 @@ class GraphRows(LineSource):
 
     Attributes:
         calls: the lines.
-        totals: functions with what their calls come to, the longest first; None: the lines.
+        totals: programs and functions with what their calls come to, the longest first; None:
+            the lines.
     """
 
     follows = True
@@ -44,9 +45,9 @@ class GraphRows(LineSource):
 
     def __init__(self, calls: CallTree, names: Names) -> None:
         self.calls = calls
-        self.totals: list[int] | None = None
+        self.totals: list[tuple[int, int]] | None = None
         self._names = names
-        self._known: dict[int, str] = {}
+        self._known: dict[tuple[int, int], str] = {}
 
     @property
     def count(self) -> int:
@@ -84,7 +85,7 @@ class GraphRows(LineSource):
         return "".join(segment.text for segment in self.line(index, 0, looks)).rstrip()
 
     def _text(self, line: GraphLine, looks: Looks) -> str:
-        name = self._name_of(line.function, looks)
+        name = self._name_of((line.program, line.function), looks)
         end = "}" if line.ticks >= 0 else f"}} /* {name} */"
         texts = {
             OPEN: f"{name}() {{",
@@ -95,26 +96,35 @@ class GraphRows(LineSource):
         }
         return texts[line.kind]
 
-    def _total(self, function: int, looks: Looks) -> str:
+    def _total(self, function: tuple[int, int], looks: Looks) -> str:
         total = self.calls.totals[function]
         numbers = f"{grouped(total.ticks):>{_TICKS}} {grouped(total.own):>{_TICKS}}"
         return f"{numbers} {grouped(total.calls):>9}  {self._name_of(function, looks)}"
 
-    def _name_of(self, address: int, looks: Looks) -> str:
-        """A function's name."""
-        name = self._known.get(address)
+    def _name_of(self, function: tuple[int, int], looks: Looks) -> str:
+        """The name of a function, given its program and address."""
+        name = self._known.get(function)
         if name is None:
-            text, plus, rest = self._names.symbol(address).rpartition("+0x")
+            self.calls.store.programs.shown = function[0]
+            text, plus, rest = self._names.symbol(function[1]).rpartition("+0x")
             text = text if plus else rest
-            name = self._known[address] = harmless(text, looks.ascii_only)
+            name = self._known[function] = harmless(text, looks.ascii_only)
         return name
 
-    def shown(self, index: int) -> tuple[int, int | None]:
-        """(address, number of the event) of a line."""
+    def forget(self) -> None:
+        """A new run: other programs have the same numbers."""
+        self._known.clear()
+
+    def place(self, index: int) -> tuple[int, int]:
+        """(program, address) of a line."""
         if self.totals is not None:
-            return self.totals[index], None
+            return self.totals[index]
         line = self.calls[index]
-        return line.function, line.number
+        return line.program, line.function
+
+    def event(self, index: int) -> int | None:
+        """The number of the event of a line, None for a total."""
+        return None if self.totals is not None else self.calls[index].number
 
 
 class GraphPane(ListPane[GraphRows]):
@@ -167,6 +177,7 @@ without a return, as by longjmp or an exception.
         self._timer: Timer | None = None
         self._generation = 0
         self._probes: tuple[ProbeView, ...] = ()
+        self._returns: dict[int, frozenset[int]] = {}
         self.depth = 0
 
     def on_mount(self) -> None:
@@ -186,6 +197,8 @@ without a return, as by longjmp or an exception.
 
     def restarted(self) -> None:
         """A new run: forget everything."""
+        self.source.forget()
+        self._returns.clear()
         self._anew()
         self.lines.action_bottom()
 
@@ -195,9 +208,14 @@ without a return, as by longjmp or an exception.
         if probes is self._probes:
             return
         self._probes = probes
-        found = {at for probe in probes if probe.kind == "r" for at in probe.addresses}
+        self._returns = {  # other programs have them elsewhere
+            probe.id: self._returns.get(probe.id, frozenset()) | set(probe.addresses)
+            for probe in probes
+            if probe.kind == "r"
+        }
+        found = frozenset().union(*self._returns.values())
         if found != self.calls.returning:
-            self.calls.returning = frozenset(found)
+            self.calls.returning = found
             self._anew()
 
     def _anew(self) -> None:
@@ -225,12 +243,12 @@ without a return, as by longjmp or an exception.
         lines.refresh_size()
         count = sum(total.calls for total in self.calls.totals.values())
         self.retitle(
-            f"{grouped(count)} calls",
             "totals: with callees, alone, calls" if self.source.totals is not None else "",
             "" if self.calls.fold else "not folded",
             f"{self.depth} deep" if self.depth else "",
             f"{grouped(self.calls.pending)} to come" if self.calls.pending else "",
             "follow" if lines.follow and self.source.totals is None else "",
+            count=grouped(count) if count else "",
         )
 
     def _sort(self) -> None:
@@ -266,7 +284,7 @@ without a return, as by longjmp or an exception.
         """Go to the event, and to its place."""
         event.stop()
         if 0 <= event.index < self.lines.line_count:
-            _, number = self.source.shown(event.index)
+            number = self.source.event(event.index)
             if number is not None:
                 self.post_message(self.EventChosen(number))
             self._locate(event.index, focus=True)
@@ -278,4 +296,5 @@ without a return, as by longjmp or an exception.
 
     def _locate(self, index: int, focus: bool) -> None:
         if 0 <= index < self.lines.line_count:
-            self.post_message(Located(self.source.shown(index)[0], focus=focus))
+            program, address = self.source.place(index)
+            self.post_message(Located(address, focus=focus, program=program))

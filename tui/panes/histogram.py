@@ -102,7 +102,7 @@ runs it is half a second old at the most. Hits that a filter keeps out are count
             self.source.fill(texts)
             self.lines.refresh_size()
             self.lines.refresh()
-            self.retitle(grouped(len(texts)) if texts else "")
+            self.retitle(count=grouped(len(texts)) if texts else "")
 
     def action_delete(self) -> None:
         """Delete the histogram at the cursor."""

@@ -1,11 +1,13 @@
 """The machinery pane: the phases of the hit at hand, the site, the slot, what comes next."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
 
 from rich.style import Style
 from rich.text import Text
 from textual.geometry import Size
+from textual.message import Message
 
 from engine.session.browse import Browser, Placed
 from engine.session.protocol.views import GuestView, HitView, RunState
@@ -22,17 +24,20 @@ _WRAP = 24
 class MachineryRows(LineSource):
     """The hit; where the guest stands at no probe, what a probe at the cursor would do."""
 
-    def __init__(self, browser: Browser, looks: Callable[[], Looks]) -> None:
+    def __init__(
+        self, browser: Browser, looks: Callable[[], Looks], arranged: Callable[[], object]
+    ) -> None:
         """Nothing is shown yet.
 
         Args:
             browser: judges places.
             looks: those of the list; the lines are laid out before it asks for them.
+            arranged: called when the lines have another width: they may be more or fewer.
         """
         self._browser = browser
-        self._looks_now = looks
+        self._looks_now, self._arranged = looks, arranged
         self._view = GuestView()
-        self._rows: list[Text] = []
+        self._rows: list[Text] | None = None
         self._at = 0
         self._width = _WRAP
 
@@ -40,8 +45,7 @@ class MachineryRows(LineSource):
         """Take another view; True if the lines are others now."""
         if view.hit is self._view.hit and view.hit is not None and view.state == self._view.state:
             return False
-        self._view = view
-        self._lay_out()
+        self._view, self._rows = view, None
         return True
 
     def locate(self, address: int) -> bool:
@@ -51,32 +55,44 @@ class MachineryRows(LineSource):
         self._at = address
         if self._view.hit is not None:
             return False
-        self._lay_out()
+        self._rows = None
         return True
 
     def arrange(self, size: Size) -> bool:
         """Lay the lines out for another width."""
-        self._width = max(size.width - 3, _WRAP)
-        self._lay_out()
+        self._width, self._rows = max(size.width - 3, _WRAP), None
+        self._arranged()
         return True
 
-    def _lay_out(self) -> None:
+    @property
+    def rows(self) -> list[Text]:
+        """The lines; a probe that nobody looks at is not judged."""
+        if self._rows is None:
+            self._rows = self._laid_out()
+        return self._rows
+
+    def _laid_out(self) -> list[Text]:
         hit = self._view.hit
         if hit is not None:
-            self._rows = self._hit(hit)
-        else:
-            placed = self._browser.judge(self._at) if self._at else None
-            self._rows = self._verdict(placed) if placed is not None else [Text("no code here")]
-            self._rows += self._detours()
+            return self._hit(hit)
+        placed = self._browser.judge(self._at) if self._at else None
+        rows = self._verdict(placed) if placed is not None else self._elsewhere()
+        return rows + self._detours()
+
+    @property
+    def verdict(self) -> int:
+        """Lines on the probe at the place that is looked at, 0 where there is none, or a hit."""
+        planted = self._view.hit is None and self._at in self._view.planted
+        return len(self.rows) if planted else 0
 
     @property
     def count(self) -> int:
-        """Lines that were laid out."""
-        return len(self._rows)
+        """Lines there are."""
+        return len(self.rows)
 
     def line(self, index: int, width: int, looks: Looks) -> Text:
         """A line."""
-        return self._rows[index]
+        return self.rows[index]
 
     @property
     def _pen(self) -> Pen:
@@ -114,7 +130,7 @@ class MachineryRows(LineSource):
         at = len(hit.done)
         lines, text = [], Text(no_wrap=True)
         for number, name, count in _runs(hit.route):
-            current = number <= at < number + count and hit.next
+            current = number < at <= number + count  # the last one that was carried out
             shown = f"{name} x{count}" if count > 1 else name
             shown = f"[{shown}]" if current else shown
             piece = (arrow if number else "") + shown
@@ -123,20 +139,30 @@ class MachineryRows(LineSource):
                 text = Text(no_wrap=True)
             if number:
                 text.append(arrow, pen.look("dim"))
-            look = "accent" if current else "good" if number + count <= at else "dim"
+            look = "accent" if current else "good" if number + count < at else "dim"
             text.append(shown, pen.look(look) + Style(reverse=bool(current)))
         lines.append(text)
-        state = f"{at}/{len(hit.route)} {'done' if not hit.next else 'next: ' + hit.next}"
+        state = f"{at}/{len(hit.route)}{'' if hit.next else ' done'}"
         if len(lines[-1]) + 2 + len(state) > width:
             state = state.split()[0]
+        if len(lines[-1]) + 2 + len(state) > width:
+            lines.append(Text(no_wrap=True))
         lines[-1].append(f"  {state}")
         return lines
+
+    def _elsewhere(self) -> list[Text]:
+        """A place outside of all files."""
+        if self._browser.is_code(self._at):
+            text = "code in memory only: probes stand in the code of files"
+        else:
+            text = "no code"
+        return self._pen.wrapped("here", text, "dim")
 
     # -- no hit --------------------------------------------------------------------------------
 
     def _verdict(self, placed: Placed) -> list[Text]:
         judgement, pen = placed.judgement, self._pen
-        name = harmless(placed.place.name, pen.ascii_only)
+        name = harmless(placed.place.shown, pen.ascii_only)
         rows = []
         if judgement.ok:
             rows += pen.wrapped("here", f"a probe on {name}: {placed.technique}", "good")
@@ -170,6 +196,7 @@ class MachineryPane(ListPane[MachineryRows]):
     """The pane of the machinery."""
 
     TITLE = "Machinery"
+    OF_A_MOMENT = True
     HELP = """
 ### Machinery
 
@@ -188,9 +215,17 @@ hit, carries the displaced instructions out, and jumps back behind them.
 What the guest's own instruction changed is marked `*`, what the machinery changed `!`.
 """
 
+    @dataclass
+    class Verdict(Message):
+        """So many rows tell of the probe at the place that is looked at, 0 without one."""
+
+        rows: int
+
     def __init__(self, browser: Browser) -> None:
-        super().__init__(VirtualLines(MachineryRows(browser, lambda: self.lines.looks)))
+        rows = MachineryRows(browser, lambda: self.lines.looks, self._tell)
+        super().__init__(VirtualLines(rows))
         self._state = RunState.READY
+        self._verdict = 0
 
     def show(self, view: GuestView) -> None:
         """Another view; while the guest runs there is nothing new to see."""
@@ -198,11 +233,26 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         if view.state is RunState.RUNNING and before is RunState.RUNNING:
             return
         if self.source.fill(view):
-            self.lines.renew()
+            self._renew()
         hit = view.hit
         self.retitle(*((harmless(hit.place), hit.how) if hit is not None else ()))
 
     def locate(self, address: int) -> None:
         """Another place is looked at."""
         if self.source.locate(address):
+            self._renew()
+
+    def on_show(self) -> None:
+        """It was out of sight: the lines are those of another moment."""
+        self.lines.renew()
+
+    def _renew(self) -> None:
+        if self.display:
             self.lines.renew()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Say how much room the verdict takes, if that is another."""
+        if (verdict := self.source.verdict) != self._verdict:
+            self._verdict = verdict
+            self.post_message(self.Verdict(verdict))

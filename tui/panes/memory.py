@@ -1,7 +1,8 @@
-"""The memory pane: stack, bytes and mappings of the guest, asked for page by page."""
+"""The memory pane: stack, bytes and mappings of the guest, asked for piece by piece."""
 
 from collections.abc import Callable
-from typing import ClassVar, Final
+from dataclasses import replace
+from typing import ClassVar, Final, Literal
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
@@ -9,18 +10,22 @@ from textual.message import Message
 
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import GuestView, RunState
+from engine.session.protocol.views import GuestView, RunState, StackWord
 from tui.messages import Ask, Located
 from tui.render import harmless, mark
 from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
 from tui.widgets.looks import Looks
+from tui.widgets.pointers import append_hops
 from tui.widgets.virtual_lines import VirtualLines
 
 _PAGE: Final = 4096
-_WORD: Final = 8
+_WORDS: Final = 32
+"""Words of the stack that are asked for at once."""
 _KEPT: Final = 64
 """Pages kept."""
+_NAMED: Final = 3
+"""Registers that are named beside the word that they point at."""
 _SPAN: Final = 1 << 20
 """Bytes on each side of the address that the list reaches."""
 
@@ -32,33 +37,57 @@ class MemoryRows(LineSource):
         mode: "stack", "bytes" or "map".
     """
 
-    def __init__(self, browser: Browser, want: Callable[[int], object]) -> None:
+    def __init__(self, browser: Browser, want: Callable[[cmd.Command], object]) -> None:
         """Nothing is known yet.
 
         Args:
-            browser: knows what words may point at.
-            want: called, while lines are made, with the address of a page that is not known.
+            browser: knows the guest's architecture.
+            want: called, while lines are made, with the question for what is not known.
         """
-        self._browser = browser
+        self._roles = browser.arch.roles
+        self._word = browser.arch.bits // 8
+        self._order: Literal["little", "big"] = (
+            "little" if browser.arch.byteorder == "little" else "big"
+        )
         self._want = want
         self._view = GuestView()
         self.mode = "stack"
         self._base = 0
         self._pages: dict[int, bytes] = {}
+        self._words: dict[int, StackWord] = {}
         self._wanted: set[int] = set()
+        self._wanted_words: set[int] = set()
+        self._labels: dict[int, str] = {}
+        self._returns: frozenset[int] = frozenset()
         self._stamp: tuple[object, ...] = ()
 
     def fill(self, view: GuestView) -> bool:
         """Take another view; True if the guest has moved, and what was read before is stale."""
-        stamp = (view.registers, view.changed, view.state)
+        stamp = (view.registers, view.frames, view.changed, view.state)
         moved = stamp != self._stamp
         self._view, self._stamp = view, stamp
         if moved:
             self._pages.clear()
+            self._words.clear()
             self._wanted.clear()
+            self._wanted_words.clear()
+            self._label()
             if self.mode == "stack":
-                self._base = self._sp() & -_WORD
+                self._base = self._sp() & -self._word
         return moved
+
+    def _label(self) -> None:
+        """Name the words that registers point at, and the return addresses of the frames."""
+        roles, names = self._roles, dict[int, list[str]]()
+        for register in self._view.registers:
+            if register.group == "general" and register.value % self._word == 0:
+                name = "sp" if register.name == roles.sp else register.name
+                names.setdefault(register.value, []).append(name)
+        self._labels = {
+            value: " ".join(sorted(found, key=lambda name: name != "sp")[:_NAMED])
+            for value, found in names.items()
+        }
+        self._returns = frozenset(frame.pc for frame in self._view.frames[1:])
 
     def remember(self, pieces: tuple[tuple[int, bytes], ...]) -> None:
         """Bytes that were asked for have come."""
@@ -69,10 +98,15 @@ class MemoryRows(LineSource):
         while len(self._pages) > _KEPT:
             del self._pages[next(iter(self._pages))]
 
+    def remember_words(self, first: int, words: tuple[StackWord, ...]) -> None:
+        """Words that were asked for have come: those from `first` on."""
+        if first in self._wanted_words:
+            self._words.update((word.address, word) for word in words)
+
     def show_stack(self) -> None:
         """The stack from the stack pointer on."""
         self.mode = "stack"
-        self._base = self._sp() & -_WORD
+        self._base = self._sp() & -self._word
 
     def show_map(self) -> None:
         """The mappings."""
@@ -86,7 +120,7 @@ class MemoryRows(LineSource):
 
     def _sp(self) -> int:
         for register in self._view.registers:
-            if register.name == self._browser.arch.roles.sp:
+            if register.name == self._roles.sp:
                 return register.value
         return 0
 
@@ -99,7 +133,7 @@ class MemoryRows(LineSource):
             return len(self._view.mappings)
         if self.mode == "stack":
             end = self._stack_end()
-            return max((end - self._base) // _WORD, 0)
+            return max((end - self._base) // self._word, 0)
         return 2 * _SPAN // 16
 
     def _stack_end(self) -> int:
@@ -113,7 +147,7 @@ class MemoryRows(LineSource):
         if self.mode == "map":
             return self._map_line(index, looks)
         if self.mode == "stack":
-            return self._stack_line(self._base + index * _WORD, looks)
+            return self._stack_line(self._base + index * self._word, looks)
         return self._dump_line(self._base + index * 16, width, looks)
 
     def _map_line(self, index: int, looks: Looks) -> Text:
@@ -124,26 +158,32 @@ class MemoryRows(LineSource):
         return text
 
     def _stack_line(self, address: int, looks: Looks) -> Text:
-        data = self._bytes_at(address, _WORD)
         text = Text(no_wrap=True)
         text.append(f"{address:x} ", looks("dim"))
-        if len(data) < _WORD:
-            return text.append("." * 16, looks("dim"))
-        value = int.from_bytes(data, "little")
-        text.append(f"{value:016x}")
-        if address == self._sp():
-            text.append(f" {mark('leave', looks.ascii_only)} sp", looks("warn"))
-        meaning = self._meaning(value)
-        if meaning:
-            arrow = mark("arrow", looks.ascii_only)
-            text.append(f"  {arrow} {harmless(meaning, looks.ascii_only)}", looks("note"))
+        word = self._word_at(address)
+        if word is None:
+            return text.append("...", looks("dim"))
+        text.append(f"{word.value:#x}")
+        if address in self._labels:
+            leave = mark("leave", looks.ascii_only)
+            text.append(f" {leave} {self._labels[address]}", looks("warn"))
+        hops = word.hops
+        if hops and word.value in self._returns:
+            hops = (replace(hops[0], text="return"),)
+        append_hops(text, hops, looks)
         return text
 
-    def _meaning(self, value: int) -> str:
-        for mapping in self._view.mappings:
-            if mapping.start <= value < mapping.end:
-                return self._browser.locate(value) or mapping.name
-        return ""
+    def _word_at(self, address: int) -> StackWord | None:
+        """A word that is known; it is asked for with those behind it when it is not."""
+        found = self._words.get(address)
+        if found is None:
+            first = self._base + (address - self._base) // (_WORDS * self._word) * (
+                _WORDS * self._word
+            )
+            if first not in self._wanted_words and len(self._wanted_words) < _KEPT:
+                self._wanted_words.add(first)
+                self._want(cmd.ReadWords(first, _WORDS))
+        return found
 
     def _dump_line(self, address: int, width: int, looks: Looks) -> Text:
         count = 16 if width >= 78 else 8 if width >= 45 else 4
@@ -162,7 +202,7 @@ class MemoryRows(LineSource):
         page = address & -_PAGE
         if page not in self._pages and page not in self._wanted and len(self._wanted) < 4096:
             self._wanted.add(page)
-            self._want(page)
+            self._want(cmd.ReadMemory(page, _PAGE))
         return self._pages.get(page, b"")[address - page : address - page + size]
 
     def address(self, index: int) -> int:
@@ -170,20 +210,32 @@ class MemoryRows(LineSource):
         if self.mode == "map":
             mappings = self._view.mappings
             return mappings[index].start if mappings else 0
-        return self._base + index * (_WORD if self.mode == "stack" else 16)
+        return self._base + index * (self._word if self.mode == "stack" else 16)
+
+    def data(self, index: int) -> bytes:
+        """The bytes of a line as far as they are known; none of a line of the map.
+
+        None either where something is planted: it is not the program's.
+        """
+        address = self.address(index)
+        if any(address - 16 < at < address + 16 for at in self._view.planted):
+            return b""
+        if self.mode == "stack":
+            word = self._words.get(address)
+            return b"" if word is None else word.value.to_bytes(self._word, self._order)
+        return b"" if self.mode == "map" else self._bytes_at(address, 16)
 
     def target(self, index: int) -> int | None:
         """The place that a word of the stack points at; None for none, or another mode."""
-        if self.mode != "stack":
-            return None
-        value = int.from_bytes(self._bytes_at(self.address(index), _WORD), "little")
-        return value if self._meaning(value) else None
+        word = self._words.get(self.address(index)) if self.mode == "stack" else None
+        return word.value if word is not None and word.hops else None
 
 
 class MemoryPane(ListPane[MemoryRows]):
     """The pane of memory, stack and map; bytes it does not know come out as `Ask`."""
 
     TITLE = "Memory"
+    OF_A_MOMENT = True
     HELP = """
 ### Memory
 
@@ -195,7 +247,8 @@ class MemoryPane(ListPane[MemoryRows]):
 | `=` | set bytes at the cursor |
 | `Y` | copy |
 
-The stack follows the stack pointer; words that point into code or a mapping say so.
+The stack follows the stack pointer. Beside a word stand the registers that point at it, and
+where it leads, from pointer to pointer; `return` marks the return addresses of the backtrace.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "mode", "Stack/bytes/map", show=False, id="memory.mode"),
@@ -203,16 +256,18 @@ The stack follows the stack pointer; words that point into code or a mapping say
     ]
 
     class Editing(Message):
-        """The user wants to set bytes."""
+        """The user wants to set bytes, of which some are known."""
 
-        def __init__(self, address: int) -> None:
+        def __init__(self, address: int, data: bytes) -> None:
             super().__init__()
             self.address = address
+            self.data = data
 
     def __init__(self, browser: Browser) -> None:
+        """Nothing is known of the guest; `browser` knows its architecture."""
         # What is asked for while painting waits for the painting's end: what the screen sends
         # does not come past it.
-        rows = MemoryRows(browser, lambda page: self.call_later(self._request, page))
+        rows = MemoryRows(browser, lambda question: self.call_later(self._request, question))
         super().__init__(VirtualLines(rows, chords={}))
 
     def on_mount(self) -> None:
@@ -222,7 +277,7 @@ The stack follows the stack pointer; words that point into code or a mapping say
 
     def show(self, view: GuestView) -> None:
         """Another view; a guest that moves keeps the memory it had."""
-        if view.state in (RunState.RUNNING, RunState.WAITING):
+        if view.state is RunState.RUNNING:
             return
         if self.source.fill(view):
             self.lines.renew()
@@ -239,8 +294,13 @@ The stack follows the stack pointer; words that point into code or a mapping say
         self.source.remember(pieces)
         self.lines.changed()
 
-    def _request(self, page: int) -> None:
-        self.post_message(Ask(cmd.ReadMemory(page, _PAGE)))
+    def remember_words(self, first: int, words: tuple[StackWord, ...]) -> None:
+        """Words of the stack that were asked for have come: those from `first` on."""
+        self.source.remember_words(first, words)
+        self.lines.changed()
+
+    def _request(self, question: cmd.Command) -> None:
+        self.post_message(Ask(question))
 
     def _renew(self) -> None:
         self.retitle(self.source.mode)
@@ -263,7 +323,8 @@ The stack follows the stack pointer; words that point into code or a mapping say
 
     def action_set(self) -> None:
         """Ask for bytes."""
-        self.post_message(self.Editing(self.source.address(self.lines.cursor)))
+        index = self.lines.cursor
+        self.post_message(self.Editing(self.source.address(index), self.source.data(index)))
 
     def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
         """Go to the place that a word points at, or into a mapping."""

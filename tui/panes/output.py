@@ -1,11 +1,13 @@
 """The output pane: the guest's terminal, and the line that is typed for it."""
 
 from collections.abc import Hashable
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import Input
 
@@ -72,14 +74,28 @@ class GuestLine(Input):
     """The line typed for the guest."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Back", id="input.leave"),
-        Binding("ctrl+d", "end_or_delete", "End of file", id="input.end"),
+        Binding("enter", "submit", "sends the line", key_display="Enter", id="input.send"),
+        Binding("ctrl+d", "end_or_delete", "end of file", id="input.end"),
+        Binding("escape", "leave", "keys are commands", key_display="Esc", id="input.leave"),
     ]
 
+    @dataclass
+    class Used(Message):
+        """The user is at the line: has come ("entered"), has typed, or wants to leave it."""
+
+        how: Literal["entered", "typed", "left"]
+
+    def on_focus(self) -> None:
+        """The keys are the line's."""
+        self.post_message(self.Used("entered"))
+
+    def on_key(self) -> None:
+        """Somebody types."""
+        self.post_message(self.Used("typed"))
+
     def action_leave(self) -> None:
-        """Back to the output."""
-        pane = self.query_ancestor(OutputPane)
-        pane.focus_inside()
+        """Back to where the keys are commands."""
+        self.post_message(self.Used("left"))
 
     def action_end_or_delete(self) -> None:
         """As a terminal has it: end of file in an empty line."""
@@ -105,7 +121,8 @@ of the guest reaches your terminal.
 
 | key | does |
 |---|---|
-| `Enter` | type a line for the guest; `Esc` leaves it |
+| `Enter` | type for the guest; keys go to it by themselves when it reads |
+| `Esc` | in the line: keys are commands again |
 | `Ctrl+D` | in the empty line: end of file |
 | `/` `n` `N` | find text, next, previous |
 | `G` | go to the end and follow it |
@@ -174,4 +191,4 @@ of the guest reaches your terminal.
     def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
         """Type a line."""
         event.stop()
-        self.guest_line.focus()
+        self.screen.set_focus(self.guest_line, scroll_visible=False)

@@ -109,6 +109,9 @@ class ProbeRows(LineSource):
             pieces.append((f" {grouped(probe.hits)}", None))
         if width >= _WIDE:
             pieces.append(("  " + harmless(probe.definition, ascii_only), dim))
+        if probe.only:  # of the stop; what is recorded has a filter of its own
+            pieces.append((f"  stops {harmless(probe.only, ascii_only)}", looks("warn")))
+        if width >= _WIDE:
             only = f"  if {harmless(probe.filter, ascii_only)}" if probe.filter else ""
             pieces.append((only, looks("accent")))
         return Strip([Segment(text, style) for text, style in pieces])
@@ -120,7 +123,7 @@ class ProbeRows(LineSource):
     def searchable(self, index: int, looks: Looks) -> str:
         """All words of a probe."""
         probe = self.probes[index]
-        words = (probe.kind, probe.place, probe.event, probe.definition, probe.filter)
+        words = (probe.kind, probe.place, probe.event, probe.definition, probe.filter, probe.only)
         return " ".join((*words, *probe.triggers, probe.reason))
 
 
@@ -180,10 +183,10 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
         pending = sum(probe.pending for probe in probes)
         missed = sum(probe.misses for probe in probes)
         self.retitle(
-            grouped(len(probes)),
             f"{grouped(off)} off" if off else "",
             f"{grouped(pending)} pending" if pending else "",
             f"{grouped(missed)} missed" if missed else "",
+            count=grouped(len(probes)) if probes else "",
         )
 
     def _fill(self, probes: Sequence[ProbeView]) -> None:

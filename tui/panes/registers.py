@@ -8,11 +8,12 @@ from textual.message import Message
 
 from engine.session.protocol.views import GuestView, RegisterView
 from tui.messages import Located
-from tui.render import harmless, mark
+from tui.render import harmless
 from tui.widgets.line_painter import GUTTER
 from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
 from tui.widgets.looks import Looks
+from tui.widgets.pointers import append_hops, fitted
 from tui.widgets.virtual_lines import VirtualLines
 
 _ALWAYS: Final = ("general", "flags")
@@ -28,6 +29,8 @@ _GROUPS: Final[tuple[tuple[str, ...], ...]] = (
 class RegisterRows(LineSource):
     """One line a register; in columns where they fit side by side but not below each other.
 
+    Those that say where the guest is come first.
+
     Attributes:
         registers: those that are shown.
         columns: how many there are.
@@ -35,7 +38,9 @@ class RegisterRows(LineSource):
         chosen: number of the register at the cursor.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: tuple[str, ...]) -> None:
+        """Nothing is known yet; `first` names those that come first."""
+        self._first = {name: number for number, name in enumerate(first)}
         self._all: tuple[RegisterView, ...] = ()
         self.registers: list[RegisterView] = []
         self._level = 0
@@ -58,7 +63,9 @@ class RegisterRows(LineSource):
 
     def _choose_groups(self) -> None:
         groups = _GROUPS[self._level]
-        self.registers = [register for register in self._all if register.group in groups]
+        shown = (register for register in self._all if register.group in groups)
+        last = len(self._first)
+        self.registers = sorted(shown, key=lambda each: self._first.get(each.name, last))
 
     def columns_for(self, width: int, height: int) -> int:
         """As many columns as are needed, and have room."""
@@ -89,8 +96,8 @@ class RegisterRows(LineSource):
             cell = self._cell(register, looks)
             if index + column * self.count == self.chosen:
                 cell.stylize("underline", 0, len(register.name))
-            cell.truncate(room - 1)
-            cell.pad_right(room - len(cell))
+            fitted(cell, room - 1, looks.ascii_only)
+            cell.pad_right(room - cell.cell_len)
             text.append_text(cell)
         return text
 
@@ -110,8 +117,8 @@ class RegisterRows(LineSource):
         value = self._value(register, register.value)
         text.append(value, look if changed else "")
         if register.meaning:
-            arrow = "" if register.group == "flags" else mark("arrow", looks.ascii_only) + " "
-            text.append(f"  {arrow}{harmless(register.meaning, looks.ascii_only)}", looks("note"))
+            text.append(f"  {harmless(register.meaning, looks.ascii_only)}", looks("note"))
+        append_hops(text, register.hops, looks)
         if changed:
             text.append(f"  was {self._value(register, register.old)}", looks("dim"))
         return text
@@ -128,8 +135,9 @@ class RegisterRows(LineSource):
 class RegisterTable(VirtualLines[RegisterRows]):
     """The registers in as many columns as there is room for, and a cursor in them."""
 
-    def __init__(self) -> None:
-        super().__init__(RegisterRows())
+    def __init__(self, first: tuple[str, ...]) -> None:
+        """`first` names the registers that come first."""
+        super().__init__(RegisterRows(first))
         self._column = 0
 
     def on_resize(self) -> None:
@@ -185,6 +193,7 @@ class RegistersPane(ListPane[RegisterRows]):
     """The pane of the registers."""
 
     TITLE = "Registers"
+    OF_A_MOMENT = True
     HELP = """
 ### Registers
 
@@ -197,7 +206,8 @@ class RegistersPane(ListPane[RegisterRows]):
 | `D` | decimal or hexadecimal |
 | `Y` | copy |
 
-`*` was changed by the guest's own instruction, `!` by the machinery of a probe.
+`*` was changed by the guest's own instruction, `!` by the machinery of a probe. Behind a pointer
+stands where it leads, from pointer to pointer, to a string, an instruction or a number.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "more", "More", show=False, id="registers.more"),
@@ -213,8 +223,9 @@ class RegistersPane(ListPane[RegisterRows]):
             self.name = name
             self.value = value
 
-    def __init__(self) -> None:
-        self._table = RegisterTable()
+    def __init__(self, first: tuple[str, ...]) -> None:
+        """`first` names the registers that come first."""
+        self._table = RegisterTable(first)
         super().__init__(self._table)
 
     def show(self, view: GuestView) -> None:

@@ -8,6 +8,7 @@ from engine.session.browse import Browser
 from engine.session.protocol.rows import Names
 from tui.panes.backtrace import BacktracePane
 from tui.panes.code import CodePane
+from tui.panes.console import ConsolePane
 from tui.panes.events import EventLogPane
 from tui.panes.graph import GraphPane
 from tui.panes.histogram import HistogramPane
@@ -47,9 +48,7 @@ class PaneSpec:
         key: goes to it.
         tab: its name where space is scarce.
         make: makes the widget.
-        lower: whether it belongs to the lower group.
-        corner: in the wide layout: "left", "right", "bottom" or "aside".
-        shares: in the wide layout it takes turns with the others of its corner that share.
+        lower: whether it belongs to the lower half of the screen.
     """
 
     id: str
@@ -57,24 +56,27 @@ class PaneSpec:
     tab: str
     make: Callable[[PaneSources], Pane]
     lower: bool
-    corner: str
-    shares: bool = False
+
+
+def _registers(sources: PaneSources) -> RegistersPane:
+    """The registers, those first that say where the guest is."""
+    roles = sources.browser.arch.roles
+    return RegistersPane((roles.pc, roles.flags, roles.sp))
 
 
 PANES: Final[tuple[PaneSpec, ...]] = (
-    PaneSpec("code", "1", "Code", lambda s: CodePane(s.browser), False, "left"),
-    PaneSpec("registers", "2", "Regs", lambda s: RegistersPane(), False, "right"),
-    PaneSpec("backtrace", "3", "Back", lambda s: BacktracePane(), False, "right", shares=True),
-    PaneSpec("machinery", "4", "Mach", lambda s: MachineryPane(s.browser), False, "left"),
-    PaneSpec("memory", "5", "Mem", lambda s: MemoryPane(s.browser), False, "right", shares=True),
-    PaneSpec("threads", "T", "Thr", lambda s: ThreadsPane(), False, "right", shares=True),
-    PaneSpec("events", "6", "Events", lambda s: EventLogPane(s.store), True, "bottom"),
-    PaneSpec("output", "7", "Output", lambda s: OutputPane(), True, "aside", shares=True),
-    PaneSpec("probes", "8", "Probes", lambda s: ProbesPane(), True, "aside", shares=True),
-    PaneSpec(
-        "graph", "9", "Graph", lambda s: GraphPane(s.store, s.names), True, "aside", shares=True
-    ),
-    PaneSpec("histogram", "0", "Hist", lambda s: HistogramPane(), True, "aside", shares=True),
+    PaneSpec("code", "1", "Code", lambda s: CodePane(s.browser), False),
+    PaneSpec("registers", "2", "Regs", _registers, False),
+    PaneSpec("backtrace", "3", "Back", lambda s: BacktracePane(), False),
+    PaneSpec("machinery", "4", "Mach", lambda s: MachineryPane(s.browser), False),
+    PaneSpec("memory", "5", "Mem", lambda s: MemoryPane(s.browser), False),
+    PaneSpec("events", "6", "Events", lambda s: EventLogPane(s.store), True),
+    PaneSpec("output", "7", "Output", lambda s: OutputPane(), True),
+    PaneSpec("probes", "8", "Probes", lambda s: ProbesPane(), True),
+    PaneSpec("graph", "9", "Graph", lambda s: GraphPane(s.store, s.names), True),
+    PaneSpec("console", "C", "Cons", lambda s: ConsolePane(), True),
+    PaneSpec("histogram", "0", "Hist", lambda s: HistogramPane(), True),
+    PaneSpec("threads", "T", "Thr", lambda s: ThreadsPane(), True),
 )
 """All of them, in the order of the tabs, in which they are told of a view."""
 
@@ -103,6 +105,7 @@ class Panes:
         output: the guest's terminal.
         probes: the list of probes.
         graph: calls and returns.
+        console: what gdb's words have printed.
         histogram: tables of hist triggers.
     """
 
@@ -122,6 +125,7 @@ class Panes:
         self.output = self._one(OutputPane)
         self.probes = self._one(ProbesPane)
         self.graph = self._one(GraphPane)
+        self.console = self._one(ConsolePane)
         self.histogram = self._one(HistogramPane)
 
     def _one(self, kind: type[P]) -> P:

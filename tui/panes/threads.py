@@ -141,9 +141,9 @@ looked at, `c` lets all run. `:thread N` and `:info threads` do the same.
                 self.lines.move_to(line)
         waiting = sum(thread.state in "SD" for thread in view.listed)
         self.retitle(
-            f"{len(view.listed)}",
             f"{waiting} wait" if waiting else "",
             "steps one" if view.alone else "",
+            count=str(len(view.listed)) if len(view.listed) > 1 else "",
         )
 
     def restarted(self) -> None:

@@ -1,59 +1,72 @@
-"""The help panel: the keys of the focused pane, then those that work everywhere."""
+"""The help: the keys of the focused pane, and those that work everywhere by what they are for."""
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from tui.keymap import ACTIONS, Action
 from tui.render import MARKS, is_ascii
 
-_KEYS: Final = 18
+_KEYS: Final = 12
 """Columns of the keys."""
+_BESIDE: Final = 120
+"""Columns from which on the pane's keys stand beside those of all."""
+_LOOK: Final = "bold $text-accent"
+_HEADING: Final = "bold $text-primary"
 _CODE: Final = re.compile(r"`([^`]*)`")
 
 _NOTES: Final = """
-`1` to `8` go to the panes, Tab and Shift+Tab through them; a click in the margin of the code sets
-a breakpoint. Copying uses the terminal's clipboard (OSC 52): within tmux it needs
-`set -g set-clipboard on`. Keys are changed in the file that `kprobe-tui config init` writes.
+# Panes and mouse
+`1` to `9`, `0` and `T` go to the panes, Tab and Shift+Tab through them; a click in the margin of
+the code sets a breakpoint, a name in a title shows its pane, bars between panes can be dragged.
+Copying uses the terminal's clipboard (OSC 52): within tmux it needs `set -g set-clipboard on`.
+Keys are changed in the file that `kprobe-tui config init` writes.
 """
 
 
 class HelpScreen(ModalScreen[None]):
-    """Shows what a widget's `HELP` says, and all actions."""
+    """A page with the keys of a pane, and all others by what people want to do.
+
+    In a wide terminal both stand side by side. `/` leaves only the lines that hold a text.
+    """
 
     DEFAULT_CSS = """
     HelpScreen { align: center middle; }
     HelpScreen > Vertical {
-        width: 92%;
-        max-width: 96;
-        height: auto;
-        max-height: 92%;
+        width: 96%;
+        max-width: 160;
+        height: 94%;
         border: solid $border;
         background: $surface;
         padding: 0 1;
         &.-ascii { border: ascii $border; }
     }
-    HelpScreen VerticalScroll {
-        height: auto;
-        max-height: 100%;
-        background: $surface;
-        scrollbar-size-vertical: 1;
-    }
+    HelpScreen VerticalScroll { height: 1fr; background: $surface; scrollbar-size-vertical: 1; }
+    HelpScreen Horizontal { height: auto; }
+    HelpScreen.-narrow Horizontal { layout: vertical; }
+    HelpScreen .page { width: 1fr; height: auto; padding: 0 2 1 0; }
     HelpScreen #hint { height: 1; color: $text-muted; }
+    HelpScreen Input { height: 1; border: none; padding: 0; background: $boost; display: none; }
+    HelpScreen Input:focus { border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1", "dismiss(None)", "Back"),
+        Binding("escape", "back", "Back"),
+        Binding("q,question_mark,f1", "dismiss(None)", "Back"),
+        Binding("slash", "find", show=False),
         Binding("j,down", "scroll(1)", show=False),
         Binding("k,up", "scroll(-1)", show=False),
         Binding("space,pagedown,ctrl+d", "page(1)", show=False),
         Binding("pageup,ctrl+u", "page(-1)", show=False),
+        Binding("home", "page(-1000)", show=False),
+        Binding("end", "page(1000)", show=False),
     ]
 
     def __init__(
@@ -68,24 +81,80 @@ class HelpScreen(ModalScreen[None]):
         super().__init__()
         self._help = text
         self._key_text = key_text
+        self._line = Input(placeholder="/ a word or a key", compact=True)
 
     def compose(self) -> ComposeResult:
-        """The pane's keys, the keys of all panes."""
+        """The pane's keys, those of all panes, the line for a search."""
+        self.set_class(self.app.size.width < _BESIDE, "-narrow")
         with Vertical() as box:
             box.set_class(is_ascii(self.app), "-ascii")
             box.border_title = "Help"
-            with VerticalScroll():
-                yield Static(Content.assemble(*self._parts()), markup=False)
-            yield Static("j k space scroll   Esc back   ctrl+p finds any action", id="hint")
+            with VerticalScroll(), Horizontal():
+                yield Static(markup=False, classes="page", id="here")
+                yield Static(markup=False, classes="page", id="everywhere")
+            yield self._line
+            yield Static("/ find   j k space scroll   Esc back   ctrl+p any action", id="hint")
 
-    def _parts(self) -> Iterator[tuple[str, str]]:
-        yield from help_parts(self._help, is_ascii(self.app))
-        yield "\nEverywhere\n", "bold $text-primary"
-        for action in ACTIONS:
-            yield f"{self._key_text(action):<{_KEYS}}", "bold $text-accent"
-            yield f"{action.help}\n", ""
-        yield "\n", ""
+    def on_mount(self) -> None:
+        """Show all of it."""
+        self._fill("")
+        self.query_one(VerticalScroll).focus()
+
+    def on_resize(self) -> None:
+        """Side by side, or below each other."""
+        self.set_class(self.app.size.width < _BESIDE, "-narrow")
+        self._fill(self._line.value)
+
+    def _fill(self, wanted: str) -> None:
+        """Show the lines that hold a text, with their headings."""
+        plain = is_ascii(self.app)
+        for name, parts in (
+            ("here", help_parts(self._help, plain)),
+            ("everywhere", self._everywhere()),
+        ):
+            lines = _found(_lines(parts), wanted.lower(), self._room)
+            self.query_one(f"#{name}", Static).update(Content("\n").join(lines))
+
+    @property
+    def _room(self) -> int:
+        """Cells of a line."""
+        columns = self.app.size.width
+        whole = min(columns * 96 // 100, 160) - 5  # edges, padding, the scroll bar
+        return max((whole // 2 if columns >= _BESIDE else whole) - 2, 2 * _KEYS)
+
+    def _everywhere(self) -> Iterator[tuple[str, str]]:
+        """All actions by what people want to do, then notes."""
+        for task, actions in groupby(ACTIONS, key=lambda action: action.task):
+            yield f"{task}\n", _HEADING
+            for action in actions:
+                yield f"{self._key_text(action):<{_KEYS - 1}} ", _LOOK
+                yield f"{action.help}\n", ""
+            yield "\n", ""
         yield from help_parts(_NOTES, is_ascii(self.app))
+
+    def action_find(self) -> None:
+        """Ask for a text."""
+        self._line.display = True
+        self._line.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show what holds the text so far."""
+        event.stop()
+        self._fill(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Back to the page, of which only that is left."""
+        event.stop()
+        self.query_one(VerticalScroll).focus()
+
+    def action_back(self) -> None:
+        """All of the page again, or away from it."""
+        if self._line.display:
+            self._line.display = False
+            self._line.value = ""
+            self.query_one(VerticalScroll).focus()
+        else:
+            self.dismiss(None)
 
     def action_scroll(self, lines: int) -> None:
         """Scroll."""
@@ -95,6 +164,47 @@ class HelpScreen(ModalScreen[None]):
         """Scroll by pages."""
         area = self.query_one(VerticalScroll)
         area.scroll_relative(y=pages * max(area.size.height - 1, 1), animate=False)
+
+
+def _lines(parts: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Pieces of text and their looks, line by line; a blank line is one empty piece."""
+    line: list[tuple[str, str]] = []
+    for text, look in parts:
+        for number, piece in enumerate(text.split("\n")):
+            if number:
+                yield line or [("", "")]
+                line = []
+            if piece:
+                line.append((piece, look))
+    if line:
+        yield line
+
+
+def _hanging(line: list[tuple[str, str]], width: int) -> Content:
+    """A line; where it is too long, the rest of what keys do stands below its beginning."""
+    content = Content.assemble(*line)
+    if content.cell_length <= width or line[0][1] != _LOOK or len(line[0][0]) > _KEYS:
+        return content
+    rest = Content.assemble(*line[1:]).wrap(width - _KEYS)
+    return Content(line[0][0]).stylize(_LOOK) + Content("\n" + " " * _KEYS).join(rest)
+
+
+def _found(lines: Iterator[list[tuple[str, str]]], wanted: str, width: int) -> list[Content]:
+    """The lines that hold a text in lower case, and the headings above them."""
+    found: list[Content] = []
+    heading: Content | None = None
+    for line in lines:
+        content = _hanging(line, width)
+        if line[0][1] == _HEADING:
+            heading = content
+        if not wanted:
+            found.append(content)
+        elif wanted in content.plain.lower():
+            if heading is not None and heading is not content:
+                found.append(heading)
+                heading = None
+            found.append(content)
+    return found
 
 
 def help_parts(text: str, ascii_only: bool = False) -> Iterator[tuple[str, str]]:
@@ -107,7 +217,7 @@ def help_parts(text: str, ascii_only: bool = False) -> Iterator[tuple[str, str]]
             yield "\n", ""
             paragraph = []
         if stripped.startswith("#"):
-            yield stripped.lstrip("# ") + "\n", "bold $text-primary"
+            yield stripped.lstrip("# ") + "\n", _HEADING
         elif stripped.startswith("|"):
             keys, _, does = stripped.strip("| ").partition(" | ")
             if keys.strip("-| ") and does.strip() != "does":
@@ -116,7 +226,7 @@ def help_parts(text: str, ascii_only: bool = False) -> Iterator[tuple[str, str]]
                     keys = " ".join(dict.fromkeys(_plain(keys).split()))
                 # Keys that need more room than there is stand on a line of their own.
                 gap = "\n" + " " * _KEYS if len(keys) >= _KEYS else " " * (_KEYS - len(keys))
-                yield keys + gap, "bold $text-accent"
+                yield keys + gap, _LOOK
                 yield from _spelled(does, ascii_only)
                 yield "\n", ""
         elif stripped:

@@ -14,7 +14,7 @@ from tui.render import harmless, is_ascii, mark
 
 
 class VerdictScreen(ModalScreen[int | None]):
-    """Returns the link address of a better place, None to stay."""
+    """Returns the address of a better place, None to stay."""
 
     DEFAULT_CSS = """
     VerdictScreen { align: center middle; }

@@ -1,20 +1,19 @@
-"""One-line widgets: the status, the tabs of a narrow terminal, messages and prompts."""
+"""One-line widgets: the status, messages and prompts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Input, Static
 
 from engine.errors import KprobeTuiError
 from engine.session.protocol.views import GuestView, RunState
-from tui.render import grouped, harmless, is_ascii, mark
+from engine.words import bare_place
+from tui.render import cut, grouped, harmless, is_ascii
 
 _STATES = {
     RunState.READY: "bold",
@@ -23,6 +22,8 @@ _STATES = {
     RunState.WAITING: "bold $text-accent",
     RunState.ENDED: "bold $text-error",
 }
+_LEAST: Final = 20
+"""Characters that each part of the status may have at any width."""
 
 
 class StatusBar(Static):
@@ -57,8 +58,13 @@ class StatusBar(Static):
 
     def _content(self) -> Content:
         """The parts that there is room for, in their order."""
-        parts = [part for part in self._parts() if part[1]]
         room = self.size.width - 1
+        most = max(2 * room // 3, _LEAST)  # one long name does not push all others out
+        parts = [
+            (order, cut(text, most, is_ascii(self.app)), look)
+            for order, text, look in self._parts()
+            if text
+        ]
         while len(parts) > 1 and sum(len(text) + 2 for _, text, _ in parts) > room + 2:
             parts.remove(max(parts, key=lambda part: part[0]))
         shown: list[str | tuple[str, str]] = [" "]
@@ -80,79 +86,21 @@ class StatusBar(Static):
         else:
             reason = harmless(view.reason, plain)
             doing = f"{view.state.value}: {reason}" if reason else view.state.value
-        probes = sum(probe.kind != "b" for probe in view.probes)
         thread = f"{view.comms.get(view.thread, '')}-{view.thread}"
         of_all = f"{harmless(thread, plain)} of {view.threads} threads"
-        where = "" if view.waiting_in else harmless(view.location, plain)
+        where = "" if view.waiting_in else harmless(bare_place(view.location), plain)
+        line = f"{view.line[0].rsplit('/', 1)[-1]}:{view.line[1]}" if view.line and where else ""
         return [
             (2, harmless(view.program.rsplit("/", 1)[-1], plain), "bold"),
             (7, view.arch, ""),
             (0, doing, _STATES[view.state]),
             (3, where, ""),
+            (5, harmless(line, plain), ""),
             (3, of_all if view.threads > 1 else "", ""),
-            (6, f"t={grouped(view.time)}", ""),
-            (5, f"probes {probes}", ""),
-            (4, f"events {grouped(view.events)}", ""),
+            (1, harmless(view.troubles, plain), "bold $text-error"),
             (1, f"missed {grouped(misses)}" if misses else "", "bold $text-error"),
+            (6, f"t={grouped(view.time)}", ""),
         ]
-
-
-class Tab(NamedTuple):
-    """A pane in a strip of tabs."""
-
-    pane: str
-    key: str
-    name: str
-
-
-class TabStrip(Static):
-    """Names of the panes of a group; a click shows one."""
-
-    DEFAULT_CSS = """
-    TabStrip { height: 1; color: $text-muted; text-wrap: nowrap; }
-    """
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._spans: list[tuple[int, int, str]] = []
-
-    @dataclass
-    class Picked(Message):
-        """A pane was clicked."""
-
-        pane: str
-
-    def show(self, tabs: Sequence[Tab], active: str, noted: str = "") -> None:
-        """Show a group.
-
-        Args:
-            tabs: its panes.
-            active: the one that is seen.
-            noted: that pane's remarks on itself.
-        """
-        parts: list[str | tuple[str, str]] = []
-        self._spans = []
-        at = 0
-        for pane, key, name in tabs:
-            text = f"[{key} {name}]" if pane == active else f" {key} {name} "
-            self._spans.append((at, at + len(text), pane))
-            parts.append((text, "bold $text-accent" if pane == active else ""))
-            at += len(text)
-        rule = mark("rule", is_ascii(self.app))
-        room = self.app.size.width - at
-        if len(noted) + 6 > room:
-            noted = noted[: max(room - 7, 0)] + mark("more", is_ascii(self.app))
-        if room > 12 and noted:
-            parts += [(f"{rule * (room - len(noted) - 3)} ", "dim"), noted, (f" {rule}", "dim")]
-        else:
-            parts.append((rule * max(room, 0), "dim"))
-        self.update(Content.assemble(*parts))
-
-    def on_click(self, event: events.Click) -> None:
-        """Show the pane whose name was clicked."""
-        for start, end, pane in self._spans:
-            if start <= event.x < end:
-                self.post_message(self.Picked(pane))
 
 
 def _nothing(text: str) -> list[str]:
@@ -169,6 +117,7 @@ class Question:
         answer: takes what was typed.
         text: to begin with.
         complete: what a line that is being typed may become.
+        old: `text` is what holds now: it is selected, and what is typed takes its place.
     """
 
     what: str
@@ -176,14 +125,23 @@ class Question:
     answer: Callable[[str], object]
     text: str = ""
     complete: Callable[[str], list[str]] = _nothing
+    old: bool = False
 
 
 class MessageLine(Horizontal):
-    """The last message; while something is asked, the line to type it in."""
+    """The last message; while something is asked, the line to type it in.
+
+    It has a row of its own. A longer message lies above the panes, which stay as they are, and
+    goes with the next key.
+    """
 
     DEFAULT_CSS = """
-    MessageLine { height: auto; max-height: 4; }
-    MessageLine > Static { width: 1fr; height: auto; max-height: 4; }
+    MessageLine {
+        layer: above; dock: bottom; margin: 0 0 1 0;
+        height: auto; min-height: 1; max-height: 9; background: $background;
+    }
+    MessageLine.-long { background: $panel; }
+    MessageLine > Static { width: 1fr; height: auto; max-height: 9; }
     MessageLine > .asked { width: auto; display: none; color: $text-accent; }
     MessageLine > Input { display: none; border: none; height: 1; padding: 0; width: 1fr; }
     MessageLine > Input:focus { border: none; }
@@ -207,6 +165,7 @@ class MessageLine(Horizontal):
         self._question = Question("", "", _nothing)
         self._place = 0
         self._choices: list[str] = []
+        self._passing = False
         self.histories: dict[str, list[str]] = {}
 
     def compose(self) -> ComposeResult:
@@ -220,7 +179,17 @@ class MessageLine(Horizontal):
         said = self.query_one(".said", Static)
         said.set_class(severity == "error", "-error")
         said.set_class(severity == "warning", "-warning")
-        said.update("\n".join(harmless(line, is_ascii(self.app)) for line in text.split("\n")))
+        lines = [harmless(line, is_ascii(self.app)) for line in text.split("\n")]
+        long = len(lines) > 1 or len(text) > max(self.app.size.width, 1)
+        rows = long or self.has_class("-long")
+        self.set_class(long, "-long")
+        self._passing = long or severity != "information"
+        said.update("\n".join(lines), layout=rows)  # a row is a row: all panes stay as they are
+
+    def pass_by(self) -> None:
+        """A key was pressed: what is long or went wrong has been read."""
+        if self._passing:
+            self.say("")
 
     def ask(self, question: Question) -> None:
         """Have something typed."""
@@ -231,6 +200,8 @@ class MessageLine(Horizontal):
         line = self.query_one(Input)
         line.placeholder, line.value = question.hint, text
         line.cursor_position = len(text)
+        if question.old:
+            line.select_all()
         self.add_class("-asking")
         line.focus()
 

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from tui.render import mark
 from tui.widgets.line_source import LineSource
 from tui.widgets.looks import Looks
-from tui.widgets.strips import highlight, to_strip
+from tui.widgets.strips import fitted, highlight, to_strip
 
 GUTTER: Final = 2
 """Cells at the left for the marks of cursor and selection."""
@@ -106,7 +106,7 @@ class LinePainter:
 
     def seen(self, index: int, left: int, width: int) -> str:
         """A line as it is seen, without marks."""
-        return self._paint(index, left, width, "", self._widget.rich_style).text
+        return self._paint(index, left, width, "", self._widget.rich_style, cuts=False).text
 
     def _blank(self, index: int, width: int, base: Style) -> Strip:
         if index or not self._source.empty:
@@ -115,7 +115,9 @@ class LinePainter:
         said = to_strip(text, self._widget.app.console).adjust_cell_length(width)
         return said.apply_style(base)
 
-    def _paint(self, index: int, left: int, width: int, state: str, base: Style) -> Strip:
+    def _paint(
+        self, index: int, left: int, width: int, state: str, base: Style, *, cuts: bool = True
+    ) -> Strip:
         room = max(width - GUTTER, 1)
         looks = self._looks
         content = to_strip(self._source.line(index, room, looks), self._widget.app.console)
@@ -127,8 +129,8 @@ class LinePainter:
         sign = " "
         if state:
             sign = mark("selected" if state == "selected" else "cursor", looks.ascii_only)
-        if left or content.cell_length > room:
-            content = content.crop(left, left + room)
+        more = mark("more", looks.ascii_only) if cuts else ""
+        content = fitted(content, room, more, left)
         # A strip is dear (it comes with eight caches), so one is made of all segments at once.
         pad = " " * max(width - GUTTER - content.cell_length, 0)
         segments = [Segment(sign.ljust(GUTTER)), *content, Segment(pad)]

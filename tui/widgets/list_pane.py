@@ -31,6 +31,12 @@ class ListPane(Pane, Generic[Source]):
         self.lines = lines
         self.source = lines.source
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While nothing is searched for, the keys mean what they do elsewhere."""
+        if action == "again" and not self.lines.pattern:
+            return False
+        return super().check_action(action, parameters)
+
     def action_search(self) -> None:
         """Ask for a text to look for."""
         self.prompt.ask("search", "/ find", self._search, self.lines.pattern)
@@ -41,10 +47,7 @@ class ListPane(Pane, Generic[Source]):
 
     def action_again(self, backwards: bool) -> None:
         """Go to the next match, or the one before."""
-        if self.lines.pattern:
-            self.lines.start_search(self.lines.pattern, backwards, here=False)
-        else:
-            self.action_search()
+        self.lines.start_search(self.lines.pattern, backwards, here=False)
 
     def on_virtual_lines_searched(self, event: VirtualLines.Searched) -> None:
         """Say how the search stands."""

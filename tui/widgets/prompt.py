@@ -55,7 +55,7 @@ class Prompt(Vertical):
             what: is asked; each has a history of its own.
             hint: shown while the line is empty.
             answer: takes what is typed, and calls `close`, or `wrong` to have it put right.
-            text: to begin with.
+            text: what holds now: it is selected, and what is typed takes its place.
         """
         self._what, self._answer = what, answer
         self._place = len(self._histories.get(what, ()))
@@ -64,6 +64,7 @@ class Prompt(Vertical):
         self.input.placeholder = hint
         self.input.value = text
         self.input.cursor_position = len(text)
+        self.input.select_all()
         self.remove_class("-wrong")
         self.display = True
         self.input.focus()

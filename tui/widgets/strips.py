@@ -1,6 +1,7 @@
 """Lines of text as Textual's strips."""
 
 from itertools import pairwise
+from typing import Final
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -9,6 +10,8 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 from textual.widget import Widget
+
+_MORE: Final = Style(bold=True)
 
 
 def to_strip(line: Strip | Text, console: Console) -> Strip:
@@ -20,6 +23,24 @@ def to_strip(line: Strip | Text, console: Console) -> Strip:
         look = line.style if isinstance(line.style, Style) else console.get_style(line.style)
         return Strip([Segment(line.plain, look)])
     return Strip(line.render(console, end=""))
+
+
+def fitted(strip: Strip, width: int, more: str, left: int = 0) -> Strip:
+    """A strip, or as much of it as there is room for, with a sign where more follows.
+
+    Args:
+        strip: the line.
+        width: cells there are.
+        more: the sign, one cell; "" for none.
+        left: cells of the line that are scrolled out of sight.
+    """
+    if not left and strip.cell_length <= width:
+        return strip
+    shown = strip.crop(left, left + width)
+    if not more or strip.cell_length <= left + width:
+        return shown
+    shown = shown.crop(0, width - 1).adjust_cell_length(width - 1)  # half of a wide character
+    return Strip([*shown, Segment(more, _MORE)], width)
 
 
 def own_look(widget: Widget, component: str) -> Style:

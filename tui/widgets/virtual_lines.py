@@ -11,7 +11,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -168,6 +168,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         self._search = LineSearch(self, source, self.looks, self._found, self._going)
         self._cursor = 0
         self._anchor: int | None = None
+        self._fitted = Size()
         self._origin = 0
         self._shown = 0
         self._driven = False
@@ -347,6 +348,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
 
     def on_resize(self) -> None:
         """Keep the end in view while following, the cursor else."""
+        self._fitted = self.size
         if self.source.arrange(self.size):
             self.renew()
         self._painter.keep(max(self.size.height * 4, 64))
@@ -498,6 +500,16 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         self.set_follow(False)
 
     # -- painting -------------------------------------------------------------------------
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows of a part of the view.
+
+        Textual tells a size to nobody if the map of the screen was looked at, as a scroll has it,
+        between the change of who is seen and the layout: so it is noticed here.
+        """
+        if self.size != self._fitted:
+            self.call_next(self.on_resize)
+        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """One row of the view."""

@@ -35,11 +35,11 @@ def test_the_log_follows_until_somebody_goes_up(size: tuple[int, int]) -> None:
         await pilot.pause()
         assert lines.cursor == 1498
         assert any("n=1498" in row for row in app.rows())
-        assert "follow" not in str(pane.border_title)
+        assert "follow" not in pane.remarks
         await pilot.press("G")
         await pilot.pause()
         assert (lines.cursor, lines.follow) == (1999, True)
-        assert "follow" in str(pane.border_title)
+        assert "follow" in pane.remarks
         await pilot.press("g", "g")
         await pilot.pause()
         assert (lines.cursor, lines.follow) == (0, False)
@@ -119,14 +119,14 @@ def test_search_goes_around_and_says_so() -> None:
         await pilot.press("slash", *"passwd", "enter")
         await until(pilot, lambda: lines.cursor == 3000)
         assert lines.has_focus
-        assert "around" in str(pane.border_subtitle)
+        assert "around" in pane.remarks[-1]
         await pilot.press("n")
-        await until(pilot, lambda: "around" in str(pane.border_subtitle))
+        await until(pilot, lambda: "around" in pane.remarks[-1])
         assert lines.cursor == 3000
         await pilot.press("slash")
         pane.prompt.input.value = "N=41"
         await pilot.press("enter")
-        await until(pilot, lambda: "not found" in str(pane.border_subtitle))
+        await until(pilot, lambda: "not found" in pane.remarks[-1])
         await pilot.press("slash")
         pane.prompt.input.value = "n=41"
         await pilot.press("enter")
@@ -135,7 +135,7 @@ def test_search_goes_around_and_says_so() -> None:
         await until(pilot, lambda: lines.cursor == 419)
         await pilot.press("escape")
         await pilot.pause()
-        assert (lines.pattern, pane.border_subtitle) == ("", "")
+        assert (lines.pattern, pane.remarks[-1]) == ("", "")
 
     drive(pane, (80, 24), steps)
 
@@ -152,7 +152,7 @@ def test_filter_fold_and_goto() -> None:
         await pilot.press("backspace", "4", "enter")
         await until(pilot, lambda: not pane.store.pending)
         await pilot.pause()
-        await until(pilot, lambda: "n<4 \u2500 800 of 2 050" in str(pane.border_title))
+        await until(pilot, lambda: pane.remarks[1:3] == ("800 of 2 050", "n<4"))
         assert (lines.line_count, lines.cursor) == (800, 799)
         await pilot.press("number_sign", *"1012", "enter")
         await until(pilot, lambda: pane.store.number(lines.cursor) == 1011)

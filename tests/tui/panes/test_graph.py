@@ -72,7 +72,7 @@ def test_calls_that_repeat_are_one_line() -> None:
         (CLOSE, 1, B, 4, 1),
         (CLOSE, 0, A, 40, 1),
     ]
-    totals = {at: (t.calls, t.ticks, t.own) for at, t in lines.totals.items()}
+    totals = {at: (t.calls, t.ticks, t.own) for (_, at), t in lines.totals.items()}
     assert totals == {A: (1, 40, 28), B: (3, 12, 6), C: (3, 6, 6)}
     assert [lines.line_of(number) for number in (0, 1, 2, 4, 13)] == [0, 1, 2, 3, 4]
 
@@ -90,14 +90,14 @@ def test_a_call_within_its_own_function_counts_once_in_the_totals() -> None:
         enter(30, A, 0),
         leave(35, A, 0),
     )
-    totals = {at: (t.calls, t.ticks, t.own) for at, t in lines.totals.items()}
+    totals = {at: (t.calls, t.ticks, t.own) for (_, at), t in lines.totals.items()}
     assert totals == {A: (4, 25, 9 + 4 + 2 + 5), B: (1, 11, 5)}
 
 
 def test_each_call_alone() -> None:
     lines = tree(*LOOP, fold=False)
     assert [kind for kind, *_ in shown(lines)] == [OPEN, *(OPEN, LEAF, CLOSE) * 3, CLOSE]
-    assert {at: t.calls for at, t in lines.totals.items()} == {A: 1, B: 3, C: 3}
+    assert {at: t.calls for (_, at), t in lines.totals.items()} == {A: 1, B: 3, C: 3}
 
 
 def test_calls_left_without_a_return() -> None:
@@ -168,7 +168,36 @@ def test_t_traces_and_the_pane_shows(size: tuple[int, int]) -> None:
         await user.shows("main() {")
         await user.press("enter")
         await user.until(lambda: user.panes.events.lines.cursor == 0)
-        await user.press("t")
+        await user.press("9", "t")  # in the code it is about the function at the cursor
         await user.until(lambda: not user.app.controls.functions.traced)
 
     flow(steps, guest=sample("x86_64", "recursion"), size=size)
+
+
+def test_the_set_grows_and_shrinks() -> None:
+    async def steps(user: User) -> None:
+        await user.command("graph +fibonacci")
+        await user.says("1 functions traced")
+        await user.command("graph +ackermann +nosuch")
+        await user.says("no function matches")
+        assert user.app.controls.functions.traced == ("fibonacci",)
+        await user.command("graph +ackermann -fibonacci")
+        await user.until(lambda: user.app.controls.functions.traced == ("ackermann",))
+        await user.command("go factorial")
+        await user.press("t")
+        await user.says("2 functions traced")
+        await user.press("t")
+        await user.says("1 functions are no longer traced")
+        await user.command("graph")
+        await user.says("traced: ackermann")
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        await user.press("9")
+        await user.shows("ackermann")
+        assert "fibonacci()" not in user.screen
+        await user.command("graph !")
+        await user.says("no longer traced")
+        await user.command("graph")
+        await user.says("nothing is traced")
+
+    flow(steps)

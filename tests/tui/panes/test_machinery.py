@@ -41,7 +41,11 @@ def test_a_jump_is_stepped_and_its_zombie_is_shown() -> None:
         for _ in range(5):
             await phase(user)
         shown = lines(user)
-        assert "[displaced x3]" in shown[0]
+        hit = user.view.hit
+        assert hit is not None
+        assert hit.next == "displaced"
+        assert f"[{hit.done[-1].name}]" in shown[0], "the phase that was carried out"
+        assert "5/" in shown[0] + shown[1]
         site = next(row for row in shown if row.startswith("site"))
         assert site.endswith("cc 54 89 f8 55  for  41 54 89 f8 55  jmp 0x200000")
         (here,) = (

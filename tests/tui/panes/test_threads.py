@@ -121,14 +121,14 @@ def test_a_race_thread_by_thread(size: tuple[int, int]) -> None:
             ("thread 9", "there is no thread 9; there are 1000 1001 1002"),
             ("thread x", "x: not a number"),
             ("thread 1 2", "thread N"),
-            ("info", "info threads|inferiors"),
+            ("info", "must be followed by one of"),
             ("set scheduler-locking", "set scheduler-locking on|step|off"),
             ("sched nosuch", "no event matches"),
         ):
             await user.command(line)
             await user.says(said)
             await user.press("escape")
-        await user.command("info reg")
+        await user.command("pane reg")
         assert user.focus == "registers"
         await user.command("thread")
         await user.says("thread 1001 (race) of process 1000")

@@ -1,0 +1,39 @@
+"""The help: keys by what they are for, side by side where there is room, and a search in it."""
+
+import pytest
+from flowkit import User, flow
+
+from tui.keymap import ACTIONS
+from tui.screens.help import HelpScreen
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 60), (20, 5)])
+def test_a_page_by_tasks_that_can_be_searched(size: tuple[int, int]) -> None:
+    async def steps(user: User) -> None:
+        await user.press("2", "question_mark")
+        page = user.app.screen
+        assert isinstance(page, HelpScreen)
+        here, everywhere = (
+            str(page.query_one(name).render()) for name in ("#here", "#everywhere")
+        )
+        assert "set the register" in " ".join(here.split())
+        words = " ".join(everywhere.split())
+        assert all(action.help in words for action in ACTIONS)
+        assert list(dict.fromkeys(a.task for a in ACTIONS)) == [
+            line for line in everywhere.splitlines() if line in {a.task for a in ACTIONS}
+        ]
+        if size[0] == 160:
+            row = next(row for row in user.screen.splitlines() if "Run and step" in row)
+            assert "Registers" in row
+        await user.press("slash", *"slow MOTION")
+        everywhere = str(page.query_one("#everywhere").render())
+        assert everywhere.splitlines()[0] == "Run and step"
+        assert "Redo" not in everywhere
+        assert " ".join(everywhere.split()).count("Slow motion") == 2
+        await user.press("enter", "j", "k", "space", "escape")  # all of it again
+        assert "ctrl+r" in str(page.query_one("#everywhere").render())
+        await user.press("escape")
+        assert len(user.app.screen_stack) == 1
+        assert user.focus == "registers"
+
+    flow(steps, size=size)

@@ -1,0 +1,52 @@
+"""Blocks of words that go on and on, and their end by the user."""
+
+from pathlib import Path
+
+import pytest
+from flowkit import User, flow
+
+from engine.session.protocol.views import RunState
+
+LOOPS = {
+    "words": "set $n = 0\nwhile 1\nset $n = $n + 1\nend\n",
+    "nothing": "while 1\nend\n",
+    "prints": "while 1\necho again\\n\nend\n",
+    "steps": "while 1\nstepi\nend\n",
+    "nested": "while 1\nwhile 1\nset $n = 1\nend\nend\n",
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_loop_without_end_is_ended_by_ctrl_c(loop: str, tmp_path: Path) -> None:
+    file = tmp_path / "loop.gdb"
+    file.write_text(LOOPS[loop])
+
+    async def steps(user: User) -> None:
+        await user.command("b fibonacci")
+        await user.until(lambda: user.probes)
+        await user.press("c")
+        await user.state(RunState.STOPPED)
+        await user.command(f"source {file}")
+        await user.pilot.pause(0.15)
+        await user.press("ctrl+c")
+        await user.says("Quit")
+        assert user.view.state is RunState.STOPPED
+        await user.command("print 6 * 7")
+        await user.says("= 42")
+        user.app.type(LOOPS[loop].rstrip())  # typed as a block, not from a file
+        await user.pilot.pause(0.05)
+        await user.press("ctrl+c")
+        await user.says("Quit")
+
+    flow(steps)
+
+
+def test_one_may_leave_while_words_go_on(tmp_path: Path) -> None:
+    file = tmp_path / "loop.gdb"
+    file.write_text(LOOPS["words"])
+
+    async def steps(user: User) -> None:
+        await user.command(f"source {file}")
+        await user.pilot.pause(0.1)
+
+    assert flow(steps).return_code in (None, 0)
