@@ -11,6 +11,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from engine.arch import by_name
@@ -91,11 +92,17 @@ CASES = {
 }
 
 
+WRITTEN = ("ftrace", "jsonl", "perfetto")
+"""Formats whose writing is measured."""
+
+
 def main() -> None:
     """Measure and print."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    print(f"{'case':34} {'record':>9} {'keep':>9} {'memory':>9} {'ftrace':>10}")
-    print(f"{'':34} {'ns/event':>9} {'ns/event':>9} {'B/event':>9} {'s/million':>10}")
+    formats = "".join(f" {name:>9}" for name in WRITTEN)
+    print(f"{'case':34} {'record':>9} {'keep':>9} {'memory':>9}{formats}")
+    units = f" {'ns/event':>9}" * len(WRITTEN)
+    print(f"{'':34} {'ns/event':>9} {'ns/event':>9} {'B/event':>9}{units}")
     for name, args in CASES.items():
         print(f"{name:34} " + measure(tuple(args), count))
     print(f"\n{'3 registers and':34} {'ns/hit':>9}")
@@ -190,14 +197,16 @@ def measure(args: tuple[FetchArg, ...], count: int) -> str:
     keeping = best(keep, count, 3)
     sink = os.open("/dev/null", os.O_WRONLY)
 
-    def write() -> None:
-        text = FORMATS[0]({1: info}, Names())
+    names = Names(symbol=lambda address: "bench+0x0/0x10", comm=lambda thread: b"bench")
+
+    def write(name: str) -> None:
+        text = next(each for each in FORMATS if each.name == name)({1: info}, names)
         for data in ring.stretches():
             os.write(sink, text.rows(data))
 
-    written = best(write, count, 3)
+    written = "".join(f" {best(partial(write, name), count, 3):9.0f}" for name in WRITTEN)
     os.close(sink)
-    return f"{recording:9.0f} {keeping:9.0f} {kept:9.1f} {written / 1000:10.2f}"
+    return f"{recording:9.0f} {keeping:9.0f} {kept:9.1f}{written}"
 
 
 if __name__ == "__main__":

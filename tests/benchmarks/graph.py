@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,11 +22,11 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from engine.linux.fs.stdio import FeedStream, SinkStream
-from engine.session import GuestConfig, Session
-from engine.session.protocol.requests import TRACERS, GraphOptions, TraceOptions
+from engine.session import GuestConfig
+from engine.session.protocol.requests import TRACERS, GraphOptions
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.tracing import Tracing
+from tests.benchmarks.guestcpu import cpu_of_run
 
 _SOURCE: Final = Path(__file__).parent / "src" / "calls.c"
 _FUNCTIONS: Final = ("leaf", "outer")
@@ -44,22 +43,12 @@ def build(folder: Path, arch: str, *flags: str) -> Path:
 
 def ours(path: Path, calls: int, tracer: str, output: str) -> float:
     """CPU seconds of one run; `tracer` "" for none."""
-    sink = SinkStream(lambda data: None)
     config = GuestConfig(str(path), args=(str(calls // 2),), isolated=True)
-    session = Session(config, (FeedStream(b"", ended=True), sink, sink))
-    tracing = Tracing(session, TraceOptions(output=output)) if tracer else None
-    if tracing is not None:
+
+    def prepare(tracing: Tracing) -> None:
         Graphing(tracing, GraphOptions(tracer)).add(*_FUNCTIONS)
-        tracing.start()
-    else:
-        session.cpu.count_blocks(True)
-    began = time.process_time()
-    session.run()
-    if tracing is not None:
-        tracing.finish()
-    spent = time.process_time() - began
-    session.close()
-    return spent
+
+    return cpu_of_run(config, prepare if tracer else None, output)
 
 
 def spent(words: Sequence[str | Path]) -> float:

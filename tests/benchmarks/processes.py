@@ -9,17 +9,15 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from engine.linux.fs.stdio import FeedStream, SinkStream
-from engine.session import GuestConfig, Session
-from engine.session.protocol.requests import TraceOptions
+from engine.session import GuestConfig
 from engine.session.tracing.tracing import Tracing
+from tests.benchmarks.guestcpu import cpu_of_run
 from tests.benchmarks.measuring import heading, machine, table
 
 _SOURCE: Final = Path(__file__).parent / "src" / "processes.c"
@@ -33,24 +31,14 @@ _THREADS: Final = 8
 
 def run(path: Path, *args: object, events: Sequence[str] = (), technique: str = "auto") -> float:
     """CPU seconds of one run of the program, loading not included."""
-    sink = SinkStream(lambda data: None)
     words = tuple(map(str, args))
     config = GuestConfig(str(path), args=words, isolated=True, technique=technique)
-    session = Session(config, (FeedStream(b"", ended=True), sink, sink))
-    tracing = Tracing(session, TraceOptions(output="/dev/null")) if events else None
-    if tracing is not None:
+
+    def prepare(tracing: Tracing) -> None:
         for event in events:
             tracing.definitions.define(event)
-        tracing.start()
-    else:
-        session.cpu.count_blocks(True)
-    began = time.process_time()
-    session.run()
-    if tracing is not None:
-        tracing.finish()
-    spent = time.process_time() - began
-    session.close()
-    return spent
+
+    return cpu_of_run(config, prepare if events else None)
 
 
 def measure(path: Path, runs: int, scale: int) -> dict[str, float]:
@@ -65,8 +53,11 @@ def measure(path: Path, runs: int, scale: int) -> dict[str, float]:
     found["thread switch, us"] = (both - alone) / (2 * yields) * 1e6
     plain = least("fork", 0)
     found["fork, exit and wait, 2 MB, ms"] = (least("fork", forks) - plain) / forks * 1e3
+    large, first = least("fork", 0, 400), least("fork", 1, 400)
+    found["the first of 400 MB, ms"] = (first - large) * 1e3
+    found["the next of 400 MB, ms"] = (least("fork", 11, 400) - first) / 10 * 1e3
     with_probe = least("fork", forks, events=("p work",)) - least("fork", 0, events=("p work",))
-    found["the same with a probe, ms"] = with_probe / forks * 1e3
+    found["that of 2 MB with a probe, ms"] = with_probe / forks * 1e3
     for technique in ("breakpoint", "jump"):
         for threads in (1, _THREADS):
             words = ("calls", hits // threads, threads)

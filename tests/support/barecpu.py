@@ -1,7 +1,8 @@
 """A CPU with a few mapped pages and no kernel: what CPU tests run code on."""
 
 from engine.arch import by_name
-from engine.cpu.ram import PAGE, Ram, Region
+from engine.cpu.pagetable import Region
+from engine.cpu.ram import PAGE, Ram
 from engine.cpu.unicorn_cpu import UnicornCpu
 from engine.insn.disasm import Disassembler
 

@@ -22,19 +22,26 @@ def _folder() -> Path:
     return folder
 
 
-@cache
 def compiled(name: str, arch: str) -> Path:
     """A static program of `tests/data/syscalls`; skips the test without a compiler."""
+    return compiled_from(SOURCES / f"{name}.c", arch)
+
+
+@cache
+def compiled_from(source: Path, arch: str) -> Path:
+    """A static program of a source file; skips the test without a compiler."""
     compiler = archkit.compiler(arch)
+    name = source.stem
     program = _folder() / f"{name}.{arch}"
     command: list[str | Path] = [
         compiler,
         "-static",
         "-O1",
+        "-g",
         "-w",
         "-o",
         program,
-        SOURCES / f"{name}.c",
+        source,
         "-lm",
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

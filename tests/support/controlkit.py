@@ -68,11 +68,14 @@ class Held:
         mode: Mode = Mode.STRICT,
         technique: str = "auto",
         returns: str = "auto",
+        follow: bool = True,
     ) -> None:
         self.said: list[ev.SessionEvent] = []
         self.terminal = GuestTerminal()
         self._out = b""
-        config = GuestConfig(guest, args, clock=clock, technique=technique, returns=returns)
+        config = GuestConfig(
+            guest, args, clock=clock, technique=technique, returns=returns, follow=follow
+        )
         self.control = Control(config, self._tell, mode=mode, terminal=self.terminal)
 
     def _tell(self, event: ev.SessionEvent) -> None:
@@ -148,9 +151,10 @@ def held(
     clock: str = "guest",
     technique: str = "auto",
     returns: str = "auto",
+    follow: bool = True,
 ) -> Iterator[Held]:
     """A loaded guest that is given back at the end."""
-    found = Held(guest, *args, clock=clock, technique=technique, returns=returns)
+    found = Held(guest, *args, clock=clock, technique=technique, returns=returns, follow=follow)
     try:
         yield found
     finally:

@@ -69,8 +69,8 @@ class User:
         await self.type(text)
         await self.press("enter")
 
-    async def until(self, condition: Callable[[], object], what: str = "") -> None:
-        """Wait for something."""
+    async def until(self, condition: Callable[..., object], what: str = "") -> None:
+        """Wait for something; it is asked without arguments."""
         end = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < end, f"{what}: {self.said} {self.view.state}\n{self.screen}"

@@ -35,8 +35,17 @@ SIZE = 1 << 22
 AT_FDCWD = -100
 
 
+class NothingShared:
+    """No file is mapped."""
+
+    def may_be_written(self, identity: object) -> bool:
+        return False
+
+
 class FlatMemory:
     """Guest addresses 0x1000 up to SIZE."""
+
+    shared = NothingShared()
 
     def __init__(self) -> None:
         self.data = bytearray(SIZE)
@@ -128,6 +137,10 @@ class OneProcess:
         return OneJob()
 
     @property
+    def identity(self) -> tuple[int, int]:
+        return 1000, 1000
+
+    @property
     def files(self) -> FileTable:
         table: FileTable = self.context.files
         return table
@@ -156,6 +169,15 @@ class OneProcess:
 
     def process(self, pid: int) -> "OneProcess | None":
         return self if pid == 42 else None
+
+    def busy_time(self) -> int:
+        return 0
+
+    def memory(self) -> tuple[int, int]:
+        return 1 << 30, 1 << 29
+
+    def thread(self, pid: int, tid: int) -> "OneProcess | None":
+        return self if pid == tid == 42 else None
 
     def cpuinfo(self) -> bytes:
         return b"processor\t: 0\n"

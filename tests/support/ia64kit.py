@@ -12,7 +12,8 @@ from engine.arch.ia64.bundle import TEMPLATES, Bundle
 from engine.arch.ia64.encode import assemble
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.ia64.core import Ia64Cpu
-from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram, Region
+from engine.cpu.pagetable import Region
+from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 
 DATA_DIR = Path(__file__).parents[1] / "data" / "ia64"
 CODE, DATA, STACK = 0x4000_0000_0000_0000, 0x6000_0000_0000_0000, 0x8000_0000_0000_0000

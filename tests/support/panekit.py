@@ -13,6 +13,7 @@ from textual.widget import Widget
 from engine.session.protocol import commands
 from tui.messages import Ask, Copied, Located, Say
 from tui.panes.events import EventLogPane
+from tui.panes.output import GuestLine
 from tui.panes.probes import ProbesPane
 from tui.store import EventStore
 from tui.widgets.hints import Hints
@@ -48,6 +49,9 @@ class Bench(App[None]):
         self.heard.append(message)
 
     def on_say(self, message: Say) -> None:
+        self.heard.append(message)
+
+    def on_guest_line_used(self, message: GuestLine.Used) -> None:
         self.heard.append(message)
 
     def on_probes_pane_edit(self, message: ProbesPane.Edit) -> None:

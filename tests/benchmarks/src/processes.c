@@ -1,4 +1,4 @@
-/* What threads and processes cost: processes WHAT COUNT [THREADS]. */
+/* What threads and processes cost: processes WHAT COUNT [THREADS], or fork COUNT [MEGABYTES]. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -33,8 +33,9 @@ int main(int argc, char **argv)
     pthread_t others[64];
     count = atol(argv[2]);
     if (!strcmp(what, "fork")) {
-        char *memory = malloc(2 << 20);
-        memset(memory, 1, 2 << 20);
+        long size = argc > 3 ? atol(argv[3]) << 20 : 2 << 20;
+        char *memory = malloc(size);
+        memset(memory, 1, size);
         for (long turn = 0; turn < count; turn++) {
             int pid = fork();
             if (!pid) _exit(memory[turn] - 1);
