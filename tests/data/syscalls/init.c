@@ -7,19 +7,20 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+/* How a host schedules its process 1 is the host's own: only that it tells. */
 static void looks(void) {
     unsigned char mask[128];
     struct sched_param param = {7};
     unsigned attr[14] = {0};
     struct timespec time;
     SHOW(sched_getaffinity(1, sizeof mask, (cpu_set_t *)mask) == 0);
-    SHOW(sched_getscheduler(1));
+    SHOW(sched_getscheduler(1) >= 0);
     SHOW(sched_getparam(1, &param));
-    SHOW(param.sched_priority);
+    TRUE(param.sched_priority != 7);
     SHOW(syscall(SYS_sched_getattr, 1, attr, sizeof attr, 0));
-    printf("policy %u\n", attr[1]);
+    TRUE(attr[0] >= 48);
     SHOW(sched_rr_get_interval(1, &time));
-    SHOW(getpriority(PRIO_PROCESS, 1));
+    SHOW(getpriority(PRIO_PROCESS, 1) >= -20 && !errno);
     SHOW(clock_gettime((~1U << 3) | 2, &time));
     SHOW(clock_gettime((~1U << 3) | 6, &time));
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 1};
