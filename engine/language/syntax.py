@@ -196,25 +196,26 @@ class _Parser:
             return Expression("unary", word, (self._unary(),))
         if self.peek.kind == "name" and self.peek.text == "sizeof":
             return self._sizeof()
-        if self._is("("):
-            mark = self._at
-            self._take()
-            if self.at_type():
-                name = self.type_name()
-                self._expect(")")
-                if self._begins_operand():
-                    return Expression("cast", "", (self._unary(),), name)
-                return Expression("type", "", (), name)
-            self._at = mark
-        if self._is("{"):
-            mark = self._at
-            self._take()
-            if self.at_type():
-                name = self.type_name()
-                self._expect("}")
-                return Expression("brace", "", (self._unary(),), name)
-            self._at = mark
+        if (name := self._type_within("(", ")")) is not None:
+            if self._begins_operand():
+                return Expression("cast", "", (self._unary(),), name)
+            return Expression("type", "", (), name)
+        if (name := self._type_within("{", "}")) is not None:
+            return Expression("brace", "", (self._unary(),), name)
         return self._postfix(self._primary())
+
+    def _type_within(self, opening: str, closing: str) -> TypeName | None:
+        """The type between two brackets; None, and nothing taken, where no type is there."""
+        if not self._is(opening):
+            return None
+        mark = self._at
+        self._take()
+        if not self.at_type():
+            self._at = mark
+            return None
+        name = self.type_name()
+        self._expect(closing)
+        return name
 
     def _sizeof(self) -> Expression:
         self._take()

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,12 +67,12 @@ def test_a_host_without_descriptors_is_not_the_guests_limit(
     (tmp_path / "file").write_text("hello")
     guest = Process(View.make(cwd=str(tmp_path)), cwd=os.fsencode(tmp_path))
     assert guest.call("access", "file", 0) == 0
-    real = os.open
+    real: Callable[..., int] = os.open
 
     def none_left(path: object, flags: int, *rest: object, **named: object) -> int:
         if path == b"file":
             raise OSError(errno.EMFILE, "none left")
-        return real(path, flags, *rest, **named)  # type: ignore[arg-type]
+        return real(path, flags, *rest, **named)
 
     monkeypatch.setattr(os, "open", none_left)
     assert guest.open("file") == -errno.ENFILE
