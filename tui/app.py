@@ -44,6 +44,7 @@ from tui.panes.threads import ThreadsPane
 from tui.programs import Programs
 from tui.render import grouped
 from tui.screens.help import HelpScreen
+from tui.screens.main import MainScreen
 from tui.session_restore import SessionRestore
 from tui.settings import Settings
 from tui.store import EventStore
@@ -205,6 +206,10 @@ class KprobeApp(App[int]):
         return self.view.pids.get(thread, thread)
 
     # -- beginning and end ------------------------------------------------------------------
+
+    def get_default_screen(self) -> MainScreen:
+        """The screen that the panes are on."""
+        return MainScreen(id="_default")
 
     def compose(self) -> ComposeResult:
         """Bars, panes, and the line for messages and commands."""

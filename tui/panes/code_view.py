@@ -12,6 +12,7 @@ from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.cache import LRUCache
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -381,10 +382,19 @@ branch at the cursor.
     # -- painting -----------------------------------------------------------------------------
 
     def notify_style_update(self) -> None:
-        """The theme has changed."""
+        """The theme may have changed."""
         super().notify_style_update()
-        self.looks.forget()
-        self._repaint()
+        self.looks.doubt()
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """No rule of the code asks whether it has the focus: those that do are of its pane."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows of a part of the view."""
+        if self.looks.outdated():
+            self._painter = None
+            self._strips.clear()
+        return super().render_lines(crop)
 
     def _paints(self, width: int) -> CodePainter:
         view = self._view

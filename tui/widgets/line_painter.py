@@ -62,11 +62,11 @@ class LinePainter:
         self._revision += 1
         self._strips.clear()
 
-    def restyled(self) -> None:
-        """The theme has changed."""
-        self._strips.clear()
-        self._looks.forget()
-        self._base = None
+    def look(self) -> None:
+        """What is kept is forgotten if styles have changed since the last look."""
+        if self._looks.outdated():
+            self._strips.clear()
+            self._base = None
 
     def keep(self, strips: int) -> None:
         """Keep so many strips at the least."""

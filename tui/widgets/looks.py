@@ -21,6 +21,8 @@ class Looks:
         self._widget = widget
         self._style_of = style_of
         self._styles: dict[str, Style] = {}
+        self._doubted = True
+        self._rules: list[object] = []
 
     def __call__(self, name: str) -> Style:
         """The style of a name."""
@@ -34,6 +36,25 @@ class Looks:
         """True if only ASCII may be drawn."""
         return is_ascii(self._widget.app)
 
-    def forget(self) -> None:
-        """The theme has changed: work all out anew."""
+    def doubt(self) -> None:
+        """The widget's rules were set anew, perhaps to what they were."""
+        self._doubted = True
+
+    def outdated(self) -> bool:
+        """True if the rules differ from those at the last question: all is worked out anew then.
+
+        Textual sets the rules of a pane and of what is in it whenever the focus moves. What is
+        painted would have to be painted again each time, though no colour is another one.
+        """
+        if not self._doubted:
+            return False
+        self._doubted = False
+        widget = self._widget
+        names = sorted(type(widget).COMPONENT_CLASSES)
+        rules: list[object] = [widget.get_component_styles(name).get_rules() for name in names]
+        rules += [widget.rich_style, widget.styles.text_opacity, widget.app.native_ansi_color]
+        if rules == self._rules:
+            return False
+        self._rules = rules
         self._styles.clear()
+        return True

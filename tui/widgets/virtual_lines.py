@@ -509,6 +509,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         """
         if self.size != self._fitted:
             self.call_next(self.on_resize)
+        self._painter.look()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -544,9 +545,12 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         return self.get_component_rich_style(f"lines--{name}", partial=True)
 
     def notify_style_update(self) -> None:
-        """The theme has changed."""
+        """The theme may have changed."""
         super().notify_style_update()
-        self._painter.restyled()
+        self.looks.doubt()
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """No rule of a list asks whether it has the focus: those that do are of its pane."""
 
     def selection_updated(self, selection: Selection | None) -> None:
         """Show what the mouse selects."""
