@@ -1,7 +1,7 @@
 """Sysroots of Debian packages: the real programs that the golden lines run.
 
 One tree an architecture, unpacked (never installed) from the packages of the machine's own apt
-sources; of an architecture that is younger than Debian 12, from those of the suite that has it.
+sources; of an architecture that is younger than Debian 12, from those of the release that has it.
 apt runs with a state, a cache and an architecture of its own, so that neither root nor a
 change to the host's apt is needed and no foreign architecture has to be registered. Everything
 lands below `.cache` in the checkout, or below `$KPROBE_TUI_CACHE`.
@@ -47,13 +47,14 @@ class SysrootUnavailable(Exception):  # noqa: N818 - a state of the machine, not
 class _Target:
     """An architecture as the engine, Debian and the toolchain name it.
 
-    `suite`: of Debian's, where the machine's own sources will not do; `more`: packages besides.
+    `suites`: names of one release of Debian's, where the machine's own sources will not do;
+    `more`: packages besides.
     """
 
     name: str
     debian: str
     triplet: str
-    suite: str = ""
+    suites: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
 
 
@@ -64,7 +65,8 @@ _TARGETS = (
         "riscv64",
         "riscv64",
         "riscv64-linux-gnu",
-        suite="trixie",
+        # A mirror may be in the middle of a point release under one name and not under the other.
+        suites=("trixie", "stable"),
         more=("libpython3.13-minimal", "micropython", "python3.13-minimal"),
     ),
 )
@@ -129,7 +131,7 @@ def packages(arch: str) -> dict[str, str]:
 
 def _key(wanted: _Target) -> str:
     parts = [_FORMAT, wanted.debian, PACKAGES, PACKAGES_ALONE, _PRUNED]
-    text = json.dumps([*parts, wanted.suite, wanted.more] if wanted.suite else parts)
+    text = json.dumps([*parts, wanted.suites, wanted.more] if wanted.suites else parts)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -160,17 +162,29 @@ def _build(wanted: _Target, tree: Path, stamp: Path, key: str) -> None:
 
 
 def _download(wanted: _Target, work: Path) -> list[Path]:
-    """Fetch the packages and all they depend on, with an apt of our own."""
+    """Fetch the packages and all they depend on, from the first suite that can give them."""
+    failed: SysrootUnavailable | None = None
+    for suite in wanted.suites or ("",):
+        folder = work / f"apt-{suite}"
+        folder.mkdir()
+        try:
+            return _download_from(suite, wanted, folder)
+        except SysrootUnavailable as error:
+            failed = failed or error
+    assert failed is not None
+    raise failed
+
+
+def _download_from(suite: str, wanted: _Target, work: Path) -> list[Path]:
+    """Fetch them with an apt of our own; "" are the machine's sources."""
     state, cache = work / "state", work / "cache"
     for folder in (state / "lists" / "partial", cache / "archives" / "partial"):
         folder.mkdir(parents=True)
     (state / "status").touch()
     config = work / "apt.conf"
     sources = ""
-    if wanted.suite:
-        (work / "sources.list").write_text(
-            f"deb [signed-by={_KEYS}] {_MIRROR} {wanted.suite} main\n"
-        )
+    if suite:
+        (work / "sources.list").write_text(f"deb [signed-by={_KEYS}] {_MIRROR} {suite} main\n")
         sources = f'Dir::Etc::sourcelist "{work}/sources.list"; Dir::Etc::sourceparts "/dev/null";'
     # Read after the machine's own configuration, whose sources, keys and proxy stay in force;
     # its hooks are dropped, since they tidy up in the host's directories.
@@ -260,10 +274,10 @@ def _run(*command: str, cwd: Path | None = None) -> str:
             timeout=_APT_TIMEOUT,
         )
     except subprocess.CalledProcessError as error:
-        complaint = (error.stderr.strip() or error.stdout.strip()).splitlines()
-        raise SysrootUnavailable(
-            f"{command[0]}: {complaint[-1] if complaint else error}"
-        ) from error
+        complaints = (error.stderr.strip() or error.stdout.strip()).splitlines()
+        # apt names the cause first, and last that something failed.
+        causes = [line for line in complaints if line.startswith("E: ")] or complaints[-1:]
+        raise SysrootUnavailable(f"{command[0]}: {causes[0] if causes else error}") from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SysrootUnavailable(f"{command[0]}: {error}") from error
     return done.stdout
