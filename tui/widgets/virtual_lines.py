@@ -347,7 +347,9 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
             self.set_follow(False)
 
     def on_resize(self) -> None:
-        """Keep the end in view while following, the cursor else."""
+        """Keep the end in view while following; else the cursor, and a log's end if it was."""
+        bottom = self.scroll_offset.y + self._fitted.height
+        at_end = self.source.follows and bottom >= self.source.count
         self._fitted = self.size
         if self.source.arrange(self.size):
             self.renew()
@@ -355,6 +357,8 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         if self.follow:
             self._scroll(y=self.source.count)
         else:
+            if at_end:
+                self._scroll(y=max(min(self._cursor, self.source.count - self.size.height), 0))
             self.move_to(self._cursor)
         self.refresh()
 

@@ -173,6 +173,29 @@ def test_a_flood_is_painted_now_and_then_but_its_end_always() -> None:
     drive(lines, (40, 10), steps)
 
 
+@pytest.mark.parametrize(
+    ("log", "cursor", "top"), [(True, 35, 33), (True, 31, 31), (False, 35, 30)]
+)
+def test_the_end_of_a_log_stays_in_sight_beside_the_cursor(
+    log: bool, cursor: int, top: int
+) -> None:
+    class Lines(Numbers):
+        follows = log
+
+    lines: VirtualLines[Numbers] = VirtualLines(Lines(40))
+
+    async def steps(pilot: Pilot[None], app: Shell) -> None:
+        lines.move_to(39)
+        lines.move_to(cursor)
+        await pilot.pause()
+        assert lines.scroll_offset.y == 30
+        await pilot.resize_terminal(40, 7)
+        await pilot.pause()
+        assert (lines.scroll_offset.y, lines.cursor) == (top, cursor)
+
+    drive(lines, (40, 10), steps)
+
+
 def test_prefix_keys() -> None:
     keys = PrefixKeys({"g": {"g": "top", "e": "end"}, "z": {"z": "middle"}})
     assert keys.feed("j") is None
