@@ -209,7 +209,7 @@ class KprobeApp(App[int]):
 
     def get_default_screen(self) -> MainScreen:
         """The screen that the panes are on."""
-        return MainScreen(id="_default")
+        return MainScreen()
 
     def compose(self) -> ComposeResult:
         """Bars, panes, and the line for messages and commands."""

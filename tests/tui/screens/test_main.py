@@ -1,6 +1,7 @@
 """The screen of the panes by itself."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from textual.app import App, ComposeResult
@@ -11,24 +12,26 @@ from tui.screens.main import MainScreen
 
 
 class TwoInputs(App[None]):
-    def __init__(self, screen: type[Screen[None]]) -> None:
+    CSS = "Input { color: red; }"
+
+    def __init__(self, screen: Screen[None]) -> None:
         super().__init__()
-        self._kind = screen
+        self._first = screen
 
     def get_default_screen(self) -> Screen[None]:
-        return self._kind(id="_default")
+        return self._first
 
     def compose(self) -> ComposeResult:
         yield Input()
         yield Input()
 
 
-@pytest.mark.parametrize(("kind", "whole"), [(Screen, 1), (MainScreen, 0)])
+@pytest.mark.parametrize(("made", "whole"), [(Screen, 1), (MainScreen, 0)])
 def test_a_focus_that_moves_does_not_paint_the_whole_screen(
-    kind: type[Screen[None]], whole: int, monkeypatch: pytest.MonkeyPatch
+    made: Callable[[], Screen[None]], whole: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def steps() -> None:
-        app = TwoInputs(kind)
+        app = TwoInputs(made())
         async with app.run_test(size=(40, 10)) as pilot:
             first, second = app.query(Input)
             first.focus()
@@ -42,5 +45,22 @@ def test_a_focus_that_moves_does_not_paint_the_whole_screen(
             assert second.has_focus
             assert not first.has_focus
             monkeypatch.undo()
+
+    asyncio.run(steps())
+
+
+def test_rules_hold_from_the_first_frame_on_and_after_a_dialog() -> None:
+    async def steps() -> None:
+        app = TwoInputs(MainScreen())
+        async with app.run_test(size=(40, 10)) as pilot:
+            first = app.query(Input).first()
+            assert first.styles.color.hex == "#FF0000"
+            surface = first.styles.background
+            await app.push_screen(Screen())
+            app.theme = "textual-light"
+            app.pop_screen()
+            await pilot.pause()
+            assert first.styles.color.hex == "#FF0000"
+            assert first.styles.background != surface
 
     asyncio.run(steps())
