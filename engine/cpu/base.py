@@ -273,6 +273,23 @@ class CarriesOut(Protocol):
 
 
 @runtime_checkable
+class ServesCalls(Protocol):
+    """A processor that can have system calls carried out without being left."""
+
+    def serve(self, action: Callable[[], bool] | None) -> None:
+        """Let an action carry out the program's system calls during `run`.
+
+        It finds pc behind the instruction. Where it is done and the program goes on it returns
+        True; else the processor stops as it does without an action. It may read and write
+        general registers and memory, and have translations forgotten, but do nothing else with
+        the processor.
+
+        Args:
+            action: called at each system call; None for none.
+        """
+
+
+@runtime_checkable
 class SingleSteps(Protocol):
     """A processor with a trap of its own behind each instruction that is stepped (psr.ss)."""
 

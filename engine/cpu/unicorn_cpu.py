@@ -7,13 +7,15 @@ How it is kept fast and right (measurements in the project's history, Unicorn 2.
 - Own ctypes prototypes for what is called often; the binding only for what is rare.
 - No Python hook runs per instruction or per block. Each *translated* block is sieved by host
   code; Python looks at those that may hold an instruction that Unicorn executes wrongly.
-- System calls and exceptions leave `uc_emu_start`; nothing re-enters Unicorn from a callback.
+- System calls and exceptions leave `uc_emu_start`, but for calls that are served in the
+  callback (`unicorn_calls`); nothing re-enters Unicorn from a callback.
 - `until` is 0: Unicorn drops the block that ends at `until` after each run.
 """
 
 import ctypes
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import unicorn.unicorn_const as uc_const
@@ -24,9 +26,10 @@ from engine.arch.engines import UnicornNames
 from engine.cpu import native, unicorn_float
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Access, Decode, EntryTable, Stop, StopKind, Traps
-from engine.cpu.pagetable import PageTable
+from engine.cpu.pagetable import PageTable, RegionTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, Ram
 from engine.cpu.unicorn_accesses import AccessLog
+from engine.cpu.unicorn_calls import ServedCalls
 from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
@@ -129,10 +132,11 @@ class UnicornCpu(UnicornState):
         self.now = self._clock.ticks
         ahead = _breakpoint_ahead(arch, names, self.engine_address)
         self._traps = UnicornTraps(self, self._clock, self._ask_to_stop, ahead)
+        self._calls = ServedCalls(self._clock, self._ask_to_stop, self._traps.failed)
         self._add_fill_hook()
         machine.enter_user_mode(self._uc, ram, self.page_table, secret)
         self.flush_tlb()
-        add_stops(arch, machine, self._hooks, self._traps, self._stop_with, self)
+        add_stops(arch, machine, self._hooks, self._traps, self._stop_with, self._served, self)
         self._screen.watch(ram, self._code, self.read)
 
     @property
@@ -197,6 +201,24 @@ class UnicornCpu(UnicornState):
                     control.limit = self._misses
         finally:
             control.limit = NO_LIMIT
+
+    def serve(self, action: Callable[[], bool] | None) -> None:
+        """Have system calls carried out; see `engine.cpu.base.ServesCalls`.
+
+        They all stop the engine where its registers are not found in place, or where the screen
+        has to look at them between one and the next.
+        """
+        pc = self.arch.roles.pc
+        if action is not None:
+            self._traps.reader((pc,))
+        place = self._live_at.get(pc)
+        if place is None or self._screen.attunes:
+            action = None
+        self._calls.use(action, self._live_words, place or 0)
+
+    def _served(self, number: int) -> bool:
+        """True if a system call has been carried out; none is behind another reason to stop."""
+        return self._stop is None and self._calls.called(number)
 
     def step(self, *, rewrites: bool = False) -> Stop | None:
         """Execute one instruction; None if nothing but that happened.
@@ -301,6 +323,9 @@ class UnicornCpu(UnicornState):
                 error = self._approach(count)
         if end:
             self.invalidate(pc, end - pc)  # the stop is built into the translation
+        if self._calls.pending:
+            self._calls.settle()
+            self._idle = (0, 0)
         screening = self._screen.waiting
         used_up = self._clock.leave()
         if self._traps.error is not None:
@@ -468,11 +493,17 @@ class UnicornCpu(UnicornState):
 
     def flush_tlb(self) -> None:
         """Forget translations of addresses, after the page table has changed."""
+        if self._calls.inside:
+            self._calls.later(self.flush_tlb)
+            return
         self._uc.ctl(uc_const.UC_CTL_TLB_FLUSH, uc_const.UC_CTL_IO_WRITE)
         self._misses = self._ram.control.fills + _MISSES
 
     def invalidate(self, start: int, size: int) -> None:
         """Forget translated code of a mapped range."""
+        if self._calls.inside:
+            self._calls.later(partial(self._invalidate_of, self.page_table.shown, start, size))
+            return
         end = start + size
         while start < end:  # Unicorn looks up the first page only
             region = self.page_table.find(start)
@@ -484,8 +515,18 @@ class UnicornCpu(UnicornState):
                 self._uc.ctl_remove_cache(start, stop)
             start = stop
 
+    def _invalidate_of(self, regions: RegionTable, start: int, size: int) -> None:
+        """Forget a range of an address space, which need not be shown any more."""
+        if regions is self.page_table.shown:
+            self.invalidate(start, size)
+        else:
+            self.invalidate_all()
+
     def invalidate_all(self) -> None:
         """Forget all translated code."""
+        if self._calls.inside:
+            self._calls.later(self.invalidate_all)
+            return
         self._uc.ctl_flush_tb()
 
     # -- faults ---------------------------------------------------------------------------

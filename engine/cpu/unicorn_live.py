@@ -15,6 +15,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Final
 
+from engine.cpu import unicorn_linkage as linkage
+
 _ENGINE_BYTES: Final = 4096
 """Of Unicorn's own structure, searched for pointers."""
 _STATE_BYTES: Final = 1 << 18
@@ -88,7 +90,7 @@ def _search(engine: int, marks: dict[str, int]) -> tuple[int | None, dict[str, i
         return None, {}
     try:
         pointers = struct.unpack(f"={_ENGINE_BYTES // 8}Q", _peek(memory, engine, _ENGINE_BYTES))
-        for pointer in dict.fromkeys(pointers):
+        for pointer in dict.fromkeys((linkage.cpu_of(engine), *pointers)):  # the likely one first
             if not 0x10000 <= pointer < 1 << 47:
                 continue
             state = _peek(memory, pointer, _STATE_BYTES)

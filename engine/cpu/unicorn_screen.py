@@ -167,6 +167,11 @@ class Screen:
         return bool(self._blocks or self._entered)
 
     @property
+    def attunes(self) -> bool:
+        """True if `attune` may change anything."""
+        return self._attunes
+
+    @property
     def hooked(self) -> bool:
         """True if any instruction has a hook."""
         return bool(self._at)

@@ -1,7 +1,7 @@
 """The stops that the emulator makes by itself: exceptions, system calls, refused instructions."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import unicorn.unicorn_const as uc_const
 
@@ -13,6 +13,10 @@ from engine.cpu.unicorn_state import UnicornState
 from engine.cpu.unicorn_traps import UnicornTraps
 from engine.errors import GuestFaultError
 
+_CALL: Final = Stop(StopKind.SYSCALL)
+BY_INSTRUCTION: Final = -1
+"""Stands for the exception of a system call that makes none."""
+
 
 def add_stops(
     arch: Arch,
@@ -20,6 +24,7 @@ def add_stops(
     hooks: api.Hooks,
     traps: UnicornTraps,
     stop: "Callable[[Stop, object], None]",
+    served: Callable[[int], bool],
     registers: UnicornState,
 ) -> None:
     """Have an engine stop where the guest needs somebody.
@@ -31,6 +36,7 @@ def add_stops(
         traps: breakpoints that are dealt with inside the emulator.
         stop: is given the reason, and the registers to go back to if the emulator goes on to
             the end of the block, else None.
+        served: carries out a system call that the exception of this number makes, if it can.
         registers: of the engine, and its memory.
     """
     breakpoint_number = traps.number
@@ -45,7 +51,8 @@ def add_stops(
             registers.write_register(pc, registers.read_register(pc) - advances[number])
         kind = arch.classify_trap(number)
         if kind is TrapKind.SYSCALL:
-            stop(Stop(StopKind.SYSCALL), None)
+            if not served(number):
+                stop(_CALL, None)
         else:
             stop(Stop(StopKind.TRAP, kind, number), None)
 
@@ -61,7 +68,8 @@ def add_stops(
         return True
 
     def on_syscall(uc: int, data: int) -> None:
-        stop(Stop(StopKind.SYSCALL), None)
+        if not served(BY_INSTRUCTION):
+            stop(_CALL, None)
 
     def on_illegal(uc: int, data: int) -> None:
         stop(Stop(StopKind.TRAP, TrapKind.ILLEGAL), None)

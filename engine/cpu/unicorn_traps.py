@@ -117,7 +117,7 @@ class UnicornTraps:
     def _reaches(self, live: LiveRegisters) -> Callable[[], bool]:
         """The test that the exception callback makes, all at hand: it runs at each hit."""
         words, at = live.words, live.index[self._pc]
-        find, ticks, failed = self._shown.actions.get, self._ticks, self._failed
+        find, ticks, failed = self._shown.actions.get, self._ticks, self.failed
         leave, expected = LEAVE, EXPECTED
 
         def reached() -> bool:
@@ -145,14 +145,14 @@ class UnicornTraps:
         try:
             target = entry[0]()
         except BaseException as error:
-            return self._failed(error)
+            return self.failed(error)
         if target == LEAVE:
             return False
         self._ticks[EXPECTED] = entry[1]
         state.write_register(self._pc, target)
         return True
 
-    def _failed(self, error: BaseException) -> bool:
+    def failed(self, error: BaseException) -> bool:
         """An exception must not get lost in the callback."""
         self.error = error
         self._stop()

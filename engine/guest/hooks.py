@@ -69,6 +69,10 @@ class SpaceHooks:
     unmapped: Callable[[int, int], None] = _ignore
     discarded: Callable[[int, int], None] = _ignore
 
+    def hear_stops(self) -> bool:
+        """True if anybody sees stops of the CPU, or may hold signals and turns up."""
+        return self.stopped is not _untouched or self.hold is not _never
+
 
 class SignalAnswer(NamedTuple):
     """A debugger's wish for a signal that is about to be delivered.
@@ -114,3 +118,8 @@ class GuestHooks:
     asked_call: Callable[[int, str], bool] | None = None
     attention: Callable[[], None] = _ignore
     host_input: Callable[[str, bytes], bytes] = lambda source, data: data
+
+    def hear_calls(self) -> bool:
+        """True if anybody is told of system calls, or asked about them."""
+        told = self.syscall_enter is not _ignore or self.syscall_exit is not _ignore
+        return told or self.asked_call is not None

@@ -4,9 +4,10 @@ import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from engine.cpu.base import Stop, StopKind
+from engine.cpu.base import ServesCalls, Stop, StopKind
 from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.memory import MappingError
 from engine.linux import blocking, coherence, delivery, faults, fileowners, reaping
@@ -26,6 +27,22 @@ from engine.linux.wait import Wait
 
 _EXEC: Final = frozenset({"execve", "execveat"})
 """Calls that have no result where they succeed."""
+_OFTEN: Final = 64
+"""System calls of a run before what makes the next ones quicker is worth its preparation."""
+_QUICK: Final = frozenset(
+    (
+        *("getpid", "gettid", "getppid", "getpgrp", "getpgid", "getsid"),
+        *("getuid", "geteuid", "getgid", "getegid"),
+        *("read", "readv", "pread64", "preadv", "write", "writev", "pwrite64", "pwritev"),
+        *("lseek", "fstat", "stat", "lstat", "newfstatat", "statx", "access", "faccessat"),
+        *("open", "openat", "close", "dup", "dup2", "dup3", "readlink", "readlinkat", "getcwd"),
+        *("getdents64", "fsync", "umask", "poll", "ppoll", "futex", "pipe", "pipe2"),
+        *("clock_gettime", "clock_getres", "gettimeofday", "time", "getrandom", "uname"),
+        *("rt_sigprocmask", "rt_sigaction", "sigaltstack", "sched_yield"),
+    )
+)
+"""Calls that may be carried out inside the processor: they change no mappings, and no registers
+but those of their results."""
 _HOST_QUANTUM: Final = 100_000
 """Ticks between two looks at the host's clock while a timer runs by it."""
 
@@ -65,6 +82,14 @@ class Kernel:
         self._linux = machine.arch.linux
         self._pc = machine.arch.roles.pc
         self._system_registers = (self._linux.number, *self._linux.arguments)
+        self._read_call: Callable[[], tuple[int, ...]] = partial(
+            self._cpu.read_registers, self._system_registers
+        )
+        self._quick = frozenset(
+            number for number, name in self._linux.syscalls.items() if name in _QUICK
+        )
+        self._alone = False  # nobody looks at the machine between two stretches
+        self._served = False  # the call that the processor has stopped for has been carried out
         self._seen_blocks = 0
         self._over: Why | None = None  # why the current thread's turn is over
         self._stale = False  # something may have ended a wait
@@ -112,8 +137,12 @@ class Kernel:
     def run(self) -> Exit:
         """Run the program to its end."""
         self._clock_need_changed()
-        while self.machine.exit is None:
-            self.resume()
+        self._alone = isinstance(self._cpu, ServesCalls)
+        try:
+            while self.machine.exit is None:
+                self.resume()
+        finally:
+            self._alone = False
         return self.machine.exit
 
     def resume(self) -> None:
@@ -136,12 +165,66 @@ class Kernel:
         if self._goes_on(thread):
             thread.memory.sync()
             # As uprobes do: a signal waits for the end of the step.
-            stop = self._cpu.step() if waits else self._cpu.run(self._quantum())
+            stop = self._cpu.step() if waits else self._run(thread)
             self._count_blocks()
-            if stop is not None:
+            if self._served:
+                self._served = False
+            elif stop is not None:
                 self.handle(stop)
         if thread.process.exit is not None:
             self._end(thread.process)
+
+    def _run(self, thread: Thread) -> Stop:
+        """Let the processor run, and carry out quick calls inside it where nobody can tell."""
+        quantum, cpu = self._quantum(), self._cpu
+        if not (
+            self._alone
+            and self.machine.syscall_count > _OFTEN
+            and self._moment is None
+            and isinstance(cpu, ServesCalls)
+        ) or self._seen(thread):
+            return cpu.run(quantum)
+        cpu.serve(self._serve)
+        try:
+            return cpu.run(quantum)
+        finally:
+            cpu.serve(None)
+
+    def _seen(self, thread: Thread) -> bool:
+        """True if anybody looks at what a thread does, or at what is done for it."""
+        memory = thread.memory
+        if self.machine.hooks.hear_calls() or thread.hooks.hear_stops():
+            return True
+        return bool(memory.closed or memory.watched) or memory.bytes.watcher is not None
+
+    def _serve(self) -> bool:
+        """Carry out a quick call; False if it is none, or if the thread does not just go on.
+
+        What `resume` sees to between two stretches makes the processor stop behind it.
+        """
+        registers = self._read_call()
+        if registers[0] not in self._quick:
+            return False
+        machine = self.machine
+        thread = machine.current
+        self._syscall(thread, registers)
+        self._check_limits()
+        process, state = thread.process, thread.signals
+        self._served = not (
+            thread.wait is None
+            and self._over is None
+            and not self._stale
+            and not machine.woken
+            and process.exit is None
+            and machine.exit is None
+            and not process.stopped
+            and not state.deliverable()
+            and state.saved is None
+            and not thread.memory.table.changed
+            and not self._host.waiting()
+            and not machine.armed
+        )
+        return not self._served
 
     def step(self) -> None:
         """One instruction; or the delivery of a signal, up to its handler's first one."""
@@ -454,7 +537,7 @@ class Kernel:
         if stop.kind is StopKind.SYSCALL:
             if not asked and self._keeps(thread, stop):
                 return
-            self._syscall(thread)
+            self._syscall(thread, self._read_call())
         elif stop.kind is StopKind.FAULT:
             faults.fault(thread, stop)
         elif stop.kind is StopKind.TRAP:
@@ -542,14 +625,15 @@ class Kernel:
         thread.kept_call = stop
         return True
 
-    def _syscall(self, thread: Thread) -> None:
+    def _syscall(self, thread: Thread, registers: tuple[int, ...]) -> None:
         linux = self._linux
-        registers = self._cpu.read_registers(self._system_registers)
         number, arguments = registers[0], registers[1:]
         name = linux.syscalls.get(number)
         for register, source in linux.clobbers:
             self._cpu.write_register(register, self._cpu.read_register(source))
         self.machine.syscall_count += 1
+        if self.machine.syscall_count == _OFTEN:
+            self._read_call = self._cpu.traps.reader(self._system_registers)
         self.machine.hooks.syscall_enter(number, name or f"#{number}", arguments)
         if name is None:
             thread.unsupported(f"system call number {number}")

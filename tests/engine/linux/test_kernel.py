@@ -1,9 +1,12 @@
 """Moments at which the kernel looks at the guest's time: probes do not move them."""
 
 from collections.abc import Callable
+from pathlib import Path
 
+import archkit
 import pytest
 from archkit import EVERY, JUMPING
+from goldenruns import GUESTS
 from sessionkit import SAMPLES, loaded
 
 from engine.linux.signals import SIG_IGN, SIGALRM, Action
@@ -109,3 +112,32 @@ def test_probes_move_no_limit(arch: str) -> None:
         assert plain[-1][0] == most
         for kind in ("post-everywhere", "return"):
             assert moments(arch, KINDS[kind], max_blocks=most)[-1] == plain[-1]
+
+
+MODES = ("files", "ipc", "mem", "signals", "smc", "time")
+
+
+def trail(arch: str, mode: str, *, heard: bool) -> tuple[object, ...]:
+    """All that a run shows, with somebody listening to its system calls or with nobody."""
+    path = GUESTS / archkit.debian(arch) / "guests-static"
+    if not path.exists():
+        pytest.skip(f"{path} is not committed")
+    with loaded(path, mode) as guest:
+        session = guest.session
+        session.cpu.count_blocks(True)
+        if heard:
+            session.hooks.syscall_enter = lambda number, name, arguments: None
+        guest.run()
+        end = session.end, session.clock.peek(), session.cpu.blocks(), session.kernel.exit
+        turns = session.kernel.scheduler
+        return *end, session.machine.syscall_count, turns.switches, turns.digest, guest.out
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("arch", archkit.COMPILED)
+def test_quick_calls_differ_in_nothing(
+    arch: str, mode: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("engine.linux.kernel._OFTEN", 1)
+    assert trail(arch, mode, heard=False) == trail(arch, mode, heard=True)

@@ -1,0 +1,97 @@
+"""System calls that are carried out inside the emulator's callback.
+
+To leave Unicorn and enter it again takes longer than most calls do. What is not to be done to it
+from a callback, as forgetting translations, waits until it has been left.
+"""
+
+from collections.abc import Callable
+
+from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
+
+
+class ServedCalls:
+    """The system calls of one engine.
+
+    Attributes:
+        inside: one is being carried out.
+        pending: something is to be seen to where the emulator has been left.
+    """
+
+    def __init__(
+        self,
+        clock: UnicornClock,
+        stop: Callable[[], None],
+        failed: Callable[[BaseException], bool],
+    ) -> None:
+        """None is carried out here before `use`.
+
+        Args:
+            clock: of the engine.
+            stop: makes it return.
+            failed: keeps an exception until it has.
+        """
+        self._clock = clock.words
+        self._stop = stop
+        self._failed = failed
+        self._action: Callable[[], bool] | None = None
+        self._words = memoryview(b"")
+        self._pc = 0
+        self._sizes: dict[int, int] = {}
+        self._asked: tuple[int, int] | None = None
+        self._late: list[Callable[[], None]] = []
+        self.inside = self.pending = False
+
+    def use(self, action: Callable[[], bool] | None, words: "memoryview[int]", pc: int) -> None:
+        """Let an action carry them out from now on.
+
+        Args:
+            action: see `engine.cpu.base.ServesCalls`; None for none.
+            words: the registers in place.
+            pc: index of the program counter among them.
+        """
+        self._action, self._words, self._pc = action, words, pc
+
+    def called(self, number: int) -> bool:
+        """A system call is next, as this exception: True if the program goes on behind it."""
+        action = self._action
+        if action is None:
+            return False
+        words, pc = self._words, self._pc
+        size = self._sizes.get(number)
+        if size is None:
+            self._asked = number, words[pc]
+            self.pending = True
+            return False
+        words[pc] += size
+        self.inside = True
+        try:
+            done = action()
+            if done:  # the instruction behind it is no jump away
+                self._clock[EXPECTED] = words[pc]
+        except BaseException as error:
+            done = self._failed(error)
+        finally:
+            self.inside = False
+            words[pc] -= size  # Unicorn goes on from here
+        if done and self._late:
+            self._stop()
+        return done
+
+    def later(self, call: Callable[[], None]) -> None:
+        """Do something as soon as the emulator has been left."""
+        self._late.append(call)
+        self.pending = True
+
+    def settle(self) -> None:
+        """The emulator has been left.
+
+        Where it was left for a system call pc is behind that: so it is learnt how far in front
+        of it the callback is asked.
+        """
+        self.pending = False
+        late, self._late = self._late, []
+        for call in late:
+            call()
+        if self._asked is not None:
+            (number, at), self._asked = self._asked, None
+            self._sizes[number] = self._words[self._pc] - at
