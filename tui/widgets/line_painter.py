@@ -63,7 +63,7 @@ class LinePainter:
         self._strips.clear()
 
     def look(self) -> None:
-        """What is kept is forgotten if styles have changed since the last look."""
+        """Forget what is kept if styles have changed since the last look."""
         if self._looks.outdated():
             self._strips.clear()
             self._base = None
