@@ -1,14 +1,16 @@
 """The screen of the panes by itself."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widgets import Input
 
 from tui.screens.main import MainScreen
+from tui.widgets.pane import Pane
 
 
 class TwoInputs(App[None]):
@@ -62,5 +64,46 @@ def test_rules_hold_from_the_first_frame_on_and_after_a_dialog() -> None:
             await pilot.pause()
             assert first.styles.color.hex == "#FF0000"
             assert first.styles.background != surface
+
+    asyncio.run(steps())
+
+
+class Plain(Pane):
+    """A pane of one line to type in."""
+
+    def __init__(self) -> None:
+        super().__init__(Input())
+
+
+class TwoPanes(App[None]):
+    def get_default_screen(self) -> MainScreen:
+        return MainScreen()
+
+    def compose(self) -> ComposeResult:
+        yield Plain()
+        yield Plain()
+
+
+def test_a_focus_that_moves_sets_the_rules_of_panes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def steps() -> None:
+        app = TwoPanes()
+        async with app.run_test(size=(40, 10)) as pilot:
+            first, second = app.query(Plain)
+            first.focus_inside()
+            await pilot.pause()
+            looks = [pane.styles.border_title_color for pane in (first, second)]
+            assert looks[0] != looks[1]
+            styled: list[DOMNode] = []
+            update = app.stylesheet.update_nodes
+
+            def noted(nodes: Iterable[DOMNode], animate: bool = False) -> None:
+                styled.extend(nodes := list(nodes))
+                update(nodes, animate)
+
+            monkeypatch.setattr(app.stylesheet, "update_nodes", noted)
+            second.focus_inside()
+            assert set(styled) == {first, second}
+            await pilot.pause()
+            assert [pane.styles.border_title_color for pane in (second, first)] == looks
 
     asyncio.run(steps())
