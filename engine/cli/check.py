@@ -123,7 +123,7 @@ def _show_json(found: Iterator[Placed], *, notes: bool) -> None:
 
 
 def _as_json(placed: Placed, *, notes: bool) -> dict[str, Any]:
-    place, judgement = placed.place, placed.judgement
+    place, judgement, jump = placed.place, placed.judgement, placed.jump
     plan = judgement.plan
     nearest = placed.nearest_jump if notes else None
     return {
@@ -138,7 +138,7 @@ def _as_json(placed: Placed, *, notes: bool) -> dict[str, Any]:
         "errno": judgement.errno or None,
         "rules": [
             {"rule": row.rule, "ok": row.ok, "detail": row.detail}
-            for row in (*judgement.checks, *placed.jump)
+            for row in (*judgement.checks, *jump)
         ],
         "nearest_jump": None if nearest is None else f"{nearest:#x}",
         "plan": {"rule": plan.rule, "bytes": plan.raw.hex(), "proven": plan.proven},
@@ -170,8 +170,8 @@ def _show_summary(found: Iterator[Placed], *, as_json: bool) -> None:
         lint.update(finding.rule for finding in judgement.findings)
         if judgement.ok:
             techniques[placed.technique] += 1
-        if placed.no_jump is not None:
-            no_jump[placed.no_jump.rule] += 1
+        if placed.lacks:
+            no_jump[placed.lacks] += 1
     total = sum(verdicts.values())
     ranked = [
         {"outcome": outcome, "rule": rule, "count": count}

@@ -61,6 +61,11 @@ def range_at(image: ElfImage, address: int) -> tuple[int, int] | None:
     return _frames(image).range_at(address)
 
 
+def span_at(image: ElfImage, address: int) -> tuple[int, int]:
+    """The [low, high) around a link address for which `range_at` has one answer."""
+    return _frames(image).span_at(address)
+
+
 def signal_frames(image: ElfImage) -> tuple[tuple[int, int], ...]:
     """All (start, size) marked as signal frames: their return address is where they go on.
 
@@ -91,6 +96,8 @@ class _Frames:
         ]
         self._index: list[tuple[int, int, int, FrameArea]] | None = None
         self._table: _Table | None = None
+        # [low, high) for which the table has one entry, and the entry: neighbours ask for it.
+        self._latest: tuple[int, int, Fde] | None = None
         self._eh: FrameArea | None = None
         self._debug: FrameArea | None = None
         eh_address: int | None = None
@@ -141,11 +148,16 @@ class _Frames:
     def find(self, address: int) -> Fde | None:
         """See `find_fde`."""
         if self._table is not None and self._eh is not None:
+            latest = self._latest
+            if latest is not None and latest[0] <= address < latest[1]:
+                return latest[2]
             try:
                 fde = self._by_table(self._table, self._eh, address)
             except DamagedError as error:
                 self._note("search table of .eh_frame", error)
-                self._table = None  # do not trust it again; the records may still be good
+                self._table = self._latest = (
+                    None  # do not trust it again; the records may still be good
+                )
                 self._index = None
             else:
                 if fde is not None or self._debug is None:
@@ -167,6 +179,20 @@ class _Frames:
             return None if fde is None else (fde.start, fde.size)
         row = self._row_at(address)
         return None if row is None else row[:2]
+
+    def span_at(self, address: int) -> tuple[int, int]:
+        """See `span_at`."""
+        if self._index is None:
+            self.find(address)
+            latest = self._latest
+            if latest is None or not latest[0] <= address < latest[1]:
+                return address, address + 1
+            return latest[:2]
+        rows = self._index
+        at = bisect_right(rows, address, key=itemgetter(0)) - 1
+        low, end = (rows[at][0], rows[at][0] + rows[at][1]) if at >= 0 else (0, 0)
+        high = rows[at + 1][0] if at + 1 < len(rows) else max(end, address + 1)
+        return (low, min(high, end)) if address < end else (end, high)
 
     def _row_at(self, address: int) -> tuple[int, int, int, FrameArea] | None:
         rows = self._rows()
@@ -190,7 +216,11 @@ class _Frames:
         at = bisect_right(range(table.count), address, key=start_of) - 1
         if at >= 0:
             fde = entry_of(at)
-            if address < fde.start + fde.size:
+            end = fde.start + fde.size
+            if address < end:
+                if at + 1 < table.count:
+                    end = min(end, start_of(at + 1))
+                self._latest = fde.start, end, fde
                 return fde
         # A miss is only believed between two good entries: a wrong one that sent the
         # search astray is one of its final neighbours.

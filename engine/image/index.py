@@ -6,7 +6,7 @@ tenth of a second, and a `Symbol` is built only when somebody looks at it.
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Final
@@ -18,6 +18,8 @@ from engine.image.symtab import FUNCTIONS, SHN_ABS, Symbol, SymbolSection
 
 _TLS: Final = 6
 _GLOBAL_NOTYPE: Final = 0x10
+_HIGHEST: Final = 1 << 65
+"""Behind all ends of ranges."""
 _PLACED: Final = 1
 _AWAY: Final = 2
 # What a row is by its st_info: with an address, TLS, or of no use (sections, files, ...).
@@ -33,6 +35,30 @@ def has_mapping_symbols(image: ElfImage) -> bool:
     if arch is None:
         return image.machine in headers.MAPPED
     return arch.abi.mapping_symbols
+
+
+def undivided(
+    starts: Sequence[int], reach: Sequence[int], end_of: Callable[[int], int], address: int
+) -> tuple[int, int]:
+    """The [low, high) around an address in which no range begins or ends.
+
+    Args:
+        starts: of the ranges, sorted.
+        reach: the highest end of all ranges up to each one.
+        end_of: (number of a range) to its end.
+        address: it.
+    """
+    at = bisect_right(starts, address) - 1
+    low = starts[at] if at >= 0 else 0
+    high = starts[at + 1] if at + 1 < len(starts) else _HIGHEST
+    while at >= 0 and reach[at] > low:
+        end = end_of(at)
+        if end > address:
+            high = min(high, end)
+        else:
+            low = max(low, end)
+        at -= 1
+    return low, high
 
 
 class SymbolIndex:
@@ -192,6 +218,13 @@ class SymbolIndex:
             if sized:
                 return sized, unsized
         return [], unsized
+
+    def span(self, address: int) -> tuple[int, int]:
+        """The [low, high) around an address for which `covering` has one answer."""
+        refs, values, sizes = self.refs, self._values, self._sizes
+        return undivided(
+            self.starts, self._reach, lambda at: values[refs[at]] + sizes[refs[at]], address
+        )
 
     def starting(self, address: int) -> list[int]:
         """The rows that start exactly at an address."""

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Final
 
 from engine.errors import ImageError
@@ -127,6 +128,25 @@ class SymbolTable:
         if found:
             return min(found, key=_cover_key)
         return self._stub_at(address) or self._made_up_at(address)
+
+    def span(self, address: int) -> tuple[Symbol | None, int, int]:
+        """The symbol that covers a link address, and the [low, high) around it with that answer.
+
+        Borders of sections and segments end it, too.
+        """
+        low, high = self._index.span(address)
+        borders = [(s.addr, s.addr + s.size) for s in self.image.sections]
+        borders += [(s.vaddr, s.vaddr + s.memsz) for s in self.image.load_segments]
+        at = bisect_right(self._stubs, address, key=lambda stub: stub.address)
+        borders += [(s.address, s.address + s.size) for s in self._stubs[max(at - 1, 0) : at + 1]]
+        if not self._index.has_static_functions:
+            borders.append(cfi.span_at(self.image, address))
+        for border in chain.from_iterable(borders):
+            if border > address:
+                high = min(high, border)
+            else:
+                low = max(low, border)
+        return self.at(address), low, high
 
     def functions(self) -> Sequence[Symbol]:
         """The program's own functions, sorted by address; aliases are all in it.

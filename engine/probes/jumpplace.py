@@ -2,8 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from engine.arch.base import Arch
 from engine.arch.jump import ArchJumps
@@ -30,6 +29,8 @@ class JumpPlace:
         unfit: (the place) to why no code in the guest can record it, "" if one can.
         other: (start, end) to the address of a probe in there, None if there is none.
         reach: whether a detour can be had within reach of an address.
+        window: addresses and bytes of the whole instructions that a jump overwrites.
+        size: bytes of the window.
     """
 
     arch: Arch
@@ -42,6 +43,26 @@ class JumpPlace:
     unfit: "Callable[[JumpPlace], str]" = lambda place: ""
     other: Callable[[int, int], int | None] = _nobody
     reach: Callable[[int], bool] = lambda address: True
+    window: tuple[tuple[int, bytes], ...] = field(default=(), init=False)
+    size: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        """Measure the window."""
+        function, jumps = self.function, self.arch.jumps
+        if function is None or jumps is None:
+            return
+        starts, least = function.starts, jumps.least
+        at = bisect_left(starts, self.address)
+        found: list[tuple[int, bytes]] = []
+        size = 0
+        while size < least and at < len(starts):
+            insn = function.numbered(at)
+            if not insn[1]:
+                break
+            found.append(insn)
+            size += len(insn[1])
+            at += 1
+        self.window, self.size = tuple(found), size
 
     @property
     def jumps(self) -> ArchJumps:
@@ -49,33 +70,10 @@ class JumpPlace:
         assert self.arch.jumps is not None
         return self.arch.jumps
 
-    @cached_property
-    def window(self) -> tuple[tuple[int, bytes], ...]:
-        """Addresses and bytes of the whole instructions that a jump overwrites."""
-        function = self.function
-        if function is None:
-            return ()
-        at = bisect_left(function.starts, self.address)
-        found: list[tuple[int, bytes]] = []
-        size = 0
-        while size < self.jumps.least and at < len(function.starts):
-            address, raw = function.around(function.starts[at]) or (0, b"")
-            if not raw:
-                break
-            found.append((address, raw))
-            size += len(raw)
-            at += 1
-        return tuple(found)
-
     @property
     def raw(self) -> bytes:
         """The bytes of all of them."""
         return b"".join(raw for _, raw in self.window)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the window."""
-        return sum(len(raw) for _, raw in self.window)
 
     @property
     def end(self) -> int:

@@ -12,8 +12,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise
+from functools import lru_cache, partial
 from typing import Final
 
 from engine.arch.jump import Leaves, Movable
@@ -23,7 +22,7 @@ from engine.image.cfi import find_fde
 from engine.image.headers import PF_X
 from engine.probes.jumpplace import JumpPlace
 from engine.probes.lint import Check
-from engine.probes.site import FunctionCode, ImageCode
+from engine.probes.site import SHORT_REACH, FunctionCode, ImageCode
 from engine.probes.technique import OTHER_PROBE
 
 __all__ = ["RULES", "Check", "JumpPlace", "JumpRule", "checklist", "first_failure", "fitting"]
@@ -31,7 +30,8 @@ __all__ = ["RULES", "Check", "JumpPlace", "JumpRule", "checklist", "first_failur
 COMPUTED_ENTRY: Final = "computed-entry"
 """Rule of a point into whose window the program has come."""
 
-_SHORT_REACH: Final = 130
+Wrong = str | Callable[[], str]
+
 _NEAR: Final = 64
 """Instructions to either side that are looked at for a place that would do."""
 _NEAR_JUMP: Final = re.compile(rb"\xe9|\x0f[\x80-\x8f]")
@@ -71,7 +71,7 @@ def _decodes(place: JumpPlace) -> str:
     return f"what stands at {function.bad:#x} is no instruction"
 
 
-def _jump_target(place: JumpPlace) -> str:
+def _jump_target(place: JumpPlace) -> Wrong:
     """As in the kernel the byte behind a jump of five counts, also where the window ends there."""
     function = place.function
     alone = place.mode is Mode.STRICT and len(place.window) == 1
@@ -80,40 +80,48 @@ def _jump_target(place: JumpPlace) -> str:
     last = place.address + place.jumps.least
     if place.mode is Mode.STRICT:
         last = max(place.end - 1, last)
-    for target, sources in function.sources.items():
-        if place.address < target <= last:
-            return f"{place.show(sources[0])} at {sources[0]:#x} jumps to {target:#x}"
-    return ""
+    found = function.inward.into(place.address + 1, last + 1)
+    if found is None:
+        return ""
+    target, source = found
+    return lambda: f"{place.show(source)} at {source:#x} jumps to {target:#x}"
 
 
-def _indirect_jump(place: JumpPlace) -> str:
+def _indirect_jump(place: JumpPlace) -> Wrong:
     function = place.function
     strict = place.mode is Mode.STRICT
     if function is None or (strict and len(place.window) == 1):
         return ""
     jumps = place.jumps
-    found = function.matching(jumps.indirect)
     if strict:
-        found = tuple(at for at in found if not jumps.fixed((function.around(at) or (at, b""))[1]))
+        found = function.matching(jumps.indirect, unless=jumps.fixed)
+    else:
+        found = function.matching(jumps.indirect)
     if not found:
         return ""
-    return f"{place.show(found[0])} at {found[0]:#x} may jump to anywhere in the function"
+    at = found[0]
+    return lambda: f"{place.show(at)} at {at:#x} may jump to anywhere in the function"
 
 
-def _copies(place: JumpPlace) -> str:
-    size = place.size
-    if size < place.jumps.least:
+def _copies(place: JumpPlace) -> Wrong:
+    function, jumps = place.function, place.jumps
+    if function is None or place.size < jumps.least:
         return "too few whole instructions"
     for address, raw in place.window:
-        moved = place.jumps.movable(raw, address)
+        moved = function.told(jumps.movable, address, raw)
         if isinstance(moved, str):
-            return f"{place.show(address)} at {address:#x}: {moved}"
+            return partial(_shown, place, address, f": {moved}")
         if place.mode is Mode.KERNEL:
-            if not place.jumps.copyable(raw):
-                return f"{place.show(address)} at {address:#x} is not boostable"
+            if not jumps.copyable(raw):
+                return partial(_shown, place, address, " is not boostable")
         elif moved.leaves is not Leaves.NEVER and (address, raw) != place.window[-1]:
-            return f"{place.show(address)} at {address:#x} may leave the window before its end"
+            return partial(_shown, place, address, " may leave the window before its end")
     return ""
+
+
+def _shown(place: JumpPlace, address: int, wrong: str) -> str:
+    """An instruction of the window and what is wrong with it."""
+    return f"{place.show(address)} at {address:#x}{wrong}"
 
 
 def _reach(place: JumpPlace) -> str:
@@ -150,21 +158,38 @@ def _cross_jump(place: JumpPlace) -> str:
     if function is None or len(place.window) <= 1:
         return ""
     inner = range(place.address + 1, place.end)
+    entered = function.entered
+    if entered is None:
+        entered = function.entered = _entered(place.code, function)
+    at = bisect_left(entered, inner.start)
+    if at == len(entered) or entered[at] >= inner.stop:
+        return ""
     end = function.start + len(function.data)
     for target, source in _far_jumps(place.code, inner):
         if not function.start <= source < end:
             return f"what looks like a jump at {source:#x} goes to {target:#x}"
     for neighbour in _neighbours(place, function):
-        for target, sources in neighbour.elsewhere.items():
-            if target in inner:
-                return f"the jump at {sources[0]:#x} goes to {target:#x}"
+        found = neighbour.outward.into(inner.start, inner.stop)
+        if found is not None:
+            return f"the jump at {found[1]:#x} goes to {found[0]:#x}"
     return ""
+
+
+def _entered(code: ImageCode, function: FunctionCode) -> list[int]:
+    """Addresses in a function that jumps elsewhere may go to, those of all neighbours too."""
+    start, end = function.start, function.start + len(function.data)
+    far = _far_jumps(code, range(start, end))
+    found = {target for target, source in far if not start <= source < end}
+    for neighbour in code.neighbours(start, end):
+        targets = neighbour.outward.targets
+        found.update(targets[bisect_left(targets, start) : bisect_left(targets, end)])
+    return sorted(found)
 
 
 def _neighbours(place: JumpPlace, function: FunctionCode) -> list[FunctionCode]:
     """Functions that a short jump could come from."""
     found: dict[int, FunctionCode] = {}
-    for at in (place.address - _SHORT_REACH, function.start - 1, place.end + _SHORT_REACH):
+    for at in (place.address - SHORT_REACH, function.start - 1, place.end + SHORT_REACH):
         for start, end, _ in place.code.functions_at(at):
             if start != function.start:
                 found[start] = place.code.function(start, end - start)
@@ -217,11 +242,14 @@ def _landing_pad(place: JumpPlace) -> str:
     return "the function catches exceptions: they may land in the window"
 
 
-def _screened(place: JumpPlace) -> str:
-    suspects = place.arch.suspects
-    for address, raw in place.window:
-        if any(two in suspects.get(one, ()) for one, two in pairwise(raw)):
-            return f"{place.show(address)} at {address:#x}: the emulator has to look at it first"
+def _screened(place: JumpPlace) -> Wrong:
+    function = place.function
+    if function is None:
+        return ""
+    suspicious = function.suspicious
+    for address, _ in place.window:
+        if address in suspicious:
+            return partial(_shown, place, address, ": the emulator has to look at it first")
     return ""
 
 
@@ -250,14 +278,14 @@ class JumpRule:
 
     Attributes:
         id: its name in reports.
-        check: what is wrong, "" for nothing.
+        check: what is wrong, "" for nothing, or what says it: instructions in it are decoded.
         title: what holds where nothing is.
         kernel: whether it decides in kernel mode too.
         late: whether only a running guest can say.
     """
 
     id: str
-    check: Callable[[JumpPlace], str]
+    check: Callable[[JumpPlace], Wrong]
     title: str
     kernel: bool = True
     late: bool = False
@@ -303,22 +331,19 @@ _NEEDED_BEFORE: Final = frozenset({"jump-arch", "symbol-size", "decodes"})
 """Rules without which there is no window for the others to look at."""
 
 
-def _asked(place: JumpPlace) -> tuple[JumpRule, ...]:
-    if place.mode is Mode.STRICT:
-        return RULES
-    # What is not a rule of Linux's but of how it is done here decides in kernel mode too.
-    return tuple(rule for rule in RULES if rule.kernel or rule.id in _OURS_ALWAYS)
-
-
 _OURS_ALWAYS: Final = frozenset({"window-size", "screened", "recorder"})
+"""Rules not of Linux's but of how it is done here, which decide in kernel mode too."""
+
+_KERNEL: Final = tuple(rule for rule in RULES if rule.kernel or rule.id in _OURS_ALWAYS)
+_HOLDS: Final = {rule.id: Check(rule.id, True, rule.title) for rule in RULES}
 
 
 def checklist(place: JumpPlace) -> tuple[Check, ...]:
     """All rules and how each came out; rules without a window to look at are left out."""
     found: list[Check] = []
-    for rule in _asked(place):
+    for rule in RULES if place.mode is Mode.STRICT else _KERNEL:
         wrong = rule.check(place)
-        found.append(Check(rule.id, not wrong, wrong or rule.title))
+        found.append(_failed(rule, wrong) if wrong else _HOLDS[rule.id])
         if wrong and rule.id in _NEEDED_BEFORE:
             break
     return tuple(found)
@@ -326,23 +351,38 @@ def checklist(place: JumpPlace) -> tuple[Check, ...]:
 
 def first_failure(place: JumpPlace) -> Check | None:
     """The first rule that does not hold; None if the place can have a jump."""
-    for rule in _asked(place):
+    found = _first_wrong(place)
+    return None if found is None else _failed(*found)
+
+
+def failing(place: JumpPlace) -> str:
+    """Id of the first rule that does not hold, "" if the place can have a jump."""
+    found = _first_wrong(place)
+    return "" if found is None else found[0].id
+
+
+def _first_wrong(place: JumpPlace) -> tuple[JumpRule, Wrong] | None:
+    for rule in RULES if place.mode is Mode.STRICT else _KERNEL:
         wrong = rule.check(place)
         if wrong:
-            return Check(rule.id, False, wrong)
+            return rule, wrong
     return None
+
+
+def _failed(rule: JumpRule, wrong: Wrong) -> Check:
+    return Check(rule.id, False, wrong if isinstance(wrong, str) else wrong())
 
 
 def fitting(place: JumpPlace) -> Iterator[int]:
     """Other instructions of the function that can have a jump, the nearest first."""
     function = place.function
-    failure = first_failure(place)
-    if function is None or failure is None or failure.rule in _EVERYWHERE:
+    failure = failing(place)
+    if function is None or not failure or failure in _EVERYWHERE:
         return
     at = bisect_left(function.starts, place.address)
     near = function.starts[max(at - _NEAR, 0) : at + _NEAR]
     for address in sorted(near, key=lambda address: abs(address - place.address)):
-        if address != place.address and first_failure(replace(place, address=address)) is None:
+        if address != place.address and not failing(replace(place, address=address)):
             yield address
 
 

@@ -6,7 +6,8 @@ A rule that cannot know is quiet.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
 from typing import Final, Literal
 
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
@@ -28,25 +29,28 @@ class Rule:
         severity: "error" refuses, "warning" and "info" inform.
         check: finds what is wrong with a site; None = nothing, or it cannot be known.
         title: what holds where it finds nothing.
+        around: it goes by the stretch that a site lies in: where it finds nothing at one place
+            of it, it finds nothing at the others.
     """
 
     id: str
     severity: Severity
     check: Callable[[Site], Finding | None]
     title: str
+    around: bool = False
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    Rule("executable", "error", code.executable, "the place is in an executable segment"),
-    Rule("section", "error", code.section, "its section holds code"),
-    Rule("data", "error", code.data, "no data stands there"),
+    Rule("executable", "error", code.executable, "the place is in an executable segment", True),
+    Rule("section", "error", code.section, "its section holds code", True),
+    Rule("data", "error", code.data, "no data stands there", True),
     Rule("boundary", "error", code.boundary, "an instruction begins there"),
     Rule("instruction", "error", code.instruction, "its instruction can be probed"),
     Rule("corrupts", "error", code.corrupts, "a probe there leaves the program as it is"),
     Rule("no-function", "warning", code.no_function, "it belongs to a function"),
     Rule("overlap", "warning", code.overlap, "it belongs to one function only"),
-    Rule("linkage-stub", "warning", code.linkage_stub, "it is not in a linkage stub"),
-    Rule("indirect", "warning", code.indirect, "its symbol is no indirect function"),
+    Rule("linkage-stub", "warning", code.linkage_stub, "it is not in a linkage stub", True),
+    Rule("indirect", "warning", code.indirect, "its symbol is no indirect function", True),
     Rule("alias", "info", code.alias, "its function has one name"),
     Rule("landing-pad", "info", code.landing_pad, "no landing pad stands there"),
     Rule("page-end", "info", code.page_end, "its instruction lies in one page"),
@@ -69,7 +73,11 @@ class Check:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+def _no_remarks() -> tuple[Finding, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
 class Judgement:
     """The verdict on a place.
 
@@ -79,7 +87,8 @@ class Judgement:
         reason: the decision in words.
         errno: name of the kernel's error for a refusal, "" otherwise.
         plan: what the architecture says of the instruction.
-        findings: of all rules, errors first.
+        errors: findings of the rules that refuse.
+        remark: asks the other rules.
     """
 
     ok: bool
@@ -87,12 +96,20 @@ class Judgement:
     reason: str
     errno: str
     plan: InsnPlan
-    findings: tuple[Finding, ...]
+    errors: tuple[Finding, ...]
+    remark: Callable[[], tuple[Finding, ...]] = field(
+        default=_no_remarks, compare=False, repr=False
+    )
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """Of all rules, errors first."""
+        return (*self.errors, *self.remark())
 
     @property
     def checks(self) -> tuple[Check, ...]:
         """The checklist: what was asked and how it came out."""
-        found = {finding.rule: finding for finding in self.findings}
+        found = {finding.rule: finding for finding in self.errors}
         rows: list[Check] = []
         for rule in _ERRORS:
             finding = found.get(rule.id)
@@ -104,28 +121,51 @@ class Judgement:
 
 
 def judge(site: Site) -> Judgement:
-    """Ask all rules about a site."""
-    findings: list[Finding] = []
+    """Ask the rules about a site; those that refuse nothing when somebody wants to know."""
+    errors: tuple[Finding, ...] = ()
     refusal: Finding | None = None
-    for rule in _ERRORS:
+    remark: Callable[[], tuple[Finding, ...]] = partial(_remarks, site)
+    for rule in _speaking(_silent(site))[0]:
         finding = rule.check(site)
         if finding is None:
             continue
-        findings.append(finding)
+        errors = (*errors, finding)
         refuses = site.mode is Mode.STRICT or bool(finding.errno)
         if refusal is None and refuses:
             refusal = finding
         if rule.id in ("executable", "section", "data"):
-            break  # what stands there is no code: its bytes mean nothing
-    else:
-        findings += [finding for rule in _OTHERS if (finding := rule.check(site)) is not None]
+            remark = _no_remarks  # what stands there is no code: its bytes mean nothing
+            break
     plan = site.plan
     if refusal is not None:
         errno = refusal.errno or "EINVAL"
-        return Judgement(False, None, refusal.message, errno, plan, tuple(findings))
+        return Judgement(False, None, refusal.message, errno, plan, errors, remark)
     if plan.verdict is Verdict.REJECTED:  # code that is not seen as such, taken in kernel mode
-        return Judgement(False, None, plan.reason, plan.errno, plan, tuple(findings))
-    return Judgement(True, _how(site.rules, plan), plan.reason, "", plan, tuple(findings))
+        return Judgement(False, None, plan.reason, plan.errno, plan, errors, remark)
+    return Judgement(True, _how(site.rules, plan), plan.reason, "", plan, errors, remark)
+
+
+def _remarks(site: Site) -> tuple[Finding, ...]:
+    found = (rule.check(site) for rule in _speaking(_silent(site))[1])
+    return tuple(finding for finding in found if finding is not None)
+
+
+def _silent(site: Site) -> frozenset[str]:
+    """Rules that need not be asked: they have nothing to say of all of the stretch."""
+    stretch = site.stretch
+    if site.symbol is not stretch.symbol:
+        return frozenset()
+    if stretch.silent is None:
+        quiet = (rule.id for rule in RULES if rule.around and rule.check(site) is None)
+        stretch.silent = frozenset(quiet)
+    return stretch.silent
+
+
+@lru_cache
+def _speaking(silent: frozenset[str]) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+    """The rules that are left, errors and others."""
+    errors = tuple(rule for rule in _ERRORS if rule.id not in silent)
+    return errors, tuple(rule for rule in _OTHERS if rule.id not in silent)
 
 
 def _how(rules: Rules, plan: InsnPlan) -> How:

@@ -1,11 +1,12 @@
 """A place as the placement rules see it: code, function, sections, names, plan."""
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import accumulate
-from typing import Final
+from itertools import accumulate, chain, islice
+from typing import Any, Final, TypeVar
 
 from engine.arch.base import Arch
 from engine.arch.flow import CodeFlow
@@ -13,6 +14,10 @@ from engine.arch.machine import Insn
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.image import ElfImage, Section, Segment, Symbol, SymbolTable
 from engine.image.headers import PF_X
+from engine.image.index import undivided
+from engine.probes.stretch import Stretch
+
+_Told = TypeVar("_Told")
 
 Decode = Callable[[int, bytes], tuple[Insn, ...]]
 """(address, bytes) to instructions, for messages."""
@@ -25,6 +30,8 @@ _FUNCTION_MAX: Final = 1 << 24
 _CACHED: Final = 64
 _NEAR: Final = 16
 _NO_FLOW: Final = CodeFlow()
+SHORT_REACH: Final = 130
+"""Bytes that a short jump spans, with room to spare."""
 
 
 class FunctionCode:
@@ -36,15 +43,20 @@ class FunctionCode:
         starts: addresses of its instructions, read one after the other from its start as the
             kernel does; they end where something does not decode.
         bad: address of the first bytes that are no instruction, None if all are.
+        entered: addresses in it that jumps elsewhere may go to, sorted; None until somebody has
+            looked for them.
     """
 
     def __init__(self, arch: Arch, start: int, data: bytes) -> None:
         """Find the instructions."""
         self._arch = arch
+        self._unit = arch.code_unit
         self.start = start
         self.data = data
         self.starts, self.bad = _boundaries(arch, start, data)
-        self._matching: dict[Callable[[bytes], bool], tuple[int, ...]] = {}
+        self.entered: Sequence[int] | None = None
+        self._matching: dict[tuple[Callable[[bytes], bool], ...], tuple[int, ...]] = {}
+        self._told: dict[Callable[[bytes, int], Any], dict[int, Any]] = {}
 
     def holds(self, address: int) -> bool:
         """True if an instruction begins at an address."""
@@ -60,12 +72,19 @@ class FunctionCode:
         end = self.starts[at + 1] if at + 1 < len(self.starts) else self._end
         return (begin, self.insn(begin, end)) if begin <= address < end else None
 
+    def numbered(self, number: int) -> tuple[int, bytes]:
+        """Address and bytes of an instruction by its number."""
+        starts = self.starts
+        begin = starts[number]
+        end = starts[number + 1] if number + 1 < len(starts) else self._end
+        return begin, self.insn(begin, end)
+
     def insn(self, address: int, end: int) -> bytes:
         """Bytes of the instruction between two addresses; all of its bundle's where it has one."""
-        unit = self._arch.code_unit
+        unit = self._unit
         if unit > 1:
             return self.read(address - address % unit, unit)
-        return self.read(address, end - address)
+        return self.data[address - self.start : end - self.start]
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes from an address in it; fewer where it ends."""
@@ -77,37 +96,67 @@ class FunctionCode:
         return self.start + len(self.data) if self.bad is None else self.bad
 
     @cached_property
-    def sources(self) -> Mapping[int, tuple[int, ...]]:
-        """Targets of its direct branches inside it, to the branches that go there."""
-        found: dict[int, tuple[int, ...]] = {}
+    def inward(self) -> "BranchTargets":
+        """Targets of its direct branches inside it."""
+        return self._branches[0]
+
+    @cached_property
+    def outward(self) -> "BranchTargets":
+        """Targets of its direct branches outside of it."""
+        return self._branches[1]
+
+    @cached_property
+    def _branches(self) -> "tuple[BranchTargets, BranchTargets]":
+        inside: dict[int, int] = {}
+        outside: dict[int, int] = {}
+        target_of, start, end = self._arch.probes.target, self.start, self._end
         for address, raw in self._instructions():
-            target = self._arch.probes.target(raw, address)
-            if target is not None and self.start <= target < self._end:
-                found[target] = (*found.get(target, ()), address)
+            target = target_of(raw, address)
+            if target is not None:
+                (inside if start <= target < end else outside).setdefault(target, address)
+        return BranchTargets(inside), BranchTargets(outside)
+
+    def matching(
+        self, wanted: Callable[[bytes], bool], unless: Callable[[bytes], bool] = lambda raw: False
+    ) -> tuple[int, ...]:
+        """Addresses of instructions whose bytes are wanted; the answer is remembered."""
+        found = self._matching.get((wanted, unless))
+        if found is None:
+            found = tuple(
+                at for at, raw in self._instructions() if wanted(raw) and not unless(raw)
+            )
+            self._matching[wanted, unless] = found
         return found
 
     @cached_property
-    def elsewhere(self) -> Mapping[int, tuple[int, ...]]:
-        """Targets of its direct branches outside of it, to the branches that go there."""
-        found: dict[int, tuple[int, ...]] = {}
-        for address, raw in self._instructions():
-            target = self._arch.probes.target(raw, address)
-            if target is not None and not self.start <= target < self._end:
-                found[target] = (*found.get(target, ()), address)
-        return found
+    def suspicious(self) -> frozenset[int]:
+        """Addresses of its instructions that an emulator has to look at before they run."""
+        suspects, data = self._arch.suspects, self.data
+        if not suspects:
+            return frozenset()
+        assert self._unit == 1, "an instruction is a unit of its own"
+        found: set[int] = set()
+        for match in _pairs(tuple(suspects.items())).finditer(data):
+            one = self.start + match.start()
+            insn = self.around(one)
+            if insn is not None and one + 1 < insn[0] + len(insn[1]):
+                found.add(insn[0])
+        return frozenset(found)
 
-    def matching(self, wanted: Callable[[bytes], bool]) -> tuple[int, ...]:
-        """Addresses of instructions whose bytes are wanted; the answer is remembered."""
-        found = self._matching.get(wanted)
-        if found is None:
-            found = tuple(at for at, raw in self._instructions() if wanted(raw))
-            self._matching[wanted] = found
+    def told(self, ask: Callable[[bytes, int], _Told], address: int, raw: bytes) -> _Told:
+        """An answer about the bytes of one of its instructions; it is remembered."""
+        answers = self._told.get(ask)
+        if answers is None:
+            answers = self._told[ask] = {}
+        if address not in answers:
+            answers[address] = ask(raw, address)
+        found: _Told = answers[address]
         return found
 
     def _instructions(self) -> Iterator[tuple[int, bytes]]:
         """Address and bytes of each."""
-        for number, address in enumerate(self.starts):
-            end = self.starts[number + 1] if number + 1 < len(self.starts) else self._end
+        ends = chain(islice(self.starts, 1, None), (self._end,))
+        for address, end in zip(self.starts, ends, strict=False):
             yield address, self.insn(address, end)
 
     @cached_property
@@ -117,6 +166,44 @@ class FunctionCode:
         if flow is None or self.bad is not None:
             return _NO_FLOW
         return flow(self.data, self.start)
+
+
+class BranchTargets:
+    """Targets of branches, and for each the first branch that goes there.
+
+    Attributes:
+        targets: all of them, sorted.
+    """
+
+    def __init__(self, first: Mapping[int, int]) -> None:
+        """Take the targets, in the order of their first branches."""
+        self._first = first
+        self.targets = sorted(first)
+
+    def into(self, start: int, end: int) -> tuple[int, int] | None:
+        """The target in [start, end) that is branched to first, and the branch."""
+        targets = self.targets
+        at = bisect_left(targets, start)
+        if at == len(targets) or targets[at] >= end:
+            return None
+        inside = targets[at : bisect_left(targets, end)]
+        target = min(inside, key=self._first.__getitem__)
+        return target, self._first[target]
+
+
+@lru_cache
+def _pairs(suspects: tuple[tuple[int, frozenset[int]], ...]) -> re.Pattern[bytes]:
+    """The first byte of each pair that the emulator screens for, in front of the second."""
+
+    def escaped(byte: int) -> bytes:
+        return b"\\x%02x" % byte
+
+    found = [
+        escaped(one) + b"(?=[" + b"".join(map(escaped, sorted(seconds))) + b"])"
+        for one, seconds in suspects
+        if seconds
+    ]
+    return re.compile(b"|".join(found))
 
 
 def _boundaries(arch: Arch, start: int, data: bytes) -> tuple[list[int], int | None]:
@@ -188,10 +275,19 @@ class ImageCode:
         self.symbols = symbols
         self.decode = decode
         self.function = lru_cache(maxsize=_CACHED)(self._function)
+        # What was asked for last: the neighbours ask for the same.
+        self._latest: Stretch | None = None
+        self._lying: tuple[int, int, tuple[tuple[int, int, str], ...]] = (0, 0, ())
 
     def _function(self, start: int, size: int) -> FunctionCode:
         data = self.read(start, min(size, _FUNCTION_MAX))
         return FunctionCode(self.arch, start, data)
+
+    def neighbours(self, start: int, end: int) -> Iterator[FunctionCode]:
+        """All functions but the one at `start` that a short jump into [start, end) may be in."""
+        near = self.functions_between(start - SHORT_REACH, end + SHORT_REACH + 1)
+        for low, high in {(low, high) for low, high, _ in near if low != start}:
+            yield self.function(low, high - low)
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the file, where it is in memory; or what memory has there."""
@@ -213,19 +309,54 @@ class ImageCode:
     def _reach(self) -> list[int]:
         return list(accumulate((end for _, end, _ in self._ranges), max))
 
-    def functions_at(self, address: int) -> list[tuple[int, int, str]]:
+    def functions_at(self, address: int) -> Sequence[tuple[int, int, str]]:
         """All (start, end, name) of functions with a size that cover an address."""
-        at = bisect_right(self._ranges, address, key=lambda row: row[0]) - 1
-        found: list[tuple[int, int, str]] = []
+        low, high, found = self._lying
+        if low <= address < high:
+            return found
+        ranges = self._ranges
+        at = bisect_right(self._starts, address) - 1
+        inside: list[tuple[int, int, str]] = []
         while at >= 0 and self._reach[at] > address:
-            if self._ranges[at][1] > address:
+            if ranges[at][1] > address:
+                inside.append(ranges[at])
+            at -= 1
+        found = tuple(reversed(inside))
+        span = undivided(self._starts, self._reach, lambda at: ranges[at][1], address)
+        self._lying = (*span, found)
+        return found
+
+    def functions_between(self, low: int, high: int) -> list[tuple[int, int, str]]:
+        """All (start, end, name) of functions with a size that reach into [low, high)."""
+        at = bisect_left(self._starts, high) - 1
+        found: list[tuple[int, int, str]] = []
+        while at >= 0 and self._reach[at] > low:
+            if self._ranges[at][1] > low:
                 found.append(self._ranges[at])
             at -= 1
-        return found[::-1]
+        return found
+
+    def stretch(self, address: int) -> Stretch:
+        """The surroundings that an address and its neighbours share."""
+        latest = self._latest
+        if latest is not None and latest.start <= address < latest.end:
+            return latest
+        bias = self.bias
+        symbol, low, high = self.symbols.span(address - bias)
+        if symbol is not None and bias:
+            symbol = replace(symbol, address=symbol.address + bias)
+        self._latest = found = Stretch(
+            low + bias, high + bias, self.segment(address), self.section(address), symbol
+        )
+        return found
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [start for start, _, _ in self._ranges]
 
     def names_at(self, address: int) -> list[str]:
         """Names of all functions that begin at an address."""
-        at = bisect_left(self._ranges, address, key=lambda row: row[0])
+        at = bisect_left(self._starts, address)
         found: list[str] = []
         while at < len(self._ranges) and self._ranges[at][0] == address:
             found.append(self._ranges[at][2])
@@ -271,38 +402,45 @@ class Site:
     function_range: tuple[int, int] | None
     symbol: Symbol | None = None
     probed: bool = False
-    _plans: dict[Mode, InsnPlan] = field(default_factory=dict, repr=False)
+    _plan: InsnPlan | None = field(default=None, init=False, repr=False)
+    _raw: bytes | None = field(default=None, init=False, repr=False)
 
     @property
     def arch(self) -> Arch:
         """The architecture."""
         return self.code.arch
 
-    @cached_property
+    @property
     def function(self) -> FunctionCode | None:
         """The function around it."""
         return self.code.function(*self.function_range) if self.function_range else None
 
-    @cached_property
+    @property
     def raw(self) -> bytes:
         """Original bytes from the unit around the address on, as many as an instruction has."""
-        return self._bytes_at(self.address)
+        if self._raw is None:
+            self._raw = self._bytes_at(self.address)
+        return self._raw
 
     def _bytes_at(self, address: int) -> bytes:
-        base = address - address % self.arch.code_unit
-        return self.code.read(base, self.arch.insn_max)
+        arch, function = self.code.arch, self.function
+        base = address - address % arch.code_unit
+        if function is not None:
+            found = function.read(base, arch.insn_max)
+            if len(found) == arch.insn_max:
+                return found
+        return self.code.read(base, arch.insn_max)
 
     @property
     def plan(self) -> InsnPlan:
         """The plan for the instruction there."""
-        return self.plan_in(self.mode)
+        if self._plan is None:
+            self._plan = self._analyze(self.address, self.mode)
+        return self._plan
 
     def plan_in(self, mode: Mode) -> InsnPlan:
         """The plan under the rules of a mode."""
-        plan = self._plans.get(mode)
-        if plan is None:
-            plan = self._plans[mode] = self._analyze(self.address, mode)
-        return plan
+        return self.plan if mode is self.mode else self._analyze(self.address, mode)
 
     def _analyze(self, address: int, mode: Mode) -> InsnPlan:
         function = self.function
@@ -314,15 +452,20 @@ class Site:
             raw = self._bytes_at(address)
         return self.arch.probes.analyze(raw, address, self.rules, mode, before)
 
-    @cached_property
+    @property
+    def stretch(self) -> Stretch:
+        """All that it lies in together with its neighbours."""
+        return self.code.stretch(self.address)
+
+    @property
     def segment(self) -> Segment | None:
         """The loadable segment it lies in."""
-        return self.code.segment(self.address)
+        return self.stretch.segment
 
-    @cached_property
+    @property
     def section(self) -> Section | None:
         """The section it lies in."""
-        return self.code.section(self.address)
+        return self.stretch.section
 
     @property
     def executable(self) -> bool:

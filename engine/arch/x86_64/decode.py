@@ -8,8 +8,8 @@ Only lengths and places of fields are decided here, with one judgement: `known` 
 the opcode maps have nothing. Members of opcode groups and mandatory prefixes are not checked.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 LONGEST: Final = 15
 """Bytes; a longer instruction faults."""
@@ -46,8 +46,7 @@ PREFIX_BYTES: Final = {
 """Their bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """The fields of one instruction. Offsets count from its first byte; -1 = not there.
 
     Attributes:
@@ -219,6 +218,7 @@ for _byte in range(0x40, 0x50):
 _LONG_FORMS: Final = frozenset({0xC4, 0xC5, 0x62, 0x8F})
 
 
+@lru_cache(maxsize=1 << 12)
 def decode(raw: bytes) -> Decoded | None:
     """The instruction at the front of some bytes; None if cut off, too long, or no encoding."""
     try:

@@ -265,6 +265,8 @@ class Rex2:
 
 def rex2(raw: bytes) -> Rex2 | None:
     """REX2 at the front of some bytes, behind up to four different legacy prefixes."""
+    if 0xD5 not in raw:  # nearly always, at no cost
+        return None
     prefixes = at = 0
     while at < len(raw) and (bit := _PREFIX_BITS.get(raw[at])):
         prefixes |= bit

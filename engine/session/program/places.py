@@ -74,6 +74,21 @@ class Place:
     paths: frozenset[str] = frozenset()
     indirect: bool = False
 
+    def at(self, link: int) -> "Place":
+        """The place at another link address of the same symbol and function."""
+        return Place(
+            self.rules,
+            self.path,
+            self.image,
+            link,
+            self.symbol,
+            self.offset + link - self.link,
+            self.function,
+            self.text,
+            self.paths,
+            self.indirect,
+        )
+
     @property
     def file_offset(self) -> int | None:
         """Offset in the file, as uprobes count; None where nothing is stored."""

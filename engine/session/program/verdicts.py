@@ -5,7 +5,7 @@ They go by the files, and by the memory of a guest where one is at hand.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import groupby
 from typing import Final
 
@@ -21,7 +21,7 @@ from engine.probes.breakpoint import BREAKPOINT
 from engine.probes.callwork import COUNTED, call_entry, call_work
 from engine.probes.detourwork import not_worth, uncompiled
 from engine.probes.jump import JUMP
-from engine.probes.jumprules import JumpPlace, checklist, fitting
+from engine.probes.jumprules import JumpPlace, checklist, failing, fitting
 from engine.probes.lint import Check, Finding, Judgement, judge
 from engine.probes.site import ImageCode, InMemory, Site
 from engine.probes.techniques import AUTO, chosen
@@ -40,10 +40,6 @@ FileMemory = Callable[[Place], InMemory | None]
 """A place's file as a guest's memory has it; None where it is not there."""
 
 
-def _no_checks() -> tuple[Check, ...]:
-    return ()
-
-
 def _no_memory(place: Place) -> None:
     return None
 
@@ -55,24 +51,22 @@ class Placed:
     Attributes:
         place: where.
         judgement: whether a probe may stand there, how and why.
-        ask: looks at the conditions of a jump.
-        seek: looks for the nearest place of the function that meets them.
+        wish: for a jump there; None where nobody may have one.
     """
 
     place: Place
     judgement: Judgement
-    ask: Callable[[], tuple[Check, ...]] = field(default=_no_checks, compare=False, repr=False)
-    seek: Callable[[], int | None] = field(default=lambda: None, compare=False, repr=False)
+    wish: "JumpWish | None" = field(default=None, compare=False, repr=False)
 
     @cached_property
     def jump(self) -> tuple[Check, ...]:
         """The conditions of a jump, as far as the file tells; none where no probe may stand."""
-        return self.ask() if self.judgement.ok else ()
+        return self.wish.checks() if self.wish is not None and self.judgement.ok else ()
 
-    @cached_property
+    @property
     def technique(self) -> str:
         """The technique that would plant it: "jump" (a breakpoint first) or "breakpoint"."""
-        ok = bool(self.jump) and all(check.ok for check in self.jump)
+        ok = self.wish is not None and self.judgement.ok and not self.lacks
         return JUMP.stands if ok else BREAKPOINT.stands
 
     @cached_property
@@ -81,12 +75,72 @@ class Placed:
 
         Only asked where the place has none itself.
         """
-        return self.seek() if self.judgement.ok and self.no_jump is not None else None
+        return self.wish.nearest() if self.wish is not None and self.lacks else None
+
+    @cached_property
+    def lacks(self) -> str:
+        """Id of the first condition of a jump that the place does not meet.
+
+        "" where it meets all of them, and where no probe may stand.
+        """
+        if self.wish is None or not self.judgement.ok:
+            return ""
+        if "jump" in self.__dict__:
+            return next((check.rule for check in self.jump if not check.ok), "")
+        return self.wish.failing()
 
     @property
     def no_jump(self) -> Check | None:
         """The first condition of a jump that the place does not meet."""
-        return next((check for check in self.jump if not check.ok), None)
+        return next((check for check in self.jump if not check.ok), None) if self.lacks else None
+
+
+def _takes_all(place: JumpPlace) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class JumpWish:
+    """A jump that is wanted at a place.
+
+    Attributes:
+        site: the place as the rules see it.
+        refused: why none is asked for at all; None if one is.
+        takes: says why a detour there could not do what is wanted, "" if it can.
+    """
+
+    site: Site
+    refused: Check | None
+    takes: Callable[[JumpPlace], str] = _takes_all
+
+    def checks(self) -> tuple[Check, ...]:
+        """All conditions, as far as the file tells."""
+        return checklist(self._place(self.takes)) if self.refused is None else (self.refused,)
+
+    def failing(self) -> str:
+        """Id of the first one that is not met, "" if all are."""
+        return failing(self._place(self.takes)) if self.refused is None else self.refused.rule
+
+    def nearest(self) -> int | None:
+        """The nearest place of the function that meets them, whatever is wanted there."""
+        if self.refused is not None:
+            return None
+        for address in fitting(self._place(_takes_all)):
+            if judge(replace(self.site, address=address)).ok:
+                return address
+        return None
+
+    def _place(self, takes: Callable[[JumpPlace], str]) -> JumpPlace:
+        site = self.site
+        return JumpPlace(
+            site.arch,
+            site.address,
+            site.rules,
+            site.mode,
+            site.code,
+            site.function,
+            unfit=takes,
+        )
 
 
 class Verdicts:
@@ -111,8 +165,9 @@ class Verdicts:
                 the code, and it is the changed code that is judged.
         """
         self._memory = memory
-        self._technique = technique
         self._choice = chosen(technique)
+        none = Check("technique", False, f"--technique {technique} asks for none")
+        self._no_jumps = None if self._choice.replaces else none
         self.places = Places(arch, program)
         self.lookup = ProgramLookup(arch, program, self.places, mode)
         self._arch = arch
@@ -142,51 +197,27 @@ class Verdicts:
             bias: of its file in memory: texts and addresses of the verdict are the guest's then.
             mode: another strictness than usual, for one place.
             probed: a probe stands there already.
-            brief: conditions of jumps are looked at only when they are asked for.
+            brief: conditions of jumps and remarks are looked at only when they are asked for.
         """
         site = self.site(place, mode=mode, probed=probed, bias=bias)
-        placed = Placed(
-            place, judge(site), partial(self._jump, site), partial(self._nearest_jump, site)
-        )
+        placed = Placed(place, judge(site), JumpWish(site, self._no_jumps))
         if not brief:
-            _ = placed.jump
+            _ = placed.jump, placed.judgement.findings
         return placed
-
-    def _jump(
-        self, site: Site, takes: Callable[[JumpPlace], str] = lambda place: ""
-    ) -> tuple[Check, ...]:
-        """The conditions; `takes` says why a detour there could not do what is wanted."""
-        if not self._choice.replaces:
-            text = f"--technique {self._technique} asks for none"
-            return (Check("technique", False, text),)
-        place = self._jump_place(site)
-        place.unfit = takes
-        return checklist(place)
-
-    def _jump_place(self, site: Site) -> JumpPlace:
-        return JumpPlace(self._arch, site.address, site.rules, site.mode, site.code, site.function)
-
-    def _nearest_jump(self, site: Site) -> int | None:
-        if not self._choice.replaces:
-            return None
-        for address in fitting(self._jump_place(site)):
-            if judge(replace(site, address=address, _plans={})).ok:
-                return address
-        return None
 
     def site(
         self, place: Place, *, mode: Mode | None = None, probed: bool = False, bias: int = 0
     ) -> Site:
         """A place as the rules see it."""
         code = self._changed(place, bias) or self._code(place, bias)
-        symbol, function = code.symbols.at(place.link), place.function
+        function, address = place.function, place.link + bias
         return Site(
             code=code,
-            address=place.link + bias,
+            address=address,
             rules=place.rules,
             mode=mode or self._mode,
             function_range=function and (function[0] + bias, function[1]),
-            symbol=symbol and replace(symbol, address=symbol.address + bias),
+            symbol=code.stretch(address).symbol,
             probed=probed,
         )
 
@@ -238,7 +269,8 @@ class Verdicts:
             entry = call_entry(call_work(self._arch, wanted), 0, 1, deeper=False)
             return not_worth(uncompiled(there.jumps, entry, there.raw))
 
-        return replace(one, ask=partial(self._jump, self.site(one.place, mode=mode), takes))
+        site = self.site(one.place, mode=mode)
+        return replace(one, wish=JumpWish(site, self._no_jumps, takes))
 
     def unhit(self, definition: Definition) -> str:
         """Say why a uprobe that the kernel's rules take will not be hit, "" for any other."""
@@ -307,7 +339,7 @@ class Verdicts:
                 image=file.image,
                 link=start,
                 symbol=symbol.name,
-                offset=0,
+                offset=start - symbol.address,
                 function=(start, end - start),
                 text="",
                 paths=file.paths,
@@ -315,8 +347,7 @@ class Verdicts:
             function = self._code(place).function(start, end - start)
             for address in function.starts:
                 if address >= done:
-                    at = replace(place, link=address, offset=address - symbol.address)
-                    yield self.judge(at, brief=True)
+                    yield self.judge(place.at(address), brief=True)
             done = max(done, end)
 
     def instructions(self, place: Place) -> Iterator[Place]:

@@ -76,6 +76,9 @@ class PlainCode:
     def functions_at(self, address: int) -> list[tuple[int, int, str]]:
         return []
 
+    def neighbours(self, start: int, end: int) -> list[FunctionCode]:
+        return []
+
     def show(self, address: int, raw: bytes) -> str:
         return raw.hex()
 
