@@ -15,7 +15,7 @@ from engine.language.typetexts import definition_of
 from engine.language.values import TypedValue
 from engine.session.debugger.debugger import NOT_RUN, Debugger, Display
 from engine.session.debugger.frames import window
-from engine.session.debugger.places import PlaceMissingError
+from engine.session.debugger.places import CodePlace, PlaceMissingError, WantedPlace
 
 _SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
 _LISTED: Final = 10
@@ -368,29 +368,41 @@ class Looking:
             put(f" called by frame at {after.cfa or 0:#x}")
 
     def info_line(self, rest: str) -> None:
-        """The addresses of a source line."""
+        """The addresses of a source line, or of the first lines of functions."""
         debugger = self._debugger
-        named = re.fullmatch(r"[A-Za-z_]\w*(::\w+)*", rest) is not None
+        frame = debugger.frame
+        if not rest.strip() and frame is not None and frame.file:
+            rest = f"{frame.file}:{frame.line}"
+        wanted = debugger.wanted(rest)
         try:
-            place = debugger.places.entry(rest) if named else debugger.place(rest)
+            places = debugger.places.beginnings(wanted)
         except PlaceMissingError:
             line = re.fullmatch(r"(.+):(\d+)", rest.strip())
             modules = debugger.files.modules()
             if line is None or not any(module.lines.has_file(line[1]) for module in modules):
                 raise
             raise CommandError(f'Line number {line[2]} is out of range for "{line[1]}".') from None
+        for place in places:
+            debugger.put(self._line_written(wanted, place))
+
+    def _line_written(self, wanted: WantedPlace, place: CodePlace) -> str:
+        """Where the code of a line is, as gdb writes it (gdb/source.c, info_line_command)."""
+        finder = self._debugger.places
+
+        def written(address: int) -> str:
+            label = finder.label(address)
+            return f"{address:#x} <{label}>" if label else f"{address:#x}"
+
         if not place.file:
-            raise CommandError(
-                f"No line number information available for address {place.address:#x}"
+            return f"No line number information available for address {written(place.address)}"
+        if wanted.line and place.line != wanted.line:
+            return (
+                f'Line {wanted.line} of "{place.written}" is at address '
+                f"{written(place.address)} but contains no code."
             )
-        start, end = debugger.places.span(place.address)
+        start, end = map(written, finder.span(place.address))
         what = f'Line {place.line} of "{place.written}"'
-        labels = debugger.places.label(start), debugger.places.label(end)
-        addresses = [
-            f"{at:#x} <{label}>" if label else f"{at:#x}"
-            for at, label in zip((start, end), labels, strict=True)
-        ]
-        debugger.put("{} starts at address {} and ends at {}.".format(what, *addresses))
+        return f"{what} starts at address {start} and ends at {end}."
 
     def info_symbol(self, rest: str) -> None:
         """The symbol at an address."""

@@ -377,6 +377,39 @@ class PlaceFinder:
         """
         return self.find(WantedPlace(name, function=name))[0]
 
+    def beginnings(self, wanted: WantedPlace) -> tuple[CodePlace, ...]:
+        """The first instructions of a place, prologues and all.
+
+        They are every function's of a name, and one of a line; a line without code has that of
+        the next one.
+
+        Raises:
+            CommandError: there is none.
+        """
+        if wanted.address is not None:
+            return (self.at(wanted.address),)
+        if not wanted.line:
+            starts = dict.fromkeys(self._starts(wanted))
+            found = tuple(self.at(address) for address in starts)
+        else:
+            lines = [
+                (at, addresses[0] + module.bias)
+                for module in self._files.modules()
+                for at, addresses in [module.lines.statements_at(wanted.file, wanted.line)]
+                if at
+            ]
+            found = tuple(replace(self.at(at), line=line) for line, at in sorted(lines)[:1])
+        if not found:
+            raise PlaceMissingError(self._why_not(wanted))
+        return found
+
+    def _starts(self, wanted: WantedPlace) -> Iterator[int]:
+        for module in self._files.modules():
+            for block in self._named(module, wanted):
+                yield block.start + module.bias
+            for link in self._symbols(module, wanted.function) if not wanted.file else ():
+                yield link + module.bias
+
     def entry(self, name: str) -> CodePlace:
         """A function's first instruction.
 

@@ -21,6 +21,15 @@ break many.cpp:900
 break nosuch.c:3
 info breakpoints
 run
+info line largest
+info line push
+info line twice
+info line hidden
+info line grow
+info line geo::twice(long)
+info line many.cpp:23
+info line many.cpp:26
+info line many.cpp:55
 info breakpoints
 bt
 continue
