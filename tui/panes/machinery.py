@@ -235,7 +235,7 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         if self.source.fill(view):
             self._renew()
         hit = view.hit
-        self.retitle(*((harmless(hit.place), hit.how) if hit is not None else ()))
+        self.retitle(*((harmless(hit.shown), hit.how) if hit is not None else ()))
 
     def locate(self, address: int) -> None:
         """Another place is looked at."""

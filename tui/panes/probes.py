@@ -79,7 +79,7 @@ class ProbeRows(LineSource):
         """Take these probes; True if all lines look different now."""
         self.probes = probes
         before = self._place_width
-        self._place_width = max((len(probe.place) for probe in probes[:1000]), default=8)
+        self._place_width = max((len(probe.shown) for probe in probes[:1000]), default=8)
         return self._place_width != before
 
     def line(self, index: int, width: int, looks: Looks) -> Strip:
@@ -89,7 +89,7 @@ class ProbeRows(LineSource):
         dim = looks("dim")
         alive = probe.enabled and not probe.gone and not probe.pending
         stop = mark("stop", ascii_only) if probe.stops else " "
-        place = harmless(probe.place, ascii_only)
+        place = harmless(probe.shown, ascii_only)
         pieces: list[tuple[str, Style | None]] = [
             (state_mark(probe, ascii_only), looks("good" if alive else "warn")),
             (stop, looks("bad")),
@@ -123,7 +123,10 @@ class ProbeRows(LineSource):
     def searchable(self, index: int, looks: Looks) -> str:
         """All words of a probe."""
         probe = self.probes[index]
-        words = (probe.kind, probe.place, probe.event, probe.definition, probe.filter, probe.only)
+        words = (
+            *(probe.kind, probe.place, probe.shown, probe.event, probe.definition),
+            *(probe.filter, probe.only),
+        )
         return " ".join((*words, *probe.triggers, probe.reason))
 
 

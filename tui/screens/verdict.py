@@ -50,7 +50,7 @@ class VerdictScreen(ModalScreen[int | None]):
         """The verdict, the checklist, the remarks."""
         with Vertical() as box:
             box.set_class(is_ascii(self.app), "-ascii")
-            box.border_title = Content(harmless(f"Why: {self._placed.place.name}"))
+            box.border_title = Content(harmless(f"Why: {self._placed.place.shown}"))
             with VerticalScroll():
                 yield Static(self._text(), markup=False)
             keys = "Esc back"

@@ -103,7 +103,7 @@ def route_line(view: GuestView, width: int, ascii_only: bool) -> Content:
     at = len(hit.done)
     arrow = mark("arrow", ascii_only)
     names = [f"[{name}]" if at == number + 1 else name for number, name in enumerate(hit.route)]
-    front = f" {harmless(hit.place, ascii_only)} "
+    front = f" {harmless(hit.shown, ascii_only)} "
     first = 0
     while first < at - 1 and len(front) + len(arrow.join(names[first:])) + 3 > width:
         first += 1  # what is over goes first

@@ -12,6 +12,7 @@ from typing import Literal
 
 from engine.arch.drawing import UnitDrawing as UnitDrawing
 from engine.arch.drawing import UnitPart as UnitPart
+from engine.image.symtab import shown_place
 from engine.session.protocol.commands import SavedStop
 
 Origin = Literal["", "insn", "machinery"]
@@ -175,6 +176,11 @@ class ProbeView:
     triggers: tuple[str, ...] = ()
     only: str = ""
 
+    @property
+    def shown(self) -> str:
+        """The place, C++ names as people write them."""
+        return shown_place(self.place)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -291,6 +297,11 @@ class HitView:
     returns_to: int | None = None
     detour: DetourView | None = None
     units: tuple[UnitDrawing, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The place, C++ names as people write them."""
+        return shown_place(self.place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,3 +97,19 @@ def test_tens_of_thousands_of_probes() -> None:
         await until(pilot, lambda: pane.lines.cursor == 20_000)
 
     drive(pane, (80, 24), steps)
+
+
+def test_names_of_places_are_the_sources() -> None:
+    pane = ProbesPane()
+
+    async def steps(pilot: Pilot[None], app: Bench) -> None:
+        pane.show(GuestView(probes=(probe(1, place="_ZN3geo6Circle4areaEv+0x4"), probe(2))))
+        await pilot.pause()
+        first = pane.lines.render_line(0).text
+        assert "geo::Circle::area+0x4" in first
+        assert "_ZN3geo" not in first
+        assert all(
+            name in pane.source.searchable(0, pane.lines.looks) for name in ("Circle4", "::")
+        )
+
+    drive(pane, (80, 10), steps)
