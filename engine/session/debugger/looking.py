@@ -386,7 +386,7 @@ class Looking:
             debugger.put(self._line_written(wanted, place))
 
     def _line_written(self, wanted: WantedPlace, place: CodePlace) -> str:
-        """Where the code of a line is, as gdb writes it (gdb/source.c, info_line_command)."""
+        """The place of a line's code as gdb writes it (gdb/source.c, info_line_command)."""
         finder = self._debugger.places
 
         def written(address: int) -> str:
