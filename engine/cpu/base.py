@@ -281,8 +281,8 @@ class ServesCalls(Protocol):
 
         It finds pc behind the instruction. Where it is done and the program goes on it returns
         True; else the processor stops as it does without an action. It may read and write
-        general registers and memory, and have translations forgotten, but do nothing else with
-        the processor.
+        general registers and memory, change the page table, and have translations forgotten,
+        but do nothing else with the processor.
 
         Args:
             action: called at each system call; None for none.

@@ -43,6 +43,9 @@ class FreeRanges:
         high = self._ends[low]
         if end > high:
             return False
+        if end == high and low < start:
+            self._resize(low, start)
+            return True
         self._drop(index)
         if low < start:
             self._add(low, start)
@@ -59,9 +62,20 @@ class FreeRanges:
         if index:
             low = self._starts[index - 1]
             if self._ends[low] == start:
-                start = low
-                self._drop(index - 1)
+                self._resize(low, end)
+                return
         self._add(start, end)
+
+    def _resize(self, start: int, end: int) -> None:
+        """Let a stretch end elsewhere."""
+        before, after = _class(self._ends[start] - start), _class(end - start)
+        self._ends[start] = end
+        if before != after:
+            starts = self._classes[before]
+            del starts[bisect_left(starts, start)]
+            if not starts:
+                del self._classes[before]
+            insort(self._classes.setdefault(after, []), start)
 
     def last_before(self, address: int) -> tuple[int, int] | None:
         """(start, end) of the highest stretch that begins before an address."""

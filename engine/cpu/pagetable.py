@@ -10,12 +10,12 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from engine.cpu.ram import PHYSICAL_BASE, Ram
 from engine.errors import GuestFaultError
 
+_FREE: Final = struct.Struct("=4Q")
 _ENTRY_SIZE = 4 * 8  # words of a table entry: start, end, physical minus virtual, permissions
 _MAX_REGIONS = 1 << 20  # more than any address space has, with the gap
 _GAP, _WIDEST = 256, 1024
@@ -24,8 +24,7 @@ NOWHERE: Final = (1 << 64) - 1
 """Behind all addresses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(NamedTuple):
     """A run of guest-virtual addresses with one permission and contiguous backing.
 
     Attributes:
@@ -63,22 +62,27 @@ class RegionTable:
         self._entries = mmap.mmap(-1, _MAX_REGIONS * _ENTRY_SIZE)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._entries))
         self._front = self._gap = 0
+        self._free = (0, 0, 0)  # the entries that are free, and what they begin with
 
     @property
     def count(self) -> int:
         """Entries, free ones included."""
         return len(self.regions) + self._gap
 
-    def replace(self, start: int, end: int, regions: list[Region]) -> None:
+    def replace(self, start: int, end: int, regions: list[Region]) -> bool:
         """Replace the regions that begin in [start, end).
 
         Args:
             start: first address.
             end: one past the last.
             regions: what is there now, sorted, all within.
+
+        Returns:
+            False if all that was there before is there still.
         """
         low = bisect_left(self._starts, start)
         high = bisect_left(self._starts, end, low)
+        changed = not _still(self.regions[low:high], regions)
         self.regions[low:high] = regions
         self._starts[low:high] = [region.start for region in regions]
         self._move_gap(low)
@@ -92,11 +96,22 @@ class RegionTable:
             self._gap -= len(regions)
         behind = low + len(regions)
         begin = self._starts[behind] if behind < len(self._starts) else NOWHERE
-        free = struct.pack("=4Q", begin, 0, 0, 0) * self._gap
-        ctypes.memmove(self.address + self._front * _ENTRY_SIZE, free, len(free))
+        first, last, before = self._free
+        start, stop = self._front, self._front + self._gap
+        self._free = start, stop, begin
+        if begin == before and first <= start <= last <= stop:
+            start = last  # the others are free already
+        elif begin == before and first <= start and stop <= last:
+            return changed
+        free = _FREE.pack(begin, 0, 0, 0) * (stop - start)
+        ctypes.memmove(self.address + start * _ENTRY_SIZE, free, len(free))
+        return changed
 
     def _move_gap(self, index: int) -> None:
         """Let the gap stand before the entry of an index."""
+        if index == self._front:
+            return
+        self._free = (0, 0, 0)
         low, high = sorted((index, self._front))
         target, source = (low + self._gap, low) if index < self._front else (low, low + self._gap)
         self._move(target, source, high - low)
@@ -104,6 +119,7 @@ class RegionTable:
 
     def _set_gap(self, gap: int, behind: int) -> None:
         """Give the gap another size; so many entries stand behind it."""
+        self._free = (0, 0, 0)
         self._move(self._front + gap, self._front + self._gap, behind)
         self._gap = gap
 
@@ -188,6 +204,16 @@ class PageTable:
         """Replace all of them; the caller flushes the TLB."""
         self.shown.replace(0, NOWHERE, regions)
         self.refresh()
+
+
+def _still(before: list[Region], now: list[Region]) -> bool:
+    """True if regions, one at the most, are there still, and may have got longer."""
+    if not before:
+        return True
+    if len(before) > 1 or not now:
+        return False
+    old, new = before[0], now[0]
+    return old.end <= new.end and (old.start, *old[2:]) == (new.start, *new[2:])
 
 
 def _pack(regions: list[Region]) -> bytes:

@@ -225,7 +225,10 @@ class Ram:
 
     def touch(self, offset: int, size: int) -> bool:
         """Count pages that the engine itself is about to write; False beyond the budget."""
-        for page in range(offset // PAGE, (offset + size + PAGE - 1) // PAGE):
+        first, behind = offset // PAGE, (offset + size + PAGE - 1) // PAGE
+        if behind - first == 1 and self._touched_view[first]:
+            return True
+        for page in range(first, behind):
             if not self._touched_view[page]:
                 if self.control.budget <= 0:
                     return False

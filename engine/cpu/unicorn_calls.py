@@ -13,7 +13,12 @@ class ServedCalls:
     """The system calls of one engine.
 
     Attributes:
+        action: carries them out, see `engine.cpu.base.ServesCalls`; None for none.
+        known: `know` has been told.
+        possible: an action may be used.
+        stopping: the engine stops for another reason, and what comes meanwhile is not done.
         inside: one is being carried out.
+        moved: the page table has changed since the last one began.
         pending: something is to be seen to where the emulator has been left.
     """
 
@@ -23,7 +28,7 @@ class ServedCalls:
         stop: Callable[[], None],
         failed: Callable[[BaseException], bool],
     ) -> None:
-        """None is carried out here before `use`.
+        """None is carried out here yet.
 
         Args:
             clock: of the engine.
@@ -33,28 +38,29 @@ class ServedCalls:
         self._clock = clock.words
         self._stop = stop
         self._failed = failed
-        self._action: Callable[[], bool] | None = None
+        self.action: Callable[[], bool] | None = None
         self._words = memoryview(b"")
         self._pc = 0
         self._sizes: dict[int, int] = {}
         self._asked: tuple[int, int] | None = None
         self._late: list[Callable[[], None]] = []
-        self.inside = self.pending = False
+        self.known = self.possible = False
+        self.stopping = self.inside = self.pending = self.moved = False
 
-    def use(self, action: Callable[[], bool] | None, words: "memoryview[int]", pc: int) -> None:
-        """Let an action carry them out from now on.
+    def know(self, words: "memoryview[int]", pc: int | None) -> None:
+        """Learn where the registers are.
 
         Args:
-            action: see `engine.cpu.base.ServesCalls`; None for none.
             words: the registers in place.
-            pc: index of the program counter among them.
+            pc: index of the program counter among them; None if none is to be carried out here.
         """
-        self._action, self._words, self._pc = action, words, pc
+        self.known, self.possible = True, pc is not None
+        self._words, self._pc = words, pc or 0
 
     def called(self, number: int) -> bool:
         """A system call is next, as this exception: True if the program goes on behind it."""
-        action = self._action
-        if action is None:
+        action = self.action
+        if action is None or self.stopping:
             return False
         words, pc = self._words, self._pc
         size = self._sizes.get(number)
@@ -63,7 +69,7 @@ class ServedCalls:
             self.pending = True
             return False
         words[pc] += size
-        self.inside = True
+        self.inside, self.moved = True, False
         try:
             done = action()
             if done:  # the instruction behind it is no jump away

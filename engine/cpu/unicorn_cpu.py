@@ -136,7 +136,9 @@ class UnicornCpu(UnicornState):
         self._add_fill_hook()
         machine.enter_user_mode(self._uc, ram, self.page_table, secret)
         self.flush_tlb()
-        add_stops(arch, machine, self._hooks, self._traps, self._stop_with, self._served, self)
+        add_stops(
+            arch, machine, self._hooks, self._traps, self._stop_with, self._calls.called, self
+        )
         self._screen.watch(ram, self._code, self.read)
 
     @property
@@ -208,17 +210,12 @@ class UnicornCpu(UnicornState):
         They all stop the engine where its registers are not found in place, or where the screen
         has to look at them between one and the next.
         """
-        pc = self.arch.roles.pc
-        if action is not None:
+        calls = self._calls
+        if action is not None and not calls.known:
+            pc = self.arch.roles.pc
             self._traps.reader((pc,))
-        place = self._live_at.get(pc)
-        if place is None or self._screen.attunes:
-            action = None
-        self._calls.use(action, self._live_words, place or 0)
-
-    def _served(self, number: int) -> bool:
-        """True if a system call has been carried out; none is behind another reason to stop."""
-        return self._stop is None and self._calls.called(number)
+            calls.know(self._live_words, None if self._screen.attunes else self._live_at.get(pc))
+        calls.action = action if calls.possible else None
 
     def step(self, *, rewrites: bool = False) -> Stop | None:
         """Execute one instruction; None if nothing but that happened.
@@ -310,6 +307,7 @@ class UnicornCpu(UnicornState):
         if self._halted and not count:
             return self._halt_now()
         self._stop = None
+        self._calls.stopping = False
         self._progress = True
         control = self._ram.control
         control.fault_access = 0
@@ -493,9 +491,7 @@ class UnicornCpu(UnicornState):
 
     def flush_tlb(self) -> None:
         """Forget translations of addresses, after the page table has changed."""
-        if self._calls.inside:
-            self._calls.later(self.flush_tlb)
-            return
+        self._calls.moved = True
         self._uc.ctl(uc_const.UC_CTL_TLB_FLUSH, uc_const.UC_CTL_IO_WRITE)
         self._misses = self._ram.control.fills + _MISSES
 
@@ -516,8 +512,8 @@ class UnicornCpu(UnicornState):
             start = stop
 
     def _invalidate_of(self, regions: RegionTable, start: int, size: int) -> None:
-        """Forget a range of an address space, which need not be shown any more."""
-        if regions is self.page_table.shown:
+        """Forget a range of an address space, if it is still shown as it was; else all."""
+        if regions is self.page_table.shown and not self._calls.moved:
             self.invalidate(start, size)
         else:
             self.invalidate_all()
@@ -607,6 +603,7 @@ class UnicornCpu(UnicornState):
         self._hooks.add(kind, api.OnFill(on_fill))
 
     def _stop_with(self, stop: Stop, state: object) -> None:
+        self._calls.stopping = True
         if self._stop is None:
             self._stop = stop
             if state is not None:  # what stands behind in the block is not to touch memory

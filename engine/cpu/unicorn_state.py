@@ -33,6 +33,7 @@ class UnicornState(MappedMemory):
         self._widths = {register.name: register.bits // 8 for register in arch.registers}
         self._buffer = ctypes.create_string_buffer(WIDE)
         self._buffer_at = ctypes.addressof(self._buffer)
+        self._first_word = memoryview(self._buffer).cast("B").cast("Q")
         self._batches: dict[tuple[str, ...], tuple[Any, ...]] = {}
         self._left_out = machine.names.unsaved
         self._pc_id = self._ids[arch.roles.pc]
@@ -59,6 +60,8 @@ class UnicornState(MappedMemory):
             return self._live_words[place]
         width = self._widths[name]
         api.reg_read(self._handle, self._ids[name], self._buffer_at)
+        if width == 8:
+            return self._first_word[0]
         return int.from_bytes(self._buffer.raw[:width], "little")
 
     def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:

@@ -94,6 +94,18 @@ class MappedBytes:
 
     def write(self, address: int, data: bytes) -> None:
         """Copy bytes in as the kernel would for the program (read-only pages fault)."""
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0 and data and not self.closed and self.watcher is None:
+            mapping = self._mappings[index]
+            physical = mapping.physical
+            if (  # the usual case
+                address < mapping.end >= address + len(data)
+                and physical is not None
+                and mapping.perms & (WRITE | EXECUTE) == WRITE
+                and self._ram.touch(physical + address - mapping.start, len(data))
+            ):
+                self._ram.write(physical + address - mapping.start, data)
+                return
         done = 0
         if self.closed:
             self.before_write(address, len(data))
@@ -133,6 +145,12 @@ class MappedBytes:
 
     def accessible(self, address: int, size: int, write: bool) -> bool:
         """Tell whether `read` or `write` of the range would work."""
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0 and size > 0:
+            mapping = self._mappings[index]
+            if address < mapping.end >= address + size:  # the usual case
+                perms = mapping.perms & WRITE if write else mapping.perms
+                return bool(perms) and mapping.physical is not None
         need, access = (WRITE, "write") if write else (READ, "read")
         try:
             for _ in self._pieces(address, size, need, access):

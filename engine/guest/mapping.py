@@ -1,8 +1,8 @@
 """Mappings as values: what Linux calls vm_area_structs, and the pages that some share."""
 
 import errno
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from engine.cpu.ram import PAGE
 
@@ -64,8 +64,7 @@ COPIED, WIPED, OMITTED = 0, 1, 2
 """Bits of what a copy of an address space has of a mapping: the pages, empty ones, nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(NamedTuple):
     """One mapping (a vm_area_struct).
 
     Attributes:
@@ -103,10 +102,11 @@ class Mapping:
 
     def continues(self, right: "Mapping") -> bool:
         """True if a mapping behind this one differs in nothing that a program could see."""
+        if self.end != right.start:
+            return False
         offset = self.offset + self.size if self.backing or self.extent else 0
         return (
-            self.end == right.start
-            and (self.perms, self.name, self.shared, self.inode, self.reserved)
+            (self.perms, self.name, self.shared, self.inode, self.reserved)
             == (right.perms, right.name, right.shared, right.inode, right.reserved)
             and self.at_fork == right.at_fork
             and self.backing is right.backing
@@ -117,8 +117,7 @@ class Mapping:
     def part(self, start: int, end: int) -> "Mapping":
         """The piece between two addresses inside it."""
         skip = start - self.start
-        return replace(
-            self,
+        return self._replace(
             start=start,
             end=end,
             physical=None if self.physical is None else self.physical + skip,

@@ -7,7 +7,6 @@ places, sums, views of shared pages) is kept up to date with each change.
 import errno
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from engine.cpu.freeranges import FreeRanges
@@ -64,6 +63,7 @@ class MappingTable:
         layout: another object after each change: what was remembered of a mapping is void then.
         dirty: ranges (start, end) in which the emulator's page table is older than this one.
         stale: the page table is older everywhere.
+        renewed: something has been done there beside putting in mappings.
         size: bytes of the program's mappings.
         data: bytes of those that are private and writable, without the stack.
         views: the mappings that show an extent, by extent.
@@ -76,7 +76,7 @@ class MappingTable:
         self.starts: list[int] = []
         self.layout = object()
         self.dirty: list[tuple[int, int]] = []
-        self.stale = False
+        self.stale = self.renewed = False
         self.size = self.data = 0
         self.views: dict[SharedExtent, ExtentViews] = {}
         self.files: dict[object, int] = {}
@@ -93,6 +93,7 @@ class MappingTable:
     def touch(self, start: int, end: int) -> None:
         """The emulator's page table is older than this one in a range."""
         self.dirty.append((start, end))
+        self.renewed = True
 
     def overlapping(self, start: int, end: int) -> list[Mapping]:
         """Mappings with at least one byte in [start, end)."""
@@ -132,7 +133,7 @@ class MappingTable:
         self.starts.insert(index, mapping.start)
         self._free.take(mapping.start, mapping.end)
         self._account(index, 1)
-        self.touch(mapping.start, mapping.end)
+        self.dirty.append((mapping.start, mapping.end))
         self.layout = object()
 
     def remove(self, mapping: Mapping) -> None:
@@ -155,7 +156,7 @@ class MappingTable:
             self.insert(mapping.part(mapping.start, start))
         if end < mapping.end:
             self.insert(mapping.part(end, mapping.end))
-        return mapping.part(start, end)
+        return mapping if mapping[:2] == (start, end) else mapping.part(start, end)
 
     def replace(self, index: int, mapping: Mapping) -> None:
         """Put a mapping with the same addresses in an old one's place."""
@@ -179,14 +180,14 @@ class MappingTable:
             if first.physical is not None and first.physical + first.size != second.physical:
                 index += 1
                 continue
-            mappings[index] = replace(first, end=second.end)
+            mappings[index] = first._replace(end=second.end)
             del mappings[index + 1], self.starts[index + 1]
             self._joints -= 1
             if first.extent is not None:
                 self.views[first.extent].count(second, -1)
             if first.backing is not None:
                 self.files[first.backing.identity] -= 1
-            self.touch(first.start, second.end)
+            self.dirty.append((first.start, second.end))
             self.layout = object()
 
     def _account(self, index: int, sign: int) -> None:

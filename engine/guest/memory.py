@@ -8,7 +8,6 @@ so a program may reserve terabytes.
 import errno
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final
 
 from engine.arch.base import AddressPlan
@@ -35,6 +34,19 @@ __all__ = ["Backing", "Mapping", "MappingError", "Memory", "page_up"]
 _ALL: Final = READ | WRITE | EXECUTE
 _LARGE = 1 << 20
 """Before so much is given back it is looked at how much is resident."""
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same ranges, those that meet as one."""
+    if len(ranges) == 1:
+        return ranges.copy()
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
 
 
 class Memory:
@@ -137,7 +149,8 @@ class Memory:
         """
         end = start + page_up(size)
         self.table.need_room(1)
-        self.unmap(start, end - start)
+        if self.overlapping(start, end) or end - start >= _LARGE:
+            self.unmap(start, end - start)
         mapping = Mapping(start, end, perms, None, name, offset, backing, shared, inode, reserved)
         if perms or backing is not None or shared:
             mapping = self.pager.back(mapping, grows=name == HEAP)
@@ -197,7 +210,7 @@ class Memory:
         if mapping.perms & EXECUTE and mapping.physical is not None:
             # While it is still executable: the emulator finds blocks by fetching.
             self._code.invalidate(low, high - low)
-        piece = replace(mapping.part(low, high), perms=perms)
+        piece = mapping.part(low, high)._replace(perms=perms)
         if perms and piece.physical is None:
             piece = self.pager.back(piece, grows=True)
         elif piece.extent is not None and perms & WRITE:
@@ -228,7 +241,7 @@ class Memory:
         )
         for mapping in changed:
             piece = self.table.split(mapping, max(start, mapping.start), min(end, mapping.end))
-            self.table.insert(replace(piece, at_fork=piece.at_fork & ~off | on))
+            self.table.insert(piece._replace(at_fork=piece.at_fork & ~off | on))
         self.table.merge(start, end)
 
     def discard(self, start: int, size: int) -> None:
@@ -294,19 +307,25 @@ class Memory:
         if not table.changed:
             return
         self.views.mix()
+        changed = table.renewed
         if table.stale or len(table.dirty) > _MANY:
-            self._set_regions(0, NOWHERE, self.mappings)
+            changed |= self._set_regions(0, NOWHERE, self.mappings)
         else:
-            for start, end in table.dirty:
-                self._show(start, end)
+            for start, end in _joined(table.dirty):
+                changed |= self._show(start, end)
         table.stale = False
         table.dirty.clear()
         if self._code.shown:
             self._cpu.page_table.refresh()
-            self._cpu.flush_tlb()
+            if changed:  # the emulator remembers no address that leads nowhere
+                self._cpu.flush_tlb()
+        table.renewed = False
 
-    def _set_regions(self, start: int, end: int, mappings: Sequence[Mapping]) -> None:
-        """Let a range of the emulator's page table be what these mappings say."""
+    def _set_regions(self, start: int, end: int, mappings: Sequence[Mapping]) -> bool:
+        """Let a range of the emulator's page table be what these mappings say.
+
+        False if all addresses that led somewhere still lead there.
+        """
         closed = self.closed
         if self._behind is not None:
             self._behind.replace(start, end, list(regions_of(mappings, closed)))
@@ -316,8 +335,8 @@ class Memory:
             sifted = {page: self.closed.get(page, _ALL) for page in self.watched}
             regions = regions_of(mappings, closed, sifted if self._sifts else None)
             self._code.regions.replace(start, end, list(regions))
-            return
-        self._code.regions.replace(start, end, list(regions_of(mappings, closed)))
+            return True
+        return self._code.regions.replace(start, end, list(regions_of(mappings, closed)))
 
     def activate(self) -> None:
         """Let the processor be in this address space."""
@@ -325,15 +344,15 @@ class Memory:
         self.sync()
         self._code.show()
 
-    def _show(self, start: int, end: int) -> None:
-        """Bring a range of the emulator's page table up to date.
+    def _show(self, start: int, end: int) -> bool:
+        """Bring a range of the emulator's page table up to date; False as `_set_regions`.
 
         A region that reaches into the range is of a mapping that does, now or before.
         """
         pieces = self.overlapping(start, end)
         if pieces:
             start, end = min(start, pieces[0].start), max(end, pieces[-1].end)
-        self._set_regions(start, end, pieces)
+        return self._set_regions(start, end, pieces)
 
     def close_pages(self, pages: dict[int, int]) -> None:
         """Take permissions from single pages (address to the bits that stay), nobody else's.
@@ -464,7 +483,7 @@ class Memory:
         if physical is None or not self._ram.touch(physical, end - start):
             raise MappingError(errno.ENOMEM)
         piece = self.table.split(mapping, start, end)
-        self.table.insert(replace(piece, perms=perms, physical=physical))
+        self.table.insert(piece._replace(perms=perms, physical=physical))
 
     def total(self) -> int:
         """Bytes of all the program's mappings."""

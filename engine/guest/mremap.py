@@ -1,6 +1,5 @@
 """Mappings that move, grow or are shown twice: what mremap asks for."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 from engine.guest.mapping import Mapping, MappingError
@@ -29,7 +28,7 @@ class Mremap:
                 return None
         if run[-1].end < end or first.extent is not None:
             return None
-        joined = replace(first, end=run[-1].end, physical=None)
+        joined = first._replace(end=run[-1].end, physical=None)
         if any(mapping.physical is not None for mapping in run):
             joined = self._pager.join(joined, run)
         for mapping in run:
@@ -47,13 +46,13 @@ class Mremap:
         memory = self._memory
         keep = min(mapping.size, size)
         content = mapping.part(mapping.start, mapping.start + keep)
-        moved = replace(content, start=target, end=target + size)
+        moved = content._replace(start=target, end=target + size)
         memory.before_move(mapping.start, mapping.size)
         try:
             if content.extent is not None:
                 moved = self._pager.shared.attach(moved)
             elif content.physical is not None:
-                moved = self._pager.copy(content, replace(moved, physical=None), keep)
+                moved = self._pager.copy(content, moved._replace(physical=None), keep)
             memory.unmap(target, size)
         except MappingError:
             memory.on_change("map", mapping.start, mapping.size)  # it stays after all
@@ -76,7 +75,7 @@ class Mremap:
 
     def double(self, mapping: Mapping, target: int, size: int) -> None:
         """Show a shared mapping's pages at a second place (mremap with an old size of 0)."""
-        second = replace(mapping, start=target, end=target + size)
+        second = mapping._replace(start=target, end=target + size)
         self._memory.unmap(target, size)
         self._table.insert(self._pager.shared.attach(second))
         self._memory.on_change("map", target, size)
@@ -84,8 +83,7 @@ class Mremap:
     def extend(self, mapping: Mapping, end: int) -> None:
         """Let a mapping grow in place to `end`, where nothing is mapped."""
         self._table.need_room(1)
-        tail = replace(
-            mapping,
+        tail = mapping._replace(
             start=mapping.end,
             end=end,
             physical=None,

@@ -2,7 +2,6 @@
 
 import errno
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from engine.cpu.ram import EXECUTE, PAGE, Ram
@@ -63,11 +62,11 @@ class Pager:
             mapping.extent.mapped += mapping.size
             return mapping
         if mapping.reserved and not (mapping.name == RETURN_CODE and mapping.perms):
-            return replace(mapping, physical=None, perms=0)
+            return mapping._replace(physical=None, perms=0)
         if mapping.physical is None:
             return mapping
         physical = self._allocate(mapping.size, high=mapping.backing is None)
-        copied = replace(mapping, physical=physical)
+        copied = mapping._replace(physical=physical)
         if mapping.at_fork & WIPED:
             return copied
         if mapping.backing is not None and self._mapped(mapping):
@@ -103,7 +102,7 @@ class Pager:
             high = mapping.backing is None and not grows
             physical = self._allocate(mapping.size, high=high)
         self._prepare(mapping, physical, beside)
-        backed = replace(mapping, physical=physical)
+        backed = mapping._replace(physical=physical)
         if mapping.backing is not None:
             try:
                 self._fill(backed, mapping.backing, physical)
@@ -202,7 +201,7 @@ class Pager:
         except MappingError:
             self._ram.release(physical, new.size)
             raise
-        return replace(new, physical=physical)
+        return new._replace(physical=physical)
 
     def join(self, joined: Mapping, run: list[Mapping]) -> Mapping:
         """A private mapping with pages of its own that hold what those of neighbours do.
@@ -216,7 +215,7 @@ class Pager:
             if mapping.physical is not None:
                 target = physical + mapping.start - joined.start
                 copy_pages(self._ram, mapping.physical, target, mapping.size)
-        return replace(joined, physical=physical)
+        return joined._replace(physical=physical)
 
     def _prepare(self, mapping: Mapping, physical: int, beside: int = 0) -> None:
         """Prepare fresh pages for copies of the address space, if that is worth it.
@@ -261,4 +260,4 @@ class Pager:
             if mapping.extent is extent and mapping.physical is not None:
                 if mapping.perms & EXECUTE:
                     self._code.invalidate(mapping.start, mapping.size)
-                self._table.replace(index, replace(mapping, physical=mapping.physical + delta))
+                self._table.replace(index, mapping._replace(physical=mapping.physical + delta))

@@ -8,7 +8,6 @@ that writes it.
 
 import errno
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
 from engine.cpu.ram import PAGE, WRITE, Ram
@@ -140,7 +139,7 @@ class SharedPages:
             extent.backing = backing
         extent.mapped += mapping.size
         physical = extent.physical + low - extent.low
-        return replace(mapping, physical=physical, extent=extent)
+        return mapping._replace(physical=physical, extent=extent)
 
     def _allocate(self, size: int) -> int:
         physical = self._ram.allocate(size)

@@ -124,6 +124,8 @@ _CHANGES: Final[dict[str, Callable[..., FileRange | None]]] = {
     ),
 }
 """Calls that change files to what they may change."""
+CONCERNED: Final = _EVERYTHING | _LOOKS.keys() | _CHANGES.keys()
+"""All others neither look at files nor change them."""
 
 
 def before(k: Thread, name: str, arguments: tuple[int, ...]) -> FileChange | None:

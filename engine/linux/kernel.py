@@ -10,7 +10,7 @@ from typing import Final
 from engine.cpu.base import ServesCalls, Stop, StopKind
 from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.memory import MappingError
-from engine.linux import blocking, coherence, delivery, faults, fileowners, reaping
+from engine.linux import blocking, coherence, delivery, faults, fileowners, quick, reaping
 from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Exit
@@ -29,22 +29,12 @@ _EXEC: Final = frozenset({"execve", "execveat"})
 """Calls that have no result where they succeed."""
 _OFTEN: Final = 64
 """System calls of a run before what makes the next ones quicker is worth its preparation."""
-_QUICK: Final = frozenset(
-    (
-        *("getpid", "gettid", "getppid", "getpgrp", "getpgid", "getsid"),
-        *("getuid", "geteuid", "getgid", "getegid"),
-        *("read", "readv", "pread64", "preadv", "write", "writev", "pwrite64", "pwritev"),
-        *("lseek", "fstat", "stat", "lstat", "newfstatat", "statx", "access", "faccessat"),
-        *("open", "openat", "close", "dup", "dup2", "dup3", "readlink", "readlinkat", "getcwd"),
-        *("getdents64", "fsync", "umask", "poll", "ppoll", "futex", "pipe", "pipe2"),
-        *("clock_gettime", "clock_getres", "gettimeofday", "time", "getrandom", "uname"),
-        *("rt_sigprocmask", "rt_sigaction", "sigaltstack", "sched_yield"),
-    )
-)
-"""Calls that may be carried out inside the processor: they change no mappings, and no registers
-but those of their results."""
 _HOST_QUANTUM: Final = 100_000
 """Ticks between two looks at the host's clock while a timer runs by it."""
+
+
+def _never(thread: Thread, registers: tuple[int, ...]) -> bool:
+    return False
 
 
 class Kernel:
@@ -78,16 +68,24 @@ class Kernel:
         machine.timers_changed = self._clock_need_changed
         machine.started, machine.left = self._started, self._left
         machine.held, machine.released = self._held, self._released
-        self._table = build(machine.arch.linux)
+        self._table = {
+            name: (handler, count, name in coherence.CONCERNED)
+            for name, (handler, count) in build(machine.arch.linux).items()
+        }
         self._linux = machine.arch.linux
         self._pc = machine.arch.roles.pc
-        self._system_registers = (self._linux.number, *self._linux.arguments)
+        call = (self._linux.number, *self._linux.arguments)
+        self._system_registers = (*call, self._pc)
+        # Registers that are copied: (to, place among those of the call if not 0, from).
+        self._clobbers = [
+            (register, -1 if source == self._pc else 0, source)
+            for register, source in self._linux.clobbers
+        ]
         self._read_call: Callable[[], tuple[int, ...]] = partial(
             self._cpu.read_registers, self._system_registers
         )
-        self._quick = frozenset(
-            number for number, name in self._linux.syscalls.items() if name in _QUICK
-        )
+        self._quick = quick.table(self._linux)
+        self._serving = machine.cpu if isinstance(machine.cpu, ServesCalls) else None
         self._alone = False  # nobody looks at the machine between two stretches
         self._served = False  # the call that the processor has stopped for has been carried out
         self._seen_blocks = 0
@@ -137,7 +135,7 @@ class Kernel:
     def run(self) -> Exit:
         """Run the program to its end."""
         self._clock_need_changed()
-        self._alone = isinstance(self._cpu, ServesCalls)
+        self._alone = True
         try:
             while self.machine.exit is None:
                 self.resume()
@@ -176,17 +174,18 @@ class Kernel:
 
     def _run(self, thread: Thread) -> Stop:
         """Let the processor run, and carry out quick calls inside it where nobody can tell."""
-        quantum, cpu = self._quantum(), self._cpu
-        if not (
-            self._alone
-            and self.machine.syscall_count > _OFTEN
-            and self._moment is None
-            and isinstance(cpu, ServesCalls)
-        ) or self._seen(thread):
-            return cpu.run(quantum)
+        quantum, cpu = self._quantum(), self._serving
+        if (
+            cpu is None
+            or not self._alone
+            or self._moment is not None
+            or self.machine.syscall_count <= _OFTEN
+            or self._seen(thread)
+        ):
+            return self._cpu.run(quantum)
         cpu.serve(self._serve)
         try:
-            return cpu.run(quantum)
+            return self._cpu.run(quantum)
         finally:
             cpu.serve(None)
 
@@ -203,13 +202,14 @@ class Kernel:
         What `resume` sees to between two stretches makes the processor stop behind it.
         """
         registers = self._read_call()
-        if registers[0] not in self._quick:
-            return False
+        condition = self._quick.get(registers[0], _never)
         machine = self.machine
         thread = machine.current
+        if condition is not None and not condition(thread, registers):
+            return False
         self._syscall(thread, registers)
         self._check_limits()
-        process, state = thread.process, thread.signals
+        process, state, table = thread.process, thread.signals, thread.memory.table
         self._served = not (
             thread.wait is None
             and self._over is None
@@ -218,13 +218,16 @@ class Kernel:
             and process.exit is None
             and machine.exit is None
             and not process.stopped
-            and not state.deliverable()
+            and not (state.pending.mask | state.hand.pending.mask) & ~state.blocked
             and state.saved is None
-            and not thread.memory.table.changed
-            and not self._host.waiting()
+            and not self.attention.is_set()
             and not machine.armed
         )
-        return not self._served
+        if self._served:
+            return False
+        if table.dirty or table.stale:
+            thread.memory.sync()
+        return True
 
     def step(self) -> None:
         """One instruction; or the delivery of a signal, up to its handler's first one."""
@@ -626,15 +629,15 @@ class Kernel:
         return True
 
     def _syscall(self, thread: Thread, registers: tuple[int, ...]) -> None:
-        linux = self._linux
-        number, arguments = registers[0], registers[1:]
-        name = linux.syscalls.get(number)
-        for register, source in linux.clobbers:
-            self._cpu.write_register(register, self._cpu.read_register(source))
-        self.machine.syscall_count += 1
-        if self.machine.syscall_count == _OFTEN:
-            self._read_call = self._cpu.traps.reader(self._system_registers)
-        self.machine.hooks.syscall_enter(number, name or f"#{number}", arguments)
+        machine, cpu = self.machine, self._cpu
+        number, arguments = registers[0], registers[1:-1]
+        name = self._linux.syscalls.get(number)
+        for register, place, source in self._clobbers:
+            cpu.write_register(register, registers[place] if place else cpu.read_register(source))
+        machine.syscall_count += 1
+        if machine.syscall_count == _OFTEN:
+            self._read_call = cpu.traps.reader(self._system_registers)
+        machine.hooks.syscall_enter(number, name or f"#{number}", arguments)
         if name is None:
             thread.unsupported(f"system call number {number}")
             thread.call = SystemCall(number, "", arguments)
@@ -649,11 +652,11 @@ class Kernel:
     def _finish_call(self, thread: Thread, result: int) -> None:
         """Give the current thread the result of its call."""
         call, linux = thread.call, self._linux
-        if call.name == "rt_sigreturn" or (not result and call.name in _EXEC):
+        name = call.name or f"#{call.number}"
+        if name == "rt_sigreturn" or (not result and name in _EXEC):
             return
         if thread.process.exit is not None or thread.ended:
             return
-        name = call.name or f"#{call.number}"
         state = thread.signals
         if result <= blocking.AGAIN:
             restart = result == blocking.AGAIN or (
@@ -686,12 +689,13 @@ class Kernel:
                 numbers = {known: number for number, known in self._linux.syscalls.items()}
                 thread.unsupported(f"system call {name} ({numbers[name]})")
             return -errno.ENOSYS
-        handler, count = entry
+        handler, count, concerned = entry
         arguments = arguments[:count]
         thread.call = SystemCall(number, name, arguments)
-        self.machine.caller = self.machine.serving = thread
+        machine = self.machine
+        machine.caller = machine.serving = thread
         try:
-            change = coherence.before(thread, name, arguments)
+            change = coherence.before(thread, name, arguments) if concerned else None
             result = handler(thread, *arguments)
             if change is not None:
                 coherence.after(change)
@@ -700,7 +704,7 @@ class Kernel:
         except Exception as error:
             return self._refused(thread.call, error)
         finally:
-            self.machine.serving = None
+            machine.serving = None
         if isinstance(result, Wait):
             thread.wait, thread.nudged = result, False
             found = self._waited(thread)

@@ -99,6 +99,10 @@ def usable(ctx: Context, vectors: Vectors, *, write: bool) -> Vectors:
 
     Checked before anything is transferred, so that a bad pointer costs no data.
     """
+    if len(vectors) == 1:  # the usual case
+        address, size = vectors[0]
+        if 0 < size <= fl.MAX_RW_COUNT and ctx.memory.accessible(address, size, write):
+            return vectors
     good: Vectors = []
     left = fl.MAX_RW_COUNT
     for address, size in vectors:
@@ -128,6 +132,9 @@ def usable(ctx: Context, vectors: Vectors, *, write: bool) -> Vectors:
 
 def scatter(ctx: Context, vectors: Vectors, data: bytes, start: int = 0) -> None:
     """Write data into vectors from position `start` of them."""
+    if len(vectors) == 1 and not start and 0 < len(data) <= vectors[0][1]:  # the usual case
+        ctx.memory.write(vectors[0][0], data)
+        return
     done = 0
     for address, size in vectors:
         if start >= size:
@@ -143,6 +150,9 @@ def scatter(ctx: Context, vectors: Vectors, data: bytes, start: int = 0) -> None
 
 def gather(ctx: Context, vectors: Vectors, start: int, limit: int) -> bytes:
     """Up to `limit` bytes of the vectors from position `start` of them."""
+    if len(vectors) == 1 and not start:  # the usual case
+        address, size = vectors[0]
+        return ctx.memory.read(address, min(size, limit))
     pieces = []
     for address, size in vectors:
         if start >= size:
