@@ -64,6 +64,11 @@ class MachineryRows(LineSource):
         self._arranged()
         return True
 
+    def restyled(self) -> bool:
+        """Lay the lines out again: they keep their colours."""
+        self._rows = None
+        return True
+
     @property
     def rows(self) -> list[Text]:
         """The lines; a probe that nobody looks at is not judged."""

@@ -67,6 +67,7 @@ class LinePainter:
         if self._looks.outdated():
             self._strips.clear()
             self._base = None
+            self._source.restyled()
 
     def keep(self, strips: int) -> None:
         """Keep so many strips at the least."""

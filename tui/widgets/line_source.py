@@ -49,6 +49,10 @@ class LineSource(ABC):
         """Take note of the list's size; True if there are other lines now."""
         return False
 
+    def restyled(self) -> bool:
+        """Take note that styles have changed; True if lines made before are made anew."""
+        return False
+
     def plain(self, index: int, looks: Looks) -> str:
         """A line as text, for copies."""
         line = self.line(index, _ANY_WIDTH, looks)

@@ -84,3 +84,22 @@ def test_djprobe_counts_the_cpus_that_have_passed() -> None:
 
     config = GuestConfig(sample("aarch64", "recursion"), technique="djprobe")
     flow(steps, config=config)
+
+
+def test_another_theme_has_other_colours() -> None:
+    async def steps(user: User) -> None:
+        await stop_at_the_probe(user)
+        await phase(user)
+        shown = user.panes.machinery.lines
+
+        def colours() -> set[str]:
+            row = shown.render_lines(shown.size.region)[0]
+            styles = [part.style for part in row if part.style is not None]
+            return {str(style.color) for style in styles if style.color is not None}
+
+        dark = colours()
+        user.app.theme = "textual-light"
+        await user.pilot.pause()
+        assert not dark & colours()
+
+    flow(steps)
