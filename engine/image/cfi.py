@@ -23,8 +23,12 @@ from engine.image.reader import DamagedError, Reader
 
 __all__ = ["Cie", "Fde", "find_fde", "function_ranges", "range_at", "signal_frames"]
 
-# Version and augmentation of a CIE that marks signal frames, and now and then other bytes.
-_SIGNAL: Final = re.compile(rb"[\x01\x03\x04]z?[A-RT-Z]*S[A-Z]*\0")
+# The id, version and augmentation of a CIE that marks signal frames, in .eh_frame and in
+# .debug_frame: the last four bytes of the id, and now and then other bytes.
+_SIGNAL: Final = {
+    True: re.compile(rb"\0\0\0\0[\x01\x03\x04]z?[A-RT-Z]*S[A-Z]*\0"),
+    False: re.compile(rb"\xff\xff\xff\xff[\x01\x03\x04]z?[A-RT-Z]*S[A-Z]*\0"),
+}
 _HDR_TABLE: Final = 0x3B  # datarel | sdata4: the only form linkers write and unwinders search
 
 
@@ -232,7 +236,7 @@ class _Frames:
     def signal_frames(self) -> tuple[tuple[int, int], ...]:
         """See `signal_frames`."""
         areas = [area for area in (self._eh, self._debug) if area is not None]
-        if not any(_SIGNAL.search(area.data, area.start, area.end) for area in areas):
+        if not any(_SIGNAL[area.eh].search(area.data, area.start, area.end) for area in areas):
             return ()
         return tuple(
             (start, size) for start, size, at, area in self._rows() if self._is_signal(area, at)

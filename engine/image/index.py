@@ -7,8 +7,10 @@ tenth of a second, and a `Symbol` is built only when somebody looks at it.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, compress
+from operator import add
 from typing import Final
 
 from engine import arch as architectures
@@ -35,6 +37,33 @@ def has_mapping_symbols(image: ElfImage) -> bool:
     if arch is None:
         return image.machine in headers.MAPPED
     return arch.abi.mapping_symbols
+
+
+# Masks of the rows' classes and sections: bytes.translate makes a 1 of each row that is meant.
+_ORDINARY, _CONSTANT = 1, 2
+_SECTIONS: Final = (
+    b"\0"
+    + bytes([_ORDINARY]) * (SHN_ABS - 1)
+    + bytes([_CONSTANT])
+    + bytes([_ORDINARY]) * (0xFFFF - SHN_ABS)
+)
+_IS: Final = [bytes(byte == wanted for byte in range(256)) for wanted in range(3)]
+_IS_SOME: Final = bytes(byte != 0 for byte in range(256))
+
+
+def named_rows(names: Sequence[int], strings: bytes) -> bytes:
+    """A 1 for each row that has a name: what has no end is none, nor is the empty one."""
+    if strings[:1] == strings[-1:] == b"\0":
+        with suppress(IndexError):
+            return bytes(map(strings.__getitem__, names)).translate(_IS_SOME)
+    end = strings.rfind(b"\0")
+    return bytes(0 < name < end and strings[name] != 0 for name in names)
+
+
+def _both(one: bytes, other: bytes) -> bytes:
+    """The bytes that are 1 in both of two masks of one length."""
+    both = int.from_bytes(one, "little") & int.from_bytes(other, "little")
+    return both.to_bytes(len(one), "little")
 
 
 def undivided(
@@ -105,7 +134,7 @@ class SymbolIndex:
                 self.has_static_functions |= any(map(self.is_function, more))
         self.refs = sorted(chain(*refs), key=self._values.__getitem__)
         self.elsewhere = sorted(chain(*elsewhere), key=self._values.__getitem__)
-        self.starts = [self._values[ref] for ref in self.refs]
+        self.starts = list(map(self._values.__getitem__, self.refs))
 
     def _named(self, base: int, strings: bytes) -> tuple[list[int], list[int]]:
         """The defined rows from `base` on: those with an address, and the others.
@@ -114,23 +143,19 @@ class SymbolIndex:
             base: the first row of the table.
             strings: its string table; what has no end is no name, nor is the empty one.
         """
-        end = strings.rfind(b"\0")
         classes = self._infos[base:].translate(_CLASSES)
         refs = range(base, base + len(classes))
         sections = self._sections[base:]
-        placed = [
-            ref
-            for ref, kind, section, name in zip(
-                refs, classes, sections, self._names[base:], strict=True
-            )
-            if kind == _PLACED and 0 < section != SHN_ABS and 0 < name < end and strings[name]
-        ]
-        away = [
-            ref
-            for ref, kind, section in zip(refs, classes, sections, strict=True)
-            if (kind and section == SHN_ABS) or (kind == _AWAY and section)
-        ]
-        return placed, [r for r in away if 0 < (at := self._names[r]) < end and strings[at]]
+        kinds = bytes(map(_SECTIONS.__getitem__, sections))
+        named = named_rows(self._names[base:], strings)
+        ordinary = _both(named, kinds.translate(_IS[_ORDINARY]))
+        placed = compress(refs, _both(ordinary, classes.translate(_IS[_PLACED])))
+        constant = _both(named, kinds.translate(_IS[_CONSTANT]))
+        away = (
+            *compress(refs, _both(constant, classes.translate(_IS_SOME))),
+            *compress(refs, _both(ordinary, classes.translate(_IS[_AWAY]))),
+        )
+        return list(placed), sorted(away)
 
     def _is_mapping(self, ref: int, strings: bytes) -> bool:
         return self._infos[ref] == 0 and strings[self._names[ref]] == 0x24  # a local "$x"
@@ -192,8 +217,9 @@ class SymbolIndex:
         return self._highest_ends(self.refs)
 
     def _highest_ends(self, refs: list[int]) -> list[int]:
-        values, sizes = self._values, self._sizes
-        return list(accumulate([values[ref] + sizes[ref] for ref in refs], max))
+        starts = map(self._values.__getitem__, refs)
+        sizes = map(self._sizes.__getitem__, refs)
+        return list(accumulate(map(add, starts, sizes), max))
 
     def covering(self, address: int) -> tuple[list[int], list[int]]:
         """Find rows around an address.
@@ -205,7 +231,8 @@ class SymbolIndex:
         at = bisect_right(self.starts, address) - 1
         nearest = self.starts[at] if at >= 0 else -1
         unsized: list[int] = []
-        while at >= 0 and (self._reach[at] > address or self.starts[at] == nearest):
+        # The ends of all rows are not looked at where the nearest one covers the address.
+        while at >= 0 and (self.starts[at] == nearest or self._reach[at] > address):
             start = self.starts[at]
             sized: list[int] = []
             while at >= 0 and self.starts[at] == start:
@@ -230,6 +257,13 @@ class SymbolIndex:
         """The rows that start exactly at an address."""
         low, high = bisect_left(self.starts, address), bisect_right(self.starts, address)
         return self.refs[low:high]
+
+    def between(self, low: int, high: int) -> list[int]:
+        """All rows whose value is in [low, high), constants and TLS offsets included."""
+        away, value = self.elsewhere, self._values.__getitem__
+        first, last = (bisect_left(away, at, key=value) for at in (low, high))
+        placed = self.refs[bisect_left(self.starts, low) : bisect_left(self.starts, high)]
+        return placed + away[first:last]
 
     def functions(self, image: ElfImage) -> list[int]:
         """Typed functions, and global untyped rows in code that none of those covers."""

@@ -21,6 +21,7 @@ from engine.image.mangling import identifier, spellings
 from engine.image.symtab import LazySymbols, Symbol, SymbolSection
 
 _MADE_UP: Final = "func_"
+_AT: Final = _MADE_UP + "0x"
 _MANGLED: Final = re.compile(rb"(?:_+Z|_R|_?\$[sS])[^\0]*")
 _BY_BINDING: Final = {"global": 0, "local": 1, "weak": 2}
 _LINK_ORDER: Final = {"global": 0, "weak": 1, "local": 2}
@@ -70,7 +71,7 @@ class SymbolTable:
         found = self._stored(name)
         if not found and name.endswith("@plt"):
             found = [symbol for symbol in self._stubs if symbol.name == name]
-        if not found and name.startswith(_MADE_UP + "0x"):
+        if not found and name.startswith(_AT):
             made_up = self._made_up_at(_address(name[len(_MADE_UP) :]))
             found = [made_up] if made_up and made_up.name == name else []
         if not found:
@@ -156,6 +157,24 @@ class SymbolTable:
         Linkage stubs are not the program's own and are left out.
         """
         return self._functions
+
+    def starts(self, low: int, high: int) -> tuple[list[int], list[int]]:
+        """Addresses in [low, high) where symbols begin, each once and sorted.
+
+        Returns:
+            All of them, and those without names made up after an address (func_0x401000).
+        """
+        index = self._index
+        refs = index.between(low, high)
+        every = {index.address(ref) for ref in refs}
+        if any(_AT.encode() in table.strings for table in self._tables):
+            refs = [ref for ref in refs if not index.symbol(ref).name.startswith(_AT)]
+        stored = {index.address(ref) for ref in refs}
+        every.update(s.address for s in self._made_up if low <= s.address < high)
+        stubs = [stub for stub in self._stubs if low <= stub.address < high]
+        every.update(stub.address for stub in stubs)
+        stored.update(stub.address for stub in stubs if not stub.name.startswith(_AT))
+        return sorted(every), sorted(stored)
 
     def __len__(self) -> int:
         """Number of distinct symbols, stubs and made-up names included."""

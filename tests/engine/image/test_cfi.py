@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.image import ElfImage, find_fde, function_ranges, range_at, signal_frames
+from engine.image.cfi import span_at
 from engine.image.frames import PE_OMIT, FrameArea, FrameParser
 from engine.image.reader import DamagedError, Reader
 
@@ -53,6 +54,19 @@ def test_fields_of_a_real_entry(guests: Path) -> None:
     assert stored == fde.instructions
     assert find_fde(image, 0x400FFF) is None
     assert find_fde(image, 0x1) is find_fde(image, 0x500000) is None
+
+
+@pytest.mark.parametrize("program", ["unw-O2", "unw-O2dbgframe"])
+@pytest.mark.parametrize("walked", [False, True])
+def test_spans_of_one_answer(guests: Path, program: str, walked: bool) -> None:
+    image = ElfImage.open(guests / "amd64" / program)
+    if walked:
+        function_ranges(image)
+    for address in range(0x400FF0, 0x401400):
+        low, high = span_at(image, address)
+        assert low <= address < high
+        found = range_at(image, address)
+        assert found == range_at(image, low) == range_at(image, high - 1)
 
 
 @pytest.mark.parametrize("arch", ["amd64", "arm64"])

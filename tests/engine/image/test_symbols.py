@@ -1,5 +1,6 @@
 """Symbols of built files, where every rule has its case, and of the small guests."""
 
+import random
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from engine.image import ElfImage, SymbolTable
+from engine.image.index import named_rows
 from engine.image.mangling import identifier, spellings
 from engine.image.symtab import demangle, shown_place
 
+SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "bin"
 BASE = 0x10000
 FUNC, OBJECT, NOTYPE, SECTION, FILE, TLS, IFUNC = 2, 1, 0, 3, 4, 6, 10
 LOCAL, GLOBAL, WEAK = 0, 1, 2
@@ -218,6 +221,53 @@ def test_assembly_labels_count_as_functions_unless_covered() -> None:
     elf.add("local", 0x60, 0, NOTYPE, LOCAL).add("data", 0x1000, 0, NOTYPE, GLOBAL, DATA)
     table = elf.add("etext", 0x1000, 0, NOTYPE).table()
     assert [symbol.name for symbol in table.functions()] == ["_start", "f"]
+
+
+def test_rows_that_name_nothing() -> None:
+    """Kinds, sections and names of all sorts, beside the plain reading of each row."""
+    chance = random.Random(3)
+    elf = Elf()
+    for number in range(400):
+        kind = chance.choice((NOTYPE, OBJECT, FUNC, 3, 4, 5, TLS, 10, 13))
+        section = chance.choice((0, TEXT, TEXT, 2, ABS, 0xFFF2, 0xFF00, 6))
+        name = chance.choice(("", f"n{number}", f"func_0x{number:x}"))
+        elf.add(name, chance.randrange(0x900), chance.randrange(9), kind, LOCAL, section)
+    table = elf.table()
+    found = sorted((symbol.name, symbol.address) for symbol in table)
+    expected = [
+        (name, offset if section == ABS or kind == TLS else BASE + offset)
+        for name, offset, _, kind, _, section in elf.rows
+        if name and section and kind in (NOTYPE, OBJECT, FUNC, 5, TLS, 10)
+    ]
+    assert found == sorted(expected)
+    for low in range(BASE, BASE + 0x900, 0x35):
+        high = low + 0x80
+        every, stored = table.starts(low, high)
+        inside = [symbol for symbol in table if low <= symbol.address < high]
+        assert every == sorted({symbol.address for symbol in inside})
+        named = (s.address for s in inside if not s.name.startswith("func_0x"))
+        assert stored == sorted(set(named))
+
+
+@pytest.mark.parametrize("end", [b"\0", b"x"])
+def test_names_outside_of_the_string_table(end: bytes) -> None:
+    strings = b"\0one\0\0two" + end
+    names = [0, 1, 4, 5, 6, 8, len(strings) - 1, len(strings), 1 << 30]
+    last = strings.rfind(b"\0")
+    naive = bytes(0 < name < last and strings[name] != 0 for name in names)
+    assert named_rows(names, strings) == naive
+    assert named_rows(names[:5], strings) == naive[:5]
+
+
+@pytest.mark.parametrize("guest", ["x86_64/structs", "aarch64/jumps", "riscv64/words"])
+def test_spans_of_one_answer(guest: str) -> None:
+    table = SymbolTable(ElfImage.open(SAMPLES / guest))
+    text = table.image.section(".text")
+    assert text is not None
+    for address in range(text.addr - 8, text.addr + text.size + 8):
+        symbol, low, high = table.span(address)
+        assert low <= address < high
+        assert symbol == table.at(address) == table.at(low) == table.at(high - 1)
 
 
 def test_names_that_are_tails_of_others() -> None:
