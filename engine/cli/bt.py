@@ -8,7 +8,7 @@ from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options, tasks_of
-from engine.cli.run import remarks, show
+from engine.cli.run import show
 from engine.escaping import json_text
 from engine.session.headless.backtraces import UNWINDER_NAMES, Backtrace, backtrace_at
 from engine.session.protocol.config import Mode
@@ -94,7 +94,7 @@ def bt(
             console.put(other.title())
             if other.backtrace is not None:
                 _print(other.backtrace, registers=registers)
-    remarks(stopped.reports.damage, values["color"])
+    console.remarks(stopped.reports.damage, values["color"])
     return 0
 
 

@@ -10,7 +10,6 @@ import click
 from engine.cli import console
 from engine.cli.options import config_of, lines_of, program_options
 from engine.cli.probe_options import probe_options
-from engine.cli.run import remarks
 from engine.escaping import json_text
 from engine.session.headless.checks import Placed
 from engine.session.headless.checks import check as checked
@@ -85,7 +84,7 @@ def check(
         _show_json(found, notes=not everything)
     else:
         _show_lines(found, notes=not everything)
-    remarks(result.damage(), values["color"])
+    console.remarks(result.damage(), values["color"])
     return int(any(not placed.judgement.ok for placed in result.asked))
 
 

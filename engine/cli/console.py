@@ -7,11 +7,13 @@ remark that nobody heard changes the exit code of success.
 import io
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import BinaryIO, Final
 
 from engine.errors import CommandError, CutOff
 from engine.escaping import escaped
+from engine.session.protocol.report import Report
 
 UNHEARD: Final = 1
 """Exit code in place of 0 where a remark could not be written."""
@@ -103,6 +105,12 @@ def remark(*lines: str, color: str = "never") -> None:
     prefix = "\033[1mkprobe-tui:\033[0m" if colored else "kprobe-tui:"
     for index, line in enumerate(lines):
         _say(f"{prefix} {'  ' if index else ''}{escaped(line)}\n")
+
+
+def remarks(found: Iterable[Report], color: str) -> None:
+    """Write remarks, with the name of the tool in front of each."""
+    for each in found:
+        remark(*each.lines, color=color)
 
 
 def text(several: str) -> None:

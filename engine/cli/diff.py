@@ -9,7 +9,6 @@ from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options
-from engine.cli.run import remarks
 from engine.session.headless.effect import compare
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import DiffRequest, ProbeRequest
@@ -63,7 +62,7 @@ def diff(
     request = DiffRequest(config_of(values), probes, Mode(mode_name), served)
     effect = compare(request, lambda session: attached(session, values["timeout"]))
     say = partial(console.remark, color=values["color"])
-    remarks(effect.damage, values["color"])
+    console.remarks(effect.damage, values["color"])
     if effect.refused:
         say(f"{len(effect.refused)} places take no probe, the first: {effect.refused[0]}")
     plain, probed = effect.plain, effect.probed

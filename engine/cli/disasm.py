@@ -7,7 +7,6 @@ import click
 
 from engine.cli import console
 from engine.cli.options import config_of, program_options
-from engine.cli.run import remarks
 from engine.session.headless.listings import (
     ListedCode,
     disassemble,
@@ -58,7 +57,7 @@ def disasm(
         raise click.UsageError("--arch and --base go with --raw")
     for code in disassemble(ListingRequest(config_of({**values, "args": ()}), place)):
         _show(code)
-        remarks(code.damage(), values["color"])
+        console.remarks(code.damage(), values["color"])
     return 0
 
 

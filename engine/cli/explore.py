@@ -10,7 +10,6 @@ from click.core import ParameterSource
 
 from engine.cli import console
 from engine.cli.options import config_of, guest_options
-from engine.cli.run import remarks
 from engine.errors import TIMED_OUT
 from engine.session.headless.explore import Cause, Explored, explored
 from engine.session.headless.trials import Ran, Side
@@ -88,7 +87,7 @@ def explore(
     words = ["kprobe-tui", "run", *_options(context)]
     for line in _lines(found, request, words):
         console.put(line)
-    remarks(found.remarks, values["color"])
+    console.remarks(found.remarks, values["color"])
     if not found.in_time:
         console.remark(TIMED_OUT)
     if found.trial is None:

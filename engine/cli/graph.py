@@ -8,7 +8,7 @@ from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options, tasks_of
-from engine.cli.run import remarks, show
+from engine.cli.run import show
 from engine.session.headless.traces import LIST_FORMS, opened_graph
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import TRACERS, GraphOptions, GraphRequest, TraceOptions
@@ -130,7 +130,7 @@ def graph(
         if listing or list_form is not None:
             for line in traced.listed(list_form or LIST_FORMS[0]):
                 console.put(line)
-            remarks(traced.remarks, values["color"])
+            console.remarks(traced.remarks, values["color"])
             return 0
         reports = traced.run(lambda session: attached(session, values["timeout"]))
     show(reports, values["color"])

@@ -1,7 +1,6 @@
 """`kprobe-tui run`: run a guest headless."""
 
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -11,7 +10,6 @@ from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, schedule_options
 from engine.session import Reports, Session
 from engine.session.headless.endings import explain
-from engine.session.protocol.report import Report
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -36,13 +34,7 @@ def run(**values: Any) -> int:
 
 def show(reports: Reports, color: str) -> None:
     """Print the remarks about a run."""
-    remarks((*reports.damage, *reports.remarks), color)
-
-
-def remarks(found: Iterable[Report], color: str) -> None:
-    """Print remarks, with the name of the tool in front."""
-    for each in found:
-        console.remark(*each.lines, color=color)
+    console.remarks((*reports.damage, *reports.remarks), color)
 
 
 def figures(session: Session, loading: float, running: float) -> None:

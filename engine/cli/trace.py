@@ -19,7 +19,7 @@ from engine.cli.instances import (
 )
 from engine.cli.options import config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options
-from engine.cli.run import remarks, show
+from engine.cli.run import show
 from engine.session import Session
 from engine.session.headless.traces import LIST_FORMS, opened_trace
 from engine.session.protocol.config import Mode
@@ -108,7 +108,7 @@ def trace(
                 form = list_form or LIST_FORMS[0]
                 for line in traced.described() if describe else traced.listed(form):
                     console.put(line)
-            remarks(traced.remarks, values["color"])
+            console.remarks(traced.remarks, values["color"])
             return 0
         reports = traced.run(attach)
     show(reports, values["color"])

@@ -1,8 +1,7 @@
 """Code to look around in while the program runs elsewhere, or not at all.
 
-`listing` makes lines of disassembly, `code_rows` rows that can be entered anywhere, `completion`
-offers what may be typed, `browser` answers a front end's questions about code, names and verdicts
-from the files.
+`code_rows` makes rows of disassembly that can be entered anywhere, `completion` offers what may be
+typed, `browser` answers a front end's questions about code, names and verdicts from the files.
 """
 
 from engine.session.browse.browser import Browser, DefinitionVerdict, SymbolMatch

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from engine import arch as architectures
 from engine.arch.base import Arch
 from engine.errors import CommandError
-from engine.session.browse.listing import Area, ListedInsn, Listing
+from engine.session.program.listing import Area, ListedInsn, Listing
 from engine.session.program.opening import OpenedProgram
 from engine.session.program.places import Places
 from engine.session.protocol.report import Report

@@ -13,7 +13,7 @@ from sysroot import SysrootUnavailable, sysroot
 from engine.errors import ProbeError
 from engine.session import GuestConfig
 from engine.session.browse.browser import Browser
-from engine.session.browse.listing import Listing
+from engine.session.program.listing import Listing
 from engine.session.protocol.views import GuestView, MappingView, ModuleView
 
 GUESTS = [(arch, name) for arch in COMPILED for name in ("lines", "sort", "structs")]

@@ -46,7 +46,6 @@ class Listing:
         """List code of `file`, or bytes without names."""
         self._decoder = Decoder(arch)
         self._file = file
-        self._starts: tuple[list[int], list[int]] | None = None
 
     def sections(self) -> Iterator[Area]:
         """The executable sections in order of address; segments where there are none."""
@@ -71,7 +70,7 @@ class Listing:
         """All instructions of an area; names change where symbols begin and end."""
         end = area.start + len(area.data)
         at = area.start
-        starts, fresh = self._symbol_starts()
+        starts, fresh = self._symbol_starts(area)
         name: str | None = None
         base = change = at
         while at < end:
@@ -95,15 +94,15 @@ class Listing:
             change = symbol.address + symbol.size
         return symbol.name, symbol.address, change
 
-    def _symbol_starts(self) -> tuple[list[int], list[int]]:
-        """Addresses where names begin: all of them, and those that the file itself gives."""
-        if self._starts is None:
-            symbols = list(self._file.symbols) if self._file else []
-            # The unwind tables' ranges need not begin with an instruction: glibc's signal
-            # return code is described from one byte before it.
-            stored = {s.address for s in symbols if not s.name.startswith("func_0x")}
-            self._starts = sorted({s.address for s in symbols}), sorted(stored)
-        return self._starts
+    def _symbol_starts(self, area: Area) -> tuple[list[int], list[int]]:
+        """Addresses in an area where names begin: all, and those that the file itself gives.
+
+        The unwind tables' ranges need not begin with an instruction: glibc's signal return code
+        is described from one byte before it.
+        """
+        if self._file is None:
+            return [], []
+        return self._file.symbols.starts(area.start, area.start + len(area.data))
 
 
 class Decoder:
