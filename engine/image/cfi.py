@@ -8,8 +8,9 @@ them is the unwinder's work.
 
 import re
 import struct
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -29,6 +30,7 @@ _SIGNAL: Final = {
     True: re.compile(rb"\0\0\0\0[\x01\x03\x04]z?[A-RT-Z]*S[A-Z]*\0"),
     False: re.compile(rb"\xff\xff\xff\xff[\x01\x03\x04]z?[A-RT-Z]*S[A-Z]*\0"),
 }
+_FEW: Final = 256
 _HDR_TABLE: Final = 0x3B  # datarel | sdata4: the only form linkers write and unwinders search
 
 
@@ -68,6 +70,11 @@ def range_at(image: ElfImage, address: int) -> tuple[int, int] | None:
 def span_at(image: ElfImage, address: int) -> tuple[int, int]:
     """The [low, high) around a link address for which `range_at` has one answer."""
     return _frames(image).span_at(address)
+
+
+def starts_between(image: ElfImage, low: int, high: int) -> list[int]:
+    """Starts in [low, high) of what `function_ranges` has; a few are found without the rest."""
+    return _frames(image).starts_between(low, high)
 
 
 def signal_frames(image: ElfImage) -> tuple[tuple[int, int], ...]:
@@ -203,7 +210,37 @@ class _Frames:
         at = bisect_right(rows, address, key=itemgetter(0)) - 1
         return rows[at] if at >= 0 and address < rows[at][0] + rows[at][1] else None
 
-    def _by_table(self, table: _Table, area: FrameArea, address: int) -> Fde | None:
+    def starts_between(self, low: int, high: int) -> list[int]:
+        """See `starts_between`."""
+        table, area = self._table, self._eh
+        if self._index is None and table is not None and area is not None and not self._debug:
+            with suppress(DamagedError):  # all records will tell
+                found = self._few_starts(table, area, low, high)
+                if found is not None:
+                    return found
+        rows = self._rows()
+        first, last = (bisect_left(rows, at, key=itemgetter(0)) for at in (low, high))
+        return [row[0] for row in rows[first:last]]
+
+    def _few_starts(self, table: _Table, area: FrameArea, low: int, high: int) -> list[int] | None:
+        """The same by the table, as far as good entries go; None for too many."""
+        start_of, entry_of = self._entries(table, area)
+        every = range(table.count)
+        first, last = (bisect_left(every, at, key=start_of) for at in (low, high))
+        if last - first > _FEW:
+            return None
+        found: list[int] = []
+        # One more to either side: a wrong one would have sent the search astray.
+        for number in every[max(first - 1, 0) : last + 1]:
+            fde = entry_of(number)
+            if first <= number < last and fde.size and self._is_code(fde.start, fde.size):
+                found.append(fde.start)
+        return found
+
+    def _entries(
+        self, table: _Table, area: FrameArea
+    ) -> tuple[Callable[[int], int], Callable[[int], Fde]]:
+        """(number of an entry) to its start, and to the record that it is of."""
         entry = struct.Struct(self._parser.order + "ii")
 
         def start_of(index: int) -> int:
@@ -217,6 +254,10 @@ class _Frames:
                 raise DamagedError("the search table and the entry disagree")
             return fde
 
+        return start_of, entry_of
+
+    def _by_table(self, table: _Table, area: FrameArea, address: int) -> Fde | None:
+        start_of, entry_of = self._entries(table, area)
         at = bisect_right(range(table.count), address, key=start_of) - 1
         if at >= 0:
             fde = entry_of(at)

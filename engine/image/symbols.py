@@ -170,7 +170,9 @@ class SymbolTable:
         if any(_AT.encode() in table.strings for table in self._tables):
             refs = [ref for ref in refs if not index.symbol(ref).name.startswith(_AT)]
         stored = {index.address(ref) for ref in refs}
-        every.update(s.address for s in self._made_up if low <= s.address < high)
+        if not index.has_static_functions:
+            unnamed = cfi.starts_between(self.image, low, high)
+            every.update(at for at in unnamed if not any(s.holds(at) for s in self._plt))
         stubs = [stub for stub in self._stubs if low <= stub.address < high]
         every.update(stub.address for stub in stubs)
         stored.update(stub.address for stub in stubs if not stub.name.startswith(_AT))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.image import ElfImage, find_fde, function_ranges, range_at, signal_frames
-from engine.image.cfi import span_at
+from engine.image.cfi import span_at, starts_between
 from engine.image.frames import PE_OMIT, FrameArea, FrameParser
 from engine.image.reader import DamagedError, Reader
 
@@ -226,6 +226,26 @@ def test_ranges_and_signal_frames_are_those_of_the_entries(binary: Path) -> None
     assert signal_frames(ElfImage.open(binary)) == tuple(marked)
     if binary.name.startswith("libc.so"):
         assert marked, "a C library returns from signal handlers"
+
+
+@pytest.mark.parametrize("program", ["kf_nopie", "kf_pie"])
+@pytest.mark.parametrize("damaged", range(-1, 5))
+def test_starts_between_addresses(guests: Path, program: str, damaged: int) -> None:
+    """Few of them are looked up in the search table, whose damage sends to the records."""
+    data = bytearray((guests.parent / "uprobes" / program).read_bytes())
+    header = ElfImage.from_bytes(bytes(data), "whole").section(".eh_frame_hdr")
+    assert header is not None
+    if damaged >= 0:
+        data[header.offset + 12 + 8 * damaged] ^= 4  # the start in an entry of the table
+    walked = ElfImage.from_bytes(bytes(data), "walked")
+    starts = [start for start, _ in function_ranges(walked)]
+    lows = {at + beside for at in starts for beside in (-4, -1, 0, 1, 4)}
+    for low in sorted(lows):
+        for size in (1, 8, 0x40):
+            expected = [start for start in starts if low <= start < low + size]
+            assert starts_between(walked, low, low + size) == expected
+            fresh = ElfImage.from_bytes(bytes(data), "fresh")
+            assert starts_between(fresh, low, low + size) == expected
 
 
 def test_an_image_is_not_kept_alive(tiny: bytes) -> None:
