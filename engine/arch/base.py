@@ -14,7 +14,7 @@ from engine.arch.checks import check
 from engine.arch.engines import EngineNames
 from engine.arch.frames import ArchUnwind
 from engine.arch.jump import ArchJumps
-from engine.arch.machine import ArchCpu, Insn, RegisterFile
+from engine.arch.machine import ArchCpu, FrameCpu, Insn, RegisterFile
 from engine.arch.plan import ArchProbes
 from engine.arch.returns import ArchReturns
 
@@ -279,8 +279,8 @@ class SignalAbi:
         minimum_stack: AT_MINSIGSTKSZ.
     """
 
-    enter: Callable[[ArchCpu, SignalFrame, int], None]
-    leave: Callable[[ArchCpu, int], tuple[int, tuple[int, int, int]]]
+    enter: Callable[[FrameCpu, SignalFrame, int], None]
+    leave: Callable[[FrameCpu, int], tuple[int, tuple[int, int, int]]]
     return_code: bytes
     traps: Mapping[TrapKind, tuple[int, int, bool]]
     fault_codes: Callable[[str, bool, int], tuple[int, int]]

@@ -1,5 +1,6 @@
 """An instruction, and the processor and memory that code of an architecture may touch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -86,3 +87,13 @@ class ArchCpu(RegisterFile, MemoryAccess, Protocol):
 
     def entropy(self, count: int) -> bytes:
         """Random bytes from the seed of the run."""
+
+
+class FrameCpu(ArchCpu, Protocol):
+    """The same for code that saves many registers at once."""
+
+    def read_block(self, names: Sequence[str], size: int) -> bytes:
+        """Registers one after another, little endian, each in so many bytes as the widest has."""
+
+    def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
+        """Set such registers; none of them is one of which only a part may be written."""

@@ -118,6 +118,12 @@ class Cpu(ArchCpu, Protocol):
     def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:
         """Several registers at once."""
 
+    def read_block(self, names: Sequence[str], size: int) -> bytes:
+        """Registers as bytes; see `engine.arch.machine.FrameCpu`."""
+
+    def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
+        """Set registers from bytes; likewise."""
+
     def run(self, quantum: int | None = None) -> Stop:
         """Run until something needs the engine; at most `quantum` ticks of the clock if given."""
 

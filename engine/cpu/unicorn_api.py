@@ -27,6 +27,9 @@ reg_write = ctypes.PYFUNCTYPE(ctypes.c_int, VOID, ctypes.c_int, VOID)(("uc_reg_w
 reg_read_batch = ctypes.PYFUNCTYPE(ctypes.c_int, VOID, VOID, VOID, ctypes.c_int)(
     ("uc_reg_read_batch", uclib)
 )
+reg_write_batch = ctypes.PYFUNCTYPE(ctypes.c_int, VOID, VOID, VOID, ctypes.c_int)(
+    ("uc_reg_write_batch", uclib)
+)
 context_save = ctypes.PYFUNCTYPE(ctypes.c_int, VOID, VOID)(("uc_context_save", uclib))
 context_restore = ctypes.PYFUNCTYPE(ctypes.c_int, VOID, VOID)(("uc_context_restore", uclib))
 _hook_add = ctypes.PYFUNCTYPE(

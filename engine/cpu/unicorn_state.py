@@ -35,6 +35,7 @@ class UnicornState(MappedMemory):
         self._buffer_at = ctypes.addressof(self._buffer)
         self._first_word = memoryview(self._buffer).cast("B").cast("Q")
         self._batches: dict[tuple[str, ...], tuple[Any, ...]] = {}
+        self._blocks: dict[tuple[tuple[str, ...], int], tuple[Any, ...]] = {}
         self._left_out = machine.names.unsaved
         self._pc_id = self._ids[arch.roles.pc]
         self._live_at: Mapping[str, int] = {}
@@ -80,6 +81,32 @@ class UnicornState(MappedMemory):
         ctypes.memset(values, 0, 8 * count)
         api.reg_read_batch(self._handle, ids, pointers, count)
         return tuple(values)
+
+    def read_block(self, names: Sequence[str], size: int) -> bytes:
+        """Registers one after another, little endian, each in so many bytes."""
+        ids, values, pointers, count = self._block(names, size)
+        ctypes.memset(values, 0, size * count)
+        api.reg_read_batch(self._handle, ids, pointers, count)
+        return values.raw  # type: ignore[no-any-return]
+
+    def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
+        """Set registers from such bytes."""
+        ids, values, pointers, count = self._block(names, size)
+        values.raw = data
+        api.reg_write_batch(self._handle, ids, pointers, count)
+
+    def _block(self, names: Sequence[str], size: int) -> tuple[Any, ...]:
+        """Unicorn's arguments for registers at once: their numbers, memory, pointers, count."""
+        key = tuple(names), size
+        block = self._blocks.get(key)
+        if block is None:
+            count = len(names)
+            ids = (ctypes.c_int * count)(*(self._ids[name] for name in names))
+            values = ctypes.create_string_buffer(size * count)
+            at = ctypes.addressof(values)
+            pointers = (api.VOID * count)(*(at + size * index for index in range(count)))
+            block = self._blocks[key] = (ids, values, pointers, count)
+        return block
 
     def write_register(self, name: str, value: int) -> None:
         """Set a register; KeyError for an unknown name."""

@@ -6,9 +6,10 @@ The frame record in front of it is what frame-pointer unwinders walk.
 import struct
 
 from engine.arch.base import SignalAbi, SignalFrame, TrapKind
-from engine.arch.machine import ArchCpu
+from engine.arch.machine import FrameCpu
 
 _GENERAL = (*(f"x{number}" for number in range(31)), "sp", "pc", "cpsr")
+_VECTORS = tuple(f"v{number}" for number in range(32))
 _UCONTEXT = 128  # offsets in the frame
 _STACK = _UCONTEXT + 16
 _SIGMASK = _UCONTEXT + 40
@@ -24,14 +25,12 @@ _NZCV = 0xF0000000
 _RETURN_CODE = struct.pack("<II", 0xD2801168, 0xD4000001)  # mov x8, 139; svc 0
 
 
-def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
+def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
     registers = [cpu.read_register(name) for name in _GENERAL]
     record = (frame.stack_top - 16) & -16
     at = record - _SIZE
     sp, flags, size = frame.altstack
-    vectors = b"".join(
-        cpu.read_register(f"v{number}").to_bytes(16, "little") for number in range(32)
-    )
+    vectors = cpu.read_block(_VECTORS, 16)
     fpsimd = struct.pack(
         "<IIII",
         _FPSIMD_MAGIC,
@@ -60,7 +59,7 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
         cpu.write_register(name, value)
 
 
-def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
+def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("sp")
     sp, flags, _, size, mask = struct.unpack("<QIIQQ", cpu.read(at + _STACK, 32))
     registers = struct.unpack("<34Q", cpu.read(at + _MCONTEXT + 8, 272))
@@ -74,10 +73,7 @@ def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
             fpsr, fpcr = struct.unpack_from("<II", records, offset + 8)
             cpu.write_register("fpsr", fpsr)
             cpu.write_register("fpcr", fpcr)
-            for number in range(32):
-                start = offset + 16 + 16 * number
-                value = int.from_bytes(records[start : start + 16], "little")
-                cpu.write_register(f"v{number}", value)
+            cpu.write_block(_VECTORS, 16, records[offset + 16 : offset + _FPSIMD_SIZE])
         offset += length
     for name, value in zip(_GENERAL, registers, strict=True):
         cpu.write_register(name, value)

@@ -3,7 +3,7 @@
 import struct
 
 from engine.arch.base import SignalAbi, SignalFrame, TrapKind
-from engine.arch.machine import ArchCpu
+from engine.arch.machine import FrameCpu
 from engine.arch.riscv64.decode import FLOAT_NAMES, NAMES
 
 _GENERAL = ("pc", *NAMES[1:])
@@ -22,16 +22,16 @@ _MINIMUM = 2048  # MINSIGSTKSZ
 _RETURN_CODE = struct.pack("<II", 0x08B00893, 0x00000073)  # li a7, 139; ecall
 
 
-def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
+def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
     at = (frame.stack_top - _SIZE) & -16
     sp, flags, size = frame.altstack
-    floats = (cpu.read_register(name) for name in FLOAT_NAMES)
+    floats = cpu.read_block(FLOAT_NAMES, 8)
     cpu.write(
         at,
         frame.siginfo.ljust(128, b"\0")
         + struct.pack("<QQQIIQQ", 0, 0, sp, flags, 0, size, frame.mask).ljust(176, b"\0")
         + struct.pack("<32Q", *(cpu.read_register(name) for name in _GENERAL))
-        + struct.pack("<32QI", *floats, cpu.read_register("fcsr")).ljust(_FLOATS_SIZE, b"\0"),
+        + (floats + struct.pack("<I", cpu.read_register("fcsr"))).ljust(_FLOATS_SIZE, b"\0"),
     )
     for name, value in (
         ("a0", frame.number),
@@ -44,15 +44,14 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
         cpu.write_register(name, value)
 
 
-def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
+def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("sp")
     sp, flags, _, size, mask = struct.unpack("<QIIQQ", cpu.read(at + _STACK, 32))
     registers = struct.unpack("<32Q", cpu.read(at + _MCONTEXT, 256))
-    *floats, fcsr = struct.unpack("<32QI", cpu.read(at + _FLOATS, 260))
+    floats, fcsr = struct.unpack("<256sI", cpu.read(at + _FLOATS, 260))
     for name, value in zip(_GENERAL, registers, strict=True):
         cpu.write_register(name, value)
-    for name, value in zip(FLOAT_NAMES, floats, strict=True):
-        cpu.write_register(name, value)
+    cpu.write_block(FLOAT_NAMES, 8, floats)
     cpu.write_register("fcsr", fcsr)
     return mask, (sp, flags, size)
 

@@ -58,6 +58,16 @@ class Registers:
         accessors = self._accessors
         return tuple(accessors[name][0]() for name in names)
 
+    def read_block(self, names: Sequence[str], size: int) -> bytes:
+        """Registers one after another, little endian, each in so many bytes."""
+        return b"".join(self.read_register(name).to_bytes(size, "little") for name in names)
+
+    def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
+        """Set registers from such bytes."""
+        for number, name in enumerate(names):
+            piece = data[size * number : size * (number + 1)]
+            self.write_register(name, int.from_bytes(piece, "little"))
+
     def getters(self, names: Sequence[str]) -> tuple[Get, ...]:
         """Functions that read registers, for whoever reads them again and again."""
         return tuple(self._accessors[name][0] for name in names)

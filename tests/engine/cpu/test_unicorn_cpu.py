@@ -2,12 +2,13 @@
 
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from barecpu import CODE, DATA, BareCpu
 
 from engine.arch.base import TrapKind
+from engine.arch.riscv64.decode import FLOAT_NAMES
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.pagetable import Region
 from engine.cpu.ram import PAGE
@@ -523,3 +524,23 @@ def test_touched_pages_count_against_the_budget() -> None:
     assert stop.kind is StopKind.OUT_OF_MEMORY
     assert machine.memory.used() <= 40 * PAGE
     assert machine.read_register("rax") > 0x10000000 + 20 * PAGE
+
+
+@pytest.mark.parametrize(
+    ("arch", "names", "size"),
+    [
+        ("aarch64", [f"v{number}" for number in range(32)], 16),
+        ("riscv64", FLOAT_NAMES, 8),
+        ("x86_64", ["xmm1", "xmm0"], 16),
+    ],
+)
+def test_registers_as_a_block(arch: str, names: Sequence[str], size: int) -> None:
+    cpu = BareCpu(arch)
+    data = bytes(number % 251 for number in range(size * len(names)))
+    for turned in (data, data[::-1]):
+        cpu.write_block(names, size, turned)
+        each = [cpu.read_register(name).to_bytes(size, "little") for name in names]
+        assert b"".join(each) == turned
+        for name, value in zip(names, reversed(each), strict=True):
+            cpu.write_register(name, int.from_bytes(value, "little"))
+        assert cpu.read_block(names, size) == b"".join(reversed(each))
