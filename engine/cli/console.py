@@ -9,11 +9,13 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from engine.errors import CommandError, CutOff
 from engine.escaping import escaped
-from engine.session.protocol.report import Report
+
+if TYPE_CHECKING:  # --help needs no engine
+    from engine.session.protocol.report import Report
 
 UNHEARD: Final = 1
 """Exit code in place of 0 where a remark could not be written."""
@@ -107,7 +109,7 @@ def remark(*lines: str, color: str = "never") -> None:
         _say(f"{prefix} {'  ' if index else ''}{escaped(line)}\n")
 
 
-def remarks(found: Iterable[Report], color: str) -> None:
+def remarks(found: "Iterable[Report]", color: str) -> None:
     """Write remarks, with the name of the tool in front of each."""
     for each in found:
         remark(*each.lines, color=color)
