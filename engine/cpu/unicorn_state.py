@@ -87,7 +87,8 @@ class UnicornState(MappedMemory):
         ids, values, pointers, count = self._block(names, size)
         ctypes.memset(values, 0, size * count)
         api.reg_read_batch(self._handle, ids, pointers, count)
-        return values.raw  # type: ignore[no-any-return]
+        raw: bytes = values.raw
+        return raw
 
     def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
         """Set registers from such bytes."""
