@@ -22,10 +22,6 @@ break nosuch.c:3
 info breakpoints
 run
 info line largest
-info line push
-info line twice
-info line hidden
-info line grow
 info line geo::twice(long)
 info line many.cpp:23
 info line many.cpp:26
