@@ -29,6 +29,7 @@ from engine.cpu.base import Access, Decode, EntryTable, Stop, StopKind, Traps
 from engine.cpu.pagetable import PageTable, RegionTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, Ram
 from engine.cpu.unicorn_accesses import AccessLog
+from engine.cpu.unicorn_blocks import BlockTable
 from engine.cpu.unicorn_calls import ServedCalls
 from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
@@ -106,6 +107,7 @@ class UnicornCpu(UnicornState):
         self._before_stop: tuple[object, int] | None = None
         self._progress = True
         self._checks = StopChecks(self._handle.value or 0, names.target)
+        self._ways = BlockTable(self.engine_address, names.target)
         self._counted = False  # whether the translations count instructions
         self._idle = (0, 0)
         self._approaches = 0

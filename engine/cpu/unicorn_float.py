@@ -19,7 +19,6 @@ nothing changes: `install` says so, and `engine.arch.x86_64.screen` has the slow
 """
 
 import ctypes
-import os
 import struct
 from collections.abc import Iterator
 from functools import cache
@@ -28,6 +27,7 @@ from typing import Any, Final
 from unicorn.unicorn_py3.unicorn import uclib
 
 from engine.cpu import native
+from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.unicorn_float_code import ROUTINES
 
 _LINKS: Final = (
@@ -306,9 +306,9 @@ def _led(target: str) -> bool:
         for place, name in zip(places, _functions(), strict=True)
     }
     before = {place: ctypes.string_at(place, len(jump)) for place, jump in jumps.items()}
-    if _written(jumps) and _Trial(library).computes():
+    if linkage.rewrite(jumps) and _Trial(library).computes():
         return True
-    _written(before)
+    linkage.rewrite(before)
     return False
 
 
@@ -327,20 +327,6 @@ def _link(links: list[int]) -> _Linker:
     for comparison in _STRINGS:
         linker.strings(*comparison)
     return linker
-
-
-def _written(codes: dict[int, bytes]) -> bool:
-    """Change the library's code through the kernel, which refuses where a store would kill."""
-    try:
-        memory = os.open("/proc/self/mem", os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        return all(os.pwrite(memory, code, at) == len(code) for at, code in codes.items())
-    except (OSError, OverflowError):
-        return False
-    finally:
-        os.close(memory)
 
 
 class _Library:
