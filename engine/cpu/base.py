@@ -84,6 +84,9 @@ class TrapTable(Protocol):
         goes on there takes no time. Not to be called from an action.
         """
 
+    def lead(self, address: int, target: int, follow: int) -> None:
+        """The same for an action that does nothing but go on at `target`: nobody is asked."""
+
     def remove(self, address: int) -> None:
         """Forget a breakpoint: its exception stops the CPU again."""
 

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from engine.cpu.native_code import BLOCK, EDGE, FILL, PAUSE
+from engine.cpu.leads import LeadTable
+from engine.cpu.native_code import BLOCK, EDGE, FILL, INTERRUPT, PAUSE
 from engine.cpu.pagetable import PageTable, Region
 from engine.cpu.ram import OUT_OF_MEMORY, PAGE, PHYSICAL_BASE, Ram
 
@@ -63,6 +64,28 @@ class BlockClock(ctypes.Structure):
         ("last_branches", ctypes.c_uint64),
         ("halted", ctypes.c_uint64),
     )
+
+
+class Leading(ctypes.Structure):
+    """The record that the exception callback reads.
+
+    `number` is the emulator's exception for a breakpoint; `pc` and `expected` are the host
+    addresses of the program counter and of the clock's word; `ask` is the callback for all that
+    is no breakpoint of the table; `entries` and `mask` are those of a `leads.LeadTable`.
+    """
+
+    _fields_ = (
+        ("number", ctypes.c_uint64),
+        ("pc", ctypes.c_uint64),
+        ("expected", ctypes.c_uint64),
+        ("ask", ctypes.c_uint64),
+        ("entries", ctypes.c_uint64),
+        ("mask", ctypes.c_uint64),
+    )
+
+    def show(self, table: LeadTable) -> None:
+        """Look breakpoints up in a table, which must live as long."""
+        self.entries, self.mask = table.entries, table.mask
 
 
 class Sieve(ctypes.Structure):
@@ -117,6 +140,7 @@ class HostCode:
     block: int
     edge: int
     pause: int
+    interrupt: int
     memory: mmap.mmap
 
 
@@ -149,11 +173,11 @@ def place(pieces: tuple[bytes, ...]) -> tuple[list[int], mmap.mmap] | None:
 
 def build() -> HostCode | None:
     """Place the callbacks in executable memory; None where that cannot be done here."""
-    placed = place((FILL, BLOCK, EDGE, PAUSE)) if possible() else None
+    placed = place((FILL, BLOCK, EDGE, PAUSE, INTERRUPT)) if possible() else None
     if placed is None:
         return None
-    (fill_at, block_at, edge_at, pause_at), memory = placed
-    code = HostCode(fill_at, block_at, edge_at, pause_at, memory)
+    (fill_at, block_at, edge_at, pause_at, interrupt_at), memory = placed
+    code = HostCode(fill_at, block_at, edge_at, pause_at, interrupt_at, memory)
     return code if _trial(code) else None
 
 
@@ -171,6 +195,7 @@ _BlockFunction = ctypes.CFUNCTYPE(
 _EdgeFunction = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 )
+_InterruptFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)
 _StopFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -210,7 +235,7 @@ def _trial(code: HostCode) -> bool:
                     )
                 )
         ram.close()
-    if not _trial_of_edge(code):
+    if not _trial_of_edge(code) or not _trial_of_interrupt(code):
         return False
     half = len(answers) // 2
     if answers[:half] != answers[half:]:
@@ -298,6 +323,37 @@ def _trial_of_edge(code: HostCode) -> bool:
         edge(1, ctypes.addressof(block), 0, ctypes.addressof(data))
     ram.close()
     return asked == [*(pc for pc, _ in (*suspect, *ends)), 0x4FFF, far] and bool(pairs)
+
+
+def _trial_of_interrupt(code: HostCode) -> bool:
+    """True if breakpoints of a small table lead where they should, and all else is asked about."""
+    pc, expected = ctypes.c_uint64(), ctypes.c_uint64()
+    asked: list[int] = []
+    ask = _InterruptFunction(lambda uc, number, data: asked.append(pc.value))
+    table = LeadTable()
+    for at in range(40):
+        table.put(0x401000 + 64 * at, 0x7000_0000 + at, 0x401003 + 64 * at)
+    for at in range(0, 40, 3):
+        table.drop(0x401000 + 64 * at)
+    leading = Leading(
+        number=3,
+        pc=ctypes.addressof(pc),
+        expected=ctypes.addressof(expected),
+        ask=ctypes.cast(ask, ctypes.c_void_p).value or 0,
+    )
+    leading.show(table)
+    interrupt, wanted = _InterruptFunction(code.interrupt), []
+    for at in range(42):
+        for number in (3, 4):
+            pc.value, expected.value = 0x401000 + 64 * at, 0
+            led = table.find(pc.value) if number == 3 else None
+            if led is None:
+                wanted.append(pc.value)
+            led = led or (pc.value, 0)
+            interrupt(7, number, ctypes.addressof(leading))
+            if (pc.value, expected.value) != led:
+                return False
+    return asked == wanted
 
 
 def fill(ram: Ram, table: PageTable, address: int, access: int, entry: TlbEntry) -> bool:

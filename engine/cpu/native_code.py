@@ -239,6 +239,40 @@ EDGE: Final = bytes.fromhex(
     "c3"  # ret
 )
 
+# void interrupt(uc, number, Leading *leading)
+#   rdi           esi     rdx
+# At a breakpoint of `leads.LeadTable` the guest goes on where that says; others, and all other
+# exceptions, are asked about, with the same arguments.
+INTERRUPT: Final = bytes.fromhex(
+    "3b32"  # cmp esi, [rdx]             the exception of a breakpoint?
+    "754f"  # jne ask
+    "488b4208"  # mov rax, [rdx+8]       where pc stands
+    "4c8b00"  # mov r8, [rax]
+    "49b9157c4a7fb979379e"  # movabs r9, MULTIPLIER
+    "4d0fafc8"  # imul r9, r8
+    "49c1e920"  # shr r9, 32
+    "4c8b5a20"  # mov r11, [rdx+0x20]    entries
+    # next:
+    "4c234a28"  # and r9, [rdx+0x28]     mask
+    "4c89c9"  # mov rcx, r9
+    "48c1e105"  # shl rcx, 5
+    "4d39040b"  # cmp [r11+rcx], r8
+    "740c"  # je found
+    "49833c0b00"  # cmp qword [r11+rcx], 0
+    "741a"  # je ask
+    "49ffc1"  # inc r9
+    "ebe3"  # jmp next
+    # found:
+    "4d8b440b08"  # mov r8, [r11+rcx+8]
+    "4c8900"  # mov [rax], r8            pc
+    "4d8b440b10"  # mov r8, [r11+rcx+16]
+    "488b4210"  # mov rax, [rdx+0x10]    where the clock's `expected` stands
+    "4c8900"  # mov [rax], r8
+    "c3"  # ret
+    # ask:
+    "ff6218"  # jmp [rdx+0x18]           ask(uc, number, leading)
+)
+
 ABORT_RECORD: Final = bytes.fromhex("1122334455667788")
 """Stands for the address of the record in ABORT and SIEVE, whose code is placed once a process."""
 

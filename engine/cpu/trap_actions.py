@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from engine.cpu.base import TrapAction
+from engine.cpu.leads import LeadTable
 
 
 class TrapActions:
@@ -11,9 +12,10 @@ class TrapActions:
     Attributes:
         actions: by the address at which a processor reports the trap: the action, and the
             program's own address behind the instruction at hand.
+        leads: those of them that need no action, for host code.
     """
 
-    __slots__ = ("_back", "_planted", "actions")
+    __slots__ = ("_back", "_planted", "actions", "leads")
 
     def __init__(self, back: int = 0, planted: Callable[[], None] = lambda: None) -> None:
         """Nothing is planted.
@@ -23,6 +25,7 @@ class TrapActions:
             planted: called when something is.
         """
         self.actions: dict[int, tuple[TrapAction, int]] = {}
+        self.leads = LeadTable()
         self._back = back
         self._planted = planted
 
@@ -35,9 +38,25 @@ class TrapActions:
             follow: the program's own address behind the instruction at hand: going on there
                 takes no time.
         """
-        self.actions[address + self._back] = (action, follow)
+        pc = address + self._back
+        self.actions[pc] = (action, follow)
+        self.leads.drop(pc)
+        self._planted()
+
+    def lead(self, address: int, target: int, follow: int) -> None:
+        """Let the guest go on elsewhere at a breakpoint, with nobody asked; never in an action.
+
+        Args:
+            address: where it stands.
+            target: where the guest goes on.
+            follow: as above.
+        """
+        self.plant(address, lambda: target, follow)
+        self.leads.put(address + self._back, target, follow)
         self._planted()
 
     def remove(self, address: int) -> None:
         """Forget a breakpoint; its exception is the engine's again."""
-        self.actions.pop(address + self._back, None)
+        pc = address + self._back
+        self.actions.pop(pc, None)
+        self.leads.drop(pc)

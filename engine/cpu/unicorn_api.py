@@ -93,6 +93,10 @@ class Hooks:
         self._keep[hook.value] = callback
         return hook.value
 
+    def keep(self, callback: object) -> None:
+        """Keep a callback that host code calls."""
+        self._keep[id(callback)] = callback
+
     def remove(self, hook: int) -> None:
         """Unregister; the callback itself is kept, as it may be running."""
         _hook_del(self._handle, hook)

@@ -73,6 +73,11 @@ class UnicornClock:
         self._choose_stop()
 
     @property
+    def address_of_expected(self) -> int:
+        """Host address of `BlockClock.expected`."""
+        return ctypes.addressof(self.shared) + 8 * EXPECTED
+
+    @property
     def running(self) -> bool:
         """True if ticks are counted."""
         return bool(self._hook)

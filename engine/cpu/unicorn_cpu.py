@@ -139,7 +139,14 @@ class UnicornCpu(UnicornState):
         machine.enter_user_mode(self._uc, ram, self.page_table, secret)
         self.flush_tlb()
         add_stops(
-            arch, machine, self._hooks, self._traps, self._stop_with, self._calls.called, self
+            arch,
+            machine,
+            self._hooks,
+            self._traps,
+            self._stop_with,
+            self._calls.called,
+            self,
+            self._code,
         )
         self._screen.watch(ram, self._code, self.read)
 

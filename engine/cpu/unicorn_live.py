@@ -35,9 +35,14 @@ class LiveRegisters:
         """`places`: byte offset of each register from the address `base`."""
         self._low = min(places.values())
         words = (max(places.values()) - self._low) // 8 + 1
-        array = (ctypes.c_uint64 * words).from_address(base + self._low)
+        self._base = base + self._low
+        array = (ctypes.c_uint64 * words).from_address(self._base)
         self.words = memoryview(array).cast("B").cast("Q")
         self.index = {name: (place - self._low) // 8 for name, place in places.items()}
+
+    def address(self, name: str) -> int:
+        """Host address of a register."""
+        return self._base + 8 * self.index[name]
 
     def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]] | None:
         """A reader of these registers at once; None if one of them is not here."""

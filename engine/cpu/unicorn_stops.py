@@ -1,11 +1,13 @@
 """The stops that the emulator makes by itself: exceptions, system calls, refused instructions."""
 
+import ctypes
 from collections.abc import Callable
 from typing import Any, Final
 
 import unicorn.unicorn_const as uc_const
 
 from engine.arch.base import Arch, TrapKind
+from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.unicorn_machines import UnicornMachine
@@ -26,6 +28,7 @@ def add_stops(
     stop: "Callable[[Stop, object], None]",
     served: Callable[[int], bool],
     registers: UnicornState,
+    code: native.HostCode | None,
 ) -> None:
     """Have an engine stop where the guest needs somebody.
 
@@ -38,6 +41,7 @@ def add_stops(
             the end of the block, else None.
         served: carries out a system call that the exception of this number makes, if it can.
         registers: of the engine, and its memory.
+        code: host code, which leads the guest on at breakpoints where there is any.
     """
     breakpoint_number = traps.number
     pc = arch.roles.pc
@@ -84,7 +88,13 @@ def add_stops(
     def on_out(uc: int, port: int, size: int, value: int, data: int) -> None:
         on_port()
 
-    hooks.add(uc_const.UC_HOOK_INTR, api.OnInterrupt(on_interrupt))
+    asked = api.OnInterrupt(on_interrupt)
+    if code is not None:
+        traps.leading.ask = ctypes.cast(asked, api.VOID).value or 0
+        hooks.keep(asked)
+        hooks.add(uc_const.UC_HOOK_INTR, code.interrupt, ctypes.addressof(traps.leading))
+    else:
+        hooks.add(uc_const.UC_HOOK_INTR, asked)
     hooks.add(uc_const.UC_HOOK_INSN_INVALID, api.OnInvalid(on_invalid))
     callbacks: dict[str, Any] = {
         "syscall": api.OnInsn(on_syscall),

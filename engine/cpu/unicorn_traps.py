@@ -2,7 +2,8 @@
 
 Leaving the emulator and entering it again costs more than everything else at a probe hit. So
 each planted breakpoint has an action that says where the guest goes on; only an action that
-needs the engine (or fails) makes the emulator return.
+needs the engine (or fails) makes the emulator return. A breakpoint that only leads the guest
+elsewhere has none: host code sees to it (`leads`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,14 +11,17 @@ from contextlib import contextmanager
 from typing import Final
 
 from engine.arch.base import TrapKind
-from engine.cpu import unicorn_live
+from engine.cpu import native, unicorn_live
 from engine.cpu.base import LEAVE, TrapTable
+from engine.cpu.leads import LeadTable
 from engine.cpu.trap_actions import TrapActions
 from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
 from engine.cpu.unicorn_live import LiveRegisters
 from engine.cpu.unicorn_state import UnicornState
 
 _NUMBERS: Final = 256
+_NOWHERE: Final = LeadTable()
+"""Leads nowhere."""
 
 
 class UnicornTraps:
@@ -27,6 +31,7 @@ class UnicornTraps:
         number: the emulator's exception for a breakpoint; -1 where it reports an invalid
             instruction instead.
         error: what an action raised; the engine raises it again outside the callback.
+        leading: what host code in front of the exception callback reads; its `ask` is not set.
     """
 
     def __init__(
@@ -54,12 +59,16 @@ class UnicornTraps:
         self._live: LiveRegisters | None = None
         self._looked = False
         self.reached = self._reached_slowly
+        self.leading = native.Leading(number=_NUMBERS)
+        self.leading.expected = clock.address_of_expected
+        self._ignoring = False
 
         self.plant, self.remove = self._first.plant, self._first.remove
+        self.lead = self._first.lead
 
     def _table(self) -> TrapActions:
         """A table by the pc that a trap leaves."""
-        return TrapActions(self._back, self._look)
+        return TrapActions(self._back, self._planted)
 
     def another(self) -> TrapTable:
         """The breakpoints of another address space: none yet."""
@@ -70,15 +79,29 @@ class UnicornTraps:
         self._shown = table if isinstance(table, TrapActions) else self._first
         if self._live is not None:
             self.reached = self._reaches(self._live)
+        self._show()
 
     @contextmanager
     def ignored(self) -> Iterator[None]:
         """Breakpoints stop the emulator meanwhile: what runs is not the guest's own course."""
         reached, self.reached = self.reached, lambda: False
+        self._ignoring = True
+        self._show()
         try:
             yield
         finally:
             self.reached = reached
+            self._ignoring = False
+            self._show()
+
+    def _show(self) -> None:
+        """Host code looks breakpoints up in the table of the address space at hand."""
+        self.leading.show(_NOWHERE if self._ignoring else self._shown.leads)
+
+    def _planted(self) -> None:
+        """A breakpoint has been planted, or a table has grown."""
+        self._look()
+        self._show()
 
     def take_error(self) -> BaseException | None:
         """The exception that an action raised, once."""
@@ -112,6 +135,7 @@ class UnicornTraps:
         )
         if self._live is not None:
             self.reached = self._reaches(self._live)
+            self.leading.pc, self.leading.number = self._live.address(self._pc), self.number
             state.use_live(self._live.words, self._live.index)
 
     def _reaches(self, live: LiveRegisters) -> Callable[[], bool]:

@@ -8,11 +8,12 @@ its candidacy says why. What changes there makes it a breakpoint again, until it
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from engine.probes.detourroom import RowMemory
 from engine.probes.lint import Check
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
 from engine.probes.target import ProbeTarget
-from engine.probes.technique import OTHER_PROBE, Buffers, RowMemory, Technique
+from engine.probes.technique import OTHER_PROBE, Buffers, GuestCode, Technique
 
 AFTER: Final = 256
 """Hits of a breakpoint before it is looked at.
@@ -57,6 +58,7 @@ class Arbitration:
         self.sink: RowMemory | None = None
         self.replacing: Sequence[Technique] = ()
         self._by_kind: dict[str, Technique] = {}
+        self._codes: tuple[GuestCode, ...] = ()
         self._target = target
         self._points = points
         self._plant = plant
@@ -70,6 +72,12 @@ class Arbitration:
         """
         self.replacing = (*self.replacing, technique)
         self._by_kind[kind] = technique
+        self.include(technique.code)
+
+    def include(self, code: GuestCode) -> None:
+        """Hits may be led to some code from now on."""
+        if code not in self._codes:
+            self._codes = (*self._codes, code)
 
     # -- breakpoints and their replacements -----------------------------------------------
 
@@ -175,7 +183,7 @@ class Arbitration:
         if point.armed:
             self._plant(point)
 
-    # -- the guest in a technique's code --------------------------------------------------
+    # -- the guest in code of the engine's -------------------------------------------------
 
     def hit(self, point: ProbePoint) -> None:
         """A breakpoint was hit, and the engine serves it."""
@@ -188,34 +196,34 @@ class Arbitration:
         return tuple(technique.told for technique in self.replacing)
 
     def trapped(self, address: int) -> ProbePoint | bool:
-        """See to a breakpoint trap in a technique's code (`Technique.trapped`)."""
-        for technique in self.replacing:
-            seen = technique.trapped(address)
+        """See to a breakpoint trap in such code (`GuestCode.trapped`)."""
+        for code in self._codes:
+            seen = code.trapped(address)
             if seen:
                 return seen
         return False
 
-    def holder(self, address: int) -> Technique | None:
-        """The technique where whose code may be an address lies."""
-        for technique in self.replacing:
-            if technique.holds(address):
-                return technique
+    def holder(self, address: int) -> GuestCode | None:
+        """The code where which may be an address lies."""
+        for code in self._codes:
+            if code.holds(address):
+                return code
         return None
 
     def resume(self) -> None:
         """The guest is about to go on."""
-        for technique in self.replacing:
-            technique.resume()
+        for code in self._codes:
+            code.resume()
 
     def enter(self) -> None:
         """The processor is in this address space again."""
-        for technique in self.replacing:
-            technique.enter()
+        for code in self._codes:
+            code.enter()
 
     def original_pc(self, address: int) -> int | None:
-        """The program's own address for a place in a technique's code; None elsewhere."""
-        for technique in self.replacing:
-            found = technique.original_pc(address)
+        """The program's own address for a place in such code; None elsewhere."""
+        for code in self._codes:
+            found = code.original_pc(address)
             if found is not None:
                 return found
         return None
@@ -231,17 +239,17 @@ class Arbitration:
         """
         if self.sink is None:
             self.sink = sink
-            for technique in self.replacing:
-                technique.attach(sink, comm)
+            for code in self._codes:
+                code.attach(sink, comm)
 
     def writes_to(self, sink: RowMemory) -> bool:
         """True if code in the guest may write rows there."""
-        return self.sink is sink and any(one.records for one in self.replacing)
+        return self.sink is sink and any(code.records for code in self._codes)
 
     def collect(self) -> None:
         """Bring probes' counts of hits up to date."""
-        for technique in self.replacing:
-            technique.collect()
+        for code in self._codes:
+            code.collect()
 
     def buffers(self) -> Buffers:
         """The code of all techniques outside of the program's."""

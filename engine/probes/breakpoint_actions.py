@@ -7,6 +7,7 @@ does the same one visible step at a time, and tests hold the two against each ot
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from engine.arch.plan import Fixup, Mode, Rules
 from engine.cpu.base import LEAVE, SingleSteps, StepAction, TrapAction
@@ -14,6 +15,7 @@ from engine.errors import EngineError, GuestFaultError
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import InsnCopy
+from engine.probes.recorded_breakpoints import RecordedBreakpoints
 from engine.probes.singlestep_fixup import settler
 from engine.probes.slots import InsnSlots, XolArea
 from engine.probes.stepping import StepStopError, failure
@@ -28,7 +30,7 @@ def _leave_step(came: int) -> int:
     return LEAVE
 
 
-def _counted(action: TrapAction, hits: int, point: ProbePoint) -> TrapAction:
+def _counted(action: TrapAction, hits: int, ripe: Callable[[], None]) -> TrapAction:
     """The action of a point that is to be looked at: at its last hit the engine has to see it."""
     left = hits
 
@@ -37,7 +39,7 @@ def _counted(action: TrapAction, hits: int, point: ProbePoint) -> TrapAction:
         left -= 1
         if left > 0:
             return action()
-        point.candidacy = point.candidacy.counted()
+        ripe()
         return LEAVE
 
     return counted
@@ -49,6 +51,7 @@ class Breakpoints:
     Attributes:
         entry: gives a point with return probes its action.
         waits: hits of a point after which it comes to the engine; 0 = never.
+        recorded: gives points code that records their hits in the guest, where it can.
         crowded: whether another probe stands where a point's boosted copy would run past it.
         fault: what an operation met inside the callback; the manager passes it on.
         area: the XOL area.
@@ -75,6 +78,7 @@ class Breakpoints:
         self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
         self.waits: Callable[[ProbePoint], int] = lambda point: 0
         self.crowded: Callable[[ProbePoint], bool] = lambda point: False
+        self.recorded: RecordedBreakpoints | None = None
         self._steps: SingleSteps | None = None
         if not arch.probes.after:
             if not isinstance(cpu, SingleSteps):
@@ -144,9 +148,14 @@ class Breakpoints:
     def plant(self, point: ProbePoint) -> None:
         """Install the point's actions as its probes want them now."""
         self._ends = {at: other for at, other in self._ends.items() if other is not point}
-        action, hits = self._action(point), self.waits(point)
+        action, hits, recorded = self._action(point), self.waits(point), self.recorded
         traps = self._traps
-        traps.plant(point.address, _counted(action, hits, point) if hits else action, point.follow)
+        if recorded is not None:
+            recorded.close(point)
+        first = _counted(action, hits, point.count) if hits else action
+        if not hits and recorded is not None and (hits := recorded.waits(point)):
+            first = _counted(action, hits, partial(recorded.ripen, point))
+        traps.plant(point.address, first, point.follow)
         replacement, slot = point.state.replacement, point.copy.slot
         if replacement is not None and replacement.trap is not None:
             traps.plant(replacement.trap, action, replacement.window)
@@ -172,9 +181,22 @@ class Breakpoints:
         else:
             self._traps.remove(slot + point.copy_size)
 
+    def due(self, point: ProbePoint) -> None:
+        """A point has come to the engine: its hits are recorded in the guest if it is time."""
+        recorded = self.recorded
+        if recorded is None or not recorded.due(point) or not point.armed:
+            return
+        start = recorded.open(point)
+        if start is None:
+            self._traps.plant(point.address, self._action(point), point.follow)
+        else:
+            self._traps.lead(point.address, start, point.plan.next)
+
     def remove(self, point: ProbePoint) -> None:
         """Take the point's breakpoint out of service."""
         self._traps.remove(point.address)
+        if self.recorded is not None:
+            self.recorded.forget(point)
 
     def _action(self, point: ProbePoint) -> TrapAction:
         if point.wants_engine():

@@ -37,7 +37,7 @@ class DetourMap:
 
     Attributes:
         zombies: detours without a jump that could not be freed yet.
-        freed: how many have been freed so far.
+        freed: how many that jumps led to have been freed so far.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class DetourMap:
         for detour in gone:
             del self._starts[bisect_left(self._starts, detour.start)]
             del self._live[detour.start]
-        self.freed += len(gone)
+        self.freed += sum(bool(detour.jump) for detour in gone)
         return gone
 
     def at(self, address: int) -> LiveDetour | None:

@@ -18,12 +18,12 @@ from engine.arch.recording import COMM, COMM_BYTES, CURSOR, SITES, CallWord, Det
 from engine.cpu.ram import PAGE, READ, WRITE
 from engine.guest.mapping import MappingError
 from engine.guest.memory import Memory
+from engine.probes.detourroom import DetourRoom, RowMemory
 from engine.probes.detours import DetourSpace
 from engine.probes.guestcalls import RECORDS, CallMemory
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.pending_calls import ReturnSite
-from engine.probes.technique import DetourRoom, RowMemory
 
 THREAD: Final = CURSOR + 24
 """Offset of the thread's word in the page of the save area."""

@@ -30,7 +30,7 @@ class Detour:
         end: one past its last byte.
         window: one past the last byte of the window.
         original: the window's bytes.
-        jump: what stands in the window now.
+        jump: what stands in the window now; nothing where a breakpoint leads here.
         code: the whole buffer.
     """
 
@@ -156,10 +156,13 @@ def build(
     original: bytes,
     recorder: Recorder,
     moved: list[tuple[int, Movable]],
+    *,
+    led: bool = False,
 ) -> Detour | None:
     """Lay a detour out in room of its own; None where something does not reach.
 
-    Nothing is written but the bytes of the result are meant for its place.
+    Nothing is written but the bytes of the result are meant for its place. Where the guest is
+    `led` there by a breakpoint, no jump leads there.
     """
     body = sum(one.size for _, one in moved)
     size = len(recorder.code) + body + jumps.least
@@ -178,7 +181,7 @@ def build(
             return None
         at += len(code)
     back = jumps.jump(at, window, jumps.least)
-    jump = jumps.jump(address, start, len(original))
+    jump = b"" if led else jumps.jump(address, start, len(original))
     if back is None or jump is None:
         space.free(start, size)
         return None

@@ -123,6 +123,8 @@ class HitDispatcher:
                 if point.candidacy.look is Look.DUE:
                     self._regs.ip = point.address
                     self._techniques.due(point)
+                else:
+                    self.breakpoints.due(point)
                 return self._hit(point)
             seen = self._techniques.trapped(at)
             if seen:

@@ -12,16 +12,11 @@ from functools import partial
 from typing import Final, Protocol
 
 from engine.arch.base import Arch
-from engine.arch.jump import ArchJumps
-from engine.arch.recorder.generator import record
-from engine.arch.recording import DetourPlaces, NotCompilableError, Recorder, Work
-from engine.cpu.base import SharesTime, WatchesEntries
-from engine.probes.detourhits import DetourHits
+from engine.cpu.base import WatchesEntries
+from engine.probes.detour_keeper import DetourKeeper
 from engine.probes.detourmap import DetourMap, LiveDetour
-from engine.probes.detourmemory import DetourMemory
 from engine.probes.detours import KIND, Detour, build
-from engine.probes.detourwork import counted, in_parts, not_worth, serving, trap, uncompiled, work
-from engine.probes.guestcalls import GuestCalls
+from engine.probes.detourwork import in_parts, not_worth, serving, trap, uncompiled
 from engine.probes.jump_machine import JumpMachine
 from engine.probes.jumprules import COMPUTED_ENTRY, JumpPlace, first_failure, moved
 from engine.probes.kprobe import Kprobe
@@ -29,13 +24,7 @@ from engine.probes.lint import Check
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import Stage
-from engine.probes.technique import (
-    OTHER_PROBE,
-    Buffers,
-    Refused,
-    RowMemory,
-    TechniqueHost,
-)
+from engine.probes.technique import OTHER_PROBE, Buffers, Refused, TechniqueHost
 from engine.probes.technique_kind import TechniqueKind
 
 
@@ -123,50 +112,28 @@ class JumpTechnique:
     """The jump probes of one guest; a `Technique`.
 
     Attributes:
-        detours: those that there are.
-        running: sees to the guest while it is in one.
-        shared: the memory that detours share.
-        records: detours write rows.
-        holds: True if an address lies where detours are.
+        code: the detours that jumps lead to, among others.
         hit: a breakpoint was hit (`Handover.hit`).
-        resume: the guest is about to go on (`DetourHits.resume`).
-        stopped: sees to a stop inside a detour (`DetourHits.stopped`).
     """
 
-    def __init__(
-        self,
-        host: TechniqueHost,
-        jumps: ArchJumps,
-        memory: DetourMemory,
-        handover: MakeHandover,
-    ) -> None:
+    def __init__(self, host: TechniqueHost, detours: DetourKeeper, handover: MakeHandover) -> None:
         """No point is a jump.
 
         Args:
             host: of the technique.
-            jumps: what the architecture gives.
-            memory: for detours and what they share.
+            detours: keeps the detours.
             handover: decides when jumps are written and detours freed.
         """
         self._host = host
         self._target = host.target
-        self._jumps = jumps
-        self.memory = memory
-        self.detours = DetourMap()
-        self.running = DetourHits(host.target, host.returns, memory, self.detours)
-        self.records = True
-        self.holds = memory.holds
-        done = JumpsDone(self._release, self.running.reap)
-        self._handover = handover(host, self.detours, done)
+        self.code = detours
+        self._jumps = detours.jumps
+        done = JumpsDone(self._release, detours.running.reap)
+        self._handover = handover(host, detours.map, done)
         self.hit = self._handover.hit
-        self.resume, self.stopped = self.running.resume, self.running.stopped
-        entries = host.returns.in_guest
-        self._calls: GuestCalls | None = entries.calls if entries is not None else None
         cpu = host.target.cpu
         self._entries = cpu.entries if isinstance(cpu, WatchesEntries) else None
         self._entered: dict[int, Check] = {}  # points whose windows the program has come into
-        assert host.room is not None, "detours have room"
-        self._locate = host.room.locate
 
     @property
     def told(self) -> str:
@@ -176,16 +143,7 @@ class JumpTechnique:
     @property
     def ready(self) -> bool:
         """True while something is traced."""
-        return self.memory.sink is not None
-
-    def attach(self, sink: RowMemory, comm: Callable[[], bytes]) -> None:
-        """A trace begins: where its rows go, and the running thread's name."""
-        self.memory.sink = sink
-        self.running.comm = comm
-
-    def enter(self) -> None:
-        """Code of another address space has used the trace's memory."""
-        self.memory.enter()
+        return self.code.ready
 
     # -- what can be a jump ---------------------------------------------------------------
 
@@ -197,11 +155,13 @@ class JumpTechnique:
         """True if a jump may serve a point's probes, and pays."""
         if not self.ready:
             return False
-        if self._calls is not None and all(isinstance(one, ReturnSite) for one in point.probes):
+        if self.code.calls is not None and all(
+            isinstance(one, ReturnSite) for one in point.probes
+        ):
             return True  # which calls return there is not known yet
         if self._wants(point):
             return False
-        return self._saves_step(point) or not isinstance(self._work(serving(point)), str)
+        return self._saves_step(point) or not isinstance(self.code.work(serving(point)), str)
 
     def _wants(self, point: ProbePoint) -> str:
         """Wishes of a point's probes beyond recording, in words, "" for none."""
@@ -209,13 +169,10 @@ class JumpTechnique:
         if any(probe.post_handler is not None for probe in wanted):
             return "a post-handler runs behind its instruction"
         if any(isinstance(probe, ReturnSite) for probe in wanted):
-            found = self._work(wanted)
+            found = self.code.work(wanted)
             return found if isinstance(found, str) else ""
         objection = self._handover.objection(wanted)
         return objection or ("" if wanted else "nothing records there")
-
-    def _work(self, probes: Sequence[Kprobe]) -> Work | str:
-        return work(probes, self._calls)
 
     def _unfit(self, point: ProbePoint) -> str:
         """Why a detour there would not be worth it, "" if it would.
@@ -225,7 +182,7 @@ class JumpTechnique:
         """
         if self._saves_step(point):
             return ""
-        found = self._work(serving(point))
+        found = self.code.work(serving(point))
         why = found if isinstance(found, str) else uncompiled(self._jumps, found)
         return not_worth(why)
 
@@ -235,7 +192,7 @@ class JumpTechnique:
 
     def place(self, point: ProbePoint) -> JumpPlace | None:
         """A point as the rules see it."""
-        found = self._locate(point.address)
+        found = self.code.locate(point.address)
         if found is None:
             return None
         code, function, bias = found
@@ -247,7 +204,7 @@ class JumpTechnique:
             return next((at for at in inside if at in points and points[at].armed), None)
 
         def near(address: int) -> bool:
-            return self.memory.space.near(address + bias, jumps.reach)
+            return self.code.memory.space.near(address + bias, jumps.reach)
 
         return JumpPlace(
             arch=self._target.arch,
@@ -274,9 +231,9 @@ class JumpTechnique:
 
     def _optimize(self, point: ProbePoint, place: JumpPlace) -> Refused | None:
         target = self._target
-        shared = self.memory.open(target.thread())
+        shared = self.code.shared()
         if shared is None:
-            return Refused(Check("reach", False, self.memory.broken))
+            return Refused(Check("reach", False, self.code.memory.broken))
         window = place.raw
         if target.overlay.original(point.address, len(window)) != window:
             return Refused(Check("copies", False, "the program has changed its code there"))
@@ -286,47 +243,25 @@ class JumpTechnique:
             why = Check(OTHER_PROBE, False, "the program stands in the window")
             return Refused(why, for_now=True)
         probes = in_parts(serving(point))
-        recorder = self._recorder(probes, shared.places, window)
+        recorder = self.code.recorder(point, probes, window)
         if recorder is None:
             probes, recorder = (), trap(target.arch)
         rows = moved(place, point.address - place.address)
         detour = build(shared.space, self._jumps, point.address, window, recorder, rows)
         if detour is None:
-            self.memory.give_back(probes)
+            self.code.memory.give_back(probes)
             return Refused(Check("reach", False, "no detour is left within reach"))
         self._install(point, detour, probes)
         awaits = self._handover.awaits
         return None if awaits is None else Refused(awaits)
-
-    def _recorder(
-        self, probes: tuple[Kprobe, ...], places: DetourPlaces, window: bytes
-    ) -> Recorder | None:
-        """Code that records for all of them, each with a counter; None where a trap has to."""
-        found, calls = self._work(probes), self._calls
-        if isinstance(found, str):
-            return None
-        counters = [self.memory.counter(probe) for probe in probes]
-        words = [counter for counter in counters if counter is not None]
-        try:
-            if len(words) == len(probes):
-                recorder = record(self._jumps.encoder, counted(found, words), places, window)
-                if not isinstance(found, tuple) and calls and self.memory.shared:
-                    calls.begin(self.memory.shared.calls)
-                return recorder
-        except NotCompilableError:
-            pass
-        self.memory.give_back(probes)
-        return None
 
     def _install(self, point: ProbePoint, detour: Detour, probes: tuple[Kprobe, ...]) -> None:
         target = self._target
         stage = Stage.STOP if point.wants_stop() else Stage.REPLACED
         if self._handover.awaits is not None:
             stage = Stage.CHECK
-        target.memory.poke(detour.start, detour.code)
         point.state = point.state.replaced(detour, stage)
-        live = self.detours.add(point, detour, probes)
-        self.running.open(live)
+        live = self.code.open(point, detour, probes)
         if self._entries is not None:
             self._entries.watch(self._inside(detour), partial(self._come, live))
         if stage is Stage.CHECK:
@@ -381,18 +316,18 @@ class JumpTechnique:
             target.overlay.exchange(point.address, value, point.plan.raw, unit)
         worked = point.state.stage is not Stage.CHECK
         point.state = point.state.fall_back()
-        live = self.detours.retire(detour)
+        live = self.code.map.at(detour.start)
+        assert live is not None, "it is open"
         if self._entries is not None:
             self._entries.forget(self._inside(detour))
-        self.memory.give_back(live.probes)
-        self.detours.wait(live, ())
+        self.code.close(live)
         if worked and not gone:
             self._handover.begin(live)
-        self.running.reap()
+        self.code.running.reap()
 
     def displacing(self, address: int) -> ProbePoint | None:
         """The point whose window an address lies in, behind its first instruction."""
-        live = self.detours.inner(address)
+        live = self.code.map.inner(address)
         return live.point if live is not None else None
 
     def freed(self, address: int) -> Sequence[ProbePoint]:
@@ -405,57 +340,28 @@ class JumpTechnique:
         """The handover may want a breakpoint there for longer."""
         self._handover.vacated(address)
 
-    # -- the guest in detours -------------------------------------------------------------
-
-    def trapped(self, address: int) -> ProbePoint | bool:
-        """See to a trap in a detour."""
-        live = self.running.trapped(address)
-        if live is None:
-            return self.running.late(address)
-        return True if live.zombie else live.point
-
-    def original_pc(self, address: int) -> int | None:
-        """The program's own address for a place in a detour; None elsewhere."""
-        live = self.detours.at(address)
-        return live.detour.original_pc(address) if live is not None else None
-
-    def name(self, address: int) -> str:
-        """A place in a detour as a symbol."""
-        return self.running.name(address)
-
     # -- what there is --------------------------------------------------------------------
-
-    def collect(self) -> None:
-        """Bring the probes' counts of hits up to date, and what is known of calls."""
-        if self._calls is not None:
-            self._calls.sync()
-        self.memory.collect()
 
     def standing(self) -> list[ProbePoint]:
         """The points that are jumps now."""
-        return [live.point for live in self.detours.standing()]
+        return [live.point for live in self.code.map.standing() if live.detour.jump]
 
     def buffers(self) -> Buffers:
-        """The detours; what is waited for is in words."""
-        self.running.reap()
-        found = self.detours
+        """The detours that jumps lead to; what is waited for is in words."""
+        self.code.running.reap()
+        found = self.code.map
         waits = tuple(
             f"{live.detour.address:#x}: "
             + (self._handover.keeps(live) or "the guest is still in it")
             for live in found.zombies
+            if live.detour.jump
         )
-        return Buffers(len(found) - len(waits), waits, found.freed)
+        return Buffers(len(self.standing()), waits, found.freed)
 
 
 def jump_technique(host: TechniqueHost, handover: MakeHandover) -> JumpTechnique | None:
     """Set up the jumps of a guest; None where its architecture, or its processor, has none."""
-    jumps, cpu, room = host.target.arch.jumps, host.target.cpu, host.room
-    if jumps is None or room is None or not isinstance(cpu, SharesTime):
-        return None
-    for start, size in (room.window, *room.beside):
-        host.blacklist.add(start, start + size, "[kprobe-tui]")
-    memory = DetourMemory(host.target.memory, room, cpu.time_page)
-    return JumpTechnique(host, jumps, memory, handover)
+    return JumpTechnique(host, host.detours, handover) if host.detours is not None else None
 
 
 def scratch(arch: Arch) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from engine.probes.arming import Arming
 from engine.probes.boost import crowded
 from engine.probes.breakpoint_actions import Breakpoints
 from engine.probes.code_map import CodeMap
+from engine.probes.detour_keeper import detour_keeper
+from engine.probes.detourroom import DetourRoom
 from engine.probes.engine_code import EngineCode
 from engine.probes.engine_window import EngineWindow
 from engine.probes.hit_machine import HitMachine
@@ -21,6 +23,7 @@ from engine.probes.hits import HitDispatcher
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint
+from engine.probes.recorded_breakpoints import RecordedBreakpoints
 from engine.probes.registry import ProbeRegistry, Unmapped
 from engine.probes.regs import PtRegs
 from engine.probes.return_catchers import RETURNS
@@ -28,7 +31,7 @@ from engine.probes.return_probes import ReturnProbes
 from engine.probes.slots import InsnSlots, XolArea
 from engine.probes.stepping import GuestStep
 from engine.probes.target import ProbeTarget
-from engine.probes.technique import DetourRoom, TechniqueHost
+from engine.probes.technique import TechniqueHost
 from engine.probes.techniques import AUTO, chosen
 
 
@@ -123,12 +126,21 @@ class ProbeManager:
             admission, arming, breakpoints, probes, notify, unmapped
         )
         overlay.on_lost = registry.lost
+        detours = detour_keeper(target, self.returns, room)
+        if detours is not None and room is not None:
+            for start, size in (room.window, *room.beside):
+                self.blacklist.add(start, start + size, "[kprobe-tui]")
+            self.techniques.include(detours)
+            breakpoints.recorded = RecordedBreakpoints(
+                target, detours, lambda: self.techniques.after
+            )
         host = TechniqueHost(
             target,
             self.points,
             self.returns,
             self.blacklist,
             room,
+            detours,
             choice.at_once,
             registry.register,
             registry.unregister,

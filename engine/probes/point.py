@@ -98,6 +98,10 @@ class ProbePoint:
         """Its probes whose handlers run."""
         return [probe for probe in self.probes if probe.enabled]
 
+    def count(self) -> None:
+        """It has been hit as often as was waited for (`Candidacy.counted`)."""
+        self.candidacy = self.candidacy.counted()
+
     def wants_post(self) -> bool:
         """True if anything is to run after the step: then the slot cannot be boosted."""
         return any(probe.post_handler is not None for probe in self.probes if probe.enabled)

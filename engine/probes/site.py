@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, pairwise
 from typing import Any, Final, TypeVar
 
 from engine.arch.base import Arch
@@ -189,6 +189,11 @@ class BranchTargets:
         inside = targets[at : bisect_left(targets, end)]
         target = min(inside, key=self._first.__getitem__)
         return target, self._first[target]
+
+
+def screened(arch: Arch, raw: bytes) -> bool:
+    """True if an emulator has to look at an instruction before it runs."""
+    return any(second in arch.suspects.get(first, ()) for first, second in pairwise(raw))
 
 
 @lru_cache

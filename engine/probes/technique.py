@@ -7,57 +7,20 @@ in `arbitration`; the techniques that there are stand in `techniques`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from mmap import mmap
 from typing import Final, Protocol
 
 from engine.cpu.base import Stop
 from engine.probes.blacklist import Blacklist
+from engine.probes.detour_keeper import DetourKeeper
+from engine.probes.detourroom import DetourRoom, RowMemory
 from engine.probes.kprobe import Kprobe
 from engine.probes.lint import Check
 from engine.probes.point import ProbePoint
 from engine.probes.return_catcher import ReturnCatcher
-from engine.probes.site import FunctionCode, ImageCode
 from engine.probes.target import ProbeTarget
 
 OTHER_PROBE: Final = "other-probe"
 """Rule of a point in whose way another one is: it may be met once that is gone."""
-
-Located = tuple[ImageCode, FunctionCode | None, int]
-"""A file's code, the function around an address in it, and guest minus link addresses."""
-
-
-class RowMemory(Protocol):
-    """Memory that takes the rows of a trace: `engine.trace.staging.Staging`."""
-
-    buffer: mmap
-    control: mmap
-    start: int
-    shown: bool
-
-    @property
-    def capacity(self) -> int:
-        """Bytes of rows that it holds."""
-
-    def drain(self) -> None:
-        """Make it empty."""
-
-    def wipe(self, most: int | None = None) -> None:
-        """Forget what stands behind its rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class DetourRoom:
-    """Windows for code of the engine's within reach of the program's.
-
-    Attributes:
-        window: (start, size) of the engine window for shared data and detours.
-        beside: further ones, for detours near the program.
-        locate: the code around a guest address.
-    """
-
-    window: tuple[int, int]
-    beside: tuple[tuple[int, int], ...]
-    locate: Callable[[int], Located | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +33,7 @@ class TechniqueHost:
         returns: the catcher of returns.
         blacklist: where nothing may be probed.
         room: where its code may stand; None where the guest has no room for any.
+        detours: keeps recording code; None where there can be none.
         at_once: the user has asked for it by name: it need not pay.
         register: registers and arms a probe.
         unregister: takes one out.
@@ -82,6 +46,7 @@ class TechniqueHost:
     returns: ReturnCatcher
     blacklist: Blacklist
     room: DetourRoom | None
+    detours: DetourKeeper | None
     at_once: bool
     register: Callable[[Kprobe], None]
     unregister: Callable[[Kprobe], None]
@@ -117,12 +82,56 @@ class Buffers:
     freed: int = 0
 
 
+class GuestCode(Protocol):
+    """Code of the engine's in the guest, to which hits lead.
+
+    Attributes:
+        records: it can write rows of a trace.
+    """
+
+    @property
+    def records(self) -> bool:
+        """See the class."""
+
+    def trapped(self, address: int) -> ProbePoint | bool:
+        """See to a breakpoint trap in it.
+
+        Returns:
+            The point whose hit is to be served there; True if that has been seen to, False if the
+            trap is none of its own.
+        """
+
+    def holds(self, address: int) -> bool:
+        """True if an address lies where it may be."""
+
+    def stopped(self, stop: Stop, pc: int) -> Stop | None:
+        """See to a stop in it; what is left of it for the guest's kernel."""
+
+    def resume(self) -> None:
+        """The guest is about to go on."""
+
+    def enter(self) -> None:
+        """The processor is in this address space again, after it was in another one."""
+
+    def original_pc(self, address: int) -> int | None:
+        """The program's own address for a place in it; None elsewhere."""
+
+    def name(self, address: int) -> str:
+        """A place where it may be as a symbol."""
+
+    def attach(self, sink: RowMemory, comm: Callable[[], bytes]) -> None:
+        """A trace begins: where its rows go, and the running thread's name."""
+
+    def collect(self) -> None:
+        """Bring probes' counts of hits up to date."""
+
+
 class Technique(Protocol):
     """A technique at work in one guest.
 
     Attributes:
         told: what it has seen at the last hit of a breakpoint, in words.
-        records: its code in the guest can write rows of a trace.
+        code: what hits are led to.
         ready: it may take points now.
     """
 
@@ -131,20 +140,21 @@ class Technique(Protocol):
         """See the class."""
 
     @property
-    def records(self) -> bool:
+    def code(self) -> GuestCode:
         """See the class."""
 
     @property
     def ready(self) -> bool:
         """See the class."""
 
-    # -- breakpoints and their replacements -----------------------------------------------
-
     def promising(self, point: ProbePoint) -> bool:
         """True if hits of a breakpoint are worth counting, to `take` it after some."""
 
     def wants_hits(self, point: ProbePoint) -> bool:
         """True while every hit of a breakpoint has to come to the engine."""
+
+    def hit(self, point: ProbePoint) -> None:
+        """A breakpoint was hit, and the engine serves it."""
 
     def take(self, point: ProbePoint) -> Refused | None:
         """Put something in a breakpoint's place, or say why not.
@@ -164,45 +174,6 @@ class Technique(Protocol):
 
     def vacated(self, address: int) -> None:
         """The breakpoint at an address is gone, and so is what stood in its place."""
-
-    # -- the guest in its code ------------------------------------------------------------
-
-    def hit(self, point: ProbePoint) -> None:
-        """A breakpoint was hit, and the engine serves it."""
-
-    def trapped(self, address: int) -> ProbePoint | bool:
-        """See to a breakpoint trap in its own code.
-
-        Returns:
-            The point whose hit is to be served there; True if the technique has seen to it by
-            itself, False if the trap is none of its own.
-        """
-
-    def holds(self, address: int) -> bool:
-        """True if an address lies where its code may be."""
-
-    def stopped(self, stop: Stop, pc: int) -> Stop | None:
-        """See to a stop in its code; what is left of it for the guest's kernel."""
-
-    def resume(self) -> None:
-        """The guest is about to go on."""
-
-    def enter(self) -> None:
-        """The processor is in this address space again, after it was in another one."""
-
-    def original_pc(self, address: int) -> int | None:
-        """The program's own address for a place in its code; None elsewhere."""
-
-    def name(self, address: int) -> str:
-        """A place where its code may be as a symbol."""
-
-    # -- traces ---------------------------------------------------------------------------
-
-    def attach(self, sink: RowMemory, comm: Callable[[], bytes]) -> None:
-        """A trace begins: where its rows go, and the running thread's name."""
-
-    def collect(self) -> None:
-        """Bring probes' counts of hits up to date."""
 
     def buffers(self) -> Buffers:
         """Its code outside of the program's."""

@@ -8,8 +8,8 @@ from engine.cpu.unicorn_cpu import UnicornCpu
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.insn.disasm import Disassembler
+from engine.probes.detourroom import DetourRoom
 from engine.probes.manager import ProbeManager
-from engine.probes.technique import DetourRoom
 
 CODE, DATA, STACK, NEAR = 0x400000, 0x440000, 0x480000, 0x4C0000
 CODE_SIZE, DATA_SIZE, STACK_SIZE = 4 * PAGE, 16 * PAGE, 2 * PAGE

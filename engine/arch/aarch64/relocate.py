@@ -17,7 +17,7 @@ SIZE: Final = 4
 REACH: Final = BRANCH_REACH - (1 << 16)
 _MASK: Final = (1 << 64) - 1
 _X17, _X30, _ZERO = 17, 30, 31
-_COPIED: Final = frozenset({Kind.OTHER, Kind.PAC, Kind.BTI, Kind.NOP})
+_COPIED: Final = frozenset({Kind.OTHER, Kind.PAC, Kind.BTI, Kind.NOP, Kind.MRS})
 _CONDITIONAL: Final = frozenset({Kind.B_COND, Kind.CBZ, Kind.TBZ})
 
 

@@ -19,6 +19,7 @@ from engine.arch.x86_64.decode import (
     REPNE,
     Decoded,
     decode,
+    opcodes,
 )
 from engine.arch.x86_64.operations import relative_target
 from engine.arch.x86_64.verdicts import boostable, strict_refusal
@@ -38,6 +39,15 @@ _NEAR: Final = frozenset(range(0x180, 0x190))
 _COUNTED: Final = frozenset(range(0xE0, 0xE4))
 _WHILE: Final = frozenset({0xE0, 0xE1})
 """loopne and loope: where they end, the emulator takes older flags for those of a sahf."""
+_PLAIN: Final = frozenset(
+    0x100 + opcode
+    for opcode in opcodes(
+        "10-1e 28-2f 50-5f 6c 6d 70-73 7c 7d b8 c2-c6 d0 d4 d6 d7 da de e0 e3 e4 e6 e7 ea ee f0"
+        " f4 f6 f7 fb"
+    )
+)
+"""Of opcodes that Linux steps because its table was made before them: those that read and write
+registers and memory and do nothing else, as all of 0f 38 and 0f 3a do."""
 _RELATIVE: Final = _SHORT | _NEAR | _COUNTED | {0xE8, 0xE9, 0xEB}
 
 
@@ -62,7 +72,7 @@ def movable(raw: bytes, address: int) -> Movable | str:
             return "may set the trap flag, which would trap in the detour"
         if insn.key in _PORTS:
             return "port input or output: refused where it stands"
-    if not boostable(insn):
+    if not boostable(insn) and not _plain(insn):
         return "not boostable"
     refusal = strict_refusal(insn)
     if refusal is not None:
@@ -76,6 +86,13 @@ def movable(raw: bytes, address: int) -> Movable | str:
     if insn.prefixes & ADDRESS_SIZE:
         return "relative to eip"
     return Movable(insn.size, lambda place: _rebased(insn, raw, address - place), after)
+
+
+def _plain(insn: Decoded) -> bool:
+    """True for an instruction that does the same anywhere, though Linux would not boost it."""
+    if insn.encoding != LEGACY or insn.prefixes & ADDRESS_SIZE:
+        return False
+    return insn.key >= 0x200 or insn.key in _PLAIN
 
 
 def copyable(raw: bytes) -> bool:

@@ -26,6 +26,7 @@ class Ia64Traps:
         self._first = TrapActions()
         self.actions = self._first.actions
         self.plant, self.remove = self._first.plant, self._first.remove
+        self.lead = self._first.lead
         self.steps: dict[int, StepAction] = {}
         self._owner = owner
 

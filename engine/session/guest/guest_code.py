@@ -7,8 +7,8 @@ from engine.arch.base import Arch
 from engine.errors import GuestFaultError
 from engine.guest.modules import Module
 from engine.linux.space import AddressSpace
+from engine.probes.detourroom import Located
 from engine.probes.site import FunctionCode, ImageCode
-from engine.probes.technique import Located
 from engine.session.program.libraries import ProgramFile
 from engine.session.program.places import guest_address
 from engine.session.program.verdicts import Verdicts

@@ -11,10 +11,10 @@ from engine.errors import ProbeRejectedError
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.linux.space import AddressSpace
+from engine.probes.detourroom import DetourRoom, Located
 from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
-from engine.probes.technique import DetourRoom, Located
 from engine.session.guest.guest_code import GuestCode, KnownFiles
 from engine.session.guest.loading import LoadedGuest, watch
 from engine.session.program.places import Place, guest_address

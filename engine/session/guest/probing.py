@@ -14,10 +14,10 @@ from engine.cpu.base import Stop
 from engine.errors import GuestFaultError, ProbeRejectedError
 from engine.guest.text import TextOverlay
 from engine.linux.space import AddressSpace
+from engine.probes.detourroom import RowMemory
 from engine.probes.kprobe import Kprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.site import InMemory
-from engine.probes.technique import RowMemory
 from engine.session.guest.guest_code import KnownFiles
 from engine.session.guest.loading import LoadedGuest
 from engine.session.guest.probed_space import (

@@ -39,7 +39,7 @@ def places(program: Path, arch: str) -> dict[str, int]:
     """Guest addresses of what is shared."""
     with loaded(program, technique="jump") as guest:
         prepare(guest.tracing(), arch, graph=True)
-        shared = jumps_of(guest).memory.shared
+        shared = jumps_of(guest).code.memory.shared
         assert shared is not None
         save, there = shared.places.save, shared.places
         return {

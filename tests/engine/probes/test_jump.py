@@ -216,12 +216,12 @@ def test_a_detour_is_freed_only_once_it_is_left() -> None:
         assert session.space.hooks.hold()
         assert session.space.hooks.original_pc(manager.regs.ip) == point.address
         tracing.definitions.remove(done)
-        assert jumps_of(guest).detours.at(manager.regs.ip) is not None
+        assert jumps_of(guest).code.map.at(manager.regs.ip) is not None
         assert session.memory.read(detour.start, len(detour.code)) == detour.code
         while session.space.hooks.hold():
             session.kernel.step()
         assert manager.regs.ip == detour.window
-        assert jumps_of(guest).detours.at(detour.start) is None
+        assert jumps_of(guest).code.map.at(detour.start) is None
         guest.run()
         with opened("x86_64", "words", "breakpoint") as plain:
             plain.run()

@@ -22,9 +22,9 @@ from engine.arch.program import (
 from engine.arch.recording import Recording
 from engine.cpu.ram import PAGE
 from engine.errors import ProbeRejectedError
+from engine.probes.detourroom import DetourRoom
 from engine.probes.kprobe import Kprobe
 from engine.probes.site import FunctionCode
-from engine.probes.technique import DetourRoom
 from engine.trace.staging import Staging
 
 SITE = CODE + 0x1000

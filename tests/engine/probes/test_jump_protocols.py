@@ -36,7 +36,7 @@ def test_a_zombie_can_be_watched(arch: str) -> None:
 def test_a_handler_deletes_its_own_probe(arch: str) -> None:
     """It is called from the detour that is not needed any more then."""
     with opened(arch, "recursion", "jump") as (guest, tracing):
-        manager, detours = guest.session.probes().manager, jumps_of(guest).detours
+        manager, detours = guest.session.probes().manager, jumps_of(guest).code.map
         zombies: list[int] = []
         probe = Kprobe(symbol_name="fibonacci")
 
@@ -165,13 +165,13 @@ def test_djprobe_frees_the_stub_once_all_cpus_have_passed(arch: str) -> None:
         assert not manager.placed()
         told = []
         for _ in range(CPUS):
-            assert len(jumps.detours.zombies) == 1
+            assert len(jumps.code.map.zombies) == 1
             assert run_to(guest, point.address)
             records = {record.phase: record for record in BreakpointMachine(manager.hits).run()}
             told.append(records[Phase.PRE].text)
         assert "1 of 4" in told[0]
         assert "the stub is freed" in told[-1]
-        assert not jumps.detours.zombies
+        assert not jumps.code.map.zombies
         assert point.address not in manager.points
         guest.session.run()
         tracing.finish()
@@ -193,7 +193,7 @@ def test_djprobe_keeps_a_stub_that_nobody_passes_for_ever() -> None:
 
         manager.register(Kprobe(symbol_name="ackermann", pre_handler=take_out))
         guest.run(tracing)
-        (zombie,) = jumps_of(guest).detours.zombies
+        (zombie,) = jumps_of(guest).code.map.zombies
         assert len(zombie.unchecked) == CPUS
 
 

@@ -10,18 +10,12 @@ from engine.cpu.base import Stop
 from engine.cpu.ram import PAGE
 from engine.probes import techniques
 from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.detourroom import DetourRoom, RowMemory
 from engine.probes.engine_window import EngineWindow
 from engine.probes.kprobe import Kprobe
 from engine.probes.lint import Check
 from engine.probes.point import ProbePoint
-from engine.probes.technique import (
-    Buffers,
-    DetourRoom,
-    Refused,
-    RowMemory,
-    Technique,
-    TechniqueHost,
-)
+from engine.probes.technique import Buffers, Refused, Technique, TechniqueHost
 from engine.probes.technique_kind import TechniqueKind
 from engine.probes.techniques import TECHNIQUES, chosen, technique_names
 
@@ -53,7 +47,7 @@ class Toy:
         assert host.room is not None
         page = EngineWindow(host.target.memory, *host.room.window).page()
         assert page is not None
-        self.host, self.page = host, page
+        self.host, self.page, self.code = host, page, self
         self.point: ProbePoint | None = None
         self.seen = 0
 
