@@ -70,7 +70,7 @@ class DetourHits:
         entries, detour = self._returns.in_guest, live.detour
         assert entries is not None, "no code deals with calls elsewhere"
         behind = detour.start + detour.recorder.parts[detour.part(place)].behind
-        action = entries.single(live.point, probe, lambda: behind)
+        action = entries.single(live.point, probe, lambda: behind, detoured=True)
 
         def enter() -> int:
             if live.zombie:

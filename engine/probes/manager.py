@@ -47,6 +47,7 @@ class ProbeManager:
         slots: of kprobes.
         area: slots of uprobes.
         returns: the catcher of returns.
+        recorded: breakpoints whose hits are recorded in the guest; None where none can be.
         techniques: who may take the place of breakpoints.
         hits: the state machine of hits.
         code: the engine's own code in the guest.
@@ -134,6 +135,7 @@ class ProbeManager:
             breakpoints.recorded = RecordedBreakpoints(
                 target, detours, lambda: self.techniques.after
             )
+        self.recorded = breakpoints.recorded
         host = TechniqueHost(
             target,
             self.points,

@@ -39,6 +39,10 @@ class RecordedBreakpoints:
         self._worth: set[ProbePoint] = set()
         self._led: dict[ProbePoint, LiveDetour] = {}
 
+    def __len__(self) -> int:
+        """Number of breakpoints whose hits are recorded in the guest."""
+        return len(self._led)
+
     def waits(self, point: ProbePoint) -> int:
         """Hits of a breakpoint after which it is to come to the engine; 0 = never."""
         if not self._detours.ready or not self._promising(point):

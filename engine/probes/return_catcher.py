@@ -78,8 +78,17 @@ class GuestEntries(Protocol):
 
     calls: GuestCalls
 
-    def single(self, point: ProbePoint, probe: Kretprobe, go: TrapAction) -> TrapAction:
-        """The action where such code leaves the entry of one return probe to the engine."""
+    def single(
+        self, point: ProbePoint, probe: Kretprobe, go: TrapAction, *, detoured: bool
+    ) -> TrapAction:
+        """The action at the entry of one return probe.
+
+        Args:
+            point: where it stands.
+            probe: it.
+            go: carries the instruction out.
+            detoured: a detour stands there, and may be what leaves the entry to the engine.
+        """
 
 
 class ReturnCatcher(Protocol):

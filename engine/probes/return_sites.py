@@ -231,9 +231,11 @@ class ReturnSites:
 
         if len(probes) > 1 or plain:
             return action
-        return self.single(point, probes[0], go)
+        return self.single(point, probes[0], go, detoured=point.replacement is not None)
 
-    def single(self, point: ProbePoint, probe: Kretprobe, go: TrapAction) -> TrapAction:
+    def single(
+        self, point: ProbePoint, probe: Kretprobe, go: TrapAction, *, detoured: bool
+    ) -> TrapAction:
         """The usual case, one probe that is a return probe, with as few calls as can be."""
         frame, find, behind = self.frames.frame, self.pending_calls.by_return.get, self._behind
         clear, frames = self.pending_calls.clear, self.pending_calls.frames
@@ -241,7 +243,6 @@ class ReturnSites:
         stacked, capture, limited = self.frames.stacked, probe.capture, probe.limit is not None
         track = probe.tracker.entered if probe.tracker is not None else None
         guest = self.calls
-        detoured = point.replacement is not None
         slot = point.copy.slot if not point.copy.scratch and not detoured else None
         found, now = guest.numbers.entry(probe), self._target.cpu.blocks
         entry = None if isinstance(found, str) else found

@@ -14,6 +14,8 @@ from engine.probes.point import ProbePoint
 from engine.session.protocol import commands as cmd
 from engine.session.tracing.tracing import Tracing
 
+NEVER = 1 << 40
+"""No breakpoint is hit so often: all that happens at it is done in Python."""
 WORDS = "the quick brown fox jumps"
 
 
@@ -55,7 +57,7 @@ def jumps_of(guest: Guest) -> JumpTechnique:
 
 
 def after(guest: Guest, hits: int) -> None:
-    """Breakpoints are looked at after so many hits."""
+    """Breakpoints are looked at, and recorded in the guest, after so many hits."""
     guest.session.probes().manager.techniques.after = hits
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import archkit
 import pytest
 from archkit import JUMPING
-from jumpkit import after, jumps_of, recorded
+from jumpkit import NEVER, after, jumps_of, recorded
 from sessionkit import SAMPLES, loaded
 
 from engine.probes.kprobe import Kprobe, Uprobe
@@ -84,7 +84,9 @@ def run(arch: str, name: str, technique: str, prepare: Prepare, hits: int = 1) -
 def alike(
     arch: str, name: str, prepare: Prepare, technique: str = "auto", hits: int = 1
 ) -> list[ProbePoint]:
-    wanted, _ = run(arch, name, "breakpoint", prepare)
+    wanted, _ = run(arch, name, "breakpoint", prepare, NEVER)
+    led, _ = run(arch, name, "breakpoint", prepare, hits)
+    assert led == wanted
     got, points = run(arch, name, technique, prepare, hits)
     assert got == wanted
     return points

@@ -10,7 +10,7 @@ from pathlib import Path
 import archkit
 import pytest
 from archkit import JUMPING
-from jumpkit import after, recorded
+from jumpkit import NEVER, after, recorded
 from sessionkit import loaded
 
 from engine.arch import by_name
@@ -40,14 +40,22 @@ def page(behind: int) -> bytes:
     return found + b"\0" + b"z" * behind
 
 
-def run(arch: str, folder: Path, technique: str, fetch: str, memory: bytes, calls: int) -> Outcome:
+def run(
+    arch: str,
+    folder: Path,
+    technique: str,
+    fetch: str,
+    memory: bytes,
+    calls: int,
+    hits: int = 1,
+) -> Outcome:
     path = folder / "walk"
     path.write_bytes(bench.program(by_name(arch), calls))
     path.chmod(0o755)
     rows: list[bytes] = []
     with loaded(path, technique=technique) as guest:
         session = guest.session
-        after(guest, 1)
+        after(guest, hits)
         session.memory.poke(END - len(memory), memory)
         tracing = Tracing(session, TraceOptions(), consumer=rows.append)
         base = END - calls - 1
@@ -61,8 +69,9 @@ def run(arch: str, folder: Path, technique: str, fetch: str, memory: bytes, call
 
 
 def alike(arch: str, folder: Path, fetch: str, memory: bytes, calls: int) -> bytes:
-    wanted = run(arch, folder, "breakpoint", fetch, memory, calls)
+    wanted = run(arch, folder, "breakpoint", fetch, memory, calls, NEVER)
     assert wanted[1] == calls
+    assert run(arch, folder, "breakpoint", fetch, memory, calls) == wanted
     assert run(arch, folder, "jump", fetch, memory, calls) == wanted
     return wanted[0]
 

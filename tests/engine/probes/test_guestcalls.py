@@ -17,7 +17,7 @@ from archkit import JUMPING
 from graphkit import compiled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from jumpkit import after, recorded
+from jumpkit import NEVER, after, recorded
 from sessionkit import Guest, loaded
 from sysroot import CHECKOUT
 
@@ -103,12 +103,13 @@ def outcome(
     technique: str,
     prepare: Prepare,
     play: Play = to_the_end,
+    hits: int = 1,
 ) -> tuple[Outcome, int]:
     """What a run shows, and how many detours deal with calls."""
     rows: list[bytes] = []
     with loaded(program, *words, technique=technique) as guest:
         manager = guest.session.probes().manager
-        after(guest, 1)
+        after(guest, hits)
         tracing = Tracing(guest.session, TraceOptions(), consumer=rows.append)
         graphing = prepare(tracing)
         played = play(guest, tracing, graphing)
@@ -116,7 +117,7 @@ def outcome(
         manager.techniques.collect()
         assert not watched(guest).calls.damaged
         placed = manager.placed()
-        hits = {
+        counted = {
             point.address: [
                 (one.hits, one.nmissed, getattr(one, "unwatched", 0), getattr(one, "active", 0))
                 for one in point.probes
@@ -126,7 +127,7 @@ def outcome(
         calls = graphing.calls if graphing is not None else None
         counts = (calls.entries, calls.exits, calls.left, calls.late) if calls is not None else ()
         time = guest.session.cpu.blocks()
-        done = Outcome(played, b"".join(rows), guest.out, time, hits, counts, waiting)
+        done = Outcome(played, b"".join(rows), guest.out, time, counted, counts, waiting)
         live = [one for one in placed if recorded(one)]
         return done, len(live)
 
@@ -138,7 +139,9 @@ def alike(
     play: Play = to_the_end,
     technique: str = "auto",
 ) -> int:
-    wanted, _ = outcome(program, words, "breakpoint", prepare, play)
+    wanted, _ = outcome(program, words, "breakpoint", prepare, play, NEVER)
+    led, _ = outcome(program, words, "breakpoint", prepare, play)
+    assert led == wanted
     got, detours = outcome(program, words, technique, prepare, play)
     assert got == wanted
     return detours

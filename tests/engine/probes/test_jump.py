@@ -11,7 +11,7 @@ import archkit
 import pytest
 from archkit import JUMPING
 from compiled import build
-from jumpkit import after, detour_of, jumps_of
+from jumpkit import NEVER, after, detour_of, jumps_of
 from sessionkit import SAMPLES, Guest, loaded
 
 from engine.errors import ProbeRejectedError
@@ -46,22 +46,24 @@ def outcome(exit: Exit | None) -> tuple[object, ...]:
 
 
 def result(
-    arch: str, name: str, technique: str, prepare: Prepare
+    arch: str, name: str, technique: str, prepare: Prepare, hits: int = 1
 ) -> tuple[tuple[object, ...], list[ProbePoint]]:
     """Everything that a run shows: trace, output, end, clock, hits; and its points."""
-    with opened(arch, name, technique) as guest:
+    with opened(arch, name, technique, hits) as guest:
         tracing = guest.tracing()
         prepare(tracing)
         guest.run(tracing)
         manager = guest.session.probes().manager
         points = manager.placed()
-        hits = {point.address: [probe.hits for probe in point.probes] for point in points}
+        counts = {point.address: [probe.hits for probe in point.probes] for point in points}
         time = guest.session.cpu.blocks()
-        return (guest.text, guest.out, outcome(guest.session.process.exit), time, hits), points
+        return (guest.text, guest.out, outcome(guest.session.process.exit), time, counts), points
 
 
 def alike(arch: str, name: str, prepare: Prepare, technique: str = "auto") -> list[ProbePoint]:
-    wanted, _ = result(arch, name, "breakpoint", prepare)
+    wanted, _ = result(arch, name, "breakpoint", prepare, NEVER)
+    recorded, _ = result(arch, name, "breakpoint", prepare)
+    assert recorded == wanted
     got, points = result(arch, name, technique, prepare)
     assert got == wanted
     return points
