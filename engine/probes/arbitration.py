@@ -13,7 +13,7 @@ from engine.probes.lint import Check
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
 from engine.probes.target import ProbeTarget
-from engine.probes.technique import OTHER_PROBE, Buffers, GuestCode, Technique
+from engine.probes.technique import OTHER_PROBE, Buffers, RecordingCode, Technique
 
 AFTER: Final = 256
 """Hits of a breakpoint before it is looked at.
@@ -58,7 +58,7 @@ class Arbitration:
         self.sink: RowMemory | None = None
         self.replacing: Sequence[Technique] = ()
         self._by_kind: dict[str, Technique] = {}
-        self._codes: tuple[GuestCode, ...] = ()
+        self._codes: tuple[RecordingCode, ...] = ()
         self._target = target
         self._points = points
         self._plant = plant
@@ -74,7 +74,7 @@ class Arbitration:
         self._by_kind[kind] = technique
         self.include(technique.code)
 
-    def include(self, code: GuestCode) -> None:
+    def include(self, code: RecordingCode) -> None:
         """Hits may be led to some code from now on."""
         if code not in self._codes:
             self._codes = (*self._codes, code)
@@ -196,14 +196,14 @@ class Arbitration:
         return tuple(technique.told for technique in self.replacing)
 
     def trapped(self, address: int) -> ProbePoint | bool:
-        """See to a breakpoint trap in such code (`GuestCode.trapped`)."""
+        """See to a breakpoint trap in such code (`RecordingCode.trapped`)."""
         for code in self._codes:
             seen = code.trapped(address)
             if seen:
                 return seen
         return False
 
-    def holder(self, address: int) -> GuestCode | None:
+    def holder(self, address: int) -> RecordingCode | None:
         """The code where which may be an address lies."""
         for code in self._codes:
             if code.holds(address):

@@ -25,7 +25,7 @@ from engine.probes.target import ProbeTarget
 
 
 class DetourKeeper:
-    """All detours of one guest; a `engine.probes.technique.GuestCode`.
+    """All detours of one guest; a `engine.probes.technique.RecordingCode`.
 
     Attributes:
         jumps: what the architecture gives.
@@ -69,7 +69,7 @@ class DetourKeeper:
         return self.memory.sink is not None
 
     def shared(self) -> SharedMemory | None:
-        """What detours share; None, and `memory.broken` says why, if it cannot be had."""
+        """The memory that detours share; None, and `memory.broken` says why, if there is none."""
         return self.memory.open(self._target.thread())
 
     # -- detours --------------------------------------------------------------------------

@@ -82,7 +82,7 @@ class Buffers:
     freed: int = 0
 
 
-class GuestCode(Protocol):
+class RecordingCode(Protocol):
     """Code of the engine's in the guest, to which hits lead.
 
     Attributes:
@@ -140,7 +140,7 @@ class Technique(Protocol):
         """See the class."""
 
     @property
-    def code(self) -> GuestCode:
+    def code(self) -> RecordingCode:
         """See the class."""
 
     @property
